@@ -1,0 +1,45 @@
+# `make demo` and `make test` set up all they need in .venv; nothing else on the machine is touched.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Without an NVIDIA driver the CPU build of torch serves: several GB of CUDA packages are not fetched.
+TORCH_VERSION := 2.13.0
+TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
+HAS_GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
+
+.PHONY: setup demo test lint wheel clean help
+
+help:  ## list the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+setup: $(VENV)/.ready  ## make .venv and install kernelwright with its development tools
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade pip
+ifeq ($(HAS_GPU),yes)
+	$(BIN)/python -m pip install -q torch==$(TORCH_VERSION)
+else
+	$(BIN)/python -m pip install -q "torch==$(TORCH_VERSION)+cpu" || \
+	  $(BIN)/python -m pip install -q "torch==$(TORCH_VERSION)+cpu" --index-url $(TORCH_CPU_INDEX)
+endif
+	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
+	@touch $@
+
+demo: setup  ## optimise a sample operator, with no key, no GPU and no server
+	$(BIN)/kernelwright optimize data/operators/softmax.py --budget 6
+
+test: setup  ## lint, type-check and run the tests
+	$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest -n 2
+
+lint: setup  ## ruff and mypy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+wheel: setup  ## build the wheel into dist/
+	$(BIN)/python -m build --wheel
+
+clean:  ## remove what make made
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,52 @@
+"""What a coder is told, and what it must give back."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tools.records import Action, Candidate, Evaluation, HardwareSheet, Plan, Problem, Profile, Record
+
+
+class CodingTask(Record):
+    """One atomic edit: this parent, this one action."""
+
+    problem: Problem
+    parent: Candidate | None
+    """None where the parent is the reference itself."""
+    plan: Plan
+    profile: Profile
+    """Of the parent."""
+    sheet: HardwareSheet
+
+
+class Draft(Record):
+    """A source the coder claims solves the problem."""
+
+    source: str
+    schedule: str | None = None
+    """JSON of the built-in coder's schedule; None for free text."""
+    notes: tuple[str, ...] = ()
+    """E.g. which operators were left to the reference, and why."""
+
+
+class Refusal(Record):
+    """The coder cannot do this, and says why; it never guesses."""
+
+    reason: str
+
+
+class Coder(Protocol):
+    """Writes candidates, one action at a time."""
+
+    name: str
+    free: bool
+    """Whether it takes actions beyond its own `options`."""
+
+    async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
+        """List the legal actions on this parent; empty where there are none or where any is allowed."""
+
+    async def write(self, task: CodingTask) -> Draft | Refusal:
+        """Apply the task's action to its parent."""
+
+    async def repair(self, task: CodingTask, draft: Draft, evaluation: Evaluation, attempt: int) -> Draft | Refusal:
+        """Mend a draft that did not pass; `attempt` counts from 1."""

@@ -1,0 +1,59 @@
+"""What a reviewer is told, and what it must give back."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tools.evaluation.protocol import Baselines
+from tools.records import Candidate, Evaluation, Plan, Problem, Profile, Record
+
+
+class ReviewCase(Record):
+    """One evaluated candidate beside its parent."""
+
+    problem: Problem
+    plan: Plan
+    candidate: Candidate
+    evaluation: Evaluation
+    profile: Profile | None
+    """None where the candidate did not pass."""
+    parent_source: str
+    """Empty where the parent is the reference."""
+    parent_evaluation: Evaluation | None
+    """None where the parent is the reference: the baselines stand for it."""
+    baselines: Baselines
+
+
+class Gain(Record):
+    """Parent time over child time, with the 95 % interval that the measurements support."""
+
+    value: float
+    low: float
+    high: float
+    tier: str
+    """Tier of both times; a measured and an estimated time are never compared."""
+
+
+class Review(Record):
+    """What the evidence proves, and what to remember."""
+
+    accepted: bool
+    """True only where the candidate passed and the interval of its gain lies above 1."""
+    gain: Gain | None
+    """None where the candidate did not pass."""
+    reason: str
+    """One sentence that cites the evidence."""
+    lesson: str
+    """One or two sentences for the knowledge base."""
+    concerns: tuple[str, ...] = ()
+    """Advisory; they never change `accepted` from False to True."""
+    reviewer: str
+
+
+class Reviewer(Protocol):
+    """Accepts only what the evaluation proves."""
+
+    name: str
+
+    async def review(self, case: ReviewCase) -> Review:
+        """Judge one case."""

@@ -1,0 +1,1 @@
+"""Data, never code: sample problems, seed strategies, device sheets, prices."""

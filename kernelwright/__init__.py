@@ -1,0 +1,42 @@
+"""The command line, the web pages and the public Python API; nothing imports it.
+
+Importing this package makes `tools`, `knowledge`, `agents` and `graphs` importable under their own names: from a
+checkout's root, or from inside the installed package. Other distributions install packages of the same names, so a
+process that has already imported one of those is stopped here with the reason.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+__version__ = "0.1.0"
+
+FOLDERS = ("tools", "knowledge", "agents", "graphs")
+
+
+def _home() -> Path:
+    """The folder that holds `FOLDERS`: this package's own when installed, the repository's root in a checkout."""
+    package = Path(__file__).resolve().parent
+    return package if (package / "tools").is_dir() else package.parent
+
+
+def _claim_names(home: Path) -> None:
+    """Put `home` first on sys.path; stop where another package of ours' names is already loaded."""
+    for name in FOLDERS:
+        loaded = sys.modules.get(name)
+        origin = getattr(loaded, "__file__", None) or next(iter(getattr(loaded, "__path__", [])), None)
+        if loaded is not None and (origin is None or not Path(origin).resolve().is_relative_to(home)):
+            raise ImportError(
+                f"kernelwright needs the name {name!r}, but {origin or 'another module'} is already imported under it. "
+                f"Import kernelwright first, or run it in a process of its own."
+            )
+    path = str(home)
+    if path in sys.path:
+        sys.path.remove(path)
+    sys.path.insert(0, path)
+
+
+HOME = _home()
+DATA = HOME / "data"
+_claim_names(HOME)

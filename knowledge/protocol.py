@@ -1,0 +1,33 @@
+"""What the graph asks of a memory, and the memory that is turned off."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from knowledge.records import Outcome, Recalled, Situation
+
+
+class Memory(Protocol):
+    """Recalls strategies before a plan, learns from its outcome after."""
+
+    name: str
+
+    async def recall(self, situation: Situation, limit: int = 6) -> tuple[Recalled, ...]:
+        """Return at most `limit` strategies for `situation`, best first."""
+
+    async def learn(self, outcome: Outcome) -> tuple[str, ...]:
+        """Credit what was cited and keep what is new; return the ids of strategies made or changed. Repeating an outcome changes nothing."""
+
+
+class NoMemory:
+    """The null memory of `--no-memory`: knows nothing and learns nothing."""
+
+    name = "off"
+
+    async def recall(self, situation: Situation, limit: int = 6) -> tuple[Recalled, ...]:
+        """Return nothing."""
+        return ()
+
+    async def learn(self, outcome: Outcome) -> tuple[str, ...]:
+        """Keep nothing."""
+        return ()

@@ -1,0 +1,74 @@
+"""The nouns everyone shares, as frozen pydantic records: problem, action, candidate, evaluation, profile, hardware, budget.
+
+Records hold facts and validate them; they run nothing. Import them from here.
+"""
+
+from tools.records.action import Action, ActionKind
+from tools.records.base import Record, content_hash
+from tools.records.budget import Budget, Spent
+from tools.records.candidate import ROOT, Candidate, Plan
+from tools.records.evaluation import (
+    Correctness,
+    Estimate,
+    Evaluation,
+    KernelResources,
+    Launch,
+    OutputError,
+    Sample,
+    TensorArgument,
+    Tier,
+    Timing,
+    Verdict,
+)
+from tools.records.hardware import HardwareSheet
+from tools.records.problem import (
+    ABI,
+    ITEM_BYTES,
+    OperatorFamily,
+    PrecisionPolicy,
+    Problem,
+    ProblemForm,
+    Scalar,
+    ScalarSpec,
+    TensorSpec,
+    Work,
+)
+from tools.records.profile import Bottleneck, Figure, FigureSource, Profile
+
+__all__ = [
+    "ABI",
+    "ITEM_BYTES",
+    "ROOT",
+    "Action",
+    "ActionKind",
+    "Bottleneck",
+    "Budget",
+    "Candidate",
+    "Correctness",
+    "Estimate",
+    "Evaluation",
+    "Figure",
+    "FigureSource",
+    "HardwareSheet",
+    "KernelResources",
+    "Launch",
+    "OperatorFamily",
+    "OutputError",
+    "Plan",
+    "PrecisionPolicy",
+    "Problem",
+    "ProblemForm",
+    "Profile",
+    "Record",
+    "Sample",
+    "Scalar",
+    "ScalarSpec",
+    "Spent",
+    "TensorArgument",
+    "TensorSpec",
+    "Tier",
+    "Timing",
+    "Verdict",
+    "Work",
+    "content_hash",
+]

@@ -1,0 +1,44 @@
+"""An action: one macro step on a schedule or a source."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+
+from pydantic import Field
+
+from tools.records.base import Record, content_hash
+
+
+class ActionKind(StrEnum):
+    """The closed vocabulary of macro steps; `tools.actions.guide` says what each means."""
+
+    TILING = "tiling"
+    FUSION = "fusion"
+    PIPELINE = "pipeline"
+    REORDERING = "reordering"
+    VECTORISATION = "vectorisation"
+    LAYOUT = "layout"
+    PRECISION = "precision"
+    ALGORITHM = "algorithm"
+    LAUNCH = "launch"
+
+
+class Action(Record):
+    """A kind, its parameters, and the region it applies to."""
+
+    kind: ActionKind
+    region: str
+    """Id of a region of the parent's schedule (`r0`, `r0+r1` for a fusion of two), or a function name of an LLM's source."""
+    parameters: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    """Named in the guide for this kind."""
+
+    @property
+    def id(self) -> str:
+        """Content hash: equal actions have equal ids."""
+        return content_hash(self.kind, self.region, json.dumps(self.parameters, sort_keys=True))
+
+    def __str__(self) -> str:
+        """Read as `tiling r0 (BLOCK_N=1024)`."""
+        inner = ", ".join(f"{k}={v}" for k, v in self.parameters.items())
+        return f"{self.kind} {self.region}" + (f" ({inner})" if inner else "")

@@ -1,0 +1,221 @@
+"""How a candidate ended: verdict, errors, timing, tier. Validators make "fast but wrong" impossible to write down."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from tools.records.base import Record
+
+
+class Verdict(StrEnum):
+    """The closed enum of outcomes."""
+
+    PASS = "PASS"  # noqa: S105 - a verdict, not a password
+    BUILD_FAILED = "BUILD_FAILED"
+    CRASHED = "CRASHED"
+    TIMED_OUT = "TIMED_OUT"
+    WRONG = "WRONG"
+    UNSTABLE = "UNSTABLE"
+    CHEATED = "CHEATED"
+    IMPOSSIBLE_TIME = "IMPOSSIBLE_TIME"
+    TIMING_INCONSISTENT = "TIMING_INCONSISTENT"
+    INFRASTRUCTURE = "INFRASTRUCTURE"
+    """Says nothing about the candidate."""
+
+
+class Tier(StrEnum):
+    """How far a time can be trusted."""
+
+    SEALED = "sealed"
+    BRACKETED = "bracketed"
+    IN_PROCESS = "in-process"
+    ESTIMATED = "estimated"
+    """Nothing was timed."""
+
+
+class OutputError(Record):
+    """Worst errors of one output over all checked calls, against the float64 oracle."""
+
+    output: str
+    relative_l2: float
+    """‖candidate − oracle‖₂ / ‖oracle‖₂; infinity where finiteness differs."""
+    worst_row: float
+    """Largest over rows of the last dimension of ‖row error‖₂ / max(‖oracle row‖₂, rms row norm of the oracle)."""
+    reference_relative_l2: float
+    """The reference's own error at its declared precision."""
+    reference_worst_row: float
+    limit_relative_l2: float
+    """What the policy allows here."""
+    limit_worst_row: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether both errors are within their limits; NaN never passes."""
+        return self.relative_l2 <= self.limit_relative_l2 and self.worst_row <= self.limit_worst_row
+
+
+class Correctness(Record):
+    """What was checked and how far off it was."""
+
+    outputs: tuple[OutputError, ...]
+    calls: int
+    """Calls with fresh inputs whose outputs were judged."""
+    sizes: tuple[str, ...]
+    """The sizes checked, e.g. `as written`, `rows=37, columns=129`."""
+    executor: Literal["gpu", "interpreter"]
+
+
+class Sample(Record):
+    """Times of one thing, in microseconds."""
+
+    median_us: float = Field(gt=0)
+    low_us: float
+    """25th percentile."""
+    high_us: float
+    """75th percentile."""
+    count: int
+
+
+class Timing(Record):
+    """Measured times: the candidate's and, interleaved with it in one session, the baselines'."""
+
+    tier: Tier
+    candidate: Sample
+    bracket: Sample | None = None
+    """The supervisor's clock around [inputs revealed, outputs collected]."""
+    baselines: dict[str, Sample]
+    """By name: `eager`, `compile`."""
+    speedups: dict[str, tuple[float, float, float]]
+    """By baseline: ratio of medians, with the lower and upper end of its 95 % bootstrap interval."""
+    device: str
+    clock_mhz: float | None = None
+    """Median SM clock read by NVML while timing."""
+    power_w: float | None = None
+    throttled: bool | None = None
+    """Whether NVML reported a throttle reason while timing; None where it could not be read."""
+
+    @model_validator(mode="after")
+    def _is_measured(self) -> Self:
+        if self.tier is Tier.ESTIMATED:
+            raise ValueError("a Timing is measured; put an estimated time into Estimate")
+        return self
+
+    @property
+    def best_baseline(self) -> str:
+        """Name of the fastest baseline."""
+        return min(self.baselines, key=lambda name: self.baselines[name].median_us)
+
+
+class Estimate(Record):
+    """A model's guess where nothing was timed; never mixed with a Timing."""
+
+    target: str
+    """Hardware sheet name."""
+    candidate_us: float = Field(gt=0)
+    eager_us: float = Field(gt=0)
+    """The same model applied to the operators of eager execution."""
+    floor_us: float = Field(gt=0)
+    """Roofline floor of the problem on the target."""
+    model: str
+    """Name and version of the model that made it."""
+
+    @property
+    def speedup(self) -> float:
+        """Estimated eager time over estimated candidate time."""
+        return self.eager_us / self.candidate_us
+
+
+class TensorArgument(Record):
+    """A tensor as one launch saw it."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+
+class Launch(Record):
+    """One device operation of a candidate's call, in order of issue, recorded at the problem's own sizes."""
+
+    kind: Literal["triton", "library"]
+    name: str
+    """Kernel function name, or ATen operator."""
+    grid: tuple[int, ...] = ()
+    num_warps: int = 0
+    num_stages: int = 0
+    constants: dict[str, bool | int | float | str | None] = Field(default_factory=dict)
+    tensors: tuple[TensorArgument, ...] = ()
+    nbytes: int
+    """Bytes of the distinct tensors it names: what it must at least move."""
+
+
+class KernelResources(Record):
+    """What the compiler gave one kernel on one target: counted, without running it."""
+
+    name: str
+    arch: str
+    registers: int
+    spill_bytes: int
+    shared_bytes: int
+    stack_bytes: int
+    instructions: dict[str, int]
+    """Static instruction counts of the machine code by class: load, store, shared, tensor, fp, integer, control, barrier, other.
+
+    Plus `load_bytes_max` and `store_bytes_max`, the widest global access a thread makes, in bytes.
+    """
+
+
+class Evaluation(Record):
+    """Verdict, errors, timing and tier of one candidate."""
+
+    candidate: str
+    verdict: Verdict
+    rule: str | None = None
+    """For CHEATED: the id of the rule that caught it."""
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+    estimate: Estimate | None = None
+    launches: tuple[Launch, ...] = ()
+    kernels: tuple[KernelResources, ...] = ()
+    provenance: Literal["authored", "mixed", "library", "unknown"] = "unknown"
+    """Whose kernels really ran: the candidate's own, both, or only a library's."""
+    sandbox: str = ""
+    """Which isolation was in force, in words."""
+    notes: tuple[str, ...] = ()
+    """What was not available or fell back, one sentence each."""
+    log: str = ""
+    """Tail of what the candidate and its build printed; display only."""
+    versions: dict[str, str] = Field(default_factory=dict)
+    seconds: float = 0.0
+    """Wall time the evaluation took."""
+    gpu_seconds: float = 0.0
+    """Time a GPU was held for it."""
+
+    @model_validator(mode="after")
+    def _no_speed_without_correctness(self) -> Self:
+        if (self.timing or self.estimate) and self.verdict is not Verdict.PASS:
+            raise ValueError(f"a {self.verdict} candidate has no speed")
+        if self.verdict is Verdict.PASS:
+            if self.correctness is None or not self.correctness.outputs:
+                raise ValueError("PASS needs the errors that prove it")
+            if not all(output.passed for output in self.correctness.outputs):
+                raise ValueError("PASS needs every output within its limits")
+        if (self.rule is not None) != (self.verdict is Verdict.CHEATED):
+            raise ValueError("exactly a CHEATED verdict names a rule")
+        return self
+
+    @property
+    def tier(self) -> Tier | None:
+        """Tier of the figure this evaluation quotes; None where there is no figure."""
+        if self.timing:
+            return self.timing.tier
+        return Tier.ESTIMATED if self.estimate else None
+
+    @property
+    def time_us(self) -> float | None:
+        """The candidate's time, measured or else estimated; read it together with `tier`."""
+        if self.timing:
+            return self.timing.candidate.median_us
+        return self.estimate.candidate_us if self.estimate else None

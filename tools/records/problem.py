@@ -1,0 +1,151 @@
+"""A problem: what is to be made faster, and everything an evaluation must know of it."""
+
+from __future__ import annotations
+
+import math
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import Field
+
+from tools.records.base import Record, content_hash
+
+ITEM_BYTES = {
+    "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2,
+    "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1,
+}  # fmt: skip
+"""Bytes an element takes, by torch's dtype name; the dtypes an ABI may hold."""
+
+Scalar = bool | int | float | str | None
+
+
+class TensorSpec(Record):
+    """One tensor of the ABI: contiguous, at a fixed place in a fixed order."""
+
+    kind: Literal["tensor"] = "tensor"
+    name: str
+    """Argument name, state-dict key, or `output0`, `output1`, …"""
+    shape: tuple[int, ...]
+    dtype: str
+    """A key of `ITEM_BYTES`."""
+    dynamic: bool = True
+    """True where contents change from call to call (arguments); False where they are fixed for a module (parameters, buffers)."""
+
+    @property
+    def numel(self) -> int:
+        """Elements."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the contiguous tensor."""
+        return self.numel * ITEM_BYTES[self.dtype]
+
+
+class ScalarSpec(Record):
+    """A non-tensor argument of the reference: part of the problem, the same in every call."""
+
+    kind: Literal["scalar"] = "scalar"
+    name: str
+    value: Scalar
+
+
+class ABI(Record):
+    """What crosses the border between the evaluator and a candidate, and nothing else does."""
+
+    arguments: tuple[TensorSpec | ScalarSpec, ...]
+    """Positional arguments of the forward call, in order."""
+    parameters: tuple[TensorSpec, ...] = ()
+    """Parameters and buffers by state-dict key, in the reference's order; empty for a plain function."""
+    outputs: tuple[TensorSpec, ...]
+    """Outputs, flattened in order."""
+    init: str = "[]"
+    """Positional arguments of the module's constructor as a Python literal (`ast.literal_eval` reads it)."""
+    training: bool = False
+    """The reference module's own mode: a candidate is put into the same."""
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """The tensor arguments."""
+        return tuple(a for a in self.arguments if isinstance(a, TensorSpec))
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """Bytes that any implementation must move: every tensor once (floor of the roofline)."""
+        return sum(t.nbytes for t in (*self.inputs, *self.parameters, *self.outputs))
+
+
+class OperatorFamily(StrEnum):
+    """What kind of work an operator does; typed filter of the knowledge base."""
+
+    POINTWISE = "pointwise"
+    REDUCTION = "reduction"
+    SOFTMAX = "softmax"
+    NORMALISATION = "normalisation"
+    MATMUL = "matmul"
+    CONVOLUTION = "convolution"
+    POOLING = "pooling"
+    SCAN = "scan"
+    ATTENTION = "attention"
+    LOSS = "loss"
+    RECURRENT = "recurrent"
+    INDEXING = "indexing"
+    OTHER = "other"
+
+
+class Work(Record):
+    """What one call of the reference does, counted while it ran once on this problem's sizes."""
+
+    operators: tuple[str, ...]
+    """ATen operators in order of execution, views left out, e.g. `aten.softmax.int`."""
+    families: tuple[OperatorFamily, ...]
+    """Families of those operators, without repeats, heaviest first."""
+    matmul_flops: int
+    """Floating-point operations of products, convolutions and attention (a multiply-add counts as 2)."""
+    pointwise_flops: int
+    """Elements touched by every other operator, one operation each: a lower bound."""
+    eager_bytes: int
+    """Bytes eager execution moves when each operator reads its inputs and writes its outputs once."""
+
+
+class ProblemForm(StrEnum):
+    """How the reference is written."""
+
+    KERNELBENCH = "kernelbench"
+    """`Model`, `get_inputs()` and `get_init_inputs()`."""
+    FUNCTION = "function"
+    """One public function and `example_inputs()`."""
+    EXPORTED = "exported"
+    """An nn.Module given in Python, kept as a torch.export archive."""
+
+
+class PrecisionPolicy(Record):
+    """How wrong a candidate may be; printed with every figure it produced."""
+
+    name: Literal["exact", "tf32", "fp16", "bf16"] = "exact"
+    """The precision the reference is declared to have; `exact` is the dtype it computes in, without TF32."""
+    factor: float = Field(default=4.0, gt=0)
+    """A candidate's error against float64 may be this many times the reference's own."""
+
+
+class Problem(Record):
+    """A PyTorch reference, how to make its inputs, its ABI and its precision policy."""
+
+    name: str
+    """Short, of `[a-z0-9_]`, from the file or class name."""
+    form: ProblemForm
+    entry: str
+    """Name of the reference class or function in `source`."""
+    source: str
+    """The user's whole file, or the base64 torch.export archive for `EXPORTED`."""
+    sizes: dict[str, int] = Field(default_factory=dict)
+    """Module-level integer constants of `source` that this variant overrides; empty for the problem as written."""
+    abi: ABI
+    work: Work
+    policy: PrecisionPolicy = PrecisionPolicy()
+
+    @property
+    def id(self) -> str:
+        """Content hash of what defines the problem."""
+        sizes = ",".join(f"{k}={v}" for k, v in sorted(self.sizes.items()))
+        return content_hash(self.form, self.entry, self.source, sizes, self.policy.model_dump_json())
