@@ -1,0 +1,56 @@
+"""Finding out which device this machine has, through NVML and without torch."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tools.errors import UserError
+from tools.hardware.sheets import load_sheet, sheet_names
+from tools.records import HardwareSheet
+
+
+def detect_sheet() -> HardwareSheet | None:
+    """Return the sheet of the first NVIDIA GPU this process may use; None where there is no driver or no GPU.
+
+    A GPU without a sheet raises UserError.
+    """
+    title = device_title()
+    return match_title(title) if title is not None else None
+
+
+def device_title() -> str | None:
+    """Title of the first visible NVIDIA GPU as the driver reports it, or None; `CUDA_VISIBLE_DEVICES` is respected."""
+    import pynvml  # noqa: PLC0415 - only those who ask for the device pay for it
+
+    # the binding is untyped
+    nvml: Any = pynvml
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
+    if visible in ("", "-1"):
+        return None
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        return None
+    try:
+        by_index = visible.isdecimal()
+        handle = nvml.nvmlDeviceGetHandleByIndex(int(visible)) if by_index else nvml.nvmlDeviceGetHandleByUUID(visible)
+        return str(nvml.nvmlDeviceGetName(handle))
+    except nvml.NVMLError:
+        return None
+    finally:
+        nvml.nvmlShutdown()
+
+
+def match_title(title: str) -> HardwareSheet:
+    """Return the sheet whose title is `title`; a device without a sheet raises UserError.
+
+    The whole title must agree: a PCIe or laptop device of the same name has other clocks, memory and processors.
+    """
+    for name in sheet_names():
+        if (sheet := load_sheet(name)).title.casefold() == title.casefold():
+            return sheet
+    raise UserError(
+        f"There is no hardware sheet for this machine's {title!r}.",
+        f"Name the nearest device with --target ({', '.join(sheet_names())}), or add data/hardware/NAME.json with that title.",
+    )
