@@ -12,11 +12,12 @@ class Tried(Record):
     """An action already tried on this parent."""
 
     action: Action
-    verdict: Verdict
+    verdict: Verdict | None
+    """None where the coder refused."""
     gain: float | None
     """Parent time over child time; None where it failed."""
     reason: str
-    """The reviewer's sentence about it."""
+    """The reviewer's sentence about it, or the coder's."""
 
 
 class Briefing(Record):

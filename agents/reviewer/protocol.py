@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from tools.evaluation.protocol import Baselines
-from tools.records import Candidate, Evaluation, Plan, Problem, Profile, Record
+from tools.records import Candidate, Evaluation, Plan, Problem, Profile, Record, Verdict
 
 
 class ReviewCase(Record):
@@ -37,6 +37,8 @@ class Gain(Record):
 class Review(Record):
     """What the evidence proves, and what to remember."""
 
+    verdict: Verdict
+    """Of the candidate judged."""
     accepted: bool
     """True only where the candidate passed and the interval of its gain lies above 1."""
     gain: Gain | None

@@ -1,1 +1,1 @@
-"""TODO."""
+"""One plan: write, evaluate, repair at most N times, then profile what passed or roll back what did not."""

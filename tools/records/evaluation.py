@@ -219,3 +219,10 @@ class Evaluation(Record):
         if self.timing:
             return self.timing.candidate.median_us
         return self.estimate.candidate_us if self.estimate else None
+
+    @property
+    def speedup(self) -> float | None:
+        """Time of the fastest baseline over the candidate's, of one session and one tier; None where there is no figure."""
+        if self.timing:
+            return min(value for value, _, _ in self.timing.speedups.values())
+        return self.estimate.speedup if self.estimate else None

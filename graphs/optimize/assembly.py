@@ -1,0 +1,81 @@
+"""Puts a run together: starts its folder, opens its problem, agents, memory and evaluator."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from pathlib import Path
+
+from agents import build_team
+from graphs.optimize.context import Services
+from graphs.optimize.settings import RunSettings
+from graphs.search import open_search
+from knowledge.protocol import Memory, NoMemory
+from tools.errors import UserError
+from tools.evaluation.local import LocalPool
+from tools.hardware import detect_sheet, load_sheet
+from tools.problems import small_variants
+from tools.records import HardwareSheet, Problem
+from tools.tracing import RunStore
+
+ESTIMATE_TARGET = "h200"
+"""Sheet that estimates are made for where this machine has no GPU and the user names none."""
+
+
+def start_run(problem: Problem, settings: RunSettings, home: Path) -> RunStore:
+    """Make a new run's folder below `home`/runs; every wrong setting is refused before anything is made."""
+    open_search(settings.search, settings.search_settings)
+    sheet = resolve_target(settings.target)
+    run = f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    settings = settings.model_copy(update={"target": sheet.name, "knowledge": settings.knowledge or str(home / "knowledge")})
+    store = RunStore.create(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())})
+    store.put("problem", problem.id, problem)
+    store.put_root(problem.source)
+    return store
+
+
+def open_run(home: Path, run: str) -> RunStore:
+    """Open a run by its name or a prefix that only it has."""
+    runs = home / "runs"
+    matches = sorted(path for path in runs.glob(f"{run}*") if (path / "run.db").is_file()) if run else []
+    exact = [path for path in matches if path.name == run]
+    if len(exact or matches) != 1:
+        what = f"{len(matches)} runs start with {run!r}" if matches else f"There is no run {run!r} in {runs}"
+        raise UserError(f"{what}.", "List the runs with `kernelwright runs`, and name one of them.")
+    return RunStore((exact or matches)[0])
+
+
+def assemble(store: RunStore) -> Services:
+    """Open everything a run works with; nothing is started until it is used."""
+    settings = RunSettings.model_validate_json(store.meta("settings"))
+    problem = next(iter(store.all("problem", Problem).values()), None)
+    if problem is None:
+        raise UserError(f"The run in {store.folder} has no problem in it: it was cut short before it began.", "Start it anew.")
+    return Services(
+        run=store.meta("run"),
+        settings=settings,
+        problem=problem,
+        variants=small_variants(problem),
+        sheet=load_sheet(settings.target),
+        store=store,
+        pool=LocalPool(scratch=store.folder / "scratch"),
+        team=build_team(settings.team, store),
+        memory=open_memory(settings),
+    )
+
+
+def open_memory(settings: RunSettings) -> Memory:
+    """Open the knowledge base, or the null memory of `--no-memory`."""
+    if not settings.memory:
+        return NoMemory()
+    from knowledge.embedding import open_embedder
+    from knowledge.store import KnowledgeBase
+
+    return KnowledgeBase(Path(settings.knowledge), open_embedder(settings.embedder), server=settings.chroma_server or None)
+
+
+def resolve_target(name: str) -> HardwareSheet:
+    """Sheet called `name`, else this machine's GPU, else the one that estimates are made for."""
+    if name:
+        return load_sheet(name)
+    return detect_sheet() or load_sheet(ESTIMATE_TARGET)

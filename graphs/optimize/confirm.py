@@ -1,0 +1,80 @@
+"""The end of a run: confirm the best candidates in new processes with new seeds, and deliver the first that holds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from graphs.optimize.context import Services
+from graphs.optimize.records import Delivery
+from graphs.refine.judge import judge
+from tools.records import ROOT, Evaluation, Verdict
+
+ATTEMPTS = 3
+"""Candidates confirmed at most before the reference is kept."""
+
+
+async def deliver(services: Services, candidates: Sequence[str], ended: str) -> Delivery:
+    """Confirm `candidates` from the fastest down and write the first that holds into the run's `result/` folder."""
+    known = services.store.get("delivery", services.run, Delivery)
+    if known is not None:
+        return known
+    reasons = []
+    for name in _promising(services, candidates)[:ATTEMPTS]:
+        request = services.request(services.candidate(name), confirm=True)
+        evaluation = await judge(services, request)
+        reason = shortfall(evaluation)
+        if not reason:
+            return _write(services, Delivery(candidate=name, evaluation=request.key, reason=_praise(evaluation), ended=ended))
+        reasons.append(f"{name}: {reason}")
+    why = "; ".join(reasons) or "no candidate was right and faster than the reference"
+    return _write(services, Delivery(candidate=ROOT, evaluation="", reason=f"Keep the reference: {why}.", ended=ended))
+
+
+def _promising(services: Services, candidates: Sequence[str]) -> list[str]:
+    """Passing candidates with a speed-up above 1, best first."""
+    speedups = {}
+    for name in candidates:
+        evaluation = services.evaluation(name)
+        if evaluation and evaluation.verdict is Verdict.PASS and (evaluation.speedup or 0.0) > 1.0:
+            speedups[name] = evaluation.speedup or 0.0
+    return sorted(speedups, key=lambda name: (-speedups[name], name))
+
+
+def shortfall(evaluation: Evaluation) -> str:
+    """Say why a confirming evaluation does not hold; empty where it does."""
+    if evaluation.verdict is not Verdict.PASS:
+        return f"{evaluation.verdict} when confirmed"
+    if evaluation.timing:
+        name, (value, low, _) = min(evaluation.timing.speedups.items(), key=lambda item: item[1][0])
+        return "" if low > 1.0 else f"{value:.2f}x against {name} when confirmed, not beyond the noise (lower end {low:.2f}x)"
+    if evaluation.estimate is None:
+        return "right, but its time could neither be measured nor estimated"
+    return "" if evaluation.estimate.speedup > 1.0 else f"an estimated {evaluation.estimate.speedup:.2f}x when confirmed"
+
+
+def _praise(evaluation: Evaluation) -> str:
+    if evaluation.timing:
+        name, (value, low, high) = min(evaluation.timing.speedups.items(), key=lambda item: item[1][0])
+        tier = evaluation.timing.tier
+        return f"Right, and {value:.2f}x [{low:.2f}, {high:.2f}] against {name}, the faster baseline; measured ({tier})."
+    assert evaluation.estimate is not None
+    return f"Right, and an estimated {evaluation.estimate.speedup:.2f}x against eager; nothing was timed."
+
+
+def _write(services: Services, delivery: Delivery) -> Delivery:
+    folder = services.store.folder / "result"
+    folder.mkdir(exist_ok=True)
+    evaluation = services.store.get("evaluation", delivery.evaluation, Evaluation) if delivery.evaluation else None
+    if delivery.candidate != ROOT:
+        (folder / "kernel.py").write_text(services.store.source(delivery.candidate))
+    facts = {
+        "run": services.run,
+        "problem": services.problem.name,
+        "policy": services.problem.policy.model_dump(mode="json"),
+        "delivery": delivery.model_dump(mode="json"),
+        "evaluation": evaluation.model_dump(mode="json") if evaluation else None,
+    }
+    (folder / "result.json").write_text(json.dumps(facts, indent=1))
+    services.store.put("delivery", services.run, delivery)
+    return delivery

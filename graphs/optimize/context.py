@@ -1,0 +1,94 @@
+"""What the nodes work with: nothing here is in the state, so nothing here is in a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from agents import AgentTeam
+from graphs.optimize.settings import RunSettings
+from graphs.search import open_search
+from graphs.search.protocol import SearchMethod
+from knowledge.protocol import Memory
+from tools.evaluation.protocol import Baselines, EvaluationRequest, EvaluatorPool
+from tools.records import Candidate, Evaluation, HardwareSheet, Problem
+from tools.tracing import RunStore
+
+
+@dataclass
+class Services:
+    """One run's problem, agents, memory, evaluator and store."""
+
+    run: str
+    settings: RunSettings
+    problem: Problem
+    variants: tuple[Problem, ...]
+    """The problem at small and odd sizes."""
+    sheet: HardwareSheet
+    store: RunStore
+    pool: EvaluatorPool
+    team: AgentTeam
+    memory: Memory
+
+    def search(self, state: str = "") -> SearchMethod:
+        """Make the run's search method, fresh or continued."""
+        return open_search(self.settings.search, self.settings.search_settings, state)
+
+    def candidate(self, name: str) -> Candidate:
+        """Read a candidate that must exist."""
+        found = self.store.candidate(name)
+        assert found is not None, name
+        return found
+
+    def baselines(self) -> Baselines:
+        """Read the run's baselines, which the first node measured."""
+        found = self.store.get("baselines", self.problem.id, Baselines)
+        assert found is not None
+        return found
+
+    def request(self, candidate: Candidate, confirm: bool = False) -> EvaluationRequest:
+        """Make the job that judges `candidate`."""
+        return EvaluationRequest(
+            problem=self.problem,
+            variants=self.variants,
+            candidate=candidate.id,
+            source=candidate.source,
+            target=self.sheet,
+            stage="confirm" if confirm else "search",
+            timeout_s=self.settings.timeout_s,
+        )
+
+    def evaluation(self, candidate: str) -> Evaluation | None:
+        """Read the search-stage evaluation of a candidate; None for the reference."""
+        found = self.store.candidate(candidate)
+        return self.store.get("evaluation", self.request(found).key, Evaluation) if found else None
+
+    def exhausted(self) -> str | None:
+        """Name the first budget that is used up, or None."""
+        return self.settings.budget.exhausted(self.store.spent())
+
+    def evaluations_left(self) -> int | None:
+        """Evaluations the budget still allows; None where it sets no limit."""
+        limit = self.settings.budget.evaluations
+        return max(0, limit - self.store.spent().evaluations) if limit else None
+
+
+@dataclass
+class Context:
+    """The graph's run-time context: a started run to work on, by name; or its services, where the caller has opened them."""
+
+    run: str = ""
+    """Name of a run made by `kernelwright optimize --start-only` or by the Python API; for `langgraph dev`."""
+    home: str = ""
+    """Home folder; empty means the default one."""
+    opened: Services | None = None
+
+    @property
+    def services(self) -> Services:
+        """The run's services, opened at first use."""
+        if self.opened is None:
+            from graphs.optimize.assembly import assemble, open_run
+            from graphs.optimize.settings import default_home
+
+            self.opened = assemble(open_run(Path(self.home) if self.home else default_home(), self.run))
+        return self.opened

@@ -1,0 +1,74 @@
+"""Runs the loop under a SQLite checkpointer, from the start or from wherever it was cut short."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+from filelock import FileLock, Timeout
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+
+from graphs.optimize.context import Context, Services
+from graphs.optimize.graph import build
+from graphs.optimize.records import Delivery
+from graphs.optimize.state import STATE_VERSION
+from tools.errors import UserError
+from tools.tracing.database import readable
+
+Listener = Callable[[dict[str, Any]], None]
+
+
+async def execute(services: Services, listener: Listener) -> Delivery:
+    """Run or continue `services`' run to its end; `listener` gets every event as it happens."""
+    folder = services.store.folder
+    try:
+        with FileLock(folder / "lock", timeout=0):
+            return await _execute(services, listener)
+    except Timeout:
+        raise UserError(f"The run {services.run} is being worked on by another process.", "Wait for it, or stop it first.") from None
+    except sqlite3.Error as error:
+        found = readable(error, folder / "checkpoints.db")
+        if "damaged" in found.what:
+            mend = f"Delete {folder / 'checkpoints.db'} and resume: finished evaluations and model calls are kept in run.db and not repeated."
+            raise UserError(found.what, mend) from error
+        raise found from error
+    finally:
+        await services.pool.close()
+
+
+async def _execute(services: Services, listener: Listener) -> Delivery:
+    services.store.open_session()
+    async with AsyncSqliteSaver.from_conn_string(str(services.store.folder / "checkpoints.db")) as saver:
+        graph = build(saver)
+        config = _config(services)
+        snapshot = await graph.aget_state(config)
+        version = snapshot.values.get("version", STATE_VERSION) if snapshot.values else STATE_VERSION
+        if version != STATE_VERSION:
+            raise UserError(
+                f"The run {services.run} was begun by a version with state {version}; this one continues state {STATE_VERSION}.",
+                "Resume it with the version that began it, or start a new run.",
+            )
+        if not snapshot.values or snapshot.next:
+            given = None if snapshot.next else {"run": services.run}
+            stream = graph.astream(
+                given, config, context=Context(opened=services), stream_mode="custom", subgraphs=True, durability="sync"
+            )
+            async for _, event in stream:
+                listener(event)
+    delivery = services.store.get("delivery", services.run, Delivery)
+    assert delivery is not None
+    return delivery
+
+
+def _config(services: Services) -> RunnableConfig:
+    """Name the thread, and what LangSmith and other tracers show of the run."""
+    evaluations = services.settings.budget.evaluations or 10_000
+    return {
+        "configurable": {"thread_id": services.run},
+        "recursion_limit": 20 + 12 * evaluations,
+        "run_name": f"kernelwright optimize {services.problem.name}",
+        "tags": ["kernelwright", services.settings.search],
+        "metadata": {"run": services.run, "problem": services.problem.name, "target": services.sheet.name},
+    }

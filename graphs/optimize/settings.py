@@ -1,0 +1,43 @@
+"""The settings of a run: everything that a resume must find again. No key is ever in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from agents import TeamSettings
+from graphs.search.protocol import SearchSettings
+from tools.records import Budget, PrecisionPolicy, Record
+
+
+class RunSettings(Record):
+    """What the user asked for, with every default filled in."""
+
+    problem_file: str = ""
+    """Where the reference came from, for people; the run keeps its own copy."""
+    target: str = ""
+    """Hardware sheet name; empty means this machine's GPU, or `h200` estimated where there is none."""
+    policy: PrecisionPolicy = PrecisionPolicy()
+    budget: Budget = Budget()
+    search: str = "greedy"
+    search_settings: SearchSettings = SearchSettings()
+    repairs: int = Field(default=3, ge=0)
+    """Repairs of one failing draft before it is rolled back."""
+    timeout_s: float = Field(default=120.0, gt=0)
+    """Wall-clock limit of each phase of an evaluation."""
+    memory: bool = True
+    """False is `--no-memory`."""
+    knowledge: str = ""
+    """Folder of the knowledge base; empty means the one in the home folder."""
+    embedder: str = "default"
+    """`default` (the embedded all-MiniLM-L6-v2), `hashing`, or a sentence-transformers name or path."""
+    chroma_server: str = ""
+    """`http://host:port` of a `chroma run` server; empty means embedded."""
+    recall_limit: int = Field(default=6, ge=0)
+    team: TeamSettings = TeamSettings()
+
+
+def default_home() -> Path:
+    """The folder that holds runs and knowledge where neither `--home` nor KERNELWRIGHT_HOME names one."""
+    return Path.home() / ".kernelwright"

@@ -1,0 +1,48 @@
+"""State of the loop: ids and small records only, so that a checkpoint stays small however long the run."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypedDict
+
+from graphs.merge import merge
+
+STATE_VERSION = 1
+"""Raised when a checkpoint of the version before could not be continued; `resume` refuses others."""
+
+
+class OptimizeInput(TypedDict):
+    """What starts a run; everything else comes from its settings."""
+
+    run: str
+
+
+class OptimizeState(TypedDict, total=False):
+    """What the loop remembers between steps."""
+
+    version: int
+    run: str
+    round: int
+    search: str
+    """The search method's own state, JSON."""
+    asks: list[str]
+    """This round's asks, JSON."""
+    plans: list[str]
+    """This round's plan ids."""
+    barren: list[str]
+    """Parents for which the planner found nothing this round."""
+    results: Annotated[dict[str, str], merge]
+    """Plan id to the candidate it ended with; empty string where the coder refused."""
+    champion: str
+    """Fastest passing candidate so far, or ROOT."""
+    ended: str
+    """Why the search ended; empty while it goes on."""
+    delivered: str
+    """Candidate delivered, or ROOT."""
+
+
+class OptimizeOutput(TypedDict):
+    """What a run ends with."""
+
+    run: str
+    delivered: str
+    ended: str

@@ -1,0 +1,29 @@
+"""The refinement graph: write → evaluate → repair … → profile, or roll back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from graphs.optimize.context import Context
+from graphs.refine.nodes import after_evaluate, after_repair, after_write, evaluate, profile, repair, roll_back, write
+from graphs.refine.state import RefineOutput, RefineState
+
+
+def build() -> CompiledStateGraph[Any, Context, Any, Any]:
+    """Wire the refinement graph; it inherits the loop's checkpointer."""
+    builder = StateGraph(RefineState, context_schema=Context, output_schema=RefineOutput)
+    for node in (write, evaluate, repair, profile, roll_back):
+        builder.add_node(node.__name__, node)  # type: ignore[attr-defined]
+    builder.add_edge(START, "write")
+    builder.add_conditional_edges("write", after_write)
+    builder.add_conditional_edges("evaluate", after_evaluate)
+    builder.add_conditional_edges("repair", after_repair)
+    builder.add_edge("profile", END)
+    builder.add_edge("roll_back", END)
+    return builder.compile(name="refine")
+
+
+graph = build()

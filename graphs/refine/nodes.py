@@ -1,0 +1,120 @@
+"""The nodes of a refinement and its routers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from langgraph.runtime import Runtime
+
+from agents.coder.protocol import CodingTask, Draft, Refusal
+from graphs.optimize.context import Context, Services
+from graphs.refine.judge import judge
+from graphs.refine.state import RefineState
+from graphs.spans import traced
+from tools.records import Candidate, Evaluation, Plan, Profile, Verdict
+
+
+@traced
+async def write(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Let the coder apply the plan's one action to its parent."""
+    services = runtime.context.services
+    task = _task(services, state["plan"])
+    return _keep(runtime, task, await services.team.coder.write(task), repairs=0)
+
+
+def after_write(state: RefineState) -> Literal["evaluate", "roll_back"]:
+    """A refusal has nothing to evaluate."""
+    return "evaluate" if state["candidate"] else "roll_back"
+
+
+@traced
+async def evaluate(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Judge the candidate, unless this very job was judged before."""
+    services = runtime.context.services
+    candidate = services.candidate(state["candidate"])
+    request = services.request(candidate)
+    evaluation = await judge(services, request)
+    runtime.stream_writer({"event": "evaluated", "candidate": candidate.id, "key": request.key})
+    return {"evaluation": request.key, "verdict": evaluation.verdict.value}
+
+
+def after_evaluate(state: RefineState, runtime: Runtime[Context]) -> Literal["profile", "repair", "roll_back"]:
+    """Profile what passed; repair what failed while attempts and budget last."""
+    services = runtime.context.services
+    if state["verdict"] == Verdict.PASS:
+        return "profile"
+    if state["verdict"] == Verdict.INFRASTRUCTURE or state["attempt"] >= services.settings.repairs:
+        return "roll_back"
+    return "roll_back" if services.exhausted() else "repair"
+
+
+@traced
+async def repair(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Show the coder how its draft ended and let it mend it."""
+    services = runtime.context.services
+    task = _task(services, state["plan"])
+    failed = services.candidate(state["candidate"])
+    evaluation = services.store.get("evaluation", state["evaluation"], Evaluation)
+    assert evaluation is not None
+    draft = Draft(source=failed.source, schedule=failed.schedule, notes=failed.notes)
+    attempt = state["attempt"] + 1
+    mended = await services.team.coder.repair(task, draft, evaluation, attempt)
+    if isinstance(mended, Refusal):
+        services.store.put("refusal", f"{state['plan']}/{attempt}", mended, subject=state["plan"])
+        return {"verdict": "", "attempt": attempt}
+    return {"verdict": "repaired", **_keep(runtime, task, mended, repairs=attempt)}
+
+
+def after_repair(state: RefineState) -> Literal["evaluate", "roll_back"]:
+    """Evaluate a repaired draft; where the coder gave up, roll back."""
+    return "evaluate" if state["verdict"] == "repaired" else "roll_back"
+
+
+@traced
+async def profile(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Diagnose where the passing candidate's time goes."""
+    services = runtime.context.services
+    evaluation = services.store.get("evaluation", state["evaluation"], Evaluation)
+    assert evaluation is not None
+    if services.store.get("profile", state["candidate"], Profile) is None:
+        diagnosis = await services.team.profiler.diagnose(services.problem, evaluation, services.baselines(), services.sheet)
+        services.store.put("profile", state["candidate"], diagnosis)
+    return {"results": {state["plan"]: state["candidate"]}}
+
+
+@traced
+async def roll_back(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Leave the parent as it is; the failed candidate stays in the store as negative knowledge."""
+    return {"results": {state["plan"]: state["candidate"]}}
+
+
+def _task(services: Services, plan_id: str) -> CodingTask:
+    plan = services.store.get("plan", plan_id, Plan)
+    assert plan is not None
+    profile_ = services.store.get("profile", plan.parent, Profile)
+    assert profile_ is not None
+    return CodingTask(
+        problem=services.problem, parent=services.store.candidate(plan.parent), plan=plan, profile=profile_, sheet=services.sheet
+    )
+
+
+def _keep(runtime: Runtime[Context], task: CodingTask, draft: Draft | Refusal, repairs: int) -> dict[str, Any]:
+    """Store what the coder gave and say so."""
+    services = runtime.context.services
+    if isinstance(draft, Refusal):
+        services.store.put("refusal", task.plan.id, draft, subject=task.plan.id)
+        runtime.stream_writer({"event": "refused", "plan": task.plan.id, "reason": draft.reason})
+        return {"candidate": "", "attempt": repairs}
+    candidate = Candidate(
+        problem=services.problem.id,
+        parent=task.plan.parent,
+        action=task.plan.action,
+        source=draft.source,
+        schedule=draft.schedule,
+        coder=services.team.coder.name,
+        repairs=repairs,
+        notes=draft.notes,
+    )
+    services.store.put_candidate(candidate)
+    runtime.stream_writer({"event": "written", "candidate": candidate.id, "plan": task.plan.id, "repairs": repairs})
+    return {"candidate": candidate.id, "attempt": repairs}

@@ -1,0 +1,86 @@
+"""The SQLite file of a run: opening it, its schema, and errors a person can act on."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tools.errors import MachineError, UserError
+
+SCHEMA_VERSION = 1
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS records (
+    kind TEXT NOT NULL, id TEXT NOT NULL, subject TEXT NOT NULL, created REAL NOT NULL, json TEXT NOT NULL, PRIMARY KEY (kind, id));
+CREATE INDEX IF NOT EXISTS records_by_subject ON records (kind, subject);
+CREATE TABLE IF NOT EXISTS spans (
+    id INTEGER PRIMARY KEY, node TEXT NOT NULL, subject TEXT NOT NULL, started REAL NOT NULL, ended REAL,
+    input TEXT NOT NULL, output TEXT, error TEXT);
+CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, started REAL NOT NULL, last_seen REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, created REAL NOT NULL, json TEXT NOT NULL);
+"""
+
+
+class Database:
+    """One connection, shared by the threads of this process; every write is committed before the call returns."""
+
+    def __init__(self, path: Path) -> None:
+        """Open or create `path`; UserError where it is not one of ours or cannot be written."""
+        self.path = path
+        self._lock = threading.RLock()
+        with self._readable_errors():
+            self._connection = sqlite3.connect(path, timeout=30, check_same_thread=False, isolation_level=None)
+            self._connection.row_factory = sqlite3.Row
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.executescript(_TABLES)
+        self._check_version()
+
+    def _check_version(self) -> None:
+        rows = self.query("SELECT value FROM meta WHERE name = 'schema'")
+        if not rows:
+            self.execute("INSERT OR IGNORE INTO meta VALUES ('schema', ?)", str(SCHEMA_VERSION))
+        elif rows[0]["value"] != str(SCHEMA_VERSION):
+            raise UserError(
+                f"{self.path} was written by another version of kernelwright (schema {rows[0]['value']}, this one reads {SCHEMA_VERSION}).",
+                "Use the version that wrote it, or start a new run.",
+            )
+
+    def execute(self, statement: str, *values: Any) -> int:
+        """Run one writing statement; return the id of the inserted row."""
+        with self._lock, self._readable_errors():
+            return self._connection.execute(statement, values).lastrowid or 0
+
+    def query(self, statement: str, *values: Any) -> list[sqlite3.Row]:
+        """Run one reading statement."""
+        with self._lock, self._readable_errors():
+            return self._connection.execute(statement, values).fetchall()
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _readable_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise readable(error, self.path) from error
+
+
+def readable(error: sqlite3.Error, path: Path) -> UserError | MachineError:
+    """Say what an SQLite error on `path` means and how to mend it."""
+    text = str(error)
+    if "full" in text:
+        return MachineError(f"No space left while writing {path}.", "Free some disk space, then resume the run: nothing finished is lost.")
+    if "readonly" in text or "unable to open" in text:
+        return UserError(f"{path} cannot be written ({text}).", "Choose another folder with --home, or mend its permissions.")
+    if "not a database" in text or "malformed" in text:
+        return UserError(f"{path} is damaged ({text}).", "Move it away and start the run anew; sources already written stay beside it.")
+    return MachineError(f"SQLite failed on {path}: {text}.", "Check the disk, then resume the run.")

@@ -1,0 +1,189 @@
+"""The store of one run: its records, the spans of its nodes, its model calls, its sources."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tools.errors import UserError
+from tools.records import ROOT, Candidate, Evaluation, Record, Spent
+from tools.tracing.database import Database
+
+R = TypeVar("R", bound=Record)
+
+
+class Span(Record):
+    """One execution of one node."""
+
+    id: int
+    node: str
+    subject: str
+    """Plan id, candidate id or round it was about."""
+    started: float
+    """Seconds since the epoch."""
+    ended: float | None
+    """None where the process died in it."""
+    input: str
+    """JSON."""
+    output: str | None
+    """JSON of the node's update."""
+    error: str | None
+
+
+class RunStore:
+    """Everything a run did, in `run.db` and `candidates/` of its folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open the run in `folder`; UserError where there is none."""
+        if not (folder / "run.db").is_file():
+            raise UserError(f"There is no run in {folder}.", "List the runs with `kernelwright runs`.")
+        self.folder = folder
+        self._db = Database(folder / "run.db")
+        self._session: int | None = None
+
+    @classmethod
+    def create(cls, folder: Path, meta: Mapping[str, str]) -> RunStore:
+        """Make the folder of a new run and write down what it is about."""
+        try:
+            (folder / "candidates").mkdir(parents=True)
+            (folder / "run.db").touch()
+        except OSError as error:
+            raise UserError(
+                f"The run folder {folder} cannot be made ({error.strerror}).", "Choose another place with --home, or mend its permissions."
+            ) from error
+        store = cls(folder)
+        for name, value in meta.items():
+            store.set_meta(name, value)
+        return store
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+    def meta(self, name: str) -> str:
+        """Value of a fact about the whole run; empty where it was never set."""
+        rows = self._db.query("SELECT value FROM meta WHERE name = ?", name)
+        return str(rows[0]["value"]) if rows else ""
+
+    def set_meta(self, name: str, value: str) -> None:
+        """Write a fact about the whole run."""
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, value)
+
+    def put(self, kind: str, name: str, record: Record, subject: str = "") -> None:
+        """Keep `record` under (`kind`, `name`); writing it again replaces it."""
+        self._db.execute(
+            "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)", kind, name, subject, time.time(), record.model_dump_json()
+        )
+
+    def get(self, kind: str, name: str, type_: type[R]) -> R | None:
+        """Read the record kept under (`kind`, `name`)."""
+        rows = self._db.query("SELECT json FROM records WHERE kind = ? AND id = ?", kind, name)
+        return self._load(type_, rows[0]["json"]) if rows else None
+
+    def all(self, kind: str, type_: type[R], subject: str | None = None) -> dict[str, R]:
+        """Read every record of a kind by name, oldest first; only those about `subject` where one is given."""
+        where, values = ("", ()) if subject is None else (" AND subject = ?", (subject,))
+        rows = self._db.query(f"SELECT id, json FROM records WHERE kind = ?{where} ORDER BY created, id", kind, *values)  # noqa: S608 - fixed text
+        return {row["id"]: self._load(type_, row["json"]) for row in rows}
+
+    def _load(self, type_: type[R], text: str) -> R:
+        if type_ is not Candidate:
+            return type_.model_validate_json(text)
+        fields = json.loads(text)
+        return type_.model_validate(fields | {"source": self.source(fields.pop("id"))})
+
+    def put_candidate(self, candidate: Candidate) -> None:
+        """Keep a candidate: its source as `candidates/<id>.py`, its difference from the parent as `<id>.diff`."""
+        folder = self.folder / "candidates"
+        parent = folder / f"{candidate.parent}.py"
+        before = parent.read_text() if parent.is_file() else ""
+        (folder / f"{candidate.id}.py").write_text(candidate.source)
+        (folder / f"{candidate.id}.diff").write_text(_diff(before, candidate.source, candidate.parent, candidate.id))
+        text = json.dumps(candidate.model_dump(mode="json", exclude={"source"}) | {"id": candidate.id})
+        row = ("candidate", candidate.id, candidate.parent, time.time(), text)
+        self._db.execute("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)", *row)
+
+    def candidate(self, name: str) -> Candidate | None:
+        """Read a candidate; None for ROOT."""
+        return None if name == ROOT else self.get("candidate", name, Candidate)
+
+    def source(self, name: str) -> str:
+        """Source text of a candidate; for ROOT the reference as the user wrote it."""
+        path = self.folder / "candidates" / f"{name}.py"
+        return path.read_text() if path.is_file() else ""
+
+    def diff(self, name: str) -> str:
+        """Unified difference of a candidate from its parent."""
+        path = self.folder / "candidates" / f"{name}.diff"
+        return path.read_text() if path.is_file() else ""
+
+    def put_root(self, source: str) -> None:
+        """Keep the reference's source as the parent of every first candidate."""
+        (self.folder / "candidates" / f"{ROOT}.py").write_text(source)
+
+    def get_call(self, key: str) -> str | None:
+        """Read a finished model call by its key."""
+        rows = self._db.query("SELECT json FROM calls WHERE key = ?", key)
+        return str(rows[0]["json"]) if rows else None
+
+    def put_call(self, key: str, record_json: str) -> None:
+        """Keep a finished model call."""
+        self._db.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", key, time.time(), record_json)
+
+    def calls(self) -> list[dict[str, Any]]:
+        """Every finished model call, oldest first."""
+        return [{"key": row["key"], **json.loads(row["json"])} for row in self._db.query("SELECT key, json FROM calls ORDER BY created")]
+
+    @contextmanager
+    def span(self, node: str, subject: str, given: str) -> Iterator[list[str]]:
+        """Record one execution of a node; append the JSON of its output to the list this yields."""
+        started = time.time()
+        row = self._db.execute("INSERT INTO spans (node, subject, started, input) VALUES (?, ?, ?, ?)", node, subject, started, given)
+        output: list[str] = []
+        error = None
+        try:
+            yield output
+        except BaseException as raised:
+            error = f"{type(raised).__name__}: {raised}"
+            raise
+        finally:
+            self._db.execute(
+                "UPDATE spans SET ended = ?, output = ?, error = ? WHERE id = ?", time.time(), output[0] if output else None, error, row
+            )
+            self._seen()
+
+    def spans(self) -> list[Span]:
+        """Every execution of a node, in order of start."""
+        return [Span(**dict(row)) for row in self._db.query("SELECT * FROM spans ORDER BY id")]
+
+    def open_session(self) -> None:
+        """Start counting wall time: from here to the last sign of life."""
+        now = time.time()
+        self._session = self._db.execute("INSERT INTO sessions (started, last_seen) VALUES (?, ?)", now, now)
+
+    def _seen(self) -> None:
+        if self._session is not None:
+            self._db.execute("UPDATE sessions SET last_seen = ? WHERE id = ?", time.time(), self._session)
+
+    def spent(self) -> Spent:
+        """Add up what the run has used, from what it recorded: right after any number of resumes."""
+        self._seen()
+        evaluations = self.all("evaluation", Evaluation)
+        calls = self.calls()
+        wall = self._db.query("SELECT COALESCE(SUM(last_seen - started), 0) AS wall FROM sessions")[0]["wall"]
+        return Spent(
+            evaluations=len(evaluations),
+            tokens=sum(call.get("usage", {}).get("input_tokens", 0) + call.get("usage", {}).get("output_tokens", 0) for call in calls),
+            money_usd=sum(call.get("cost_usd") or 0.0 for call in calls),
+            wall_s=float(wall),
+            gpu_s=sum(e.gpu_seconds for e in evaluations.values()),
+        )
+
+
+def _diff(before: str, after: str, old: str, new: str) -> str:
+    return "".join(difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), f"{old}.py", f"{new}.py"))
