@@ -22,6 +22,7 @@ def traced(node: Node[StateT]) -> Node[StateT]:
     async def wrapper(state: StateT, runtime: Runtime[Context]) -> dict[str, Any]:
         subject = str(state.get("plan") or f"round {state.get('round', 0)}")  # type: ignore[attr-defined]
         name = node.__name__  # type: ignore[attr-defined]
+        runtime.context.open_for(str(state.get("run") or ""))  # type: ignore[attr-defined]
         with runtime.context.services.store.span(name, subject, json.dumps(state, default=str)) as output:
             update = await node(state, runtime)
             output.append(json.dumps(update, default=str))

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from agents import build_team
 from graphs.optimize.context import Services
-from graphs.optimize.settings import RunSettings
+from graphs.optimize.settings import RunSettings, default_home
 from graphs.search import open_search
 from knowledge.protocol import Memory, NoMemory
 from tools.errors import UserError
 from tools.evaluation.local import LocalPool
 from tools.hardware import detect_sheet, load_sheet
-from tools.problems import small_variants
+from tools.problems import load_problem, small_variants
 from tools.records import HardwareSheet, Problem
 from tools.tracing import RunStore
 
@@ -43,6 +43,12 @@ def open_run(home: Path, run: str) -> RunStore:
         what = f"{len(matches)} runs start with {run!r}" if matches else f"There is no run {run!r} in {runs}"
         raise UserError(f"{what}.", "List the runs with `kernelwright runs`, and name one of them.")
     return RunStore((exact or matches)[0])
+
+
+def open_or_start(run: str, problem_file: str, home: str) -> Services:
+    """Open `run`; where it is empty, start one on `problem_file` with default settings."""
+    folder = Path(home) if home else default_home()
+    return assemble(open_run(folder, run) if run else start_run(load_problem(Path(problem_file)), RunSettings(), folder))
 
 
 def assemble(store: RunStore) -> Services:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from agents import AgentTeam
 from graphs.optimize.settings import RunSettings
@@ -75,20 +74,23 @@ class Services:
 
 @dataclass
 class Context:
-    """The graph's run-time context: a started run to work on, by name; or its services, where the caller has opened them."""
+    """The graph's run-time context: the services of a run, or what it takes to open them (`langgraph dev` gives plain values)."""
 
-    run: str = ""
-    """Name of a run made by `kernelwright optimize --start-only` or by the Python API; for `langgraph dev`."""
+    problem_file: str = ""
+    """A problem to start a new run on, with default settings; not needed where the state names a run."""
     home: str = ""
     """Home folder; empty means the default one."""
     opened: Services | None = None
 
     @property
     def services(self) -> Services:
-        """The run's services, opened at first use."""
-        if self.opened is None:
-            from graphs.optimize.assembly import assemble, open_run
-            from graphs.optimize.settings import default_home
-
-            self.opened = assemble(open_run(Path(self.home) if self.home else default_home(), self.run))
+        """The run's services; `open_for` comes first."""
+        assert self.opened is not None
         return self.opened
+
+    def open_for(self, run: str) -> None:
+        """Open `run`, or a new run on `problem_file` where `run` is empty; nothing to do where services are open."""
+        if self.opened is None:
+            from graphs.optimize.assembly import open_or_start
+
+            self.opened = open_or_start(run, self.problem_file, self.home)

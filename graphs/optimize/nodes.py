@@ -35,7 +35,7 @@ async def measure(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, 
     profile = await services.team.profiler.diagnose_reference(problem, baselines, services.sheet)
     store.put("profile", ROOT, profile)
     runtime.stream_writer({"event": "measured"})
-    return {"version": STATE_VERSION, "round": 1, "search": services.search().dump(), "champion": ROOT, "ended": ""}
+    return {"version": STATE_VERSION, "run": services.run, "round": 1, "search": services.search().dump(), "champion": ROOT, "ended": ""}
 
 
 @traced
@@ -75,7 +75,7 @@ async def plan(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any
 
 def fan_out(state: OptimizeState) -> Sequence[Send] | Literal["review"]:
     """One refinement a plan, in parallel."""
-    return [Send("refine", {"plan": name, "attempt": 0}) for name in state["plans"]] or "review"
+    return [Send("refine", {"run": state["run"], "plan": name, "attempt": 0}) for name in state["plans"]] or "review"
 
 
 @traced

@@ -10,6 +10,7 @@ from graphs.merge import merge
 class RefineState(TypedDict, total=False):
     """Ids only: sources and records are in the run's store."""
 
+    run: str
     plan: str
     """Plan id."""
     candidate: str

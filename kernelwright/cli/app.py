@@ -1,0 +1,62 @@
+"""The command `kernelwright`: its options, its commands, and the one place where errors become lines of text."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+import kernelwright
+from kernelwright.cli import actions, doctor, hardware, knowledge, optimize, resume, runs, trace
+from tools.errors import KernelwrightError
+
+app = typer.Typer(
+    name="kernelwright",
+    help="Takes a PyTorch operator and gives back a faster Triton kernel, the evidence that it is right and faster, "
+    "and a memory that makes the next operator cheaper.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    epilog="Start with: kernelwright optimize data/operators/softmax.py",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(kernelwright.__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the whole stack trace of an error.", envvar="KERNELWRIGHT_DEBUG")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and end.", callback=_version, is_eager=True)] = False,
+) -> None:
+    if debug:
+        os.environ["KERNELWRIGHT_DEBUG"] = "1"
+
+
+for module in (optimize, resume, runs, trace, doctor, hardware, actions):
+    app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__)(module.command)
+app.add_typer(knowledge.app, name="knowledge")
+
+
+def main() -> None:
+    """Run the command line; wrong input ends with one clear line, its mend and exit status 2."""
+    try:
+        app()
+    except KernelwrightError as error:
+        if os.environ.get("KERNELWRIGHT_DEBUG"):
+            raise
+        print(f"kernelwright: {error.what}\n  {error.mend}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("kernelwright: stopped. What was finished is kept: `kernelwright resume RUN` goes on from here.", file=sys.stderr)
+        sys.exit(130)
+    except OSError as error:
+        if os.environ.get("KERNELWRIGHT_DEBUG") or not error.filename:
+            raise
+        print(f"kernelwright: {error.strerror} ({error.filename}).\n  Mend that and try again; a run goes on with `resume`.", file=sys.stderr)
+        sys.exit(2)

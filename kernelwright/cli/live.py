@@ -1,0 +1,135 @@
+"""Sees a run through: progress while it works, its result at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from agents.coder.protocol import Refusal
+from agents.reviewer.protocol import Review
+from graphs.optimize.assembly import assemble
+from graphs.optimize.context import Services
+from graphs.optimize.execute import execute
+from graphs.optimize.records import Recall
+from kernelwright.cli.report import result_facts
+from kernelwright.cli.trace_views import evaluation_table
+from tools.errors import UserError
+from tools.records import ROOT, Evaluation, Plan, Profile
+from tools.tracing import RunStore
+
+
+def see_through(store: RunStore, as_json: bool, out: Path | None) -> None:
+    """Run or continue the run of `store`, print its result, copy the kernel to `out`."""
+    if out is not None and not out.parent.is_dir():
+        raise UserError(f"The folder of {out} does not exist.", "Make it, or give --out another file.")
+    services = assemble(store)
+    progress = Progress(services, Console(stderr=True, highlight=False, quiet=as_json))
+    progress.open()
+    asyncio.run(execute(services, progress))
+    facts = result_facts(store)
+    if out is not None and facts["kernel"]:
+        shutil.copyfile(facts["kernel"], out)
+    if as_json:
+        from json import dumps
+
+        print(dumps(facts, indent=1))
+    else:
+        _print_result(facts)
+
+
+def _print_result(facts: dict[str, Any]) -> None:
+    console = Console(highlight=False)
+    console.rule(f"{facts['problem']} on {facts['target']}")
+    console.print(escape(facts["reason"]))
+    if facts["evaluation"]:
+        console.print(evaluation_table(facts["evaluation"]))
+    if facts["kernel"]:
+        console.print(f"kernel:  {facts['kernel']}", soft_wrap=True)
+    spent = facts["spent"]
+    money = f", {spent['tokens']:,} tokens, {spent['money_usd']:.4f} USD" if spent["tokens"] else ""
+    console.print(f"spent:   {spent['evaluations']} evaluations in {spent['wall_s']:.0f} s{money}; the search ended by: {facts['search_ended']}")
+    console.print(f"inspect: kernelwright trace {facts['run']}", soft_wrap=True)
+
+
+class Progress:
+    """Turns the graph's events into lines on standard error."""
+
+    def __init__(self, services: Services, console: Console) -> None:
+        """Print for `services`' run on `console`."""
+        self._services = services
+        self._store = services.store
+        self._console = console
+        self._began = time.monotonic()
+
+    def open(self) -> None:
+        """Say what is about to be worked on, by whom, on what."""
+        services, abi = self._services, self._services.problem.abi
+        inputs = ", ".join(f"{t.name}{list(t.shape)} {t.dtype}" for t in abi.inputs)
+        outputs = ", ".join(f"{list(t.shape)} {t.dtype}" for t in abi.outputs)
+        self._line("run", services.run)
+        self._line("problem", f"{services.problem.name}: {inputs} → {outputs}, policy {services.problem.policy.name}")
+        self._line("agents", services.team.describe())
+        self._line("target", f"{services.sheet.title}; evaluator {services.pool.name}")
+        self._line("memory", services.memory.name)
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Print one event."""
+        getattr(self, f"_on_{event['event']}")(event)
+
+    def _line(self, label: str, text: str) -> None:
+        self._console.print(f"[dim]{time.monotonic() - self._began:6.1f}s[/] {label:<9} {escape(text)}", soft_wrap=True)
+
+    def _on_measured(self, event: dict[str, Any]) -> None:
+        baselines = self._services.baselines()
+        times = ", ".join(f"{name} {sample.median_us:,.1f} µs" for name, sample in baselines.samples.items())
+        profile = self._store.get("profile", ROOT, Profile)
+        self._line("reference", f"{times or f'eager {baselines.best_us:,.1f} µs'} ({baselines.tier}); {profile.bottleneck if profile else ''}")
+        for note in baselines.notes:
+            self._line("note", note)
+
+    def _on_recalled(self, event: dict[str, Any]) -> None:
+        recall = self._store.get("recall", event["recall"], Recall)
+        if recall and recall.recalled:
+            self._line("recall", "; ".join(f"{r.strategy.id[:6]} {r.strategy.title}" for r in recall.recalled[:3]))
+
+    def _on_planned(self, event: dict[str, Any]) -> None:
+        plan = self._store.get("plan", event["plan"], Plan)
+        assert plan is not None
+        self._line("plan", f"{plan.action} on {plan.parent[:6]}: {plan.rationale}")
+
+    def _on_refused(self, event: dict[str, Any]) -> None:
+        self._line("refused", event["reason"])
+
+    def _on_written(self, event: dict[str, Any]) -> None:
+        repairs = f" (repair {event['repairs']})" if event["repairs"] else ""
+        self._line("coder", f"{event['candidate'][:6]} written{repairs}")
+
+    def _on_evaluated(self, event: dict[str, Any]) -> None:
+        evaluation = self._store.get("evaluation", event["key"], Evaluation)
+        assert evaluation is not None
+        speed = ""
+        if evaluation.time_us and evaluation.speedup:
+            speed = f", {evaluation.time_us:,.1f} µs, {evaluation.speedup:.2f}x the best baseline ({evaluation.tier})"
+        self._line("evaluate", f"{evaluation.candidate[:6]} {evaluation.verdict}{speed}")
+
+    def _on_reviewed(self, event: dict[str, Any]) -> None:
+        review = self._store.get("review", event["plan"], Review)
+        if review:
+            self._line("review", f"{event['candidate'][:6]} {'accepted' if review.accepted else 'not accepted'}: {review.reason}")
+        elif refusal := self._store.get("refusal", event["plan"], Refusal):
+            self._line("review", f"nothing to review: {refusal.reason}")
+
+    def _on_learnt(self, event: dict[str, Any]) -> None:
+        if event["strategies"]:
+            self._line("learn", f"strategies changed: {', '.join(name[:6] for name in event['strategies'])}")
+
+    def _on_delivered(self, event: dict[str, Any]) -> None:
+        self._line("confirm", "keep the reference" if event["candidate"] == ROOT else f"{event['candidate'][:6]} delivered")
+
+

@@ -1,0 +1,74 @@
+"""Optimise one operator: search for a faster kernel and prove it.
+
+FILE holds a PyTorch reference: a KernelBench file (Model, get_inputs, get_init_inputs), or a plain function with
+example_inputs(). With a GPU, times are measured; without one, kernels are checked in Triton's interpreter,
+cross-compiled for the target, and times are estimated and shown as such.
+
+Examples:
+
+  kernelwright optimize my_operator.py
+
+  kernelwright optimize my_operator.py --target a100 --budget 32
+
+  kernelwright optimize my_operator.py --model gpt-5 --usd 2
+
+  kernelwright optimize my_operator.py --model qwen3-coder --base-url http://localhost:8000/v1
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from kernelwright.cli.options import Home, Json, home_folder
+
+
+def command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The PyTorch reference.")],
+    entry: Annotated[str | None, typer.Option(help="Function to optimise, where FILE has several.")] = None,
+    target: Annotated[str, typer.Option(help="Device to optimise for; see `kernelwright hardware`.", show_default="this machine's GPU")] = "",
+    policy: Annotated[Literal["exact", "tf32", "fp16", "bf16"], typer.Option(help="Precision the reference is declared to have.")] = "exact",
+    budget: Annotated[int, typer.Option(min=0, help="Evaluations to spend; 0 sets no limit.")] = 16,
+    minutes: Annotated[float, typer.Option(min=0, help="Wall time to spend; 0 sets no limit.")] = 0,
+    usd: Annotated[float, typer.Option(min=0, help="Money to spend on model calls; 0 sets no limit.")] = 0,
+    tokens: Annotated[int, typer.Option(min=0, help="Tokens to spend on model calls; 0 sets no limit.")] = 0,
+    search: Annotated[str, typer.Option(help="Search method.")] = "greedy",
+    width: Annotated[int, typer.Option(min=1, help="Candidates the search keeps as parents.")] = 2,
+    batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round.")] = 2,
+    repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds each phase of an evaluation may take.")] = 120.0,
+    model: Annotated[str, typer.Option(help="Language model for planner, coder, profiler and reviewer.", show_default="none: built-in")] = "",
+    base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server, e.g. http://localhost:8000/v1.")] = "",
+    role: Annotated[list[str] | None, typer.Option(help="Variant of one role, e.g. `coder=builtin`; may be repeated.")] = None,
+    no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither recall strategies nor learn any.")] = False,
+    embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
+    out: Annotated[Path | None, typer.Option(help="Also write the kernel to this file.")] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Start a run and see it through."""
+    from graphs.optimize.assembly import start_run
+    from graphs.optimize.settings import RunSettings
+    from graphs.search.protocol import SearchSettings
+    from kernelwright.cli.live import see_through
+    from kernelwright.cli.team import team_settings
+    from tools.problems import load_problem
+    from tools.records import Budget, PrecisionPolicy
+
+    settings = RunSettings(
+        problem_file=str(file),
+        target=target,
+        policy=PrecisionPolicy(name=policy),
+        budget=Budget(evaluations=budget, tokens=tokens, money_usd=usd, wall_s=minutes * 60),
+        search=search,
+        search_settings=SearchSettings(width=width, batch=batch),
+        repairs=repairs,
+        timeout_s=timeout,
+        memory=not no_memory,
+        embedder=embedder,
+        team=team_settings(model, base_url, role or []),
+    )
+    problem = load_problem(file, settings.policy, entry)
+    see_through(start_run(problem, settings, home_folder(home)), as_json=json, out=out)

@@ -1,0 +1,134 @@
+"""The facts of a run as plain values: what `--json` prints and what the tables are made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents.coder.protocol import Refusal
+from agents.reviewer.protocol import Review
+from graphs.optimize.records import Delivery, Recall
+from graphs.optimize.settings import RunSettings
+from tools.errors import UserError
+from tools.evaluation.protocol import Baselines
+from tools.records import ROOT, Candidate, Evaluation, Plan, Problem, Profile, content_hash
+from tools.tracing import RunStore
+
+Facts = dict[str, Any]
+
+
+def run_facts(store: RunStore) -> Facts:
+    """One run in a line: what `runs` lists."""
+    settings = RunSettings.model_validate_json(store.meta("settings"))
+    delivery = next(iter(store.all("delivery", Delivery).values()), None)
+    evaluations = store.all("evaluation", Evaluation)
+    best = evaluations.get(delivery.evaluation) if delivery else None
+    if delivery is None:
+        best = max((e for e in evaluations.values() if e.speedup), key=lambda e: e.speedup or 0.0, default=None)
+    return {
+        "run": store.meta("run"),
+        "folder": str(store.folder),
+        "state": "ended" if delivery else "unfinished",
+        "problem_file": settings.problem_file,
+        "target": settings.target,
+        "search": settings.search,
+        "evaluations": len(evaluations),
+        "speedup": best.speedup if best else None,
+        "tier": best.tier if best else None,
+        "delivered": delivery.candidate if delivery else None,
+        "created": float(store.meta("created") or 0.0),
+    }
+
+
+def tree_facts(store: RunStore) -> Facts:
+    """The whole run: baselines, every candidate with its plan and outcome, refusals, what was delivered and spent."""
+    problem = next(iter(store.all("problem", Problem).values()))
+    baselines = store.get("baselines", problem.id, Baselines)
+    profile = store.get("profile", ROOT, Profile)
+    delivery = next(iter(store.all("delivery", Delivery).values()), None)
+    plans = store.all("plan", Plan)
+    refusals = store.all("refusal", Refusal)
+    return {
+        **run_facts(store),
+        "problem": problem.name,
+        "policy": problem.policy.model_dump(mode="json"),
+        "baselines": baselines.model_dump(mode="json") if baselines else None,
+        "reference_profile": profile.model_dump(mode="json") if profile else None,
+        "candidates": [_candidate_line(store, one) for one in store.all("candidate", Candidate).values()],
+        "refused": [{"plan": name, "parent": plans[name].parent, "action": str(plans[name].action), "reason": refusals[name].reason}
+                    for name in refusals if name in plans],
+        "delivery": delivery.model_dump(mode="json") if delivery else None,
+        "spent": store.spent().model_dump(mode="json"),
+    }  # fmt: skip
+
+
+def _candidate_line(store: RunStore, candidate: Candidate) -> Facts:
+    plan = store.get("plan", content_hash(candidate.parent, candidate.action.id), Plan)
+    evaluations = store.all("evaluation", Evaluation, subject=candidate.id).values()
+    evaluation = next(iter(evaluations), None)
+    review = next(iter(store.all("review", Review, subject=candidate.id).values()), None)
+    return {
+        "id": candidate.id,
+        "parent": candidate.parent,
+        "plan": plan.id if plan else None,
+        "action": str(candidate.action),
+        "rationale": plan.rationale if plan else "",
+        "planner": plan.planner if plan else "",
+        "strategies": list(plan.strategies) if plan else [],
+        "predicted_gain": plan.predicted_gain if plan else None,
+        "coder": candidate.coder,
+        "repairs": candidate.repairs,
+        "verdict": evaluation.verdict.value if evaluation else None,
+        "tier": evaluation.tier if evaluation else None,
+        "time_us": evaluation.time_us if evaluation else None,
+        "speedup": evaluation.speedup if evaluation else None,
+        "accepted": review.accepted if review else None,
+        "gain": review.gain.model_dump(mode="json") if review and review.gain else None,
+        "review": review.reason if review else "",
+        "lesson": review.lesson if review else "",
+        "confirmed": any(e.verdict == "PASS" for e in list(evaluations)[1:]),
+    }
+
+
+def candidate_facts(store: RunStore, prefix: str) -> Facts:
+    """One candidate whole: plan, recalled strategies, source, difference, evaluations, profile."""
+    known = store.all("candidate", Candidate)
+    matches = [name for name in known if name.startswith(prefix)]
+    if len(matches) != 1:
+        raise UserError(f"{len(matches)} candidates of this run start with {prefix!r}.", "Take an id from `kernelwright trace RUN`.")
+    candidate = known[matches[0]]
+    profile = store.get("profile", candidate.id, Profile)
+    recalls = {name: recall for name, recall in store.all("recall", Recall, subject=candidate.parent).items()}
+    return {
+        **_candidate_line(store, candidate),
+        "notes": list(candidate.notes),
+        "recalled": [{"round": name.partition("/")[0], "id": r.strategy.id, "title": r.strategy.title, "score": r.score, "why": r.why, "warning": r.warning}
+                     for name, recall in recalls.items() for r in recall.recalled],
+        "diff": store.diff(candidate.id),
+        "source_file": str(store.folder / "candidates" / f"{candidate.id}.py"),
+        "evaluations": [e.model_dump(mode="json") for e in store.all("evaluation", Evaluation, subject=candidate.id).values()],
+        "profile": profile.model_dump(mode="json") if profile else None,
+    }  # fmt: skip
+
+
+def node_facts(store: RunStore) -> Facts:
+    """Every execution of a node and every model call, in order."""
+    spans = [{**span.model_dump(mode="json"), "seconds": span.ended - span.started if span.ended else None} for span in store.spans()]
+    return {"run": store.meta("run"), "spans": spans, "calls": store.calls(), "spent": store.spent().model_dump(mode="json")}
+
+
+def result_facts(store: RunStore) -> Facts:
+    """What `optimize` ends with."""
+    delivery = next(iter(store.all("delivery", Delivery).values()))
+    problem = next(iter(store.all("problem", Problem).values()))
+    evaluation = store.get("evaluation", delivery.evaluation, Evaluation) if delivery.evaluation else None
+    kernel = store.folder / "result" / "kernel.py"
+    return {
+        **run_facts(store),
+        "problem": problem.name,
+        "policy": problem.policy.model_dump(mode="json"),
+        "reason": delivery.reason,
+        "search_ended": delivery.ended,
+        "kernel": str(kernel) if kernel.is_file() else None,
+        "evaluation": evaluation.model_dump(mode="json") if evaluation else None,
+        "spent": store.spent().model_dump(mode="json"),
+    }

@@ -1,0 +1,28 @@
+"""Go on with a run that was killed or stopped.
+
+Finished evaluations and paid model calls are never repeated. A run that has ended is only shown again.
+
+Example: kernelwright resume softmax-20261121
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelwright.cli.options import Home, Json, home_folder
+
+
+def command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run, or the start of it.")],
+    out: Annotated[Path | None, typer.Option(help="Also write the kernel to this file.")] = None,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Continue a run and see it through."""
+    from graphs.optimize.assembly import open_run
+    from kernelwright.cli.live import see_through
+
+    see_through(open_run(home_folder(home), run), as_json=json, out=out)

@@ -1,0 +1,37 @@
+"""List the runs: problem, target, state, evaluations, the speed-up so far and its tier.
+
+Example: kernelwright runs --json
+"""
+
+from __future__ import annotations
+
+import time
+
+from kernelwright.cli.options import Home, Json, home_folder
+
+
+def command(home: Home = None, json: Json = False) -> None:
+    """Print a table of runs, newest first."""
+    from kernelwright.cli.report import run_facts
+    from tools.tracing import RunStore
+
+    folder = home_folder(home) / "runs"
+    found = sorted(folder.glob("*/run.db"), key=lambda path: path.stat().st_mtime, reverse=True)
+    facts = [run_facts(RunStore(path.parent)) for path in found]
+    if json:
+        from json import dumps
+
+        print(dumps(facts, indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    if not facts:
+        print(f"No runs in {folder}. Start one with: kernelwright optimize FILE")
+        return
+    table = Table("run", "state", "target", "evaluations", "speed-up", "tier", "started", box=None)
+    for fact in facts:
+        started = time.strftime("%Y-%m-%d %H:%M", time.localtime(fact["created"]))
+        speedup = f"{fact['speedup']:.2f}x" if fact["speedup"] else "–"
+        table.add_row(fact["run"], fact["state"], fact["target"], str(fact["evaluations"]), speedup, fact["tier"] or "–", started)
+    Console().print(table)

@@ -1,0 +1,50 @@
+"""Show what the agents of a run did and why: the tree of candidates, or one candidate whole.
+
+The tree shows each candidate's action, verdict, time, speed-up and the strategies its plan rests on.
+With --candidate: plan, difference from its parent, evaluation and profile.
+
+Examples:
+
+  kernelwright trace softmax-20261121
+
+  kernelwright trace softmax-20261121 --candidate 3f2a
+
+  kernelwright trace softmax-20261121 --nodes
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kernelwright.cli.options import Home, Json, home_folder
+
+
+def command(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run, or the start of it.")],
+    candidate: Annotated[str, typer.Option(help="Show one candidate whole: its id, or the start of it.")] = "",
+    nodes: Annotated[bool, typer.Option("--nodes", help="Show every execution of a node with its time, and every model call.")] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Print a trace."""
+    from graphs.optimize.assembly import open_run
+    from kernelwright.cli import report, trace_views
+
+    store = open_run(home_folder(home), run)
+    if candidate:
+        view = report.candidate_facts(store, candidate)
+        show = trace_views.show_candidate
+    elif nodes:
+        view = report.node_facts(store)
+        show = trace_views.show_nodes
+    else:
+        view = report.tree_facts(store)
+        show = trace_views.show_tree
+    if json:
+        from json import dumps
+
+        print(dumps(view, indent=1))
+    else:
+        show(view)

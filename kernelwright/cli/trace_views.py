@@ -1,0 +1,140 @@
+"""The facts of a trace as trees and tables for a terminal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.syntax import Syntax
+from rich.table import Table
+from rich.tree import Tree
+
+from tools.records import ROOT
+
+Facts = dict[str, Any]
+
+
+def show_tree(facts: Facts) -> None:
+    """Print the candidates below the parents they came from."""
+    console = Console()
+    top = Tree(f"[bold]{escape(facts['run'])}[/] {escape(facts['problem'])} on {facts['target']} ({facts['state']})")
+    profile = facts["reference_profile"]
+    root = top.add(f"reference: {profile['bottleneck']}; {escape(profile['evidence'])}" if profile else "reference")
+    branches = {ROOT: root}
+    for line in facts["candidates"]:
+        branches[line["id"]] = branches.get(line["parent"], root).add(escape(_headline(line)))
+        branches[line["id"]].add(f"[dim]why: {escape(line['rationale'])}[/]")
+        if line["strategies"]:
+            branches[line["id"]].add(f"[dim]knowledge: {', '.join(line['strategies'])}[/]")
+        if line["review"]:
+            branches[line["id"]].add(f"[dim]review: {escape(line['review'])}[/]")
+    for line in facts["refused"]:
+        branches.get(line["parent"], root).add(escape(f"refused: {line['action']}: {line['reason']}"))
+    console.print(top)
+    if facts["delivery"]:
+        console.print(f"delivered: {facts['delivery']['candidate']}. {escape(facts['delivery']['reason'])}")
+    console.print(_spent(facts["spent"]))
+    console.print(f"One candidate whole: kernelwright trace {facts['run']} --candidate ID", markup=False)
+
+
+def _headline(line: Facts) -> str:
+    time = f"{line['time_us']:,.1f} µs" if line["time_us"] else "no time"
+    speed = f"{line['speedup']:.2f}x" if line["speedup"] else ""
+    marks = " ".join(mark for mark in (f"({line['tier']})" if line["tier"] else "", "accepted" if line["accepted"] else "") if mark)
+    repairs = f" after {line['repairs']} repairs" if line["repairs"] else ""
+    return f"{line['id']} {line['action']} by {line['coder']}{repairs}: {line['verdict'] or 'not evaluated'} {time} {speed} {marks}".strip()
+
+
+def _spent(spent: Facts) -> str:
+    money = f", {spent['tokens']:,} tokens, {spent['money_usd']:.4f} USD" if spent["tokens"] else ", no model calls"
+    return f"spent: {spent['evaluations']} evaluations, {spent['wall_s']:.0f} s, {spent['gpu_s']:.1f} GPU s{money}"
+
+
+def show_candidate(facts: Facts) -> None:
+    """Print one candidate: plan, knowledge, evaluation, profile, difference."""
+    console = Console()
+    console.print(f"[bold]{escape(_headline(facts))}[/]")
+    console.print(f"plan ({facts['planner']}): {escape(facts['rationale'])}")
+    for one in facts["recalled"]:
+        used = "used" if one["id"] in facts["strategies"] else "warning" if one["warning"] else "recalled"
+        console.print(f"  {used} {one['id']} {escape(one['title'])}: {escape(one['why'])}", highlight=False)
+    for evaluation in facts["evaluations"]:
+        console.print(evaluation_table(evaluation))
+    if facts["profile"]:
+        console.print(_profile_table(facts["profile"]))
+    if facts["review"]:
+        console.print(f"review: {escape(facts['review'])}\nlesson: {escape(facts['lesson'])}", highlight=False)
+    console.print(Syntax(facts["diff"], "diff", background_color="default"))
+    console.print(f"source: {facts['source_file']}", highlight=False)
+
+
+def evaluation_table(evaluation: Facts) -> Table:
+    """Verdict, errors, and each time with whether it was measured or estimated."""
+    table = Table(box=None, show_header=False)
+    rule = f" ({evaluation['rule']})" if evaluation["rule"] else ""
+    table.add_row("verdict", f"{evaluation['verdict']}{rule}")
+    if evaluation["correctness"]:
+        checked = evaluation["correctness"]
+        table.add_row("checked", f"{checked['calls']} calls by the {checked['executor']} at {'; '.join(checked['sizes'])}")
+        for error in checked["outputs"]:
+            limits = f"limit {error['limit_relative_l2']:.1e}; the reference's own {error['reference_relative_l2']:.1e}"
+            table.add_row(f"error of {error['output']}", f"{error['relative_l2']:.1e} relative L2 against float64 ({limits})")
+            worst = f"limit {error['limit_worst_row']:.1e}; the reference's own {error['reference_worst_row']:.1e}"
+            table.add_row("", f"{error['worst_row']:.1e} in the worst row ({worst})")
+    for name, value in _times(evaluation):
+        table.add_row(name, value)
+    table.add_row("kernels", f"{evaluation['provenance']}: {', '.join(dict.fromkeys(one['name'] for one in evaluation['launches'])) or 'unknown'}")
+    table.add_row("isolation", evaluation["sandbox"])
+    for note in evaluation["notes"]:
+        table.add_row("note", escape(note))
+    if evaluation["log"] and evaluation["verdict"] != "PASS":
+        table.add_row("log", escape(evaluation["log"][-1500:]))
+    return table
+
+
+def _times(evaluation: Facts) -> list[tuple[str, str]]:
+    timing, estimate = evaluation["timing"], evaluation["estimate"]
+    if timing:
+        rows = [("kernel time", f"{_sample(timing['candidate'])}, measured ({timing['tier']}) on {timing['device']}")]
+        for name, sample in timing["baselines"].items():
+            value, low, high = timing["speedups"][name]
+            rows.append((f"against {name}", f"{value:.2f}x [{low:.2f}, {high:.2f}]; {name} takes {_sample(sample)}"))
+        return rows
+    if estimate:
+        ratio = estimate["eager_us"] / estimate["candidate_us"]
+        return [
+            ("kernel time", f"{estimate['candidate_us']:,.1f} µs on {estimate['target']}, ESTIMATED by {estimate['model']}; nothing was timed"),
+            ("against eager", f"{ratio:.2f}x, ESTIMATED; eager takes {estimate['eager_us']:,.1f} µs by the same model"),
+            ("roofline floor", f"{estimate['floor_us']:,.1f} µs, computed from bytes and operations"),
+        ]
+    return []
+
+
+def _sample(sample: Facts) -> str:
+    return f"{sample['median_us']:,.1f} µs (quartiles {sample['low_us']:,.1f}–{sample['high_us']:,.1f}, {sample['count']} calls)"
+
+
+def _profile_table(profile: Facts) -> Table:
+    table = Table("figure", "value", "unit", "source", box=None, title=f"profile: {profile['bottleneck']}. {profile['evidence']}", title_justify="left")
+    for figure in profile["figures"]:
+        table.add_row(figure["name"], f"{figure['value']:,.4g}", figure["unit"], figure["source"])
+    return table
+
+
+def show_nodes(facts: Facts) -> None:
+    """Print every node's time, then every model call."""
+    console = Console()
+    table = Table("node", "about", "seconds", "error", box=None)
+    for span in facts["spans"]:
+        seconds = f"{span['seconds']:.2f}" if span["seconds"] is not None else "cut short"
+        table.add_row(span["node"], span["subject"], seconds, escape(span["error"] or ""))
+    console.print(table)
+    if facts["calls"]:
+        calls = Table("role", "model", "input tokens", "output tokens", "USD", "seconds", box=None)
+        for call in facts["calls"]:
+            usage, cost = call.get("usage", {}), call.get("cost_usd")
+            tokens = (str(usage.get("input_tokens", "")), str(usage.get("output_tokens", "")))
+            calls.add_row(call.get("role", ""), call.get("model", ""), *tokens, f"{cost:.4f}" if cost is not None else "unknown", f"{call.get('seconds', 0):.1f}")
+        console.print(calls)
+    console.print(_spent(facts["spent"]))
