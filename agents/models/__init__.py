@@ -1,1 +1,32 @@
-"""TODO."""
+"""Chat models: settings, one `ask`, what servers can do, prices, the record of every call.
+
+Everything that talks to a language-model server lives here and nothing else in the project does. Agents see `ChatModel.ask` and
+records only; LangChain and the OpenAI client are imported when the first request is made. A key is read from the environment or
+a file when a request needs it and is never part of a record.
+"""
+
+from agents.models.calls import CallRecord, CallStore, MemoryCalls
+from agents.models.chat import ChatModel
+from agents.models.errors import BudgetReached, ModelUnavailable
+from agents.models.guard import Forecast, Guard, budget_guard
+from agents.models.messages import Answer, Message, Usage
+from agents.models.prices import Price, PriceTable
+from agents.models.settings import ModelSettings
+
+__all__ = [
+    "Answer",
+    "BudgetReached",
+    "CallRecord",
+    "CallStore",
+    "ChatModel",
+    "Forecast",
+    "Guard",
+    "MemoryCalls",
+    "Message",
+    "ModelSettings",
+    "ModelUnavailable",
+    "Price",
+    "PriceTable",
+    "Usage",
+    "budget_guard",
+]

@@ -1,0 +1,139 @@
+"""One request as a server can take it: what it lacks is worked around here, and the same request has the same key."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pydantic import BaseModel
+
+from agents.models.messages import Message
+from agents.models.settings import ModelSettings
+from tools.records import content_hash
+
+
+class Feature(StrEnum):
+    """What some OpenAI-compatible servers and models cannot do, in the order in which it is given up."""
+
+    JSON_SCHEMA = "json_schema"
+    TEMPERATURE = "temperature"
+    SEED = "seed"
+    SYSTEM_ROLE = "system_role"
+
+
+WORDS = {
+    Feature.JSON_SCHEMA: ("response_format", "json_schema", "json schema", "structured output", "guided", "grammar"),
+    Feature.TEMPERATURE: ("temperature",),
+    Feature.SEED: ("seed",),
+    Feature.SYSTEM_ROLE: ("system role", "system message", "role 'system'", "roles must alternate", "system_role"),
+}
+"""How servers name what they do not take."""
+
+WORKAROUNDS = {
+    Feature.JSON_SCHEMA: "The server takes no JSON schema: the answer was asked for as a JSON block and checked here.",
+    Feature.TEMPERATURE: "The server takes no temperature for this model: it was left out.",
+    Feature.SEED: "The server takes no seed: it was left out.",
+    Feature.SYSTEM_ROLE: "The server takes no system message: it was put before the first user message.",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """Messages and parameters, ready to be sent."""
+
+    role: str
+    messages: tuple[Message, ...]
+    schema: type[BaseModel] | None
+    parameters: dict[str, float | int]
+    """`temperature` and `seed` where they are sent, `max_tokens` where it is limited."""
+    as_schema: bool
+    """Whether the server is asked to hold the answer to the schema."""
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The optional features it uses."""
+        used = {
+            Feature.JSON_SCHEMA: self.as_schema,
+            Feature.TEMPERATURE: "temperature" in self.parameters,
+            Feature.SEED: "seed" in self.parameters,
+            Feature.SYSTEM_ROLE: any(m.role == "system" for m in self.messages),
+        }
+        return tuple(feature for feature, is_used in used.items() if is_used)
+
+    def key(self, model: str, purpose: str) -> str:
+        """Name the request by its contents; the server's address is left out, so that a run can go on with its server elsewhere."""
+        parts = {
+            "messages": [m.model_dump() for m in self.messages],
+            "parameters": self.parameters,
+            "schema": json_schema(self.schema) if self.schema else None,
+            "as_schema": self.as_schema,
+        }
+        return content_hash("call", purpose, self.role, model, json.dumps(parts, sort_keys=True))
+
+    def blame(self, complaint: str) -> Feature | None:
+        """Guess from a server's complaint which feature it refuses; None where it can be none of those in use."""
+        text = complaint.lower()
+        if "context" in text and any(word in text for word in ("length", "window", "maximum", "exceed")):
+            return None
+        named = (f for f in self.features if any(word in text for word in WORDS[f]))
+        return next(named, next(iter(self.features), None))
+
+
+def make_request(
+    role: str, messages: tuple[Message, ...], schema: type[BaseModel] | None, settings: ModelSettings, lacks: frozenset[Feature]
+) -> Request:
+    """Shape a question for a server that lacks some features."""
+    parameters: dict[str, float | int] = {}
+    temperature = settings.temperature_of(role)
+    if temperature is not None and Feature.TEMPERATURE not in lacks:
+        parameters["temperature"] = temperature
+    if settings.seed is not None and Feature.SEED not in lacks:
+        parameters["seed"] = settings.seed
+    if settings.max_output_tokens:
+        parameters["max_tokens"] = settings.max_output_tokens
+    as_schema = schema is not None and Feature.JSON_SCHEMA not in lacks
+    if schema is not None and not as_schema:
+        messages = (*messages[:-1], _with_json_rule(messages[-1], schema))
+    if Feature.SYSTEM_ROLE in lacks:
+        messages = _without_system(messages)
+    return Request(role=role, messages=messages, schema=schema, parameters=parameters, as_schema=as_schema)
+
+
+def response_format(schema: type[BaseModel]) -> dict[str, Any]:
+    """Write the request's `response_format` for a strict schema."""
+    return {"type": "json_schema", "json_schema": {"name": schema.__name__, "schema": json_schema(schema), "strict": True}}
+
+
+def json_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """Write a model's JSON schema in the strict subset: every field required, no others allowed, nothing the subset leaves out."""
+    strict = _strict(schema.model_json_schema())
+    assert isinstance(strict, dict)
+    return strict
+
+
+def _strict(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_strict(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {k: _strict(v) for k, v in node.items() if k not in {"default", "title"} or isinstance(v, dict)}
+    if "properties" in kept:
+        kept |= {"additionalProperties": False, "required": list(kept["properties"])}
+    return kept
+
+
+def _with_json_rule(message: Message, schema: type[BaseModel]) -> Message:
+    rule = (
+        "Answer with one block fenced by ```json and ``` that holds a single JSON object of this schema, "
+        f"and nothing after it:\n{json.dumps(json_schema(schema))}"
+    )
+    return message.model_copy(update={"content": f"{message.content}\n\n{rule}"})
+
+
+def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    system = "\n\n".join(m.content for m in messages if m.role == "system")
+    others = [m for m in messages if m.role != "system"]
+    first = others[0].model_copy(update={"content": f"{system}\n\n{others[0].content}"})
+    return (first, *others[1:]) if system else tuple(others)

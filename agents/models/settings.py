@@ -1,0 +1,87 @@
+"""Which model, where, and how to ask it; and where its key comes from."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import Field, SecretStr
+
+from tools.errors import UserError
+from tools.records import Record
+
+HOSTED_URL = "https://api.openai.com/v1"
+KEY_VARIABLES = ("KERNELWRIGHT_API_KEY", "OPENAI_API_KEY")
+URL_VARIABLES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+
+
+class ModelSettings(Record):
+    """One model on one OpenAI-compatible server. Holds no key, so it can be written down with a run."""
+
+    name: str
+    """As the server calls it."""
+    base_url: str | None = None
+    """E.g. `http://localhost:8000/v1`; None takes OPENAI_BASE_URL, or else the hosted service."""
+    key_file: str | None = None
+    """File that holds the key; None looks at KERNELWRIGHT_API_KEY, then OPENAI_API_KEY."""
+    temperature: float | None = Field(default=None, ge=0)
+    """None leaves it to the server."""
+    role_temperatures: dict[str, float] = Field(default_factory=dict)
+    """By role (`planner`, `coder`, `repairer`, `profiler`, `reviewer`), instead of `temperature`."""
+    seed: int | None = None
+    """Sent where the server takes one."""
+    max_output_tokens: int = Field(default=16384, ge=0)
+    """Of one reply, thinking included; 0 leaves it to the server."""
+    timeout_s: float = Field(default=600.0, gt=0)
+    """For one reply; a local model may need much more."""
+    retries: int = Field(default=4, ge=0)
+    """After rate limits, server errors, lost connections and time-outs."""
+    backoff_s: float = Field(default=1.0, gt=0)
+    """Wait before the first retry, doubled each time, at most a minute; the server's Retry-After goes first."""
+    concurrency: int = Field(default=4, ge=1)
+    """Requests in flight at once."""
+
+    @property
+    def endpoint(self) -> str:
+        """Base URL in force."""
+        return self.base_url or next((os.environ[v] for v in URL_VARIABLES if os.environ.get(v)), HOSTED_URL)
+
+    def temperature_of(self, role: str) -> float | None:
+        """Temperature for `role`; None leaves it to the server."""
+        return self.role_temperatures.get(role, self.temperature)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key and the name of the place it came from."""
+
+    secret: SecretStr
+    source: str
+    """`environment variable OPENAI_API_KEY`, `file …`, or `no key`."""
+
+
+def find_key(settings: ModelSettings) -> Key:
+    """Read the key; a server of the user's own may need none, the hosted one raises UserError without."""
+    if settings.key_file:
+        return Key(SecretStr(_read(Path(settings.key_file).expanduser())), f"file {settings.key_file}")
+    for variable in KEY_VARIABLES:
+        if value := os.environ.get(variable, "").strip():
+            return Key(SecretStr(value), f"environment variable {variable}")
+    if settings.endpoint.rstrip("/") == HOSTED_URL:
+        raise UserError(
+            f"The model {settings.name!r} is on {HOSTED_URL}, which needs a key, and {' and '.join(KEY_VARIABLES)} are not set.",
+            "Set OPENAI_API_KEY, or name a server that needs no key with --base-url.",
+        )
+    return Key(SecretStr("none"), "no key")
+
+
+def _read(path: Path) -> str:
+    mend = "Give the path of a text file that holds the key alone."
+    try:
+        text = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"The key file {path} cannot be read ({error}).", mend) from error
+    if not text or any(c.isspace() for c in text):
+        raise UserError(f"The key file {path} does not hold one key.", mend)
+    return text

@@ -1,0 +1,156 @@
+"""Sending one request over langchain-openai: time limit, retries, and every failure turned into a type of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agents.models.errors import ModelUnavailable
+from agents.models.faults import Fault, classify
+from agents.models.messages import Finish, Usage
+from agents.models.request import Request, response_format
+from agents.models.settings import HOSTED_URL, Key, ModelSettings, find_key
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage
+    from langchain_openai import ChatOpenAI
+
+LONGEST_WAIT_S = 60.0
+"""Of our own back-off; a server that asks for longer in Retry-After gets it, up to the time limit of a reply."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the server sent back."""
+
+    text: str
+    finish: Finish
+    usage: Usage
+    seconds: float
+    retries: int
+
+
+class Rejected(Exception):  # noqa: N818 - an answer of the server, caught next door
+    """The server refuses the request as it is (400, 422): perhaps for a feature it lacks."""
+
+
+class Transport:
+    """One server and model; owns its connections, one set an event loop."""
+
+    def __init__(self, settings: ModelSettings) -> None:
+        """Connect to nothing yet."""
+        self._settings = settings
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._client: ChatOpenAI | None = None
+        self._http: Any = None
+        self._slots: asyncio.Semaphore | None = None
+        self._key: Key | None = None
+        self._answered = False
+
+    async def send(self, request: Request, purpose: str) -> Reply:
+        """Ask until there is a reply or no retry is left.
+
+        Raises Rejected for a request the server cannot take, UserError for what the user must mend, ModelUnavailable for the rest.
+        """
+        client = self._connect()
+        assert self._slots is not None
+        started = time.monotonic()
+        async with self._slots:
+            for attempt in range(self._settings.retries + 1):
+                try:
+                    message = await self._once(client, request, purpose)
+                except Exception as error:
+                    fault = await classify(error, self._settings, self._source, client, self._answered)
+                    await self._wait_or_raise(fault, attempt)
+                    continue
+                self._answered = True
+                return _read(message, time.monotonic() - started, attempt)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def close(self) -> None:
+        """Close the connections of this event loop."""
+        if self._http is not None and self._loop is asyncio.get_running_loop():
+            await self._http.aclose()
+        self._client = self._http = self._loop = None
+
+    async def _once(self, client: ChatOpenAI, request: Request, purpose: str) -> AIMessage:
+        turns = [{"role": m.role, "content": m.content} for m in request.messages]
+        async with asyncio.timeout(self._settings.timeout_s):
+            return await client.ainvoke(
+                turns, {"run_name": request.role, "metadata": {"purpose": purpose}}, extra_body=_body(request, self._settings)
+            )
+
+    async def _wait_or_raise(self, fault: Fault, attempt: int) -> None:
+        if fault.rejected:
+            raise Rejected(fault.text)
+        if fault.mend is not None:
+            raise fault.mend
+        if attempt == self._settings.retries or not fault.retry:
+            tries = f"after {attempt + 1} tries" if attempt else "at the first try"
+            raise ModelUnavailable(
+                f"The model {self._settings.name!r} at {self._settings.endpoint} gave no usable reply {tries}: {fault.text}",
+                "Resume the run when the server answers again; nothing finished is lost.",
+            )
+        wait = min(self._settings.backoff_s * 2**attempt, LONGEST_WAIT_S) if fault.wait_s is None else fault.wait_s
+        await asyncio.sleep(min(wait, self._settings.timeout_s))
+
+    @property
+    def _source(self) -> str:
+        return self._key.source if self._key else "no key"
+
+    def _connect(self) -> ChatOpenAI:
+        """Make the client of this event loop; connections of another loop cannot be used here."""
+        loop = asyncio.get_running_loop()
+        if self._client is not None and self._loop is loop:
+            return self._client
+        from langchain_openai import ChatOpenAI  # noqa: PLC0415 - takes two seconds: only where a model is asked
+        from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - the same
+
+        self._key = self._key or find_key(self._settings)
+        self._loop, self._slots = loop, asyncio.Semaphore(self._settings.concurrency)
+        self._http = DefaultAsyncHttpxClient(timeout=self._settings.timeout_s)
+        self._client = ChatOpenAI(
+            model=self._settings.name,
+            base_url=self._settings.endpoint,
+            api_key=self._key.secret,
+            timeout=self._settings.timeout_s,
+            max_retries=0,
+            http_async_client=self._http,
+        )
+        return self._client
+
+
+def _body(request: Request, settings: ModelSettings) -> dict[str, Any]:
+    """Write the parameters as JSON fields.
+
+    Not as arguments of the client: given `response_format`, it raises on a reply that was cut off, and its text and cost are lost.
+    """
+    body: dict[str, Any] = dict(request.parameters)
+    limit = body.pop("max_tokens", None)
+    if limit is not None:
+        # hosted reasoning models take only the new name, local servers are sure to know only the old one
+        body["max_completion_tokens" if settings.endpoint.rstrip("/") == HOSTED_URL else "max_tokens"] = limit
+    if request.as_schema and request.schema is not None:
+        body["response_format"] = response_format(request.schema)
+    return body
+
+
+def _read(message: AIMessage, seconds: float, retries: int) -> Reply:
+    refusal = str(message.additional_kwargs.get("refusal") or "")
+    stopped = message.response_metadata.get("finish_reason")
+    finish: Finish = "refusal" if refusal or stopped == "content_filter" else "length" if stopped == "length" else "stop"
+    return Reply(text=refusal or str(message.text), finish=finish, usage=_usage(message), seconds=seconds, retries=retries)
+
+
+def _usage(message: AIMessage) -> Usage:
+    counted = message.usage_metadata
+    if counted is None:
+        return Usage(counted=False)
+    return Usage(
+        input_tokens=counted["input_tokens"],
+        output_tokens=counted["output_tokens"],
+        cached_tokens=counted.get("input_token_details", {}).get("cache_read") or 0,
+        reasoning_tokens=counted.get("output_token_details", {}).get("reasoning") or 0,
+    )
