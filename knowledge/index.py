@@ -1,0 +1,201 @@
+"""The vector index: Chroma collections that can be rebuilt from the log at any time, and are whenever they disagree with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from knowledge.embedding import Embedder
+from knowledge.entry import Entry
+from knowledge.fold import Fold
+from knowledge.homes import Home
+from knowledge.log import EventLog
+from knowledge.records import Situation, Strategy
+from tools.errors import KernelwrightError
+from tools.records import content_hash
+
+ANY = "any"
+"""Metadata value of an entry that does not restrict a field."""
+
+BATCH = 512
+"""Entries embedded and written at once; Chroma takes at most 5,461."""
+
+_NOT_DAMAGE = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError, MemoryError)
+
+T = TypeVar("T")
+Where = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Hit:
+    """An entry near a text."""
+
+    id: str
+    similarity: float
+    """Cosine, 1 for the same direction."""
+
+
+class StrategyIndex:
+    """Finds strategies by meaning, beside typed filters; the embedder's name is part of the collection's."""
+
+    def __init__(self, home: Home, embedder: Embedder, log: EventLog) -> None:
+        """Open nothing before the first use."""
+        self._home = home
+        self._embedder = embedder
+        self._log = log
+        self.notes: list[str] = []
+        """What had to be rebuilt, and why; one sentence each."""
+        self._fell_short = False
+        """The nearest-neighbour graph is approximate: too few results are taken for damage once, not at every search."""
+
+    def search(self, fold: Fold, text: str, where: Where | None, expected: int, limit: int) -> list[Hit]:
+        """Return the nearest entries that satisfy `where`, nearest first; `expected` of them are known to the fold."""
+        vector = self._embedder.embed([text])
+        wanted = min(limit, expected)
+        if wanted == 0:
+            return []
+
+        def query() -> list[Hit]:
+            collection = self._synced(fold)
+            found = collection.query(query_embeddings=vector, n_results=wanted, where=where, include=["distances"])
+            if len(found["ids"][0]) < wanted and not self._fell_short:
+                self._fell_short = True
+                raise LookupError(f"it found {len(found['ids'][0])} of {wanted} entries")
+            return [Hit(i, 1.0 - float(d)) for i, d in zip(found["ids"][0], found["distances"][0], strict=True)]
+
+        with self._home.held():
+            hits = self._guarded(fold, query)
+        return sorted(hits, key=lambda hit: (-hit.similarity, hit.id))
+
+    def sync(self, fold: Fold) -> int:
+        """Bring the index up to date with the log; return how many entries it holds."""
+        with self._home.held():
+            return self._guarded(fold, lambda: int(self._synced(fold).count()))
+
+    def rebuild(self, fold: Fold) -> int:
+        """Drop the index and make it again from the log; return how many entries it holds."""
+        with self._home.held():
+            self._home.renew(self.collection)
+            return int(self._synced(fold).count())
+
+    def close(self) -> None:
+        """Let go of the index."""
+        self._home.close()
+
+    @property
+    def collection(self) -> str:
+        """Name of the collection: one a store and embedder, so that a server can hold many."""
+        return f"kernelwright-{self._log.store_id[:12]}-{content_hash(self._embedder.name)}"
+
+    def _guarded(self, fold: Fold, work: Callable[[], T]) -> T:
+        """Do the work; where the index fails, rebuild it from the log and do it once more."""
+        try:
+            return work()
+        except KernelwrightError:
+            raise
+        except BaseException as error:
+            # Chroma's core panics with a BaseException of its own on a damaged file
+            if isinstance(error, _NOT_DAMAGE) or _unreachable(error):
+                raise
+            first = (str(error).strip().splitlines() or [""])[0][:160]
+            self.notes.append(f"The vector index failed ({type(error).__name__}: {first}) and was rebuilt from the log.")
+            self._home.renew(self.collection)
+            return work()
+
+    def _synced(self, fold: Fold) -> Any:
+        """Open the collection, and write what the log has and it has not."""
+        collection, mark = self._opened()
+        fold.follow(self._log)
+        if reason := self._disagreement(collection, mark, fold):
+            self.notes.append(f"The vector index {reason} and was rebuilt from the log.")
+            self._home.renew(self.collection)
+            collection, mark = self._opened()
+        if missing := fold.since(mark):
+            self._write(missing)
+            collection, _ = self._opened()
+        return collection
+
+    def _opened(self) -> tuple[Any, int]:
+        return self._collection(self._home.client())
+
+    def _collection(self, client: Any) -> tuple[Any, int]:
+        collection = client.get_or_create_collection(
+            self.collection,
+            metadata={"embedder": self._embedder.name, "watermark": 0, "newest": ""},
+            configuration={"hnsw": {"space": "cosine"}},
+            embedding_function=None,
+        )
+        return collection, int((collection.metadata or {}).get("watermark", -1))
+
+    def _disagreement(self, collection: Any, mark: int, fold: Fold) -> str | None:
+        """Say how the index contradicts the log; being behind is no contradiction."""
+        metadata = collection.metadata or {}
+        if metadata.get("embedder") != self._embedder.name:
+            return f"was made by another embedder ({metadata.get('embedder')})"
+        if mark and fold.written_at(mark) != metadata.get("newest"):
+            return "belongs to another history of the log"
+        indexed = len(fold.entries) - len(fold.since(mark))
+        if collection.count() < indexed:
+            return f"has lost entries ({collection.count()} of {indexed})"
+        return None
+
+    def _write(self, entries: list[Entry]) -> None:
+        with self._home.writing() as client:
+            collection, _ = self._collection(client)
+            for start in range(0, len(entries), BATCH):
+                batch = entries[start : start + BATCH]
+                vectors = self._embedder.embed([embedded_text(e.written) for e in batch])
+                collection.upsert(ids=[e.id for e in batch], embeddings=vectors, metadatas=[metadata_of(e) for e in batch])
+                # the mark follows the entries: a kill in between only repeats an upsert
+                collection.modify(metadata={"embedder": self._embedder.name, "watermark": batch[-1].seq, "newest": batch[-1].id})
+
+
+def embedded_text(strategy: Strategy) -> str:
+    """What stands for a strategy in the index: title, situation in words, lesson."""
+    return f"{strategy.title}. {described(strategy.situation)} {strategy.lesson}"
+
+
+def described(situation: Situation) -> str:
+    """Words for a situation: its summary, or else its typed fields."""
+    if situation.summary:
+        return situation.summary
+    families = ", ".join(situation.families) or "operator"
+    limit = f" limited by {situation.bottleneck}" if situation.bottleneck else ""
+    operators = f": {' '.join(situation.operators)}" if situation.operators else ""
+    return f"{families}{limit}{operators}."
+
+
+def metadata_of(entry: Entry) -> dict[str, str | bool]:
+    """Typed fields of an entry, for filters."""
+    situation = entry.written.situation
+    families: dict[str, str | bool] = {f"family_{family}": True for family in situation.families or (ANY,)}
+    return families | {"backend": situation.backend, "bottleneck": situation.bottleneck or ANY, "generation": situation.generation or ANY}
+
+
+def where_applies(situation: Situation, *, bottleneck: bool) -> Where:
+    """Filter for entries of the situation's backend and families and, if asked, of its bottleneck or of any."""
+    clauses: list[Where] = [{"backend": situation.backend}]
+    if situation.families:
+        clauses.append({"$or": [{f"family_{family}": True} for family in (*dict.fromkeys(situation.families), ANY)]})
+    if bottleneck and situation.bottleneck:
+        clauses.append({"bottleneck": {"$in": [situation.bottleneck.value, ANY]}})
+    return clauses[0] if len(clauses) == 1 else {"$and": clauses}
+
+
+def applies(entry: Entry, situation: Situation, *, bottleneck: bool) -> bool:
+    """The same filter on an entry of the fold: the index must return as many."""
+    own = entry.written.situation
+    if own.backend != situation.backend:
+        return False
+    if situation.families and own.families and not set(own.families) & set(situation.families):
+        return False
+    return not (bottleneck and situation.bottleneck and own.bottleneck not in {None, situation.bottleneck})
+
+
+def _unreachable(error: BaseException) -> bool:
+    """Whether the error is of the way to a server, not of the index."""
+    import httpx  # noqa: PLC0415 - comes with chromadb
+
+    return isinstance(error, httpx.HTTPError | ConnectionError)

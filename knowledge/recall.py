@@ -1,0 +1,154 @@
+"""Recall: typed filters, then rank by expected gain under uncertainty, by how closely an entry applies, and by diversity.
+
+The score of an entry is `relevance * index`:
+
+* index = μ + Z·σ/√(N₀ + W), the upper quantile of the posterior of its mean log gain: Bayes-UCB (Kaufmann, Cappé and
+  Garivier, AISTATS 2012) for normal rewards of known spread. μ = (N₀·m₀ + Σ wᵢ·rᵢ)/(N₀ + W) and W = Σ wᵢ. A reward r is
+  the natural log of the gain that the search kept, 0 for a step that was rolled back (as in KernelBand,
+  arXiv 2511.18868: a relative gain, failures 0 but counted). The prior counts as N₀ trials of mean m₀, the log of the
+  gain its source predicts, or that of `UNKNOWN_GAIN`.
+* wᵢ is 1 for a trial measured on the same hardware generation, times `OTHER_GENERATION` for another, times
+  `ESTIMATED` where nothing was timed.
+* relevance = family · bottleneck · generation · (1 + similarity)/2: how far the typed fields agree, and the cosine
+  between the words of the situation and those of the entry.
+
+The constants below are choices of ours, not measurements; `benchmarks/` is where they are to be judged. The same
+store, situation and limit give the same answer: ties go by id.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+
+from knowledge.entry import Entry, Evidence
+from knowledge.index import Hit
+from knowledge.records import Recalled, Situation
+from tools.records import Tier
+
+PRIOR_TRIALS = 1.0
+"""N₀: a prediction weighs as much as one trial."""
+UNKNOWN_GAIN = 1.15
+"""Gain expected of an entry whose source gives no figure."""
+SPREAD = 0.35
+"""σ: standard deviation of the log gain of one trial; a factor of about 1.4."""
+QUANTILE = 1.0
+"""Z: how many posterior standard deviations the doubt is worth."""
+OTHER_GENERATION = 0.5
+"""Weight of a trial on another hardware generation, and relevance of an entry learnt on one."""
+ESTIMATED = 0.3
+"""Weight of a trial whose gain was estimated."""
+FAMILY_BY_PLACE = (1.0, 0.75, 0.6)
+"""Relevance by the place of the shared family in the situation, heaviest first; the last value for all further places."""
+ANY_BOTTLENECK = 0.9
+"""Relevance of an entry that names no bottleneck."""
+OTHER_BOTTLENECK = 0.4
+"""Relevance of an entry for another bottleneck; brought up only where too few match."""
+WARNING_SHARE = 3
+"""At most one in so many of the places goes to warnings."""
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """An entry with the parts of its score."""
+
+    entry: Entry
+    score: float
+    why: str
+    warning: bool
+
+
+def rank(entries: dict[str, Entry], hits: list[Hit], situation: Situation, limit: int) -> tuple[Recalled, ...]:
+    """Choose at most `limit` of the entries that were hit: advice by falling score, then warnings by falling relevance."""
+    ranked = [_ranked(entries[hit.id], hit.similarity, situation) for hit in hits if _may_apply(entries.get(hit.id), situation)]
+    warnings = _distinct([r for r in ranked if r.warning])[: max(1, limit // WARNING_SHARE)]
+    advice = _distinct([r for r in ranked if not r.warning])
+    chosen = advice[: limit - len(warnings)] + warnings
+    return tuple(Recalled(strategy=r.entry.strategy, score=round(r.score, 6), why=r.why, warning=r.warning) for r in chosen[:limit])
+
+
+def expected_log_gain(entry: Entry, situation: Situation) -> tuple[float, float]:
+    """Return the posterior mean of an entry's log gain, and its standard deviation."""
+    # what was learnt here has no prediction beyond its own trials
+    predicted = entry.written.expected_gain or UNKNOWN_GAIN
+    weighted = [(_weight(e, situation), e.realised_log_gain) for e in entry.evidence]
+    total = PRIOR_TRIALS + sum(w for w, _ in weighted)
+    mean = (PRIOR_TRIALS * math.log(predicted) + sum(w * r for w, r in weighted)) / total
+    return mean, SPREAD / math.sqrt(total)
+
+
+def _ranked(entry: Entry, similarity: float, situation: Situation) -> Ranked:
+    relevance, reasons = _relevance(entry, similarity, situation)
+    mean, deviation = expected_log_gain(entry, situation)
+    warning = entry.warns
+    # warnings score at most 0, so that falling scores keep them after the advice
+    score = relevance - 1.0 if warning else relevance * (mean + QUANTILE * deviation)
+    reasons.append(_record(entry))
+    if not warning:
+        reasons.append(f"expects {math.exp(mean):.2f}x (up to {math.exp(mean + deviation):.2f}x)")
+    return Ranked(entry, score, ", ".join(reasons), warning)
+
+
+def _relevance(entry: Entry, similarity: float, situation: Situation) -> tuple[float, list[str]]:
+    own = entry.written.situation
+    shared = [i for i, family in enumerate(situation.families) if family in own.families]
+    if shared:
+        family, reasons = FAMILY_BY_PLACE[min(shared[0], len(FAMILY_BY_PLACE) - 1)], [f"family {situation.families[shared[0]]}"]
+    else:
+        family, reasons = FAMILY_BY_PLACE[-1], ["any family"]
+    if own.bottleneck is None or situation.bottleneck is None:
+        limit, said = ANY_BOTTLENECK, "any bottleneck" if own.bottleneck is None else f"bottleneck {own.bottleneck}"
+    elif own.bottleneck is situation.bottleneck:
+        limit, said = 1.0, f"bottleneck {own.bottleneck}"
+    else:
+        limit, said = OTHER_BOTTLENECK, f"another bottleneck ({own.bottleneck})"
+    reasons.append(said)
+    generation = 1.0
+    if _foreign(entry, situation):
+        generation = OTHER_GENERATION
+        reasons.append(f"learnt on {own.generation}")
+    reasons.append(f"similarity {similarity:.2f}")
+    return family * limit * generation * (1.0 + max(-1.0, min(1.0, similarity))) / 2.0, reasons
+
+
+def _record(entry: Entry) -> str:
+    """What its trials say, in words."""
+    tally = entry.tally()
+    if not tally.tries:
+        return f"{entry.state}, not tried here yet"
+    tier = "measured" if tally.measured else ("estimated" if tally.tries > tally.failed else "none passed")
+    median = f", median {tally.median_gain:.2f}x" if tally.median_gain else ""
+    failed = f", {tally.failed} failed ({_verdicts(entry)})" if tally.failed else ""
+    return f"{entry.state}, {tally.gained} of {tally.tries} tries gained ({tier}{median}{failed})"
+
+
+def _verdicts(entry: Entry) -> str:
+    return "/".join(sorted({e.trial.verdict for e in entry.evidence if e.trial.verdict != "PASS"}))
+
+
+def _may_apply(entry: Entry | None, situation: Situation) -> bool:
+    """Leave out what is retired, and what was curated for another hardware generation."""
+    if entry is None or entry.retired is not None:
+        return False
+    return not (_foreign(entry, situation) and entry.origin == "seed")
+
+
+def _foreign(entry: Entry, situation: Situation) -> bool:
+    own = entry.written.situation.generation
+    return own is not None and situation.generation is not None and own != situation.generation
+
+
+def _weight(evidence: Evidence, situation: Situation) -> float:
+    weight = ESTIMATED if evidence.trial.tier == Tier.ESTIMATED else 1.0
+    known = evidence.generation is not None and situation.generation is not None
+    return weight * (OTHER_GENERATION if known and evidence.generation != situation.generation else 1.0)
+
+
+def _distinct(ranked: list[Ranked]) -> list[Ranked]:
+    """Keep one of each kind and parameters, best first; of equals the tried one, for it stands on evidence."""
+    kept: dict[str, Ranked] = {}
+    for candidate in sorted(ranked, key=lambda r: (not r.entry.evidence, -r.score, r.entry.id)):
+        written = candidate.entry.written
+        kept.setdefault(f"{written.kind} {json.dumps(written.parameters, sort_keys=True)}", candidate)
+    return sorted(kept.values(), key=lambda r: (-r.score, r.entry.id))

@@ -1,0 +1,246 @@
+"""The knowledge base: a log that is the truth, an index that is rebuilt from it, and the memory the graph asks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from pathlib import Path
+
+from knowledge import portable
+from knowledge.embedding import Embedder, open_embedder
+from knowledge.entry import Entry
+from knowledge.fold import Fold
+from knowledge.homes import FolderHome, ServerHome
+from knowledge.index import Hit, StrategyIndex, applies, described, where_applies
+from knowledge.learn import learn
+from knowledge.log import EventKind, EventLog
+from knowledge.portable import Imported
+from knowledge.recall import rank
+from knowledge.records import Outcome, Recalled, Situation, Strategy, StrategyState
+from knowledge.seeds import SEEDS, plant, read_seeds
+from tools.errors import UserError
+from tools.records import Record
+
+CANDIDATES = 200
+"""Nearest entries that are ranked by their records; the rest are too far away to matter."""
+
+
+class Stats(Record):
+    """What a knowledge base holds."""
+
+    folder: str
+    entries: int
+    by_state: dict[str, int]
+    by_family: dict[str, int]
+    """An entry counts in each of its families."""
+    trials: int
+    events: dict[str, int]
+    """By kind."""
+    embedder: str
+    log_bytes: int
+    index_bytes: int
+    """0 where the index is not made yet or is on a server."""
+
+
+class KnowledgeBase:
+    """Remembers strategies in `folder`; several runs and processes may use the same one at once.
+
+    Making one is instant and touches nothing. The log is opened, and the seeds are planted, on first use; the embedder
+    and the index on the first recall or search. A `server` (`http://host:port` of `chroma run`) takes the index; the
+    log stays in the folder.
+    """
+
+    def __init__(self, folder: Path | str, embedder: Embedder | None = None, server: str | None = None, seeds: Path | None = SEEDS) -> None:
+        """Name the store; `seeds=None` starts it empty."""
+        self.folder = Path(folder).expanduser()
+        self.name = f"knowledge base {self.folder}"
+        self._embedder = embedder or open_embedder()
+        self._log = EventLog(self.folder / "log.sqlite3")
+        self._home = ServerHome(server) if server else FolderHome(self.folder / "index")
+        self._index = StrategyIndex(self._home, self._embedder, self._log)
+        self._fold = Fold()
+        self._seeds = seeds
+        self._planted = False
+        # one thread at a time: the log and the index have one connection each
+        self._lock = threading.RLock()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What fell back or had to be rebuilt so far, one sentence each."""
+        return tuple(self._index.notes)
+
+    async def recall(self, situation: Situation, limit: int = 6) -> tuple[Recalled, ...]:
+        """Return at most `limit` strategies for `situation`, advice first, then warnings; log what was recalled."""
+        return await asyncio.to_thread(self.recall_now, situation, limit)
+
+    async def learn(self, outcome: Outcome) -> tuple[str, ...]:
+        """Credit what was cited and keep what is new; return the ids of strategies made or changed.
+
+        Repeating an outcome changes nothing and returns the same ids.
+        """
+        return await asyncio.to_thread(self.learn_now, outcome)
+
+    def recall_now(self, situation: Situation, limit: int = 6) -> tuple[Recalled, ...]:
+        """Recall, in this thread."""
+        if limit <= 0:
+            return ()
+        with self._lock:
+            self._follow()
+            recalled = rank(self._fold.entries, self._near(situation, limit), situation, limit)
+            shown = [{"id": r.strategy.id, "score": r.score, "warning": r.warning, "why": r.why} for r in recalled]
+            body = {"situation": situation.model_dump(mode="json"), "limit": limit, "recalled": shown}
+            with self._log.writing() as writer:
+                writer.add(EventKind.RECALL, f"recall:{uuid.uuid4().hex}", "", body)
+        return recalled
+
+    def learn_now(self, outcome: Outcome) -> tuple[str, ...]:
+        """Learn, in this thread."""
+        with self._lock:
+            self._follow()
+            return learn(self._log, self._fold, outcome)
+
+    def all(self) -> tuple[Strategy, ...]:
+        """Every strategy as it stands, retired ones too, in the order they were written."""
+        with self._lock:
+            self._follow()
+            return tuple(entry.strategy for entry in self._fold.entries.values())
+
+    def get(self, name: str) -> Strategy:
+        """Find a strategy by its id or a unique beginning of it."""
+        return self._entry(name).strategy
+
+    def history(self, name: str) -> tuple[str, ...]:
+        """Say in one line each what happened to a strategy, oldest first."""
+        entry = self._entry(name)
+        with self._lock:
+            return tuple(f"{event.at} {event.kind} {event.key}" for event in self._log.of(entry.id))
+
+    def search(self, text: str, limit: int = 10) -> list[Strategy]:
+        """Return the strategies nearest in meaning to `text`, nearest first, retired ones left out."""
+        return [found.strategy for found in self.near(text, limit)]
+
+    def near(self, text: str, limit: int = 10) -> tuple[Recalled, ...]:
+        """Search, with the cosine as the score."""
+        if not text.strip():
+            raise UserError("There is nothing to search for.", "Give a few words.")
+        with self._lock:
+            self._follow()
+            retired = sum(entry.retired is not None for entry in self._fold.entries.values())
+            hits = self._index.search(self._fold, text, None, len(self._fold.entries), limit + retired)
+            found = [(self._fold.entries[hit.id], hit) for hit in hits if hit.id in self._fold.entries]
+        kept = [(entry, hit) for entry, hit in found if entry.retired is None][:limit]
+        return tuple(_searched(entry, hit) for entry, hit in kept)
+
+    def stats(self) -> dict[str, object]:
+        """Count what is known, as `Stats` lists it; loads neither the embedder's model nor the index."""
+        with self._lock:
+            self._follow()
+            entries = list(self._fold.entries.values())
+            events = self._log.counts()
+        index = self.folder / "index"
+        stats = Stats(
+            folder=str(self.folder),
+            entries=len(entries),
+            by_state={state.value: sum(entry.state is state for entry in entries) for state in StrategyState},
+            by_family=_by_family(entries),
+            trials=sum(len(entry.evidence) for entry in entries),
+            events=events,
+            embedder=self._embedder.name,
+            log_bytes=sum(file.stat().st_size for file in self.folder.glob("log.sqlite3*")),
+            index_bytes=sum(file.stat().st_size for file in index.rglob("*") if file.is_file()) if index.is_dir() else 0,
+        )
+        return stats.model_dump(mode="json")
+
+    def retire(self, name: str, reason: str) -> Strategy:
+        """Recall a strategy no more; it stays in the log with the reason."""
+        if not reason.strip():
+            raise UserError("Retiring a strategy needs a reason.", "Say why in a few words.")
+        entry = self._entry(name)
+        with self._lock:
+            with self._log.writing() as writer:
+                writer.add(EventKind.RETIRE, f"retire:{entry.id}:{uuid.uuid4().hex}", entry.id, {"reason": reason})
+            self._fold.follow(self._log)
+            return self._fold.entries[entry.id].strategy
+
+    def rebuild(self) -> int:
+        """Make the index again from the log; return how many entries it holds."""
+        with self._lock:
+            self._follow()
+            return self._index.rebuild(self._fold)
+
+    def check(self) -> int:
+        """Read the whole log and bring the index up to date; return the number of entries. A damaged log raises UserError."""
+        with self._lock:
+            self._log.check()
+            self._follow()
+            return self._index.sync(self._fold)
+
+    def export(self, path: Path | str) -> int:
+        """Write everything known as JSON lines to a new file; return the number of entries."""
+        with self._lock:
+            self._follow()
+            return portable.export(self._fold, Path(path))
+
+    def import_(self, path: Path | str) -> Imported:
+        """Add what is new in an export; a bad line anywhere adds nothing, and what is here is never overwritten."""
+        with self._lock:
+            self._follow()
+            return portable.import_(self._log, self._fold, Path(path))
+
+    def seed(self) -> int:
+        """Add the seeds this release ships that are new or newer; return how many. Done by itself on first use."""
+        if self._seeds is None:
+            return 0
+        with self._lock:
+            added = plant(self._log, self._fold, read_seeds(self._seeds))
+            self._planted = True
+            return added
+
+    def close(self) -> None:
+        """Let go of the files; using it again opens them again."""
+        with self._lock:
+            self._index.close()
+            self._log.close()
+
+    def _follow(self) -> None:
+        if not self._planted:
+            self.seed()
+            self._planted = True
+        self._fold.follow(self._log)
+
+    def _near(self, situation: Situation, limit: int) -> list[Hit]:
+        """Find what lies near: of the same bottleneck first, of any other where that is too little."""
+        strict = self._search(situation, bottleneck=True)
+        if len(strict) >= limit or situation.bottleneck is None:
+            return strict
+        known = {hit.id for hit in strict}
+        return strict + [hit for hit in self._search(situation, bottleneck=False) if hit.id not in known]
+
+    def _search(self, situation: Situation, *, bottleneck: bool) -> list[Hit]:
+        matching = sum(applies(entry, situation, bottleneck=bottleneck) for entry in self._fold.entries.values())
+        where = where_applies(situation, bottleneck=bottleneck)
+        return self._index.search(self._fold, described(situation), where, matching, CANDIDATES)
+
+    def _entry(self, name: str) -> Entry:
+        with self._lock:
+            self._follow()
+            found = [entry for key, entry in self._fold.entries.items() if name and key.startswith(name)]
+        if not found:
+            raise UserError(f"There is no strategy {name!r} in {self.folder}.", "List them with `kernelwright knowledge list`.")
+        if len(found) > 1:
+            raise UserError(f"{name!r} begins the ids of {len(found)} strategies.", "Give more of the id.")
+        return found[0]
+
+
+def _searched(entry: Entry, hit: Hit) -> Recalled:
+    why = f"similarity {hit.similarity:.2f}, {entry.state}"
+    return Recalled(strategy=entry.strategy, score=round(hit.similarity, 6), why=why, warning=entry.warns)
+
+
+def _by_family(entries: list[Entry]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for entry in entries:
+        for family in entry.written.situation.families:
+            counts[family] = counts.get(family, 0) + 1
+    return dict(sorted(counts.items()))
