@@ -1,0 +1,164 @@
+"""Clocks, power, temperature and throttling while something is timed, through NVML and without torch."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+PERIOD_S = 0.02
+
+_SLOWDOWNS = (
+    "nvmlClocksThrottleReasonSwPowerCap",
+    "nvmlClocksThrottleReasonHwSlowdown",
+    "nvmlClocksThrottleReasonSwThermalSlowdown",
+    "nvmlClocksThrottleReasonHwThermalSlowdown",
+    "nvmlClocksThrottleReasonHwPowerBrakeSlowdown",
+)
+"""Reasons that slow a busy device down; an idle clock, a set application clock and a sync boost are not among them."""
+
+
+class _Reading(NamedTuple):
+    clock_mhz: float | None
+    power_w: float | None
+    temperature_c: float | None
+    reasons: int | None
+
+
+class NvmlSampler:
+    """Samples one device in a thread, every 20 ms, while the `with` block runs.
+
+    `index` is NVML's own index (all devices of the machine, whatever `CUDA_VISIBLE_DEVICES` says); None samples nothing.
+    Every figure is None where NVML, the device or the figure is absent: a block never fails because of its sampler.
+    """
+
+    def __init__(self, index: int | None) -> None:
+        self._index = index
+        self._readings: list[_Reading] = []
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        """Start sampling, if there is anything to sample."""
+        if self._index is not None and (opened := _open(self._index)) is not None:
+            self._thread = threading.Thread(target=self._sample, args=opened, name="nvml-sampler", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Stop sampling and let NVML go."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+
+    @property
+    def clock_mhz(self) -> float | None:
+        """Median SM clock."""
+        return _median([r.clock_mhz for r in self._readings])
+
+    @property
+    def power_w(self) -> float | None:
+        """Median board power."""
+        return _median([r.power_w for r in self._readings])
+
+    @property
+    def temperature_c(self) -> float | None:
+        """Median GPU temperature."""
+        return _median([r.temperature_c for r in self._readings])
+
+    @property
+    def throttled(self) -> bool | None:
+        """Whether any sample shows a slowdown for power or heat; None where that could not be read."""
+        reasons = [r.reasons for r in self._readings if r.reasons is not None]
+        return any(reason != 0 for reason in reasons) if reasons else None
+
+    @property
+    def samples(self) -> int:
+        """How many samples were taken."""
+        return len(self._readings)
+
+    def _sample(self, nvml: Any, handle: Any) -> None:
+        slowdowns = sum(getattr(nvml, name, 0) for name in _SLOWDOWNS)
+        try:
+            # at least one sample, however short the block
+            while True:
+                self._readings.append(_read(nvml, handle, slowdowns))
+                if self._stop.wait(PERIOD_S):
+                    return
+        finally:
+            nvml.nvmlShutdown()
+
+
+def driver_version() -> str | None:
+    """Version of the NVIDIA driver; None without one."""
+    return _ask(lambda nvml: _text(nvml.nvmlSystemGetDriverVersion()))
+
+
+def device_title(index: int) -> str | None:
+    """Name of the device at NVML's `index`, e.g. `NVIDIA H200`; None without one."""
+    return _ask(lambda nvml: _text(nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(index))))
+
+
+def _ask(question: Callable[[Any], str]) -> str | None:
+    nvml = _initialised()
+    if nvml is None:
+        return None
+    try:
+        return question(nvml)
+    except nvml.NVMLError:
+        return None
+    finally:
+        nvml.nvmlShutdown()
+
+
+def _open(index: int) -> tuple[Any, Any] | None:
+    nvml = _initialised()
+    if nvml is None:
+        return None
+    try:
+        return nvml, nvml.nvmlDeviceGetHandleByIndex(index)
+    except nvml.NVMLError:
+        nvml.nvmlShutdown()
+        return None
+
+
+def _initialised() -> Any:
+    try:
+        import pynvml
+    except ImportError:
+        return None
+    # the binding is untyped
+    nvml: Any = pynvml
+    try:
+        nvml.nvmlInit()
+    except nvml.NVMLError:
+        return None
+    return nvml
+
+
+def _read(nvml: Any, handle: Any, slowdowns: int) -> _Reading:
+    return _Reading(
+        clock_mhz=_figure(nvml, nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+        # NVML says milliwatts
+        power_w=None if (milli := _figure(nvml, nvml.nvmlDeviceGetPowerUsage, handle)) is None else milli / 1000,
+        temperature_c=_figure(nvml, nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+        reasons=None if (now := _figure(nvml, nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)) is None else int(now) & slowdowns,
+    )
+
+
+def _figure(nvml: Any, function: Any, *arguments: Any) -> float | None:
+    try:
+        return float(function(*arguments))
+    except nvml.NVMLError:
+        return None
+
+
+def _median(values: list[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)

@@ -1,0 +1,124 @@
+"""The constants of the time model, each with its source; one without a source is called an assumption.
+
+"Measured on an H200" means: one NVIDIA H200 SXM, driver 580.159.04, torch 2.11, triton 3.6, 2026-11-20, CUDA events with
+the L2 cleared, eager times of KernelBench v0.2 level 1 against bytes read and written once at the copy rate of 4.3 TB/s.
+"""
+
+from __future__ import annotations
+
+from tools.records import HardwareSheet, OperatorFamily
+
+COPY_SHARE = 0.896
+"""Share of the datasheet's bandwidth that a device-to-device copy reaches: 4.3 of 4.8 TB/s measured on an H200; taken for
+devices whose sheet has no measured copy (an assumption there)."""
+
+LATENCY_US = 0.6
+"""Time from a load's issue to its data under load, the L of Little's law. An assumption: pointer chases on an idle device find
+less than 0.3 µs (479 cycles on an H100, arXiv 2402.13499), and queues lengthen it when the memory is busy."""
+
+SM_BYTES_PER_CLOCK = 64
+"""Bytes one multiprocessor takes from the L2 in a clock (arXiv 1804.06826, microbenchmarks of Volta; assumed unchanged since)."""
+
+L2_BYTES_PER_CLOCK = 5120
+"""Peak L2 read rate of the whole device (NVIDIA A100 whitepaper v1.0, L2 cache; assumed for the other devices)."""
+
+L2_SHARE = 0.7
+"""Share of that peak which kernels reach; an assumption."""
+
+L2_RESIDENT = 0.5
+"""Part of the L2 that still holds an intermediate when the next kernel reads it, the rest being overwritten; an assumption."""
+
+ISSUES_PER_CLOCK = 4
+"""Warp instructions a multiprocessor starts in a clock: one for each of its four schedulers (CUDA Programming Guide, compute
+capability 8.x and 9.0, architecture). AMD compute units have four SIMDs; the same is assumed there."""
+
+WIDTH_SHARE = {32: 1.0, 16: 1.0, 8: 0.97, 4: 0.93, 2: 0.80, 1: 0.60}
+"""Share of the bandwidth that streaming reaches by the widest global access of a thread, in bytes; an assumption in its figures,
+its direction is in NVIDIA's developer blog on vectorised memory access."""
+
+LIBRARY_MATMUL_SHARE = 0.75
+"""Share of the peak rate that a library's matrix product reaches: 0.75 measured on an H200 (geometric mean of six level 1
+products of 4096³ size, fp32 and TF32 alike; bf16 8192³ 0.79)."""
+
+TRITON_TENSOR_SHARE = 0.46
+"""The same for a Triton kernel on tensor cores: measured on an H200, 4096³, untuned pointer-based kernels (fp16x3 0.45, bf16x3
+0.48, rounded tf32 0.46)."""
+
+TRITON_FMA_SHARE = 0.5
+"""The same for a Triton kernel on the ordinary cores (`tl.dot` with input_precision ieee, or sums of products); an assumption."""
+
+SPLIT_PRODUCTS = 3
+"""Tensor-core products behind one float32 product that meets the exact policy (tf32x3, fp16x3)."""
+
+KERNEL_US = 1.5
+"""Fill and drain of one kernel on the device; an assumption."""
+
+CALL_US = 1.3
+"""What CUDA events read beyond the launch interval when one small kernel is timed: 4.3 µs measured on an H200, less the sheet's
+3.0 µs launch interval."""
+
+FLOAT_FRACTION = 0.5
+"""A kernel without tensor instructions may be a product where this part of its static instructions is floating point; an assumption.
+A float32 `tl.dot` on sm_90 compiles to 0.76, but a row softmax to 0.65: it is asked only where nothing else explains the products."""
+
+EAGER_SHARE = {
+    OperatorFamily.POINTWISE: 0.98,
+    OperatorFamily.REDUCTION: 0.80,
+    OperatorFamily.SOFTMAX: 0.49,
+    OperatorFamily.NORMALISATION: 0.30,
+    OperatorFamily.POOLING: 0.22,
+    OperatorFamily.SCAN: 0.44,
+    OperatorFamily.LOSS: 0.30,
+    OperatorFamily.MATMUL: 0.87,
+}
+"""Share of the copy rate that PyTorch's own kernels reach, by family: measured on an H200, geometric means over level 1's
+problems of one ATen operator (10 pointwise, 6 reductions, 2 softmax, 2 normalisations, 6 pooling, 2 scans, cross entropy, and a
+matrix-vector product)."""
+
+EAGER_SHARE_OTHER = 0.8
+"""The same for families without a measurement; an assumption."""
+
+_FAMILY_WORDS = (
+    (OperatorFamily.ATTENTION, ("attention",)),
+    (OperatorFamily.CONVOLUTION, ("conv",)),
+    (OperatorFamily.LOSS, ("loss", "cross_entropy", "kl_div")),
+    (OperatorFamily.SOFTMAX, ("softmax",)),
+    (OperatorFamily.NORMALISATION, ("batch_norm", "layer_norm", "group_norm", "rms_norm", "instance_norm")),
+    (OperatorFamily.POOLING, ("pool",)),
+    (OperatorFamily.SCAN, ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")),
+    (OperatorFamily.RECURRENT, ("lstm", "gru", "rnn")),
+    (OperatorFamily.INDEXING, ("embedding", "gather", "scatter", "index", "take", "topk", "sort")),
+)
+_MATMULS = {"mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "mv", "dot", "einsum", "addmv", "bilinear", "vdot", "addbmm"}
+_REDUCTIONS = {
+    *("sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "prod", "any", "all"),
+    *("var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "logsumexp"),
+}
+
+PRODUCTS = frozenset({OperatorFamily.MATMUL, OperatorFamily.CONVOLUTION, OperatorFamily.ATTENTION, OperatorFamily.RECURRENT})
+"""Families whose work is counted in `Work.matmul_flops`."""
+
+
+def operator_family(name: str) -> OperatorFamily:
+    """Name the family of an ATen operator (`aten.softmax.int`) by its name; what no word claims is pointwise."""
+    base = name.removeprefix("aten.").removeprefix("aten::").split(".")[0].strip("_")
+    if base in _MATMULS:
+        return OperatorFamily.MATMUL
+    if base in _REDUCTIONS:
+        return OperatorFamily.REDUCTION
+    return next((family for family, words in _FAMILY_WORDS if any(w in base for w in words)), OperatorFamily.POINTWISE)
+
+
+def eager_share(family: OperatorFamily) -> float:
+    """Share of the copy rate that PyTorch's own kernel of `family` reaches."""
+    return EAGER_SHARE.get(family, EAGER_SHARE_OTHER)
+
+
+def copy_gbps(sheet: HardwareSheet) -> float:
+    """Bandwidth that a copy reaches on `sheet`, 1e9 bytes a second: measured where the sheet says so, else `COPY_SHARE` of the peak."""
+    return sheet.copy_gbps if sheet.copy_gbps is not None else COPY_SHARE * sheet.memory_gbps
+
+
+def l2_gbps(sheet: HardwareSheet) -> float:
+    """Bandwidth of the L2 that kernels reach; never below the memory's own."""
+    return max(L2_SHARE * L2_BYTES_PER_CLOCK * sheet.clock_mhz / 1e3, copy_gbps(sheet))

@@ -1,0 +1,81 @@
+"""The roofline floor of a problem: the least time the hardware's peak figures leave, and the figure that sets it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from tools.hardware import peak_tflops
+from tools.records import HardwareSheet, OperatorFamily, Problem, Record
+
+Bound = Literal["bandwidth", "matmul", "pointwise"]
+
+
+class Floor(Record):
+    """Three lower bounds in microseconds; the largest is the floor."""
+
+    bandwidth_us: float
+    """Compulsory bytes over the datasheet's peak bandwidth."""
+    matmul_us: float
+    """Product flops over the fastest rate that the precision policy allows."""
+    pointwise_us: float
+    """Elements touched by the other operators over the ordinary fp32 rate."""
+
+    @property
+    def us(self) -> float:
+        """The floor."""
+        return max(self.bandwidth_us, self.matmul_us, self.pointwise_us)
+
+    @property
+    def bound(self) -> Bound:
+        """The term that sets the floor."""
+        terms: dict[Bound, float] = {"bandwidth": self.bandwidth_us, "matmul": self.matmul_us, "pointwise": self.pointwise_us}
+        return max(terms, key=lambda name: terms[name])
+
+
+def roofline(problem: Problem, sheet: HardwareSheet) -> Floor:
+    """Compute the floor of `problem` on `sheet`: peak rates, every tensor of the ABI moved once, no operation saved.
+
+    Float32 products split into three half-precision ones count among the rates (`peak_tflops(split=True)`): they can
+    meet the exact policy. Algebra that removes operations, and operators that do not read all of an input, can go
+    below the floor: judge a measured time by `impossible_us`.
+    """
+    rate = peak_tflops(sheet, problem.policy.name, matmul_dtype(problem), split=True)
+    return Floor(
+        bandwidth_us=bytes_us(problem.abi.compulsory_bytes, sheet.memory_gbps),
+        matmul_us=flops_us(problem.work.matmul_flops, rate),
+        pointwise_us=flops_us(problem.work.pointwise_flops, sheet.fp32_tflops),
+    )
+
+
+def floor_us(problem: Problem, sheet: HardwareSheet) -> float:
+    """Return the roofline floor of `problem` on `sheet`, microseconds."""
+    return roofline(problem, sheet).us
+
+
+def impossible_us(problem: Problem, sheet: HardwareSheet) -> float:
+    """Return the time, microseconds, below which no honest kernel can be on `sheet`, whatever its algebra.
+
+    Only what must cross the memory bus counts: the inputs and parameters, read once at the datasheet's bandwidth. What
+    an L2 holds is left out, on the way in (contents just written may still be there) and on the way out (a store may
+    leave the L2 after the clock has stopped). Problems that gather (indexing) need not read all of an input: 0.
+    """
+    if OperatorFamily.INDEXING in problem.work.families:
+        return 0.0
+    read = sum(t.nbytes for t in (*problem.abi.inputs, *problem.abi.parameters))
+    return bytes_us(max(read - sheet.l2_mib * 2**20, 0), sheet.memory_gbps)
+
+
+def matmul_dtype(problem: Problem) -> str:
+    """Name the dtype of the problem's products: the widest floating dtype among its inputs and parameters."""
+    found = {t.dtype for t in (*problem.abi.inputs, *problem.abi.parameters)}
+    return next((d for d in ("float64", "float32", "bfloat16", "float16") if d in found), "float32")
+
+
+def bytes_us(nbytes: float, gbps: float) -> float:
+    """Microseconds to move `nbytes` at `gbps` (1e9 bytes a second)."""
+    return nbytes / gbps / 1e3
+
+
+def flops_us(flops: float, tflops: float) -> float:
+    """Microseconds to do `flops` operations at `tflops` (1e12 operations a second)."""
+    return flops / tflops / 1e6
