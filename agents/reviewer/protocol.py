@@ -22,6 +22,8 @@ class ReviewCase(Record):
     parent_evaluation: Evaluation | None
     """None where the parent is the reference: the baselines stand for it."""
     baselines: Baselines
+    parent_profile: Profile | None = None
+    """What limited the parent, so that the lesson can say it; None where it is not known."""
 
 
 class Gain(Record):

@@ -64,6 +64,11 @@ NO_PERMISSION = (
 NO_COUNTERS = "This machine's runtime gives no access to performance counters (a virtual GPU, another profiler, or an unsupported device)."
 
 
+_REFUSED = re.compile(
+    r"ERR_NVGPU|not supported|No supported GPUs|Failed to (?:prepare|profile|initialize)|performance monitor", re.IGNORECASE
+)
+
+
 class Counters(Record):
     """What the counters said, or why they said nothing."""
 
