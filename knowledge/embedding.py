@@ -125,7 +125,7 @@ class SentenceTransformerEmbedder:
             _ = self.name
         try:
             with _quiet():
-                from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - takes seconds
+                from sentence_transformers import SentenceTransformer
 
                 return SentenceTransformer(str(folder or self._setting), device="cpu", local_files_only=folder is not None)
         except Exception as error:
@@ -201,7 +201,7 @@ def _weights_digest(folder: Path) -> str:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep the library's progress bars and advice off the user's screen while a model loads."""
-    import transformers  # noqa: PLC0415 - takes seconds
+    import transformers
 
     # the functions that switch the bars carry no types
     bars: Any = transformers.utils.logging

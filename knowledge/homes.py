@@ -53,7 +53,7 @@ class FolderHome:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Hold the folder's lock file."""
-        from filelock import FileLock, Timeout  # noqa: PLC0415 - only when there is something to do
+        from filelock import FileLock, Timeout
 
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -151,7 +151,7 @@ class ServerHome:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Hold nothing; turn a lost connection into a clear error."""
-        import httpx  # noqa: PLC0415 - comes with chromadb
+        import httpx
 
         try:
             yield
@@ -162,8 +162,8 @@ class ServerHome:
     def client(self) -> Any:
         """Connect once."""
         if self._client is None:
-            import chromadb  # noqa: PLC0415 - takes a second
-            import httpx  # noqa: PLC0415
+            import chromadb
+            import httpx
 
             try:
                 self._client = chromadb.HttpClient(host=self._host, port=self._port, ssl=self._tls, settings=_settings())
@@ -178,7 +178,7 @@ class ServerHome:
 
     def renew(self, collection: str) -> None:
         """Delete the collection; another process may have been first."""
-        from chromadb.errors import NotFoundError  # noqa: PLC0415
+        from chromadb.errors import NotFoundError
 
         with contextlib.suppress(NotFoundError, ValueError):
             self.client().delete_collection(collection)
@@ -195,12 +195,12 @@ class ServerHome:
 
 
 def _settings() -> Any:
-    from chromadb.config import Settings  # noqa: PLC0415
+    from chromadb.config import Settings
 
     return Settings(anonymized_telemetry=False)
 
 
 def _embedded(folder: Path) -> Any:
-    import chromadb  # noqa: PLC0415 - takes a second
+    import chromadb
 
     return chromadb.PersistentClient(path=str(folder), settings=_settings())

@@ -175,13 +175,18 @@ def metadata_of(entry: Entry) -> dict[str, str | bool]:
 
 
 def where_applies(situation: Situation, *, bottleneck: bool) -> Where:
-    """Filter for entries of the situation's backend and families and, if asked, of its bottleneck or of any."""
+    """Filter for entries of the situation's backend.
+
+    With `bottleneck`, for the situation's bottleneck or any, and its families or any; without, for its families alone:
+    advice that fits neither the family nor the bottleneck is no advice.
+    """
     clauses: list[Where] = [{"backend": situation.backend}]
     if situation.families:
-        clauses.append({"$or": [{f"family_{family}": True} for family in (*dict.fromkeys(situation.families), ANY)]})
+        families = [*dict.fromkeys(situation.families), *((ANY,) if bottleneck else ())]
+        clauses.append(_joined("$or", [{f"family_{family}": True} for family in families]))
     if bottleneck and situation.bottleneck:
         clauses.append({"bottleneck": {"$in": [situation.bottleneck.value, ANY]}})
-    return clauses[0] if len(clauses) == 1 else {"$and": clauses}
+    return _joined("$and", clauses)
 
 
 def applies(entry: Entry, situation: Situation, *, bottleneck: bool) -> bool:
@@ -189,13 +194,19 @@ def applies(entry: Entry, situation: Situation, *, bottleneck: bool) -> bool:
     own = entry.written.situation
     if own.backend != situation.backend:
         return False
-    if situation.families and own.families and not set(own.families) & set(situation.families):
+    general = bottleneck and not own.families
+    if situation.families and not general and not set(own.families) & set(situation.families):
         return False
     return not (bottleneck and situation.bottleneck and own.bottleneck not in {None, situation.bottleneck})
 
 
+def _joined(operator: str, clauses: list[Where]) -> Where:
+    """Chroma refuses to join a single clause."""
+    return clauses[0] if len(clauses) == 1 else {operator: clauses}
+
+
 def _unreachable(error: BaseException) -> bool:
     """Whether the error is of the way to a server, not of the index."""
-    import httpx  # noqa: PLC0415 - comes with chromadb
+    import httpx
 
     return isinstance(error, httpx.HTTPError | ConnectionError)

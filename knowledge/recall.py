@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass
 
 from knowledge.entry import Entry, Evidence
@@ -47,6 +48,9 @@ OTHER_BOTTLENECK = 0.4
 """Relevance of an entry for another bottleneck; brought up only where too few match."""
 WARNING_SHARE = 3
 """At most one in so many of the places goes to warnings."""
+
+OPEN_PER_KIND = 2
+"""Entries of one kind that may be shown where they name no parameters."""
 
 
 @dataclass(frozen=True)
@@ -146,9 +150,16 @@ def _weight(evidence: Evidence, situation: Situation) -> float:
 
 
 def _distinct(ranked: list[Ranked]) -> list[Ranked]:
-    """Keep one of each kind and parameters, best first; of equals the tried one, for it stands on evidence."""
-    kept: dict[str, Ranked] = {}
+    """Keep one of each kind and parameters, best first; of equals the tried one, for it stands on evidence.
+
+    Advice without parameters is told apart by its words only, so a few of each kind are kept.
+    """
+    kept: list[Ranked] = []
+    taken: Counter[str] = Counter()
     for candidate in sorted(ranked, key=lambda r: (not r.entry.evidence, -r.score, r.entry.id)):
         written = candidate.entry.written
-        kept.setdefault(f"{written.kind} {json.dumps(written.parameters, sort_keys=True)}", candidate)
-    return sorted(kept.values(), key=lambda r: (-r.score, r.entry.id))
+        action = f"{written.kind} {json.dumps(written.parameters, sort_keys=True)}"
+        if taken[action] < (1 if written.parameters else OPEN_PER_KIND):
+            taken[action] += 1
+            kept.append(candidate)
+    return sorted(kept, key=lambda r: (-r.score, r.entry.id))
