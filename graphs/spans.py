@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from langgraph.runtime import Runtime
 
 from graphs.optimize.context import Context
 
-StateT = TypeVar("StateT")
-Node = Callable[[StateT, Runtime[Context]], Awaitable[dict[str, Any]]]
+NodeT = TypeVar("NodeT", bound=Callable[..., Any])
 
 
-def traced(node: Node[StateT]) -> Node[StateT]:
-    """Wrap a node so that the store has a span of every execution, also of one that a kill cut short."""
+def traced(node: NodeT) -> NodeT:
+    """Wrap an async node so that the store has a span of every execution, also of one that a kill cut short."""
 
     @wraps(node)
-    async def wrapper(state: StateT, runtime: Runtime[Context]) -> dict[str, Any]:
-        subject = str(state.get("plan") or f"round {state.get('round', 0)}")  # type: ignore[attr-defined]
-        name = node.__name__  # type: ignore[attr-defined]
-        runtime.context.open_for(str(state.get("run") or ""))  # type: ignore[attr-defined]
-        with runtime.context.services.store.span(name, subject, json.dumps(state, default=str)) as output:
+    async def wrapper(state: dict[str, Any], runtime: Runtime[Context]) -> Any:
+        subject = str(state.get("plan") or f"round {state.get('round', 0)}")
+        runtime.context.open_for(str(state.get("run") or ""))
+        with runtime.context.services.store.span(node.__name__, subject, json.dumps(state)) as output:
             update = await node(state, runtime)
-            output.append(json.dumps(update, default=str))
+            output.append(json.dumps(update))
             return update
 
-    return wrapper
+    return cast("NodeT", wrapper)

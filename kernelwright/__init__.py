@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 __version__ = "0.1.0"
 
@@ -40,3 +41,12 @@ def _claim_names(home: Path) -> None:
 HOME = _home()
 DATA = HOME / "data"
 _claim_names(HOME)
+
+
+def __getattr__(name: str) -> Any:
+    """Load the Python API at first use, so that `kernelwright --help` is instant."""
+    if name in {"optimize", "resume", "Result"}:
+        from kernelwright import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'kernelwright' has no attribute {name!r}")

@@ -6,13 +6,15 @@ import secrets
 import time
 from pathlib import Path
 
+from tools.evaluation.local import LocalPool
+
 from agents import build_team
+from agents.models import budget_guard
 from graphs.optimize.context import Services
 from graphs.optimize.settings import RunSettings, default_home
 from graphs.search import open_search
 from knowledge.protocol import Memory, NoMemory
 from tools.errors import UserError
-from tools.evaluation.local import LocalPool
 from tools.hardware import detect_sheet, load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import HardwareSheet, Problem
@@ -65,7 +67,7 @@ def assemble(store: RunStore) -> Services:
         sheet=load_sheet(settings.target),
         store=store,
         pool=LocalPool(scratch=store.folder / "scratch"),
-        team=build_team(settings.team, store),
+        team=build_team(settings.team, store, guard=budget_guard(settings.budget, store.spent)),
         memory=open_memory(settings),
     )
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, cast
 
 from filelock import FileLock, Timeout
 from langchain_core.runnables import RunnableConfig
@@ -31,11 +31,14 @@ async def execute(services: Services, listener: Listener) -> Delivery:
     except sqlite3.Error as error:
         found = readable(error, folder / "checkpoints.db")
         if "damaged" in found.what:
-            mend = f"Delete {folder / 'checkpoints.db'} and resume: finished evaluations and model calls are kept in run.db and not repeated."
+            mend = (
+                f"Delete {folder / 'checkpoints.db'} and resume: finished evaluations and model calls are kept in run.db and not repeated."
+            )
             raise UserError(found.what, mend) from error
         raise found from error
     finally:
         await services.pool.close()
+        await services.team.close()
 
 
 async def _execute(services: Services, listener: Listener) -> Delivery:
@@ -52,10 +55,8 @@ async def _execute(services: Services, listener: Listener) -> Delivery:
             )
         if not snapshot.values or snapshot.next:
             given = None if snapshot.next else {"run": services.run}
-            stream = graph.astream(
-                given, config, context=Context(opened=services), stream_mode="custom", subgraphs=True, durability="sync"
-            )
-            async for _, event in stream:
+            stream = graph.astream(given, config, context=Context(opened=services), stream_mode="custom", subgraphs=True, durability="sync")
+            async for _, event in cast("AsyncIterator[tuple[Any, dict[str, Any]]]", stream):
                 listener(event)
     delivery = services.store.get("delivery", services.run, Delivery)
     assert delivery is not None

@@ -17,9 +17,13 @@ from graphs.refine.graph import build as build_refine
 def build(checkpointer: Checkpointer = None) -> CompiledStateGraph[Any, Context, Any, Any]:
     """Wire the loop."""
     builder = StateGraph(OptimizeState, context_schema=Context, input_schema=OptimizeInput, output_schema=OptimizeOutput)
-    for node in (measure, recall, plan, review, learn, confirm):
-        builder.add_node(node.__name__, node)  # type: ignore[attr-defined]
+    builder.add_node("measure", measure)
+    builder.add_node("recall", recall)
+    builder.add_node("plan", plan)
     builder.add_node("refine", build_refine())
+    builder.add_node("review", review)
+    builder.add_node("learn", learn)
+    builder.add_node("confirm", confirm)
     builder.add_edge(START, "measure")
     builder.add_edge("measure", "recall")
     builder.add_edge("recall", "plan")

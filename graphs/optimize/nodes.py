@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from agents.coder.protocol import Refusal
+from agents.models import BudgetReached
 from agents.planner.protocol import Briefing, Tried
 from agents.reviewer.protocol import Review, ReviewCase
 from graphs.optimize.confirm import deliver
@@ -64,7 +65,10 @@ async def plan(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any
         count = ask.plans if left is None else min(ask.plans, left - len(plans))
         if count <= 0:
             continue
-        made = await services.team.planner.plan(await _briefing(services, ask, state["round"]), count)
+        try:
+            made = await services.team.planner.plan(await _briefing(services, ask, state["round"]), count)
+        except BudgetReached as reached:
+            return {"plans": plans, "barren": barren, "ended": reached.what}
         for one in made:
             services.store.put("plan", one.id, one, subject=ask.parent)
             runtime.stream_writer({"event": "planned", "plan": one.id})
@@ -135,7 +139,7 @@ async def learn(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, An
         if outcome is not None:
             changed = await services.memory.learn(outcome)
             runtime.stream_writer({"event": "learnt", "plan": name, "strategies": list(changed)})
-    ended = services.exhausted() or ""
+    ended = state["ended"] or services.exhausted() or ""
     if not ended and not services.search(state["search"]).ask():
         ended = "nothing left to try"
     return {"round": state["round"] + 1, "ended": ended}

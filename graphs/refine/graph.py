@@ -15,8 +15,11 @@ from graphs.refine.state import RefineOutput, RefineState
 def build() -> CompiledStateGraph[Any, Context, Any, Any]:
     """Wire the refinement graph; it inherits the loop's checkpointer."""
     builder = StateGraph(RefineState, context_schema=Context, output_schema=RefineOutput)
-    for node in (write, evaluate, repair, profile, roll_back):
-        builder.add_node(node.__name__, node)  # type: ignore[attr-defined]
+    builder.add_node("write", write)
+    builder.add_node("evaluate", evaluate)
+    builder.add_node("repair", repair)
+    builder.add_node("profile", profile)
+    builder.add_node("roll_back", roll_back)
     builder.add_edge(START, "write")
     builder.add_conditional_edges("write", after_write)
     builder.add_conditional_edges("evaluate", after_evaluate)

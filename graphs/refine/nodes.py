@@ -7,6 +7,7 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 
 from agents.coder.protocol import CodingTask, Draft, Refusal
+from agents.models import BudgetReached
 from graphs.optimize.context import Context, Services
 from graphs.refine.judge import judge
 from graphs.refine.state import RefineState
@@ -19,7 +20,11 @@ async def write(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]
     """Let the coder apply the plan's one action to its parent."""
     services = runtime.context.services
     task = _task(services, state["plan"])
-    return _keep(runtime, task, await services.team.coder.write(task), repairs=0)
+    try:
+        draft = await services.team.coder.write(task)
+    except BudgetReached as reached:
+        draft = Refusal(reason=reached.what)
+    return _keep(runtime, task, draft, repairs=0)
 
 
 def after_write(state: RefineState) -> Literal["evaluate", "roll_back"]:
@@ -58,7 +63,10 @@ async def repair(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any
     assert evaluation is not None
     draft = Draft(source=failed.source, schedule=failed.schedule, notes=failed.notes)
     attempt = state["attempt"] + 1
-    mended = await services.team.coder.repair(task, draft, evaluation, attempt)
+    try:
+        mended = await services.team.coder.repair(task, draft, evaluation, attempt)
+    except BudgetReached as reached:
+        mended = Refusal(reason=reached.what)
     if isinstance(mended, Refusal):
         services.store.put("refusal", f"{state['plan']}/{attempt}", mended, subject=state["plan"])
         return {"verdict": "", "attempt": attempt}

@@ -1,7 +1,6 @@
 """List the devices kernels can be optimised for, or show one device's sheet with the source of each figure.
 
 Examples:
-
   kernelwright hardware
 
   kernelwright hardware h200

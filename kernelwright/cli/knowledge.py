@@ -35,7 +35,9 @@ def _print(strategies: list[Strategy], as_json: bool) -> None:
 
     table = Table("id", "state", "tries", "kind", "families", "bottleneck", "title", box=None)
     for s in strategies:
-        table.add_row(s.id[:8], s.state, str(len(s.trials)), s.kind, ", ".join(s.situation.families), s.situation.bottleneck or "any", s.title)
+        table.add_row(
+            s.id[:8], s.state, str(len(s.trials)), s.kind, ", ".join(s.situation.families), s.situation.bottleneck or "any", s.title
+        )
     Console().print(table)
 
 

@@ -53,7 +53,9 @@ def _print_result(facts: dict[str, Any]) -> None:
         console.print(f"kernel:  {facts['kernel']}", soft_wrap=True)
     spent = facts["spent"]
     money = f", {spent['tokens']:,} tokens, {spent['money_usd']:.4f} USD" if spent["tokens"] else ""
-    console.print(f"spent:   {spent['evaluations']} evaluations in {spent['wall_s']:.0f} s{money}; the search ended by: {facts['search_ended']}")
+    console.print(
+        f"spent:   {spent['evaluations']} evaluations in {spent['wall_s']:.0f} s{money}; the search ended by: {facts['search_ended']}"
+    )
     console.print(f"inspect: kernelwright trace {facts['run']}", soft_wrap=True)
 
 
@@ -89,7 +91,9 @@ class Progress:
         baselines = self._services.baselines()
         times = ", ".join(f"{name} {sample.median_us:,.1f} µs" for name, sample in baselines.samples.items())
         profile = self._store.get("profile", ROOT, Profile)
-        self._line("reference", f"{times or f'eager {baselines.best_us:,.1f} µs'} ({baselines.tier}); {profile.bottleneck if profile else ''}")
+        self._line(
+            "reference", f"{times or f'eager {baselines.best_us:,.1f} µs'} ({baselines.tier}); {profile.bottleneck if profile else ''}"
+        )
         for note in baselines.notes:
             self._line("note", note)
 
@@ -131,5 +135,3 @@ class Progress:
 
     def _on_delivered(self, event: dict[str, Any]) -> None:
         self._line("confirm", "keep the reference" if event["candidate"] == ROOT else f"{event['candidate'][:6]} delivered")
-
-

@@ -5,7 +5,6 @@ example_inputs(). With a GPU, times are measured; without one, kernels are check
 cross-compiled for the target, and times are estimated and shown as such.
 
 Examples:
-
   kernelwright optimize my_operator.py
 
   kernelwright optimize my_operator.py --target a100 --budget 32
@@ -28,8 +27,12 @@ from kernelwright.cli.options import Home, Json, home_folder
 def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The PyTorch reference.")],
     entry: Annotated[str | None, typer.Option(help="Function to optimise, where FILE has several.")] = None,
-    target: Annotated[str, typer.Option(help="Device to optimise for; see `kernelwright hardware`.", show_default="this machine's GPU")] = "",
-    policy: Annotated[Literal["exact", "tf32", "fp16", "bf16"], typer.Option(help="Precision the reference is declared to have.")] = "exact",
+    target: Annotated[
+        str, typer.Option(help="Device to optimise for; see `kernelwright hardware`.", show_default="this machine's GPU")
+    ] = "",
+    policy: Annotated[
+        Literal["exact", "tf32", "fp16", "bf16"], typer.Option(help="Precision the reference is declared to have.")
+    ] = "exact",
     budget: Annotated[int, typer.Option(min=0, help="Evaluations to spend; 0 sets no limit.")] = 16,
     minutes: Annotated[float, typer.Option(min=0, help="Wall time to spend; 0 sets no limit.")] = 0,
     usd: Annotated[float, typer.Option(min=0, help="Money to spend on model calls; 0 sets no limit.")] = 0,
@@ -39,8 +42,14 @@ def command(
     batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round.")] = 2,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds each phase of an evaluation may take.")] = 120.0,
-    model: Annotated[str, typer.Option(help="Language model for planner, coder, profiler and reviewer.", show_default="none: built-in")] = "",
+    model: Annotated[
+        str, typer.Option(help="Language model for planner, coder, profiler and reviewer.", show_default="none: built-in")
+    ] = "",
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server, e.g. http://localhost:8000/v1.")] = "",
+    key_file: Annotated[
+        str, typer.Option(help="File that holds the server's key.", show_default="KERNELWRIGHT_API_KEY or OPENAI_API_KEY")
+    ] = "",
+    prices: Annotated[str, typer.Option(help="Price table of your own; its format is described in data/prices/.")] = "",
     role: Annotated[list[str] | None, typer.Option(help="Variant of one role, e.g. `coder=builtin`; may be repeated.")] = None,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither recall strategies nor learn any.")] = False,
     embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
@@ -49,11 +58,11 @@ def command(
     json: Json = False,
 ) -> None:
     """Start a run and see it through."""
+    from agents import team_settings
     from graphs.optimize.assembly import start_run
     from graphs.optimize.settings import RunSettings
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.live import see_through
-    from kernelwright.cli.team import team_settings
     from tools.problems import load_problem
     from tools.records import Budget, PrecisionPolicy
 
@@ -68,7 +77,7 @@ def command(
         timeout_s=timeout,
         memory=not no_memory,
         embedder=embedder,
-        team=team_settings(model, base_url, role or []),
+        team=team_settings(model, base_url, role or [], key_file, prices),
     )
     problem = load_problem(file, settings.policy, entry)
     see_through(start_run(problem, settings, home_folder(home)), as_json=json, out=out)

@@ -8,6 +8,7 @@ from agents.coder.protocol import Refusal
 from agents.reviewer.protocol import Review
 from graphs.optimize.records import Delivery, Recall
 from graphs.optimize.settings import RunSettings
+from knowledge.records import Recalled
 from tools.errors import UserError
 from tools.evaluation.protocol import Baselines
 from tools.records import ROOT, Candidate, Evaluation, Plan, Problem, Profile, content_hash
@@ -97,17 +98,21 @@ def candidate_facts(store: RunStore, prefix: str) -> Facts:
         raise UserError(f"{len(matches)} candidates of this run start with {prefix!r}.", "Take an id from `kernelwright trace RUN`.")
     candidate = known[matches[0]]
     profile = store.get("profile", candidate.id, Profile)
-    recalls = {name: recall for name, recall in store.all("recall", Recall, subject=candidate.parent).items()}
+    recalls = store.all("recall", Recall, subject=candidate.parent)
     return {
         **_candidate_line(store, candidate),
         "notes": list(candidate.notes),
-        "recalled": [{"round": name.partition("/")[0], "id": r.strategy.id, "title": r.strategy.title, "score": r.score, "why": r.why, "warning": r.warning}
-                     for name, recall in recalls.items() for r in recall.recalled],
+        "recalled": [_recalled_line(name, one) for name, recall in recalls.items() for one in recall.recalled],
         "diff": store.diff(candidate.id),
         "source_file": str(store.folder / "candidates" / f"{candidate.id}.py"),
         "evaluations": [e.model_dump(mode="json") for e in store.all("evaluation", Evaluation, subject=candidate.id).values()],
         "profile": profile.model_dump(mode="json") if profile else None,
-    }  # fmt: skip
+    }
+
+
+def _recalled_line(name: str, one: Recalled) -> Facts:
+    what = {"id": one.strategy.id, "title": one.strategy.title, "score": one.score, "why": one.why, "warning": one.warning}
+    return {"round": int(name.partition("/")[0]), **what}
 
 
 def node_facts(store: RunStore) -> Facts:

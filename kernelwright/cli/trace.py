@@ -4,7 +4,6 @@ The tree shows each candidate's action, verdict, time, speed-up and the strategi
 With --candidate: plan, difference from its parent, evaluation and profile.
 
 Examples:
-
   kernelwright trace softmax-20261121
 
   kernelwright trace softmax-20261121 --candidate 3f2a

@@ -84,7 +84,9 @@ def evaluation_table(evaluation: Facts) -> Table:
             table.add_row("", f"{error['worst_row']:.1e} in the worst row ({worst})")
     for name, value in _times(evaluation):
         table.add_row(name, value)
-    table.add_row("kernels", f"{evaluation['provenance']}: {', '.join(dict.fromkeys(one['name'] for one in evaluation['launches'])) or 'unknown'}")
+    table.add_row(
+        "kernels", f"{evaluation['provenance']}: {', '.join(dict.fromkeys(one['name'] for one in evaluation['launches'])) or 'unknown'}"
+    )
     table.add_row("isolation", evaluation["sandbox"])
     for note in evaluation["notes"]:
         table.add_row("note", escape(note))
@@ -104,7 +106,10 @@ def _times(evaluation: Facts) -> list[tuple[str, str]]:
     if estimate:
         ratio = estimate["eager_us"] / estimate["candidate_us"]
         return [
-            ("kernel time", f"{estimate['candidate_us']:,.1f} µs on {estimate['target']}, ESTIMATED by {estimate['model']}; nothing was timed"),
+            (
+                "kernel time",
+                f"{estimate['candidate_us']:,.1f} µs on {estimate['target']}, ESTIMATED by {estimate['model']}; nothing was timed",
+            ),
             ("against eager", f"{ratio:.2f}x, ESTIMATED; eager takes {estimate['eager_us']:,.1f} µs by the same model"),
             ("roofline floor", f"{estimate['floor_us']:,.1f} µs, computed from bytes and operations"),
         ]
@@ -116,7 +121,15 @@ def _sample(sample: Facts) -> str:
 
 
 def _profile_table(profile: Facts) -> Table:
-    table = Table("figure", "value", "unit", "source", box=None, title=f"profile: {profile['bottleneck']}. {profile['evidence']}", title_justify="left")
+    table = Table(
+        "figure",
+        "value",
+        "unit",
+        "source",
+        box=None,
+        title=f"profile: {profile['bottleneck']}. {profile['evidence']}",
+        title_justify="left",
+    )
     for figure in profile["figures"]:
         table.add_row(figure["name"], f"{figure['value']:,.4g}", figure["unit"], figure["source"])
     return table
@@ -135,6 +148,12 @@ def show_nodes(facts: Facts) -> None:
         for call in facts["calls"]:
             usage, cost = call.get("usage", {}), call.get("cost_usd")
             tokens = (str(usage.get("input_tokens", "")), str(usage.get("output_tokens", "")))
-            calls.add_row(call.get("role", ""), call.get("model", ""), *tokens, f"{cost:.4f}" if cost is not None else "unknown", f"{call.get('seconds', 0):.1f}")
+            calls.add_row(
+                call.get("role", ""),
+                call.get("model", ""),
+                *tokens,
+                f"{cost:.4f}" if cost is not None else "unknown",
+                f"{call.get('seconds', 0):.1f}",
+            )
         console.print(calls)
     console.print(_spent(facts["spent"]))

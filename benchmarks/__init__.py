@@ -1,0 +1,1 @@
+"""Speed of our own parts, run by hand; nothing here is a test."""

@@ -1,0 +1,82 @@
+"""The loop as a whole, on the small landscape of tests/support/loop.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from graphs.optimize.execute import execute
+from graphs.optimize.settings import RunSettings
+from graphs.search.protocol import SearchSettings
+from tests.support.loop import small_services
+from tools.records import ROOT, Budget, Candidate, Evaluation, Plan
+
+
+def _settings(**fields: Any) -> RunSettings:
+    return RunSettings(target="h200", memory=False, **fields)
+
+
+async def test_the_best_candidate_is_found_and_delivered(tmp_path: Path) -> None:
+    """With budget enough, the loop ends with the fastest block of the landscape, confirmed and written to result/kernel.py."""
+    services = small_services(tmp_path / "run", _settings(budget=Budget(evaluations=40)))
+    delivery = await execute(services, lambda event: None)
+    delivered = services.store.candidate(delivery.candidate)
+    assert delivered is not None
+    assert delivered.action.parameters == {"BLOCK": 128}
+    assert (tmp_path / "run/result/kernel.py").read_text() == delivered.source
+
+
+async def test_a_repairable_draft_is_repaired(tmp_path: Path) -> None:
+    """A draft that fails and can be mended ends as a passing candidate that counts its repairs."""
+    services = small_services(tmp_path / "run", _settings(budget=Budget(evaluations=40)))
+    await execute(services, lambda event: None)
+    mended = [c for c in services.store.all("candidate", Candidate).values() if c.repairs]
+    assert mended
+    evaluation = services.evaluation(mended[0].id)
+    assert evaluation is not None
+    assert evaluation.verdict == "PASS"
+
+
+async def test_no_plan_is_tried_twice(tmp_path: Path) -> None:
+    """Every evaluation of a run is of another job: nothing is evaluated again."""
+    services = small_services(tmp_path / "run", _settings(budget=Budget(evaluations=40)))
+    await execute(services, lambda event: None)
+    asked = (tmp_path / "run/evaluations.log").read_text().splitlines()
+    assert len(asked) == len(set(asked)) == len(services.store.all("evaluation", Evaluation))
+
+
+async def test_the_budget_of_evaluations_ends_the_search_well(tmp_path: Path) -> None:
+    """A small budget stops the search, and the best candidate so far is still confirmed and delivered."""
+    services = small_services(tmp_path / "run", _settings(budget=Budget(evaluations=4), repairs=0))
+    delivery = await execute(services, lambda event: None)
+    assert delivery.ended == "evaluations"
+    assert delivery.candidate != ROOT
+    assert len(services.store.all("evaluation", Evaluation)) <= 4 + 1
+
+
+async def test_where_nothing_is_faster_the_reference_is_kept(tmp_path: Path) -> None:
+    """When the only candidates tried fail, the run says to keep the reference, and writes no kernel."""
+    settings = _settings(budget=Budget(evaluations=1), repairs=0, search_settings=SearchSettings(batch=1))
+    services = small_services(tmp_path / "run", settings)
+    delivery = await execute(services, lambda event: None)
+    assert delivery.candidate == ROOT
+    assert "Keep the reference" in delivery.reason
+    assert not (tmp_path / "run/result/kernel.py").exists()
+
+
+async def test_a_refusal_is_recorded_and_not_asked_again(tmp_path: Path) -> None:
+    """What the coder refuses is kept with its reason, costs no evaluation and is planned once a parent."""
+    services = small_services(tmp_path / "run", _settings(budget=Budget(evaluations=60), search_settings=SearchSettings(patience=0)))
+    await execute(services, lambda event: None)
+    plans = [p for p in services.store.all("plan", Plan).values() if p.action.parameters == {"BLOCK": 512}]
+    assert plans
+    assert len({p.parent for p in plans}) == len(plans)
+
+
+async def test_running_a_finished_run_again_does_nothing(tmp_path: Path) -> None:
+    """Executing a run that has ended returns the same delivery and evaluates nothing."""
+    first = await execute(small_services(tmp_path / "run"), lambda event: None)
+    asked = (tmp_path / "run/evaluations.log").read_text()
+    again = await execute(small_services(tmp_path / "run"), lambda event: None)
+    assert again == first
+    assert (tmp_path / "run/evaluations.log").read_text() == asked

@@ -1,0 +1,133 @@
+"""Bad input at the command line: one clear line, its mend, exit status 2, nothing lost."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelwright.cli.app import main
+from tests.support.loop import small_services
+from tools.records import Evaluation
+from tools.tracing import RunStore
+
+Refused = Callable[..., str]
+
+FUNCTION = "import torch\n\ndef twice(x):\n    return {body}\n\ndef example_inputs():\n    return [torch.randn(8, 8)]\n"
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Refused:
+    """Run a command that must be refused; return what it printed on standard error."""
+
+    def run(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["kernelwright", *arguments])
+        monkeypatch.setenv("KERNELWRIGHT_HOME", str(tmp_path / "home"))
+        with pytest.raises(SystemExit) as ended:
+            main()
+        said = capsys.readouterr()
+        assert ended.value.code == 2
+        assert said.out == ""
+        assert "Traceback" not in said.err
+        return said.err
+
+    return run
+
+
+def _write(tmp_path: Path, text: str) -> str:
+    path = tmp_path / "operator.py"
+    path.write_text(text)
+    return str(path)
+
+
+def test_a_missing_file(refused: Refused, tmp_path: Path) -> None:
+    """A file that is not there is named."""
+    assert "nowhere.py" in refused("optimize", str(tmp_path / "nowhere.py"))
+
+
+def test_a_syntax_error(refused: Refused, tmp_path: Path) -> None:
+    """A syntax error is given with its line."""
+    assert "line 2" in refused("optimize", _write(tmp_path, "import torch\ndef broken(:\n"))
+
+
+def test_no_reference(refused: Refused, tmp_path: Path) -> None:
+    """A file without a reference is told what is expected."""
+    assert "get_inputs" in refused("optimize", _write(tmp_path, "import torch\n"))
+
+
+def test_inputs_that_raise(refused: Refused, tmp_path: Path) -> None:
+    """An exception in example_inputs is named."""
+    text = "def twice(x):\n    return x\n\ndef example_inputs():\n    raise ValueError('no data')\n"
+    assert "no data" in refused("optimize", _write(tmp_path, text))
+
+
+def test_a_reference_that_is_not_deterministic(refused: Refused, tmp_path: Path) -> None:
+    """A reference that gives two answers to one question cannot be a reference."""
+    assert "determin" in refused("optimize", _write(tmp_path, FUNCTION.format(body="x * torch.empty(1).uniform_(generator=GEN)").replace(
+        "import torch\n", "import torch\nGEN = torch.Generator()\n"
+    )))  # fmt: skip
+
+
+def test_outputs_that_are_no_tensors(refused: Refused, tmp_path: Path) -> None:
+    """A reference that returns a word is told what outputs may be."""
+    assert "tensor" in refused("optimize", _write(tmp_path, FUNCTION.format(body="'yes'")))
+
+
+def test_an_unknown_target(refused: Refused, tmp_path: Path) -> None:
+    """An unknown device lists the known ones."""
+    assert "h200" in refused("optimize", _write(tmp_path, FUNCTION.format(body="x * 2")), "--target", "abacus")
+
+
+def test_an_unknown_search_method(refused: Refused, tmp_path: Path) -> None:
+    """An unknown search method lists the known ones, and no run is made."""
+    assert "greedy" in refused("optimize", _write(tmp_path, FUNCTION.format(body="x * 2")), "--search", "psychic")
+    assert not (tmp_path / "home").exists()
+
+
+def test_a_server_that_is_down(refused: Refused, tmp_path: Path) -> None:
+    """A server nobody answers at is named, and the run that met it is kept."""
+    said = refused("optimize", _write(tmp_path, FUNCTION.format(body="x * 2")), "--model", "any", "--base-url", "http://127.0.0.1:9/v1")
+    assert "http://127.0.0.1:9/v1" in said
+
+
+def test_a_hosted_model_without_a_key(refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hosted model without a key names the variable to set."""
+    for name in ("OPENAI_API_KEY", "KERNELWRIGHT_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    assert "OPENAI_API_KEY" in refused("optimize", _write(tmp_path, FUNCTION.format(body="x * 2")), "--model", "gpt-5")
+
+
+def test_an_unwritable_home(refused: Refused, tmp_path: Path) -> None:
+    """A home that is a file cannot hold runs."""
+    (tmp_path / "file").write_text("")
+    assert "--home" in refused("optimize", _write(tmp_path, FUNCTION.format(body="x * 2")), "--home", str(tmp_path / "file"))
+
+
+def test_an_unknown_run(refused: Refused) -> None:
+    """A run that is not there points to the list of runs."""
+    assert "kernelwright runs" in refused("trace", "nothing")
+
+
+def test_a_corrupt_checkpoint(refused: Refused, tmp_path: Path) -> None:
+    """A damaged checkpoint file is named with its mend, and nothing evaluated is lost."""
+    folder = tmp_path / "home" / "runs" / "exp-1"
+    folder.parent.mkdir(parents=True)
+    store = small_services(folder).store
+    store.put("evaluation", "key", Evaluation(candidate="c", verdict="WRONG"))
+    store.close()
+    (folder / "checkpoints.db").write_bytes(b"garbage" * 1000)
+    said = refused("resume", "exp-1")
+    assert "checkpoints.db" in said
+    assert "resume" in said
+    assert RunStore(folder).get("evaluation", "key", Evaluation) is not None
+
+
+def test_a_corrupt_knowledge_base(refused: Refused, tmp_path: Path) -> None:
+    """A damaged log of strategies is named."""
+    folder = tmp_path / "home" / "knowledge"
+    folder.mkdir(parents=True)
+    for name in ("log.db", "knowledge.db", "log.sqlite", "events.db"):
+        (folder / name).write_bytes(b"garbage" * 1000)
+    assert str(folder) in refused("knowledge", "list")

@@ -1,0 +1,54 @@
+"""A run in a process of its own that kills itself with SIGKILL when a node is entered or left.
+
+Usage: python -m tests.support.killed_run FOLDER NODE enter|leave [BASE_URL]; NODE `-` never kills.
+With BASE_URL language models plan, write and review over that server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from graphs.optimize.execute import execute
+from graphs.optimize.settings import RunSettings
+from tests.support.loop import small_services
+from tools.records import Budget
+from tools.tracing import RunStore
+
+
+class KillingStore(RunStore):
+    """Kills its process at one edge of one node."""
+
+    node = "-"
+    edge = "enter"
+
+    @contextmanager
+    def span(self, node: str, subject: str, given: str) -> Iterator[list[str]]:
+        """Record the span, and die where told."""
+        if (node, self.edge) == (self.node, "enter"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        with super().span(node, subject, given) as output:
+            yield output
+        if (node, self.edge) == (self.node, "leave"):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def main() -> None:
+    """Run or continue the run in FOLDER."""
+    folder, node, edge = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+    if not (folder / "run.db").is_file():
+        RunStore.create(folder, {"run": folder.name, "created": "0"}).close()
+    store = KillingStore(folder)
+    store.node, store.edge = node, edge
+    settings = RunSettings(target="h200", memory=False, budget=Budget(evaluations=40))
+    delivery = asyncio.run(execute(small_services(folder, settings, store=store), lambda event: None))
+    sys.stdout.write(delivery.candidate)
+
+
+if __name__ == "__main__":
+    main()
