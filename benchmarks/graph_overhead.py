@@ -47,18 +47,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         services = small_services(run, settings, team=small_team(EndlessCoder()))
-        rounds: list[float] = []
+        began: dict[str, float] = {}
 
         def listen(event: dict[str, object]) -> None:
             if event["event"] == "recalled":
-                rounds.append(time.perf_counter())
+                began.setdefault(str(event["recall"]).partition("/")[0], time.perf_counter())
 
         asyncio.run(execute(services, listen))
-        steps = [b - a for a, b in pairwise(rounds)]
+        steps = [b - a for a, b in pairwise(began.values())]
         tenth = max(1, len(steps) // 10)
         print(f"{platform.machine()}, Python {platform.python_version()}, langgraph {version('langgraph')}")
         print(f"candidates         {len(services.store.all('evaluation', Evaluation))}")
-        print(f"rounds             {len(rounds)} of 4 plans")
+        print(f"rounds             {len(began)} of 4 plans")
         print(f"first tenth        {statistics.median(steps[:tenth]) * 1e3:.0f} ms a round (median)")
         print(f"last tenth         {statistics.median(steps[-tenth:]) * 1e3:.0f} ms a round (median)")
         print(f"last state         {_last_state(run) / 1024:.1f} KiB")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tools.errors import UserError
-from tools.records import ROOT, Candidate, Evaluation, Record, Spent
+from tools.records import ROOT, Candidate, Record, Spent
 from tools.tracing.database import Database
 
 R = TypeVar("R", bound=Record)
@@ -173,16 +173,15 @@ class RunStore:
     def spent(self) -> Spent:
         """Add up what the run has used, from what it recorded: right after any number of resumes."""
         self._seen()
-        evaluations = self.all("evaluation", Evaluation)
-        calls = self.calls()
-        wall = self._db.query("SELECT COALESCE(SUM(last_seen - started), 0) AS wall FROM sessions")[0]["wall"]
-        return Spent(
-            evaluations=len(evaluations),
-            tokens=sum(call.get("usage", {}).get("input_tokens", 0) + call.get("usage", {}).get("output_tokens", 0) for call in calls),
-            money_usd=sum(call.get("cost_usd") or 0.0 for call in calls),
-            wall_s=float(wall),
-            gpu_s=sum(e.gpu_seconds for e in evaluations.values()),
-        )
+        evaluations = self._db.query(
+            "SELECT COUNT(*) AS evaluations, COALESCE(SUM(json ->> 'gpu_seconds'), 0.0) AS gpu_s FROM records WHERE kind = 'evaluation'"
+        )[0]
+        calls = self._db.query(
+            "SELECT COALESCE(SUM((json ->> '$.usage.input_tokens') + (json ->> '$.usage.output_tokens')), 0) AS tokens,"
+            " COALESCE(SUM(json ->> 'cost_usd'), 0.0) AS money_usd FROM calls"
+        )[0]
+        wall = self._db.query("SELECT COALESCE(SUM(last_seen - started), 0.0) AS wall_s FROM sessions")[0]
+        return Spent(**dict(evaluations), **dict(calls), **dict(wall))
 
 
 def _diff(before: str, after: str, old: str, new: str) -> str:
