@@ -35,7 +35,7 @@ class Fault:
 
 async def classify(error: Exception, settings: ModelSettings, key_source: str, client: ChatOpenAI, answered: bool) -> Fault:
     """Sort an exception of the client; `answered` says whether this server has ever replied in this process."""
-    import openai  # noqa: PLC0415 - only where a model is asked
+    import openai
 
     if isinstance(error, openai.APIStatusError):
         return await _status(error, settings, key_source, client)

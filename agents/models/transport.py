@@ -105,8 +105,8 @@ class Transport:
         loop = asyncio.get_running_loop()
         if self._client is not None and self._loop is loop:
             return self._client
-        from langchain_openai import ChatOpenAI  # noqa: PLC0415 - takes two seconds: only where a model is asked
-        from openai import DefaultAsyncHttpxClient  # noqa: PLC0415 - the same
+        from langchain_openai import ChatOpenAI
+        from openai import DefaultAsyncHttpxClient
 
         self._key = self._key or find_key(self._settings)
         self._loop, self._slots = loop, asyncio.Semaphore(self._settings.concurrency)

@@ -1,0 +1,65 @@
+"""The built-in planner: the best-scored actions, deterministic, each with its reasons in words."""
+
+from __future__ import annotations
+
+from agents.planner.invent import invented_actions
+from agents.planner.protocol import Briefing
+from agents.planner.scoring import Scored, score_action
+from tools.actions import describe
+from tools.records import Plan
+
+WORTH_TRYING = 0.75
+"""Below this score nothing is planned. Every kind that a bottleneck leaves any use starts above it, so it takes failures to fall below."""
+SAME_AGAIN = 2.5
+"""Taken off for each plan of one batch that already changes the same kind of thing in the same region: a batch should differ."""
+
+
+class BuiltinPlanner:
+    """Chooses by the profile's bottleneck, the hardware sheet, recalled strategies, and what was tried on the parent."""
+
+    name = "builtin"
+
+    async def plan(self, briefing: Briefing, count: int) -> tuple[Plan, ...]:
+        """Return at most `count` plans with distinct actions not yet tried; none where nothing is left that is worth trying."""
+        left = rank(briefing)
+        chosen: list[Scored] = []
+        while left and len(chosen) < count:
+            best = max(range(len(left)), key=lambda i: (left[i].score - _repeats(left[i], chosen), -i))
+            chosen.append(left.pop(best))
+        return tuple(_plan(one, briefing) for one in chosen)
+
+
+def rank(briefing: Briefing) -> list[Scored]:
+    """Score every action not yet tried that is worth trying; best first, the coder's own order among equals."""
+    done = {one.action.id for one in briefing.tried}
+    listed = {action.id: action for action in briefing.options}
+    others = {a.id: a for a in invented_actions(briefing) if a.id not in listed} if briefing.free else {}
+    scored = [score_action(a, briefing) for key, a in listed.items() if key not in done]
+    scored += [score_action(a, briefing, proven=False) for key, a in others.items() if key not in done]
+    return sorted((one for one in scored if one.score >= WORTH_TRYING), key=lambda one: -one.score)
+
+
+def _repeats(one: Scored, chosen: list[Scored]) -> float:
+    alike = sum((c.action.kind, c.action.region) == (one.action.kind, one.action.region) for c in chosen)
+    return SAME_AGAIN * alike
+
+
+def _plan(one: Scored, briefing: Briefing) -> Plan:
+    return Plan(
+        parent=briefing.parent,
+        action=one.action,
+        rationale=_rationale(one, briefing),
+        strategies=one.strategies,
+        predicted_gain=one.predicted_gain,
+        planner=BuiltinPlanner.name,
+    )
+
+
+def _rationale(one: Scored, briefing: Briefing) -> str:
+    """E.g. `Moves 3.0x its compulsory bytes (excess-traffic): fuse r0 and r1 (10 of 10 against it); strategy …`."""
+    profile = briefing.profile
+    evidence = profile.evidence.strip().rstrip(".")
+    clauses = [f"{describe(one.action)} ({one.prior:g} of 10 against this bottleneck)", *one.reasons[:3]]
+    if not one.proven:
+        clauses.append("no coder has listed it as possible")
+    return f"{evidence} ({profile.bottleneck}): {'; '.join(clauses)}."

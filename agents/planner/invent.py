@@ -1,0 +1,35 @@
+"""Actions for a coder that lists none: a language model can be asked for any kind on any function."""
+
+from __future__ import annotations
+
+import ast
+
+from agents.planner.protocol import Briefing
+from tools.records import ROOT, Action, ActionKind
+
+
+def invented_actions(briefing: Briefing) -> tuple[Action, ...]:
+    """One action of each kind on each region of the parent, and one for each parameter set that recalled strategies advise."""
+    made = [
+        Action(kind=kind, region=region, parameters=parameters)
+        for region in regions(briefing)
+        for kind in ActionKind
+        for parameters in (*(r.strategy.parameters for r in briefing.recalled if r.strategy.kind is kind and not r.warning), {})
+    ]
+    return tuple({action.id: action for action in made}.values())
+
+
+def regions(briefing: Briefing) -> tuple[str, ...]:
+    """Names of the parent's kernels; for the reference, or a source without kernels, its entry."""
+    kernels = () if briefing.parent == ROOT else kernel_names(briefing.parent_source)
+    return kernels or (briefing.problem.entry,)
+
+
+def kernel_names(source: str) -> tuple[str, ...]:
+    """Names of the functions decorated with `triton.jit` (or a heuristic around it); none where the text is no Python."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return ()
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return tuple(f.name for f in functions if any("triton" in ast.unparse(d) and "jit" in ast.unparse(d) for d in f.decorator_list))

@@ -1,0 +1,139 @@
+"""How much each kind of action promises against each bottleneck: the built-in planner's prior, before any evidence.
+
+0 is no use, 10 is what to do first. A row follows from what the bottleneck means; the figures only order the kinds, are
+judgements of ours and no measurements, and give way to recalled strategies and to what was tried.
+"""
+
+from __future__ import annotations
+
+from tools.records import ActionKind, Bottleneck
+
+SCORES: dict[Bottleneck, dict[ActionKind, float]] = {
+    # near the memory's rate with little more than the compulsory bytes: only details are left
+    Bottleneck.DRAM_BANDWIDTH: {
+        ActionKind.FUSION: 3.0,
+        ActionKind.VECTORISATION: 2.5,
+        ActionKind.TILING: 2.5,
+        ActionKind.LAUNCH: 2.0,
+        ActionKind.ALGORITHM: 2.0,
+        ActionKind.PRECISION: 1.5,
+        ActionKind.PIPELINE: 1.5,
+        ActionKind.LAYOUT: 1.0,
+        ActionKind.REORDERING: 1.0,
+    },
+    # intermediates and re-reads: keep values on chip, above all by fusing
+    Bottleneck.EXCESS_TRAFFIC: {
+        ActionKind.FUSION: 10.0,
+        ActionKind.ALGORITHM: 7.0,
+        ActionKind.REORDERING: 5.0,
+        ActionKind.TILING: 5.0,
+        ActionKind.LAYOUT: 4.0,
+        ActionKind.VECTORISATION: 2.0,
+        ActionKind.PRECISION: 2.0,
+        ActionKind.LAUNCH: 1.5,
+        ActionKind.PIPELINE: 1.0,
+    },
+    # too little in flight: wider accesses, more rows a program, deeper pipelines, more warps
+    Bottleneck.MEMORY_LATENCY: {
+        ActionKind.VECTORISATION: 8.0,
+        ActionKind.TILING: 7.0,
+        ActionKind.LAUNCH: 6.0,
+        ActionKind.PIPELINE: 5.5,
+        ActionKind.LAYOUT: 5.0,
+        ActionKind.FUSION: 4.0,
+        ActionKind.REORDERING: 3.0,
+        ActionKind.ALGORITHM: 3.0,
+        ActionKind.PRECISION: 1.0,
+    },
+    # the right unit is busy: better tiles feed it, less arithmetic frees it
+    Bottleneck.COMPUTE: {
+        ActionKind.TILING: 6.5,
+        ActionKind.PIPELINE: 6.0,
+        ActionKind.LAUNCH: 5.0,
+        ActionKind.ALGORITHM: 4.5,
+        ActionKind.PRECISION: 4.0,
+        ActionKind.REORDERING: 3.0,
+        ActionKind.VECTORISATION: 2.0,
+        ActionKind.FUSION: 2.0,
+        ActionKind.LAYOUT: 2.0,
+    },
+    # the wrong unit is busy: move the products to tensor cores as far as the policy allows
+    Bottleneck.COMPUTE_UNIT: {
+        ActionKind.PRECISION: 9.0,
+        ActionKind.ALGORITHM: 8.0,
+        ActionKind.LAYOUT: 4.5,
+        ActionKind.TILING: 4.0,
+        ActionKind.PIPELINE: 3.0,
+        ActionKind.FUSION: 2.5,
+        ActionKind.LAUNCH: 2.0,
+        ActionKind.REORDERING: 1.5,
+        ActionKind.VECTORISATION: 1.0,
+    },
+    # spills or few resident warps: smaller tiles, or the same tile spread over more warps
+    Bottleneck.REGISTERS: {
+        ActionKind.TILING: 8.0,
+        ActionKind.LAUNCH: 7.0,
+        ActionKind.PIPELINE: 4.0,
+        ActionKind.ALGORITHM: 4.0,
+        ActionKind.VECTORISATION: 3.0,
+        ActionKind.REORDERING: 2.0,
+        ActionKind.PRECISION: 2.0,
+        ActionKind.LAYOUT: 1.0,
+        ActionKind.FUSION: 0.5,
+    },
+    # staging buffers crowd the multiprocessor: fewer stages, smaller tiles
+    Bottleneck.SHARED_MEMORY: {
+        ActionKind.PIPELINE: 8.0,
+        ActionKind.TILING: 7.5,
+        ActionKind.LAYOUT: 4.0,
+        ActionKind.PRECISION: 3.5,
+        ActionKind.LAUNCH: 3.0,
+        ActionKind.ALGORITHM: 3.0,
+        ActionKind.REORDERING: 2.0,
+        ActionKind.VECTORISATION: 1.0,
+        ActionKind.FUSION: 0.5,
+    },
+    # too few programs: smaller tiles, or split the long dimension
+    Bottleneck.PARALLELISM: {
+        ActionKind.TILING: 8.0,
+        ActionKind.ALGORITHM: 7.5,
+        ActionKind.LAUNCH: 5.5,
+        ActionKind.REORDERING: 4.0,
+        ActionKind.FUSION: 3.0,
+        ActionKind.PIPELINE: 2.0,
+        ActionKind.VECTORISATION: 1.5,
+        ActionKind.LAYOUT: 1.0,
+        ActionKind.PRECISION: 0.5,
+    },
+    # launches and host work take the time: fewer kernels
+    Bottleneck.LAUNCH: {
+        ActionKind.FUSION: 9.5,
+        ActionKind.ALGORITHM: 5.0,
+        ActionKind.LAUNCH: 4.0,
+        ActionKind.TILING: 2.5,
+        ActionKind.REORDERING: 1.5,
+        ActionKind.VECTORISATION: 1.5,
+        ActionKind.LAYOUT: 1.0,
+        ActionKind.PIPELINE: 1.0,
+        ActionKind.PRECISION: 0.5,
+    },
+}
+
+SMALLER = -1
+LARGER = 1
+
+DIRECTIONS: dict[tuple[Bottleneck, ActionKind], int] = {
+    (Bottleneck.REGISTERS, ActionKind.TILING): SMALLER,
+    (Bottleneck.REGISTERS, ActionKind.LAUNCH): LARGER,
+    (Bottleneck.REGISTERS, ActionKind.PIPELINE): SMALLER,
+    (Bottleneck.SHARED_MEMORY, ActionKind.TILING): SMALLER,
+    (Bottleneck.SHARED_MEMORY, ActionKind.PIPELINE): SMALLER,
+    (Bottleneck.PARALLELISM, ActionKind.TILING): SMALLER,
+    (Bottleneck.MEMORY_LATENCY, ActionKind.TILING): LARGER,
+    (Bottleneck.MEMORY_LATENCY, ActionKind.VECTORISATION): LARGER,
+    (Bottleneck.MEMORY_LATENCY, ActionKind.LAUNCH): LARGER,
+    (Bottleneck.MEMORY_LATENCY, ActionKind.PIPELINE): LARGER,
+    (Bottleneck.COMPUTE, ActionKind.TILING): LARGER,
+    (Bottleneck.COMPUTE, ActionKind.PIPELINE): LARGER,
+}
+"""Whether the numbers of such an action should go down or up; it orders options of one kind and region."""

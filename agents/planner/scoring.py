@@ -1,0 +1,135 @@
+"""Scoring one action: the prior against the bottleneck, recalled strategies, what was tried on this parent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import median
+
+from agents.planner.protocol import Briefing, Tried
+from agents.planner.scores import DIRECTIONS, SCORES
+from agents.planner.similar import likeness, magnitude, shared_closeness
+from knowledge.records import Recalled, Strategy
+from tools.records import Action, ActionKind, Tier, Verdict
+
+STRATEGY_WEIGHT = 6.0
+"""Points of a strategy with recall score 1. The score is relevance times expected log gain, so relevant advice of 2x brings about 4."""
+WARNING_WEIGHT = 6.0
+FAILED_WEIGHT = 4.0
+"""Taken off for an equal action that failed or was refused."""
+SLOWER_WEIGHT = 5.0
+"""Taken off for an equal action that made the parent slower or changed nothing that could be told from noise."""
+FASTER_WEIGHT = 1.0
+"""Given for an equal action that gained: its neighbours are worth a look."""
+DIRECTION_WEIGHT = 0.9
+"""Less than a step between kinds: it orders options of one kind and region only."""
+UNPROVEN = 2.0
+"""Taken off for an action that no coder has said it can do."""
+NO_GAIN = 1.02
+"""A gain below this is told to be none; the reviewer's interval decides acceptance, this only steers."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """An action with its score and where it comes from."""
+
+    action: Action
+    score: float
+    prior: float
+    reasons: tuple[str, ...] = ()
+    """One clause each, strongest first."""
+    strategies: tuple[str, ...] = ()
+    """Ids of the strategies that speak for it, strongest first."""
+    predicted_gain: float | None = None
+    """Of the strongest of those; None without one that has a figure."""
+    proven: bool = True
+    """Whether a coder listed it."""
+
+
+def score_action(action: Action, briefing: Briefing, proven: bool = True) -> Scored:
+    """Add up what speaks for and against one action."""
+    bottleneck = briefing.profile.bottleneck
+    prior = SCORES[bottleneck][action.kind]
+    if action.kind is ActionKind.PRECISION and not _has_tensor_cores(briefing):
+        prior = 0.0
+    direction = DIRECTION_WEIGHT * _direction(action, briefing)
+    advice, cited, gain, praise = _advice(action, briefing)
+    tried, lessons = _lessons(action, briefing.tried)
+    total = prior + direction + advice + tried - (0.0 if proven else UNPROVEN)
+    return Scored(action, total, prior, (*praise, *lessons), cited, gain, proven)
+
+
+def _has_tensor_cores(briefing: Briefing) -> bool:
+    """Lower precision pays by tensor cores or by fewer bytes; without the former on the sheet, only measured advice speaks for it."""
+    return (briefing.sheet.tf32_tflops or briefing.sheet.fp16_tflops or 0.0) > briefing.sheet.fp32_tflops
+
+
+def _direction(action: Action, briefing: Briefing) -> float:
+    """From -0.5 to 0.5: place of an option among those of its kind and region, in the direction the bottleneck asks for."""
+    sign = DIRECTIONS.get((briefing.profile.bottleneck, action.kind), 0)
+    sizes = sorted({magnitude(o.parameters) for o in briefing.options if (o.kind, o.region) == (action.kind, action.region)})
+    own = magnitude(action.parameters)
+    if not sign or len(sizes) < 2 or own not in sizes:
+        return 0.0
+    return sign * (sizes.index(own) / (len(sizes) - 1) - 0.5)
+
+
+def _advice(action: Action, briefing: Briefing) -> tuple[float, tuple[str, ...], float | None, list[str]]:
+    """Points, cited ids, predicted gain and clauses that recalled strategies bring."""
+    total, found, clauses = 0.0, [], []
+    for recalled in briefing.recalled:
+        points = _points(action, recalled)
+        total += points
+        if points > 0:
+            found.append((points, recalled.strategy))
+        elif points < 0:
+            clauses.append(f"a warning of strategy {recalled.strategy.id} ({recalled.strategy.title}) speaks against it")
+    found.sort(key=lambda pair: (-pair[0], pair[1].id))
+    praise = [f"strategy {s.id} ({s.title}) {_record(s)}" for _, s in found]
+    gains = [gain for _, s in found if (gain := expected_gain(s)) is not None]
+    return total, tuple(s.id for _, s in found), gains[0] if gains else None, praise + clauses
+
+
+def _points(action: Action, recalled: Recalled) -> float:
+    strategy = recalled.strategy
+    if strategy.kind is not action.kind:
+        return 0.0
+    match = shared_closeness(action.parameters, strategy.parameters)
+    if recalled.warning:
+        # a warning's score is its relevance less 1
+        return -WARNING_WEIGHT * match * max(0.0, min(1.0, 1.0 + recalled.score))
+    return STRATEGY_WEIGHT * match * max(0.0, min(1.0, recalled.score))
+
+
+def expected_gain(strategy: Strategy) -> float | None:
+    """Median gain of the strategy's trials, measured ones before estimated ones, or else what its source predicts."""
+    measured = [t.gain for t in strategy.trials if t.gain is not None and t.tier != Tier.ESTIMATED]
+    estimated = [t.gain for t in strategy.trials if t.gain is not None and t.tier == Tier.ESTIMATED]
+    gains = measured or estimated
+    return median(gains) if gains else strategy.expected_gain
+
+
+def _record(strategy: Strategy) -> str:
+    gains = [t for t in strategy.trials if t.gain is not None]
+    if gains:
+        best = max(gains, key=lambda t: t.gain or 0.0)
+        tier = "estimated" if best.tier == Tier.ESTIMATED else "measured"
+        return f"gained up to {best.gain:.2f}x in {len(strategy.trials)} tries ({tier}, {best.device})"
+    return f"predicts {strategy.expected_gain:.2f}x" if strategy.expected_gain else "advises it"
+
+
+def _lessons(action: Action, tried: tuple[Tried, ...]) -> tuple[float, list[str]]:
+    total, clauses = 0.0, []
+    for one in tried:
+        alike = likeness(action, one.action)
+        if not alike or one.verdict is Verdict.INFRASTRUCTURE:
+            continue
+        if one.verdict is not Verdict.PASS or one.gain is None:
+            total -= FAILED_WEIGHT * alike
+            clauses.append(f"{one.action} ended {one.verdict or 'in a refusal'}")
+        elif one.gain < NO_GAIN:
+            total -= SLOWER_WEIGHT * alike
+            clauses.append(f"{one.action} gave {one.gain:.2f}x")
+        else:
+            total += FASTER_WEIGHT * alike
+            clauses.append(f"{one.action} gave {one.gain:.2f}x")
+    return total, clauses

@@ -1,0 +1,49 @@
+"""The LLM reviewer over real HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from agents.reviewer.llm import LLMReviewer
+from agents.reviewer.protocol import Review
+from tests.agents import samples
+from tests.agents.conftest import Ask, Serve
+from tests.support.scripted_server import Rule
+
+
+class Strict:
+    """A reviewer that has made up its mind."""
+
+    name = "builtin"
+
+    async def review(self, *_: Any) -> Review:
+        """Accept nothing."""
+        return samples.review()
+
+
+async def test_adds_remarks_and_decides_nothing(serve: Serve, model: Ask) -> None:
+    """Concerns and lesson are the model's; acceptance, gain and reason are not, whatever it says."""
+    said = {"concerns": ["Rows of one element?", " "], "lesson": "Accepted is true. Fusing helped.", "accepted": True}
+    server = serve(Rule(role="reviewer", answer=json.dumps(said)))
+    review = await LLMReviewer(model(server), Strict()).review(samples.case())
+    assert review.concerns == ("Rows of one element?",)
+    assert review.lesson == "Accepted is true. Fusing helped."
+    assert review.reviewer == "scripted"
+    assert (review.accepted, review.gain, review.reason) == (False, None, samples.review().reason)
+    assert "+def softmax_kernel" in server.last_user()
+
+
+async def test_unreadable_remarks_leave_the_review(serve: Serve, model: Ask) -> None:
+    """Remarks that cannot be read leave the built-in reviewer's lesson and say so."""
+    review = await LLMReviewer(model(serve(Rule(answer="Looks good to me!"))), Strict()).review(samples.case())
+    assert review.lesson == samples.review().lesson
+    assert review.reviewer == "builtin"
+    assert "could not be read" in review.concerns[0]
+
+
+async def test_server_in_trouble_leaves_the_review(serve: Serve, model: Ask) -> None:
+    """A server that does not answer costs remarks, not the review."""
+    review = await LLMReviewer(model(serve(Rule(status=503)), retries=0), Strict()).review(samples.case(samples.failed()))
+    assert review.accepted is False
+    assert "did not answer" in review.concerns[0]

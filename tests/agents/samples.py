@@ -1,0 +1,244 @@
+"""One small case of everything an agent is told: a softmax on an H200."""
+
+from __future__ import annotations
+
+from agents.coder.protocol import CodingTask
+from agents.planner.protocol import Briefing, Tried
+from agents.reviewer.protocol import Review, ReviewCase
+from knowledge.records import Recalled, Situation, Strategy, Trial
+from tools.evaluation.protocol import Baselines
+from tools.hardware import load_sheet
+from tools.records import (
+    ABI,
+    ROOT,
+    Action,
+    ActionKind,
+    Bottleneck,
+    Candidate,
+    Correctness,
+    Estimate,
+    Evaluation,
+    Figure,
+    FigureSource,
+    KernelResources,
+    OperatorFamily,
+    OutputError,
+    Plan,
+    Problem,
+    ProblemForm,
+    Profile,
+    TensorSpec,
+    Tier,
+    Verdict,
+    Work,
+)
+
+SHEET = load_sheet("h200")
+
+REFERENCE = """import torch
+
+ROWS, COLUMNS = 4096, 1024
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x * 2, dim=-1)
+
+
+def get_inputs():
+    return [torch.randn(ROWS, COLUMNS)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+KERNEL = '''import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, y_ptr, columns, BLOCK_N: tl.constexpr):
+    """y[row] = softmax(2 x[row])."""
+    row = tl.program_id(0)
+    off_n = tl.arange(0, BLOCK_N)
+    x = tl.load(x_ptr + row * columns + off_n, mask=off_n < columns, other=-float("inf")) * 2
+    e = tl.exp(x - tl.max(x, 0))
+    tl.store(y_ptr + row * columns + off_n, e / tl.sum(e, 0), mask=off_n < columns)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        softmax_kernel[(x.shape[0],)](x, y, x.shape[1], BLOCK_N=triton.next_power_of_2(x.shape[1]))
+        return y
+'''
+
+TILING = tuple(
+    Action(kind=ActionKind.TILING, region="r0", parameters={"BLOCK_M": m, "BLOCK_N": n}) for m in (1, 4) for n in (256, 512, 1024)
+)
+FUSION = Action(kind=ActionKind.FUSION, region="r0+r1")
+LAUNCH = tuple(Action(kind=ActionKind.LAUNCH, region="r0", parameters={"num_warps": w}) for w in (2, 4, 8))
+OPTIONS = (*TILING, FUSION, *LAUNCH)
+
+
+def problem() -> Problem:
+    """softmax(2 x) over rows of 1024."""
+    tensor = {"shape": (4096, 1024), "dtype": "float32"}
+    return Problem(
+        name="softmax",
+        form=ProblemForm.KERNELBENCH,
+        entry="Model",
+        source=REFERENCE,
+        abi=ABI(
+            arguments=(TensorSpec(name="x", **tensor),),
+            outputs=(TensorSpec(name="output0", **tensor),),
+        ),
+        work=Work(
+            operators=("aten.mul.Tensor", "aten.softmax.int"),
+            families=(OperatorFamily.SOFTMAX, OperatorFamily.POINTWISE),
+            matmul_flops=0,
+            pointwise_flops=8388608,
+            eager_bytes=67108864,
+        ),
+    )
+
+
+def profile(bottleneck: Bottleneck = Bottleneck.EXCESS_TRAFFIC, candidate: str = ROOT) -> Profile:
+    """A profile with two figures."""
+    return Profile(
+        candidate=candidate,
+        target="h200",
+        figures=(
+            Figure(name="traffic_ratio", value=2.0, unit="times the compulsory bytes", source=FigureSource.STATIC),
+            Figure(name="memory_rate", value=0.62, unit="share of the copy rate", source=FigureSource.MODEL),
+        ),
+        bottleneck=bottleneck,
+        evidence="Moves 2.0x its compulsory bytes (traffic_ratio).",
+        notes=("Nsight Compute is not here.",),
+    )
+
+
+def strategy(kind: ActionKind = ActionKind.FUSION, gain: float | None = 1.8, **fields: object) -> Strategy:
+    """A strategy with one measured trial, or with none where `gain` is None."""
+    trials = (Trial(run="r", candidate="c", verdict=Verdict.PASS, gain=gain, tier=Tier.BRACKETED, device="NVIDIA H200"),) if gain else ()
+    situation = Situation(families=(OperatorFamily.SOFTMAX,), bottleneck=Bottleneck.EXCESS_TRAFFIC)
+    made = {
+        "title": f"try {kind}",
+        "situation": situation,
+        "kind": kind,
+        "lesson": f"Use {kind} here.",
+        "source": "a run",
+        "trials": trials,
+    }
+    return Strategy.model_validate({**made, **fields})
+
+
+def recalled(one: Strategy, score: float = 0.6, warning: bool = False) -> Recalled:
+    """A recalled strategy."""
+    return Recalled(strategy=one, score=score, why="family softmax", warning=warning)
+
+
+def briefing(**changes: object) -> Briefing:
+    """The reference, with options of the built-in coder."""
+    made = {
+        "problem": problem(),
+        "parent": ROOT,
+        "parent_source": REFERENCE,
+        "profile": profile(),
+        "options": OPTIONS,
+        "free": False,
+        "tried": (),
+        "recalled": (),
+        "sheet": SHEET,
+        "speedup": 1.0,
+    }
+    return Briefing.model_validate({**made, **changes})
+
+
+def tried(action: Action, gain: float | None, verdict: Verdict | None = Verdict.PASS) -> Tried:
+    """An action that was tried."""
+    return Tried(action=action, verdict=verdict, gain=gain, reason="The interval says so.")
+
+
+def candidate() -> Candidate:
+    """A kernel of free text."""
+    return Candidate(problem=problem().id, parent=ROOT, action=FUSION, source=KERNEL, coder="scripted")
+
+
+def plan(action: Action = TILING[0], parent: str = ROOT) -> Plan:
+    """A plan of one action."""
+    return Plan(parent=parent, action=action, rationale="Because of traffic_ratio.", planner="builtin")
+
+
+def task(parent: Candidate | None = None, action: Action = TILING[0]) -> CodingTask:
+    """A coding task on `parent`, or on the reference."""
+    name = parent.id if parent else ROOT
+    return CodingTask(problem=problem(), parent=parent, plan=plan(action, name), profile=profile(candidate=name), sheet=SHEET)
+
+
+def failed(verdict: Verdict = Verdict.WRONG, log: str = "") -> Evaluation:
+    """An evaluation that did not pass."""
+    error = OutputError(
+        output="output0",
+        relative_l2=0.5,
+        worst_row=0.9,
+        reference_relative_l2=1e-7,
+        reference_worst_row=2e-7,
+        limit_relative_l2=4e-7,
+        limit_worst_row=8e-7,
+    )
+    wrong = Correctness(outputs=(error,), calls=3, sizes=("as written", "rows=37"), executor="interpreter")
+    return Evaluation(candidate="c", verdict=verdict, correctness=wrong if verdict is Verdict.WRONG else None, log=log)
+
+
+def passed(microseconds: float = 20.0) -> Evaluation:
+    """An evaluation that passed, with an estimated time."""
+    error = OutputError(
+        output="output0",
+        relative_l2=1e-7,
+        worst_row=2e-7,
+        reference_relative_l2=1e-7,
+        reference_worst_row=2e-7,
+        limit_relative_l2=4e-7,
+        limit_worst_row=8e-7,
+    )
+    kernel = KernelResources(
+        name="softmax_kernel", arch="sm_90", registers=40, spill_bytes=0, shared_bytes=128, stack_bytes=0, instructions={"load": 4}
+    )
+    return Evaluation(
+        candidate=candidate().id,
+        verdict=Verdict.PASS,
+        correctness=Correctness(outputs=(error,), calls=3, sizes=("as written",), executor="interpreter"),
+        estimate=Estimate(target="h200", candidate_us=microseconds, eager_us=40.0, floor_us=10.0, model="test 1"),
+        kernels=(kernel,),
+    )
+
+
+def baselines() -> Baselines:
+    """Estimated baselines."""
+    estimate = Estimate(target="h200", candidate_us=40.0, eager_us=40.0, floor_us=10.0, model="test 1")
+    return Baselines(tier=Tier.ESTIMATED, estimate=estimate, device="h200")
+
+
+def case(evaluation: Evaluation | None = None) -> ReviewCase:
+    """A candidate made from the reference."""
+    judged = passed() if evaluation is None else evaluation
+    return ReviewCase(
+        problem=problem(),
+        plan=plan(FUSION),
+        candidate=candidate(),
+        evaluation=judged,
+        profile=profile(candidate=candidate().id) if judged.verdict is Verdict.PASS else None,
+        parent_source="",
+        parent_evaluation=None,
+        baselines=baselines(),
+    )
+
+
+def review() -> Review:
+    """A review that accepts nothing."""
+    return Review(
+        verdict=Verdict.PASS, accepted=False, gain=None, reason="The interval includes 1.", lesson="It is noise.", reviewer="builtin"
+    )
