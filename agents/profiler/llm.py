@@ -63,13 +63,10 @@ class LLMProfiler:
             return _kept(profile, f"The model's diagnosis could not be read: {answer.complaint}")
         if fault := _fault(answer.parsed, profile):
             return _kept(profile, f"The model's diagnosis ({answer.parsed.bottleneck}) does not hold: {fault}")
-        update: dict[str, object] = {
-            "bottleneck": answer.parsed.bottleneck,
-            "evidence": answer.parsed.evidence.strip(),
-            "profiler": self.name,
-        }
-        if answer.parsed.bottleneck is not profile.bottleneck:
-            update["notes"] = (*profile.notes, f"The rules say {profile.bottleneck} instead: {profile.evidence}")
+        said, notes = answer.parsed, profile.notes
+        if said.bottleneck is not profile.bottleneck:
+            notes = (*notes, f"The rules say {profile.bottleneck} instead: {profile.evidence}")
+        update = {"bottleneck": said.bottleneck, "evidence": said.evidence.strip(), "profiler": self.name, "notes": notes}
         return profile.model_copy(update=update)
 
 

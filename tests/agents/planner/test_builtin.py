@@ -123,5 +123,5 @@ async def test_precision_needs_tensor_cores() -> None:
 
 def test_table_is_complete() -> None:
     """Every bottleneck has a score from 0 to 10 for every kind."""
-    assert {b: set(row) for b, row in SCORES.items()} == dict.fromkeys(Bottleneck, set(ActionKind))
+    assert {b: set(row) for b, row in SCORES.items()} == {bottleneck: set(ActionKind) for bottleneck in Bottleneck}
     assert all(0 <= score <= 10 for row in SCORES.values() for score in row.values())
