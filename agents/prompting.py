@@ -25,6 +25,7 @@ class Prompts:
             autoescape=False,  # noqa: S701 - a prompt is no page, and code must reach the model as it is
             trim_blocks=True,
             lstrip_blocks=True,
+            keep_trailing_newline=True,
         )
         self._environment.filters |= {"data": fence, "number": number}
 

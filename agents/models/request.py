@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.models.messages import Message
-from agents.models.settings import ModelSettings
+from agents.models.settings import HOSTED_URL, ModelSettings
 from tools.records import content_hash
 
 
@@ -21,6 +21,8 @@ class Feature(StrEnum):
     TEMPERATURE = "temperature"
     SEED = "seed"
     SYSTEM_ROLE = "system_role"
+    MAX_TOKENS = "max_tokens"
+    """Hosted reasoning models take only the newer name of the output limit, local servers are sure to know only this one."""
 
 
 WORDS = {
@@ -28,6 +30,7 @@ WORDS = {
     Feature.TEMPERATURE: ("temperature",),
     Feature.SEED: ("seed",),
     Feature.SYSTEM_ROLE: ("system role", "system message", "role 'system'", "roles must alternate", "system_role"),
+    Feature.MAX_TOKENS: ("max_tokens",),
 }
 """How servers name what they do not take."""
 
@@ -36,6 +39,7 @@ WORKAROUNDS = {
     Feature.TEMPERATURE: "The server takes no temperature for this model: it was left out.",
     Feature.SEED: "The server takes no seed: it was left out.",
     Feature.SYSTEM_ROLE: "The server takes no system message: it was put before the first user message.",
+    Feature.MAX_TOKENS: "The server takes no max_tokens: the output limit was sent as max_completion_tokens.",
 }
 
 
@@ -47,7 +51,7 @@ class Request:
     messages: tuple[Message, ...]
     schema: type[BaseModel] | None
     parameters: dict[str, float | int]
-    """`temperature` and `seed` where they are sent, `max_tokens` where it is limited."""
+    """JSON fields as they are sent: `temperature`, `seed`, and the output limit under the name the server takes."""
     as_schema: bool
     """Whether the server is asked to hold the answer to the schema."""
 
@@ -59,6 +63,7 @@ class Request:
             Feature.TEMPERATURE: "temperature" in self.parameters,
             Feature.SEED: "seed" in self.parameters,
             Feature.SYSTEM_ROLE: any(m.role == "system" for m in self.messages),
+            Feature.MAX_TOKENS: "max_tokens" in self.parameters,
         }
         return tuple(feature for feature, is_used in used.items() if is_used)
 
@@ -92,7 +97,8 @@ def make_request(
     if settings.seed is not None and Feature.SEED not in lacks:
         parameters["seed"] = settings.seed
     if settings.max_output_tokens:
-        parameters["max_tokens"] = settings.max_output_tokens
+        is_new = Feature.MAX_TOKENS in lacks or settings.endpoint.rstrip("/") == HOSTED_URL
+        parameters["max_completion_tokens" if is_new else "max_tokens"] = settings.max_output_tokens
     as_schema = schema is not None and Feature.JSON_SCHEMA not in lacks
     if schema is not None and not as_schema:
         messages = (*messages[:-1], _with_json_rule(messages[-1], schema))

@@ -11,7 +11,7 @@ from agents.models.errors import ModelUnavailable
 from agents.models.faults import Fault, classify
 from agents.models.messages import Finish, Usage
 from agents.models.request import Request, response_format
-from agents.models.settings import HOSTED_URL, Key, ModelSettings, find_key
+from agents.models.settings import Key, ModelSettings, find_key
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
@@ -78,9 +78,7 @@ class Transport:
     async def _once(self, client: ChatOpenAI, request: Request, purpose: str) -> AIMessage:
         turns = [{"role": m.role, "content": m.content} for m in request.messages]
         async with asyncio.timeout(self._settings.timeout_s):
-            return await client.ainvoke(
-                turns, {"run_name": request.role, "metadata": {"purpose": purpose}}, extra_body=_body(request, self._settings)
-            )
+            return await client.ainvoke(turns, {"run_name": request.role, "metadata": {"purpose": purpose}}, extra_body=_body(request))
 
     async def _wait_or_raise(self, fault: Fault, attempt: int) -> None:
         if fault.rejected:
@@ -122,19 +120,13 @@ class Transport:
         return self._client
 
 
-def _body(request: Request, settings: ModelSettings) -> dict[str, Any]:
+def _body(request: Request) -> dict[str, Any]:
     """Write the parameters as JSON fields.
 
     Not as arguments of the client: given `response_format`, it raises on a reply that was cut off, and its text and cost are lost.
     """
-    body: dict[str, Any] = dict(request.parameters)
-    limit = body.pop("max_tokens", None)
-    if limit is not None:
-        # hosted reasoning models take only the new name, local servers are sure to know only the old one
-        body["max_completion_tokens" if settings.endpoint.rstrip("/") == HOSTED_URL else "max_tokens"] = limit
-    if request.as_schema and request.schema is not None:
-        body["response_format"] = response_format(request.schema)
-    return body
+    format_ = {"response_format": response_format(request.schema)} if request.as_schema and request.schema is not None else {}
+    return {**request.parameters, **format_}
 
 
 def _read(message: AIMessage, seconds: float, retries: int) -> Reply:

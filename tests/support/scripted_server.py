@@ -54,7 +54,7 @@ class Scenario(BaseModel):
 
     rules: list[Rule] = Field(default_factory=list)
     models: list[str] = Field(default_factory=lambda: ["scripted"])
-    unsupported: list[Literal["json_schema", "temperature", "seed", "system_role"]] = Field(default_factory=list)
+    unsupported: list[Literal["json_schema", "temperature", "seed", "system_role", "max_tokens"]] = Field(default_factory=list)
     """What it answers with 400."""
     vague: bool = False
     """Whether that 400 says what it does not support."""
@@ -321,6 +321,7 @@ def _refused(scenario: Scenario, entry: Entry, body: dict[str, Any], path: str) 
         "json_schema": (body.get("response_format") or {}).get("type") == "json_schema",
         "temperature": "temperature" in body,
         "seed": "seed" in body,
+        "max_tokens": "max_tokens" in body,
         "system_role": any(m["role"] == "system" for m in body["messages"]),
     }
     for feature in scenario.unsupported:

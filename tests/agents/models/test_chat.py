@@ -59,12 +59,13 @@ async def test_schema_fallback_is_found_once(serve: Serve, model: Ask, vague: bo
 
 async def test_every_feature_can_lack(serve: Serve, model: Ask) -> None:
     """Schema, temperature, seed and system message are each left out of what the server is sent, and each is noted."""
-    server = serve(Rule(answer='{"number": 1}'), unsupported=["json_schema", "temperature", "seed", "system_role"])
+    server = serve(Rule(answer='{"number": 1}'), unsupported=["json_schema", "temperature", "seed", "system_role", "max_tokens"])
     answer = await model(server, temperature=0.2, seed=1).ask("planner", QUESTION, Pick)
     sent = server.requests[-1].body
     assert answer.parsed == Pick(number=1)
-    assert len(answer.notes) == 4
-    assert not {"temperature", "seed", "response_format"} & set(sent)
+    assert len(answer.notes) == 5
+    assert not {"temperature", "seed", "response_format", "max_tokens"} & set(sent)
+    assert sent["max_completion_tokens"] == 16384
     assert [m["role"] for m in sent["messages"]] == ["user"]
     assert sent["messages"][0]["content"].startswith("You are the planner of a test.")
 
