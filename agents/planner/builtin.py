@@ -10,6 +10,8 @@ from tools.records import Plan
 
 WORTH_TRYING = 0.75
 """Below this score nothing is planned. Every kind that a bottleneck leaves any use starts above it, so it takes failures to fall below."""
+AT_FLOOR = 0.95
+"""From this share of the roofline floor on, what is left to gain cannot be told from noise."""
 SAME_AGAIN = 2.5
 """Taken off for each plan of one batch that already changes the same kind of thing in the same region: a batch should differ."""
 
@@ -31,6 +33,8 @@ class BuiltinPlanner:
 
 def rank(briefing: Briefing) -> list[Scored]:
     """Score every action not yet tried that is worth trying; best first, the coder's own order among equals."""
+    if (briefing.profile.figure("floor_share") or 0.0) >= AT_FLOOR:
+        return []
     done = {one.action.id for one in briefing.tried}
     listed = {action.id: action for action in briefing.options}
     others = {a.id: a for a in invented_actions(briefing) if a.id not in listed} if briefing.free else {}

@@ -55,7 +55,13 @@ def score_action(action: Action, briefing: Briefing, proven: bool = True) -> Sco
     advice, cited, gain, praise = _advice(action, briefing)
     tried, lessons = _lessons(action, briefing.tried)
     total = prior + direction + advice + tried - (0.0 if proven else UNPROVEN)
-    return Scored(action, total, prior, (*praise, *lessons), cited, gain, proven)
+    return Scored(action, total, prior, (*praise, *lessons), cited, _possible(gain, briefing), proven)
+
+
+def _possible(gain: float | None, briefing: Briefing) -> float | None:
+    """Cap what advice promises at what the roofline floor leaves."""
+    share = briefing.profile.figure("floor_share")
+    return min(gain, max(1.0, 1.0 / share)) if gain is not None and share else gain
 
 
 def _has_tensor_cores(briefing: Briefing) -> bool:

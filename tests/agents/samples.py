@@ -120,6 +120,12 @@ def profile(bottleneck: Bottleneck = Bottleneck.EXCESS_TRAFFIC, candidate: str =
     )
 
 
+def profile_with(name: str, value: float) -> Profile:
+    """The profile with one more figure."""
+    made = profile()
+    return made.model_copy(update={"figures": (*made.figures, Figure(name=name, value=value, unit="ratio", source=FigureSource.MODEL))})
+
+
 def strategy(kind: ActionKind = ActionKind.FUSION, gain: float | None = 1.8, **fields: object) -> Strategy:
     """A strategy with one measured trial, or with none where `gain` is None."""
     trials = (Trial(run="r", candidate="c", verdict=Verdict.PASS, gain=gain, tier=Tier.BRACKETED, device="NVIDIA H200"),) if gain else ()

@@ -104,6 +104,14 @@ async def test_gives_up_where_nothing_is_left() -> None:
     assert await PLANNER.plan(samples.briefing(options=samples.TILING, profile=tight, tried=slower), 3) == ()
 
 
+async def test_floor_ends_the_search() -> None:
+    """On the roofline floor nothing is worth trying; near it no more is predicted than the floor leaves."""
+    at_floor, near_it = (samples.profile_with("floor_share", share) for share in (0.96, 0.8))
+    assert await PLANNER.plan(samples.briefing(profile=at_floor), 3) == ()
+    (plan,) = await PLANNER.plan(samples.briefing(profile=near_it, recalled=(samples.recalled(samples.strategy()),)), 1)
+    assert plan.predicted_gain == 1.25
+
+
 async def test_free_coder_gets_invented_actions() -> None:
     """For a coder without options it plans kinds on the parent's kernels, and says that nothing proves them possible."""
     parent = samples.candidate()
