@@ -24,6 +24,12 @@ DIRECTION_WEIGHT = 0.9
 """Less than a step between kinds: it orders options of one kind and region only."""
 UNPROVEN = 2.0
 """Taken off for an action that no coder has said it can do."""
+BROAD = frozenset({ActionKind.ALGORITHM, ActionKind.LAUNCH, ActionKind.LAYOUT, ActionKind.PRECISION})
+"""Kinds whose actions have little in common: advice of such a kind speaks for an action only where their parameters meet."""
+UNMATCHED = 0.2
+"""Likeness of advice and an action of one kind where nothing says that they mean the same."""
+CITED = 0.5
+"""From this likeness on a plan may say that it rests on the advice."""
 NO_GAIN = 1.02
 """A gain below this is told to be none; the reviewer's interval decides acceptance, this only steers."""
 
@@ -83,11 +89,12 @@ def _advice(action: Action, briefing: Briefing) -> tuple[float, tuple[str, ...],
     """Points, cited ids, predicted gain and clauses that recalled strategies bring."""
     total, found, clauses = 0.0, [], []
     for recalled in briefing.recalled:
-        points = _points(action, recalled)
+        match = _match(action, recalled.strategy)
+        points = _points(match, recalled)
         total += points
-        if points > 0:
+        if points > 0 and match >= CITED:
             found.append((points, recalled.strategy))
-        elif points < 0:
+        elif points < 0 and match >= CITED:
             clauses.append(f"a warning of strategy {recalled.strategy.id} ({recalled.strategy.title}) speaks against it")
     found.sort(key=lambda pair: (-pair[0], pair[1].id))
     praise = [f"strategy {s.id} ({s.title}) {_record(s)}" for _, s in found]
@@ -95,11 +102,16 @@ def _advice(action: Action, briefing: Briefing) -> tuple[float, tuple[str, ...],
     return total, tuple(s.id for _, s in found), gains[0] if gains else None, praise + clauses
 
 
-def _points(action: Action, recalled: Recalled) -> float:
-    strategy = recalled.strategy
+def _match(action: Action, strategy: Strategy) -> float:
+    """How far advice is about this action: its kind, and the values of the parameters both name."""
     if strategy.kind is not action.kind:
         return 0.0
-    match = shared_closeness(action.parameters, strategy.parameters)
+    if strategy.parameters.keys() & action.parameters.keys():
+        return shared_closeness(action.parameters, strategy.parameters)
+    return UNMATCHED if strategy.parameters or action.kind in BROAD else 1.0
+
+
+def _points(match: float, recalled: Recalled) -> float:
     if recalled.warning:
         # a warning's score is its relevance less 1
         return -WARNING_WEIGHT * match * max(0.0, min(1.0, 1.0 + recalled.score))

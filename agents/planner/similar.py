@@ -31,7 +31,7 @@ def closeness(one: Values, other: Values) -> float:
 
 
 def shared_closeness(one: Values, other: Values) -> float:
-    """Like `closeness`, over the names both have; 1 where they share none, as nothing then speaks against."""
+    """Like `closeness`, over the names both have."""
     names = one.keys() & other.keys()
     return closeness({n: one[n] for n in names}, {n: other[n] for n in names})
 

@@ -65,6 +65,14 @@ async def test_strategies_for_other_kinds_are_not_cited() -> None:
     assert plan.strategies == ()
 
 
+@pytest.mark.parametrize("parameters", [{}, {"cuda_graph": True}])
+async def test_advice_of_a_broad_kind_is_not_cited_for_something_else(parameters: dict[str, bool]) -> None:
+    """Advice to replay a graph is a launch action, but no reason for another number of warps."""
+    advice = samples.strategy(ActionKind.LAUNCH, 4.0, parameters=parameters)
+    plans = await PLANNER.plan(samples.briefing(options=samples.LAUNCH, recalled=(samples.recalled(advice, 0.9),)), 3)
+    assert all(p.strategies == () and p.predicted_gain is None for p in plans)
+
+
 async def test_warning_speaks_against() -> None:
     """A warning about fusion makes something else come first, and is not cited."""
     warning = samples.recalled(samples.strategy(ActionKind.FUSION, 0.5), score=-0.05, warning=True)
