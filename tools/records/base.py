@@ -8,9 +8,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """A frozen, strictly typed value; unknown fields are errors."""
+    """A frozen, strictly typed value; unknown fields are errors; an infinite error survives its JSON form."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings")
 
 
 def content_hash(*parts: str | bytes) -> str:

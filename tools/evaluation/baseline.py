@@ -1,0 +1,7 @@
+"""placeholder"""
+
+from tools.evaluation.phases import Phase
+
+
+def serve(phase: Phase) -> None:
+    raise NotImplementedError

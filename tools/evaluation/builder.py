@@ -1,0 +1,140 @@
+"""The builder: imports the candidate without a GPU, dry-runs it on tensors without contents, and compiles what it launches."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import traceback
+from typing import TYPE_CHECKING, Any, Literal
+
+from tools.evaluation import loading, standin
+from tools.evaluation.phases import Phase
+from tools.evaluation.recording import Recorder
+from tools.records import ABI, HardwareSheet, Launch, Record, ScalarSpec
+
+if TYPE_CHECKING:
+    import torch
+
+MAX_ANSWER_BYTES = 64 << 20
+MAX_LAUNCHES = 2000
+_DEVICE = "cuda:0"
+_ERROR_LINES = 30
+
+
+class BuilderJob(Record):
+    """All that a builder is told."""
+
+    abi: ABI
+    source: str
+    sheet: HardwareSheet
+
+
+class KernelBinary(Record):
+    """One compiled kernel."""
+
+    name: str
+    code: str
+    """Machine code, base64."""
+    shared_bytes: int
+
+
+class BuildAnswer(Record):
+    """What came of it; from an untrusted process, so evidence for estimates and never for a verdict of PASS."""
+
+    status: Literal["built", "failed", "opaque"]
+    """`opaque`: the host code needs real values, so nothing is known of its launches."""
+    reason: str = ""
+    """The shortest telling part of what failed."""
+    launches: tuple[Launch, ...] = ()
+    kernels: tuple[KernelBinary, ...] = ()
+    bfloat16: bool = False
+    """Some kernel computes with bfloat16, which Triton's interpreter gets wrong."""
+    notes: tuple[str, ...] = ()
+
+
+def build(phase: Phase) -> None:
+    """Build and write the answer."""
+    job = BuilderJob.model_validate_json(phase.job)
+    data = _build(job, phase).model_dump_json().encode()
+    if len(data) > MAX_ANSWER_BYTES:
+        data = BuildAnswer(status="opaque", reason="the compiled kernels are too large to keep").model_dump_json().encode()
+    phase.answer(data)
+
+
+def _build(job: BuilderJob, phase: Phase) -> BuildAnswer:
+    standin.install(job.sheet)
+    recorder = Recorder(job.sheet)
+    recorder.install()
+    try:
+        module = loading.import_candidate(job.source, phase.scratch)
+    except BaseException as error:
+        return BuildAnswer(status="failed", reason=_telling(error))
+    try:
+        _dry_run(module, job.abi, recorder)
+    except BaseException as error:
+        if _is_cause(recorder.failure, error):
+            return BuildAnswer(status="failed", reason=_telling(error))
+        traceback.print_exc(limit=-6)
+        note = f"The host code could not be followed without a GPU ({type(error).__name__}: {_first_line(error)}): launches are not known."
+        return BuildAnswer(status="opaque", reason=_telling(error), notes=(note,))
+    binaries = recorder.binaries.values()
+    return BuildAnswer(
+        status="built",
+        launches=tuple(recorder.launches[:MAX_LAUNCHES]),
+        kernels=tuple(KernelBinary(name=b.name, code=base64.b64encode(b.code).decode(), shared_bytes=b.shared_bytes) for b in binaries),
+        bfloat16=any(b.bfloat16 for b in binaries),
+        notes=tuple(standin.notes),
+    )
+
+
+def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> None:
+    """Call the model on tensors without contents, twice: what only the first call does is no part of a call."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with contextlib.ExitStack() as modes:
+        modes.enter_context(torch.no_grad())
+        modes.enter_context(FakeTensorMode(allow_non_fake_inputs=True))
+        modes.enter_context(standin.on_device(_DEVICE, recorder))
+        model = loading.make_model(module, abi)
+        _move(model)
+        inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=_DEVICE) for spec in abi.inputs]
+        modes.enter_context(recorder.library_mode())
+        for _ in range(2):
+            recorder.launches.clear()
+            given = iter(inputs)
+            model(*[a.value if isinstance(a, ScalarSpec) else next(given) for a in abi.arguments])
+
+
+def _move(model: torch.nn.Module) -> None:
+    """Put parameters and buffers on the device; `Module.to` cannot swap tensors without contents."""
+    import torch
+
+    for part in model.modules():
+        for name, parameter in part._parameters.items():
+            if parameter is not None:
+                part._parameters[name] = torch.nn.Parameter(torch.empty_like(parameter, device=_DEVICE), requires_grad=False)
+        for name, value in part._buffers.items():
+            if value is not None:
+                part._buffers[name] = torch.empty_like(value, device=_DEVICE)
+
+
+def _is_cause(failure: BaseException | None, error: BaseException | None) -> bool:
+    """Whether the compiler's failure is what ended the dry run."""
+    while error is not None:
+        if error is failure:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or ["no message"])[0][:200]
+
+
+def _telling(error: BaseException) -> str:
+    """Last lines of a traceback, with the frames of the candidate alone."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(loading.FILE)]
+    lines = traceback.format_list(frames[-3:]) + traceback.format_exception_only(error)
+    text = "".join(lines).replace(str(loading.FILE), "candidate.py")
+    return "\n".join(text.strip().splitlines()[-_ERROR_LINES:])[-4000:]

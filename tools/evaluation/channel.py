@@ -1,0 +1,161 @@
+"""What the supervisor and a runner say to each other: fixed-size messages, and bytes whose size the ABI fixes."""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum, IntFlag
+from typing import NamedTuple
+
+from tools.evaluation.memory import Block, Memory
+from tools.records import ABI, ITEM_BYTES, TensorSpec
+
+DTYPES = tuple(ITEM_BYTES)
+"""An output's dtype crosses the border as its place in this list."""
+MAX_OUTPUTS = 32
+MAX_DIMENSIONS = 8
+MAX_PATCHES = 256
+"""Elements of the inputs that change between two timed calls, at most."""
+
+_COMMAND = struct.Struct("<IIII")
+_REPLY = struct.Struct("<IIddQ32x")
+_SHAPE = struct.Struct("<iiii8q")
+_PATCH = struct.Struct("<IIQ")
+_UNKNOWN = len(DTYPES)
+
+
+class Order(IntEnum):
+    """What the supervisor tells a runner to do."""
+
+    CALL = 1
+    COLLECT = 2
+    STOP = 3
+
+
+class Load(IntFlag):
+    """How the inputs of a call arrive, and what the memory around it was filled with."""
+
+    ALL = 1
+    PATCHES = 2
+    POISON_B = 4
+    COMPILED = 8
+    """For the baseline only: run the compiled reference."""
+
+
+class State(IntEnum):
+    """What a runner answers."""
+
+    READY = 1
+    DONE = 2
+    COLLECTED = 3
+    FAILED = 4
+
+
+class Command(NamedTuple):
+    """An order with its particulars."""
+
+    order: Order
+    load: Load = Load(0)
+    patches: int = 0
+
+    def pack(self) -> bytes:
+        """Write the message."""
+        return _COMMAND.pack(self.order, self.load, self.patches, 0)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Command:
+        """Read the message."""
+        order, load, patches, _ = _COMMAND.unpack(data)
+        return cls(Order(order), Load(load), patches)
+
+
+class Reply(NamedTuple):
+    """A runner's answer; the time is a hint."""
+
+    state: State
+    event_us: float = 0.0
+    host_us: float = 0.0
+
+    def pack(self) -> bytes:
+        """Write the message."""
+        return _REPLY.pack(self.state, 0, self.event_us, self.host_us, 0)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Reply | None:
+        """Read the message; None where it is none."""
+        if len(data) != _REPLY.size:
+            return None
+        state, _, event_us, host_us, _ = _REPLY.unpack(data)
+        return cls(State(state), event_us, host_us) if state in set(State) else None
+
+
+REPLY_BYTES = _REPLY.size
+
+
+class OutputShape(NamedTuple):
+    """What a runner says one output was."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    dense: bool
+    """Every element has a place of its own in memory."""
+
+    def mismatch(self, spec: TensorSpec) -> str | None:
+        """Say how it differs from the ABI, or None."""
+        if self.shape != spec.shape:
+            return f"{spec.name} has shape {list(self.shape)}, the ABI says {list(spec.shape)}"
+        if self.dtype != spec.dtype:
+            return f"{spec.name} is {self.dtype}, the ABI says {spec.dtype}"
+        if not self.dense:
+            return f"{spec.name} repeats the same memory for several elements"
+        return None
+
+
+class Exchange:
+    """The memory a runner shares with the supervisor: report, patches, inputs, inputs after the call, outputs."""
+
+    def __init__(self, abi: ABI) -> None:
+        """Lay it out for `abi`."""
+        self._shapes = 16
+        self._patches = self._shapes + MAX_OUTPUTS * _SHAPE.size
+        start = -(-(self._patches + MAX_PATCHES * _PATCH.size) // 4096) * 4096
+        self.inputs = Block(abi.inputs, start)
+        self.after = Block(abi.inputs, self.inputs.end)
+        self.outputs = Block(abi.outputs, self.after.end)
+        self.size = self.outputs.end
+
+    def write_shapes(self, memory: Memory, outputs: list[OutputShape]) -> None:
+        """Put down what the outputs of a call were."""
+        buffer = memory.bytes_at(0, self._patches).data
+        struct.pack_into("<Q", buffer, 0, len(outputs))
+        for index, output in enumerate(outputs[:MAX_OUTPUTS]):
+            dtype = DTYPES.index(output.dtype) if output.dtype in DTYPES else _UNKNOWN
+            sizes = (*output.shape, *(0,) * MAX_DIMENSIONS)[:MAX_DIMENSIONS]
+            _SHAPE.pack_into(buffer, self._shapes + index * _SHAPE.size, dtype, len(output.shape), output.dense, 0, *sizes)
+
+    def read_shapes(self, memory: Memory) -> list[OutputShape]:
+        """Read what the outputs of a call were; whatever bytes are there give an answer."""
+        buffer = memory.bytes_at(0, self._patches).data
+        count = min(struct.unpack_from("<Q", buffer, 0)[0], MAX_OUTPUTS)
+        found = []
+        for index in range(count):
+            dtype, rank, dense, _, *sizes = _SHAPE.unpack_from(buffer, self._shapes + index * _SHAPE.size)
+            name = DTYPES[dtype] if 0 <= dtype < _UNKNOWN else "of another dtype"
+            found.append(OutputShape(name, tuple(sizes[: max(0, min(rank, MAX_DIMENSIONS))]), bool(dense)))
+        return found
+
+    def write_patches(self, memory: Memory, patches: list[tuple[int, int]]) -> None:
+        """Name the changed elements: (input, flat element)."""
+        buffer = memory.bytes_at(0, self.inputs.start).data
+        for index, (argument, element) in enumerate(patches):
+            _PATCH.pack_into(buffer, self._patches + index * _PATCH.size, argument, 0, element)
+
+    def read_patches(self, memory: Memory, count: int) -> list[tuple[int, int]]:
+        """Read which elements changed."""
+        buffer = memory.bytes_at(0, self.inputs.start).data
+        rows = (_PATCH.unpack_from(buffer, self._patches + index * _PATCH.size) for index in range(count))
+        return [(argument, element) for argument, _, element in rows]
+
+
+def fill_pattern(poison_b: bool) -> int:
+    """Byte that outputs are filled with before a call: NaN in every float format, or a large finite value."""
+    return 0x7F if poison_b else 0xFF

@@ -1,0 +1,164 @@
+"""The supervisor's side of a runner: reveals inputs, takes outputs, holds the clock, and names how a runner failed."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from tools.evaluation.channel import REPLY_BYTES, Command, Exchange, Load, Order, Reply, State, fill_pattern
+from tools.evaluation.child import Child, DeadlineError
+from tools.evaluation.memory import Memory
+from tools.evaluation.runner import RunnerJob
+from tools.evaluation.tape import Tape
+from tools.evaluation.workshop import Workshop
+from tools.records import Verdict
+
+if TYPE_CHECKING:
+    import numpy
+
+
+class RunFailure(Exception):
+    """The candidate ended a conversation; data for a verdict, caught by whoever started it."""
+
+    def __init__(self, verdict: Verdict, reason: str, log: str = "", rule: str | None = None) -> None:
+        """Keep what the evaluation will say."""
+        super().__init__(reason)
+        self.verdict = verdict
+        self.reason = reason
+        self.log = log
+        self.rule = rule
+
+
+class CallTimes(NamedTuple):
+    """One call by two clocks."""
+
+    event_us: float
+    """The runner's own: a hint."""
+    bracket_us: float
+    """The supervisor's, from inputs revealed to done."""
+
+
+class Conversation:
+    """One runner from its start to its death, as a context manager."""
+
+    def __init__(self, shop: Workshop, job: RunnerJob, tape: Tape, deadline: float, cancel: int, *, gpu: bool) -> None:
+        """Prepare; entering starts the runner."""
+        self._shop = shop
+        self._job = job
+        self._tape = tape
+        self._deadline = deadline
+        self._cancel = cancel
+        self._gpu = gpu
+        self._stack = ExitStack()
+        self._exchange = Exchange(job.abi)
+        self._child: Child | None = None
+
+    def __enter__(self) -> Self:
+        """Start the runner and wait until the candidate's module is made."""
+        try:
+            self._memory = Memory(self._exchange.size)
+            self._stack.callback(self._memory.close)
+            parameters = Memory(self._tape.parameters.end)
+            self._stack.callback(parameters.close)
+            self._tape.parameters.raw(parameters)[:] = self._tape.parameters.raw(self._tape.inputs_memory)
+            shared = {"exchange": self._memory.fd, "parameters": parameters.fd}
+            nursery = self._shop.native if self._gpu else self._shop.interpreter
+            phase = self._shop.untrusted(
+                nursery, "runner", self._job.model_dump_json().encode(), shared, gpu=self._gpu, cancel=self._cancel
+            )
+            self._child = self._stack.enter_context(phase)
+            self._expect(State.READY, "while it was set up")
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """End the runner and everything it started."""
+        self._stack.close()
+
+    @property
+    def log(self) -> str:
+        """What it has printed so far."""
+        assert self._child is not None
+        return self._child.log.text
+
+    def give(self, inputs: numpy.ndarray) -> None:
+        """Lay the inputs of the next call out; `Load.ALL` makes the runner take them."""
+        self._exchange.inputs.raw(self._memory)[:] = inputs
+
+    @property
+    def given(self) -> numpy.ndarray:
+        """The inputs as they lie there, to be changed in place."""
+        return self._exchange.inputs.raw(self._memory)
+
+    def patch(self, patches: list[tuple[int, int]]) -> None:
+        """Name the elements of `given` that have changed; `Load.PATCHES` makes the runner take them."""
+        self._exchange.write_patches(self._memory, patches)
+
+    def call(self, load: Load, patches: int = 0) -> CallTimes:
+        """Have it run once."""
+        assert self._child is not None
+        self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
+        self._kept = self.given.copy()
+        start = time.perf_counter_ns()
+        self._child.send(Command(Order.CALL, load, patches).pack())
+        reply = self._expect(State.DONE, "in its forward call")
+        return CallTimes(reply.event_us, (time.perf_counter_ns() - start) / 1e3)
+
+    def collect(self, outputs: numpy.ndarray) -> None:
+        """Take the outputs of the last call, and hold them and the inputs against the ABI."""
+        assert self._child is not None
+        self._child.send(Command(Order.COLLECT).pack())
+        self._expect(State.COLLECTED, "while its outputs were read")
+        shapes = self._exchange.read_shapes(self._memory)
+        specs = self._job.abi.outputs
+        if len(shapes) != len(specs):
+            raise self._failure(Verdict.WRONG, f"forward returned {len(shapes)} tensors, the ABI says {len(specs)}")
+        for shape, spec in zip(shapes, specs, strict=True):
+            if (wrong := shape.mismatch(spec)) is not None:
+                raise self._failure(Verdict.WRONG, wrong)
+        self._check_inputs()
+        outputs[:] = self._exchange.outputs.raw(self._memory)
+
+    def _check_inputs(self) -> None:
+        after = self._exchange.after.at(0)
+        taken = self._exchange.after.raw(self._memory)
+        for spec, start in zip(after.specs, after.offsets, strict=True):
+            here = slice(start, start + spec.nbytes)
+            if not bool((taken[here] == self._kept[here]).all()):
+                raise self._failure(Verdict.CHEATED, f"the call changed its input {spec.name}", rule="input-mutation")
+
+    def _expect(self, state: State, when: str) -> Reply:
+        assert self._child is not None
+        try:
+            data = self._child.receive(self._deadline, REPLY_BYTES + 1)
+        except DeadlineError:
+            raise self._failure(Verdict.TIMED_OUT, f"it did not answer in time {when}") from None
+        reply = Reply.unpack(data) if data is not None else None
+        if reply is not None and reply.state is state:
+            return reply
+        if reply is not None and reply.state is State.FAILED:
+            self._last_words()
+            raise self._failure(Verdict.CRASHED, f"it raised an exception {when}: {_last_line(self.log)}")
+        if data is not None:
+            raise self._failure(Verdict.CRASHED, f"it sent what is no answer {when}")
+        self._last_words()
+        raise self._failure(Verdict.CRASHED, f"{self._child.ending} {when}")
+
+    def _last_words(self) -> None:
+        """Give a runner that has failed a moment to end by itself, so that its log is whole."""
+        assert self._child is not None
+        try:
+            self._child.wait(min(self._deadline, time.monotonic() + 2.0))
+        except DeadlineError:
+            return
+
+    def _failure(self, verdict: Verdict, reason: str, rule: str | None = None) -> RunFailure:
+        return RunFailure(verdict, reason, self.log, rule)
+
+
+def _last_line(log: str) -> str:
+    return (log.strip().splitlines() or ["no message"])[-1][:300]

@@ -1,0 +1,178 @@
+"""Checks a candidate: makes inputs, feeds a runner call by call, has the oracle judge the bytes, and names the verdict."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pydantic import ValidationError
+
+from tools.errors import MachineError
+from tools.evaluation import numerics
+from tools.evaluation.channel import Load
+from tools.evaluation.child import DeadlineError
+from tools.evaluation.conversation import Conversation, RunFailure
+from tools.evaluation.inputs import InputsAnswer, InputsJob
+from tools.evaluation.oracle import CallVerdict, OracleAnswer, OracleJob
+from tools.evaluation.runner import RunnerJob
+from tools.evaluation.tape import Sitting, Tape
+from tools.evaluation.workshop import Workshop
+from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verdict
+
+ORACLE_S = 600.0
+"""How long a trusted process may take; the problem's own code decides that, not the candidate."""
+
+
+@dataclass
+class Outcome:
+    """What the check found."""
+
+    verdict: Verdict
+    rule: str | None = None
+    correctness: Correctness | None = None
+    notes: list[str] = field(default_factory=list)
+    log: str = ""
+
+
+class Check:
+    """The check of one candidate at several sizes."""
+
+    def __init__(self, shop: Workshop, problems: tuple[Problem, ...], sittings: tuple[Sitting, ...], cancel: int) -> None:
+        """Plan to run `sittings`, one for each of `problems`."""
+        self._shop = shop
+        self._problems = problems
+        self._sittings = sittings
+        self._cancel = cancel
+        self._gpu = shop.device is not None
+
+    @property
+    def _device(self) -> str:
+        return "cuda" if self._gpu else "cpu"
+
+    def run(self, source: str, sheet: HardwareSheet, timeout_s: float) -> Outcome:
+        """Check `source`; the deadline is of the candidate's own running time."""
+        with self._tapes() as tapes:
+            usable = self._make_inputs(tapes)
+            if isinstance(usable, Outcome):
+                return usable
+            deadline = time.monotonic() + timeout_s
+            log = ""
+            for problem, tape, sitting, use in zip(self._problems, tapes, self._sittings, usable, strict=True):
+                job = RunnerJob(abi=problem.abi, source=source, device=self._device, sheet=sheet, flush_bytes=self._flush_bytes(sheet))
+                try:
+                    log = self._sit(job, tape, sitting, use, deadline)
+                except RunFailure as failure:
+                    size = f"At {size_of(problem)}: {failure.reason}"
+                    return Outcome(failure.verdict, failure.rule, None, [size], failure.log)
+            outcome = self._judge(tapes, usable)
+            outcome.log = log
+            return outcome
+
+    def _flush_bytes(self, sheet: HardwareSheet) -> int:
+        return int(2 * sheet.l2_mib * 1024 * 1024) if self._gpu else 0
+
+    @contextmanager
+    def _tapes(self) -> Iterator[list[Tape]]:
+        with ExitStack() as stack:
+            tapes = []
+            for problem, sitting in zip(self._problems, self._sittings, strict=True):
+                tapes.append(Tape(problem.abi, sitting.calls))
+                stack.callback(tapes[-1].close)
+            yield tapes
+
+    def _shared(self, tapes: list[Tape]) -> dict[str, int]:
+        shared = {}
+        for index, tape in enumerate(tapes):
+            shared[f"inputs{index}"] = tape.inputs_memory.fd
+            shared[f"outputs{index}"] = tape.outputs_memory.fd
+        return shared
+
+    def _make_inputs(self, tapes: list[Tape]) -> tuple[tuple[bool, ...], ...] | Outcome:
+        job = InputsJob(sittings=self._sittings, device=self._device)
+        done = self._trusted("inputs", job.model_dump_json(), tapes)
+        try:
+            return InputsAnswer.model_validate_json(done[0]).usable
+        except ValidationError:
+            return _unjudged("The inputs could not be made", done[1])
+
+    def _trusted(self, phase: str, job: str, tapes: list[Tape]) -> tuple[bytes, str]:
+        try:
+            done = self._shop.ask(phase, job.encode(), self._shared(tapes), time.monotonic() + ORACLE_S, self._cancel)
+        except DeadlineError:
+            raise MachineError(f"The {phase} process took longer than {ORACLE_S:.0f} s.", "Give the problem smaller sizes.") from None
+        return done.answer, f"{done.log.strip()} ({done.ending})"
+
+    def _sit(self, job: RunnerJob, tape: Tape, sitting: Sitting, use: tuple[bool, ...], deadline: float) -> str:
+        """Feed one runner the calls of a sitting and keep its outputs."""
+        with Conversation(self._shop, job, tape, deadline, self._cancel, gpu=self._gpu) as runner:
+            for number, call in enumerate(sitting.calls):
+                if not use[number]:
+                    continue
+                for run in range(call.slots):
+                    load = Load.ALL | (Load.POISON_B if (number + run) % 2 else Load(0))
+                    runner.give(tape.inputs(number).raw(tape.inputs_memory))
+                    runner.call(load)
+                    runner.collect(tape.outputs(number, run).raw(tape.outputs_memory))
+            return runner.log
+
+    def _judge(self, tapes: list[Tape], usable: tuple[tuple[bool, ...], ...]) -> Outcome:
+        skip = tuple(tuple(not use for use in uses) for uses in usable)
+        job = OracleJob(sittings=self._sittings, skip=skip, device=self._device)
+        data, log = self._trusted("oracle", job.model_dump_json(), tapes)
+        try:
+            answer = OracleAnswer.model_validate_json(data)
+        except ValidationError:
+            return _unjudged("The oracle could not judge the outputs", log)
+        if not answer.calls:
+            return _unjudged("No call could be judged", "; ".join(answer.notes))
+        return self._conclude(answer)
+
+    def _conclude(self, answer: OracleAnswer) -> Outcome:
+        sizes = tuple(dict.fromkeys(size_of(self._problems[call.sitting]) for call in answer.calls))
+        executor: Literal["gpu", "interpreter"] = "gpu" if self._gpu else "interpreter"
+        correctness = Correctness(outputs=worst_errors(answer.calls), calls=len(answer.calls), sizes=sizes, executor=executor)
+        notes = list(answer.notes)
+        unstable = next((call for call in answer.calls if not call.repeat_agrees), None)
+        if unstable is not None:
+            where = f"{size_of(self._problems[unstable.sitting])}, inputs “{unstable.group}”"
+            reason = f"Two runs on the same inputs, with different contents of unwritten memory, disagree ({where})."
+            return Outcome(Verdict.UNSTABLE, None, correctness, [reason, *notes])
+        wrong = [(call, error) for call in answer.calls for error in call.outputs if not error.passed]
+        if not wrong:
+            return Outcome(Verdict.PASS, None, correctness, notes)
+        reasons = [self._complaint(call, error) for call, error in wrong[:3]]
+        share = f"{len({id(call) for call, _ in wrong})} of {len(answer.calls)} calls are wrong."
+        return Outcome(Verdict.WRONG, None, correctness, [*reasons, share, *notes])
+
+    def _complaint(self, call: CallVerdict, error: OutputError) -> str:
+        where = f"{error.output} at {size_of(self._problems[call.sitting])}, inputs “{call.group}”"
+        if error.limit_relative_l2 == 0:
+            return f"{where}: {error.relative_l2:.2%} of the elements differ, and integers must be exact."
+        return (
+            f"{where}: relative L2 error {error.relative_l2:.3g} (limit {error.limit_relative_l2:.3g}), "
+            f"worst row {error.worst_row:.3g} (limit {error.limit_worst_row:.3g})."
+        )
+
+
+def size_of(problem: Problem) -> str:
+    """Read as `rows=37, columns=129`, or `as written`."""
+    return ", ".join(f"{name}={size}" for name, size in problem.sizes.items()) or "as written"
+
+
+def worst_errors(calls: tuple[CallVerdict, ...]) -> tuple[OutputError, ...]:
+    """Keep, for each output, the errors of the call that comes closest to its limits or exceeds them most."""
+    worst: dict[str, OutputError] = {}
+    for call in calls:
+        for error in call.outputs:
+            held = worst.get(error.output)
+            if held is None or numerics.severity(error) > numerics.severity(held):
+                worst[error.output] = error
+    return tuple(worst.values())
+
+
+def _unjudged(what: str, log: str) -> Outcome:
+    last = log.strip().splitlines()[-1:] or ["no reason given"]
+    return Outcome(Verdict.INFRASTRUCTURE, notes=[f"{what}: {last[0][:400]}"], log=log[-4000:])

@@ -1,0 +1,86 @@
+"""Makes the inputs of every call: trusted, knows the seeds and the reference, ends before any candidate starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tools.evaluation.distributions import AS_MADE, transform
+from tools.evaluation.phases import Phase
+from tools.evaluation.reference import DeclaredReference
+from tools.evaluation.tape import CallSpec, Sitting, Tape
+from tools.records import Problem, Record
+
+if TYPE_CHECKING:
+    import torch
+
+
+class InputsJob(Record):
+    """Which inputs to make, and where."""
+
+    sittings: tuple[Sitting, ...]
+    device: str
+    threads: int = 1
+
+
+class InputsAnswer(Record):
+    """Which calls make sense."""
+
+    usable: tuple[tuple[bool, ...], ...]
+    """By sitting and call: False where the reference raises, or has no finite answer, on a distribution of the battery."""
+
+
+def make(phase: Phase) -> None:
+    """Write parameters and inputs of every sitting into its tape."""
+    import torch
+
+    job = InputsJob.model_validate_json(phase.job)
+    torch.set_num_threads(job.threads)
+    usable = []
+    for index, sitting in enumerate(job.sittings):
+        problem = Problem.model_validate_json(sitting.problem)
+        tape = Tape(problem.abi, sitting.calls, phase.shared[f"inputs{index}"], phase.shared[f"outputs{index}"])
+        reference = DeclaredReference(problem, job.device)
+        _write_parameters(reference, sitting, tape)
+        usable.append(tuple(_write_inputs(reference, tape, number, call) for number, call in enumerate(sitting.calls)))
+        tape.close()
+    phase.answer(InputsAnswer(usable=tuple(usable)).model_dump_json().encode())
+
+
+def _write_parameters(reference: DeclaredReference, sitting: Sitting, tape: Tape) -> None:
+    import torch
+
+    values = reference.parameters()
+    if sitting.shake is not None:
+        torch.manual_seed(sitting.shake)
+        values = {name: _shaken(value) for name, value in values.items()}
+        reference.load(values)
+    targets = tape.parameters.tensors(tape.inputs_memory)
+    for spec, target in zip(tape.abi.parameters, targets, strict=True):
+        target.copy_(values[spec.name])
+
+
+def _shaken(value: torch.Tensor) -> torch.Tensor:
+    """Move a float tensor whose elements are all equal: what is only a default must not be built into a kernel."""
+    import torch
+
+    if not value.is_floating_point() or value.numel() == 0 or not bool((value == value.flatten()[0]).all()):
+        return value
+    return value + (torch.rand(value.shape) * 0.45 + 0.05).to(value.dtype).to(value.device)
+
+
+def _write_inputs(reference: DeclaredReference, tape: Tape, number: int, call: CallSpec) -> bool:
+    import torch
+
+    made: list[Any] = reference.inputs(call.seed)
+    torch.manual_seed(call.seed ^ 0x5DEECE66D)
+    made = transform(call.distribution, made)
+    tensors = [value for value in made if isinstance(value, torch.Tensor)]
+    for target, value in zip(tape.inputs(number).tensors(tape.inputs_memory), tensors, strict=True):
+        target.copy_(value)
+    if call.distribution == AS_MADE:
+        return True
+    try:
+        outputs = reference.outputs(made)
+    except (RuntimeError, ValueError, IndexError, ArithmeticError):
+        return False
+    return all(bool(torch.isfinite(output).all()) for output in outputs if output.is_floating_point())

@@ -1,0 +1,76 @@
+"""Importing a candidate and making its module; only ever called inside a sandbox."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tools.records import ABI, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+FILE = "candidate.py"
+
+
+class InterfaceError(Exception):
+    """The candidate does not offer what the ABI asks for."""
+
+
+def import_candidate(source: str, folder: Path) -> ModuleType:
+    """Import the source from a file in `folder`, as Triton needs to read it again."""
+    path = folder / FILE
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location("candidate", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["candidate"] = module
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, "ModelNew", None)):
+        raise InterfaceError("the source defines no class ModelNew")
+    return module
+
+
+def make_model(module: ModuleType, abi: ABI) -> torch.nn.Module:
+    """Construct ModelNew as the reference was constructed, in the reference's mode."""
+    import torch
+
+    model = module.ModelNew(*ast.literal_eval(abi.init))
+    if not isinstance(model, torch.nn.Module):
+        raise InterfaceError("ModelNew is no torch.nn.Module")
+    return model.train(abi.training)
+
+
+def check_parameters(model: torch.nn.Module, specs: tuple[TensorSpec, ...]) -> None:
+    """Compare the state dict with the ABI by name, shape and dtype; raise InterfaceError with all differences."""
+    state = model.state_dict()
+    wanted = {spec.name: spec for spec in specs}
+    wrong = [f"{name} is missing" for name in wanted if name not in state]
+    wrong += [f"{name} is not in the reference" for name in state if name not in wanted]
+    for name, spec in wanted.items():
+        if name in state and tuple(state[name].shape) != spec.shape:
+            wrong.append(f"{name} has shape {list(state[name].shape)}, the reference's has {list(spec.shape)}")
+        elif name in state and str(state[name].dtype).removeprefix("torch.") != spec.dtype:
+            wrong.append(f"{name} is {state[name].dtype}, the reference's is {spec.dtype}")
+    if wrong:
+        raise InterfaceError("parameters and buffers of ModelNew differ from the reference's: " + "; ".join(wrong))
+
+
+def load_parameters(model: torch.nn.Module, values: Mapping[str, torch.Tensor], specs: tuple[TensorSpec, ...]) -> None:
+    """Fill parameters and buffers by name, strictly."""
+    check_parameters(model, specs)
+    model.load_state_dict(dict(values), strict=True)
+
+
+def flatten(outputs: Any) -> list[torch.Tensor]:
+    """List the tensors of a forward call's result in order; whatever else is in it is left out."""
+    import torch
+    from torch.utils import _pytree
+
+    return [leaf for leaf in _pytree.tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]

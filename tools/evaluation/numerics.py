@@ -1,0 +1,133 @@
+"""How wrong an output is, and how wrong it may be.
+
+Errors are relative to a float64 oracle. The limit is `factor` times the largest of: the reference's own error at its
+declared precision; the oracle's change when every float input moves by one unit roundoff of that precision (a result
+cannot be asked to have digits that its inputs do not determine); and never below a floor of a few units in the last place,
+because GPU libraries' elementary functions are that far from correctly rounded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from tools.records import OutputError, PrecisionPolicy, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "tf32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+"""Half the distance from 1 to the next number, by format."""
+
+FLOOR_ROUNDOFFS = {"float64": 2048.0, "float32": 16.0, "float16": 1.0, "bfloat16": 1.0}
+"""Smallest limit of the relative L2 error in roundoffs of the output's dtype.
+
+float32: exp, tanh and erf on a GPU are off by up to 2 units in the last place (CUDA programming guide, mathematical
+functions appendix), and a fused chain of four of them by 8 units, that is 16 roundoffs: 9.5e-7, where TF32 or fp16 inputs make
+2.9e-4. Half formats: the rounding of the result dominates. float64: the oracle has no more digits than the candidate, so
+the floor alone judges sums in another order.
+"""
+
+ROW_FLOOR = 2.0
+"""The floor of the worst row over the floor of the whole: one row averages over fewer elements."""
+
+_POLICY_FORMAT = {"tf32": "tf32", "fp16": "float16", "bf16": "bfloat16"}
+
+
+class Errors(NamedTuple):
+    """Distance of one output from the oracle."""
+
+    relative_l2: float
+    worst_row: float
+
+    def largest(self, other: Errors) -> Errors:
+        """Take the larger of each."""
+        return Errors(max(self.relative_l2, other.relative_l2), max(self.worst_row, other.worst_row))
+
+
+EXACT = Errors(0.0, 0.0)
+INFINITE = Errors(float("inf"), float("inf"))
+
+
+def unit_roundoff(policy: PrecisionPolicy, dtype: str) -> float:
+    """Roundoff of the precision that a tensor of `dtype` is declared to be computed in."""
+    return max(ROUNDOFF[dtype], ROUNDOFF[_POLICY_FORMAT.get(policy.name, dtype)])
+
+
+def is_float(spec: TensorSpec) -> bool:
+    """Whether the output is judged by distance; integers and booleans must be exact."""
+    return spec.dtype in ROUNDOFF
+
+
+def distance(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> Errors:
+    """Measure `value` against `oracle` over the elements that are finite in `reference` and oracle; elsewhere it must equal `reference`.
+
+    Shapes are equal. A zero oracle has no relative error: there the error's root mean square is taken as it is.
+    """
+    import torch
+
+    if not _same_non_finite(value, reference):
+        return INFINITE
+    if oracle.numel() == 0:
+        return EXACT
+    keep = torch.isfinite(reference) & torch.isfinite(oracle)
+    zero = torch.zeros((), dtype=torch.float64, device=oracle.device)
+    truth = torch.where(keep, oracle.double(), zero)
+    error = torch.where(keep, value.double() - truth, zero)
+    width = oracle.shape[-1] if oracle.dim() else 1
+    rows = torch.linalg.vector_norm(truth.reshape(-1, width), dim=1)
+    row_errors = torch.linalg.vector_norm(error.reshape(-1, width), dim=1)
+    norm = float(torch.linalg.vector_norm(rows))
+    scale = norm if norm > 0 else float(oracle.numel()) ** 0.5
+    typical = scale / float(rows.numel()) ** 0.5
+    return Errors(float(torch.linalg.vector_norm(row_errors)) / scale, float((row_errors / rows.clamp(min=typical)).max()))
+
+
+def _same_non_finite(value: torch.Tensor, reference: torch.Tensor) -> bool:
+    import torch
+
+    for test in (torch.isnan, torch.isposinf, torch.isneginf):
+        if not torch.equal(test(value), test(reference)):
+            return False
+    return True
+
+
+def mismatch(value: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor) -> Errors:
+    """Share of integer or boolean elements that equal neither the reference at its declared precision nor the oracle.
+
+    Where two elements of an input tie, an index may name either: inputs with ties are not used on problems with integer outputs.
+    """
+    if value.numel() == 0:
+        return EXACT
+    wrong = float(((value != reference) & (value != oracle)).double().mean())
+    return Errors(wrong, wrong)
+
+
+def limits(spec: TensorSpec, policy: PrecisionPolicy, own: Errors, sensitivity: Errors) -> Errors:
+    """Say how wrong an output may be, given the reference's own error and the oracle's sensitivity."""
+    if not is_float(spec):
+        return EXACT
+    floor = FLOOR_ROUNDOFFS[spec.dtype] * ROUNDOFF[spec.dtype]
+    worst = own.largest(sensitivity)
+    return Errors(max(policy.factor * worst.relative_l2, floor), max(policy.factor * worst.worst_row, ROW_FLOOR * floor))
+
+
+def output_error(spec: TensorSpec, found: Errors, own: Errors, limit: Errors) -> OutputError:
+    """Write errors and limits down."""
+    return OutputError(
+        output=spec.name,
+        relative_l2=found.relative_l2,
+        worst_row=found.worst_row,
+        reference_relative_l2=own.relative_l2,
+        reference_worst_row=own.worst_row,
+        limit_relative_l2=limit.relative_l2,
+        limit_worst_row=limit.worst_row,
+    )
+
+
+def severity(error: OutputError) -> float:
+    """How far an output is beyond its limits: above 1 it fails; infinity for NaN."""
+    ratios = []
+    for value, limit in ((error.relative_l2, error.limit_relative_l2), (error.worst_row, error.limit_worst_row)):
+        ratio = value / limit if limit > 0 else (0.0 if value == 0 else float("inf"))
+        ratios.append(ratio if ratio == ratio else float("inf"))  # noqa: PLR0124 - NaN is the only value unequal to itself
+    return max(ratios)

@@ -1,0 +1,45 @@
+"""The phases a zygote can fork, and what each is handed."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PHASES = {
+    "builder": "tools.evaluation.builder:build",
+    "runner": "tools.evaluation.runner:run",
+    "inputs": "tools.evaluation.inputs:make",
+    "oracle": "tools.evaluation.oracle:judge",
+    "baseline": "tools.evaluation.baseline:serve",
+    "resources": "tools.evaluation.machine_code:read",
+    "probe": "tools.evaluation.probe:run",
+}
+"""Phase to function; only `builder` and `runner` ever meet candidate code."""
+
+
+@dataclass
+class Phase:
+    """What a forked process holds: its job, its control socket, shared memory by name, its scratch."""
+
+    job: bytes
+    control: socket.socket
+    shared: dict[str, int] = field(default_factory=dict)
+    scratch: Path = Path("/")
+
+    def answer(self, data: bytes) -> None:
+        """Write the phase's result into the memory the supervisor made for it; it reads a bounded part, after the end."""
+        fd = self.shared["answer"]
+        os.ftruncate(fd, 0)
+        with os.fdopen(os.dup(fd), "wb") as file:
+            file.write(data)
+
+
+def phase_function(name: str) -> Callable[[Phase], None]:
+    """Find the function of a phase."""
+    module, function = PHASES[name].split(":")
+    found: Callable[[Phase], None] = getattr(importlib.import_module(module), function)
+    return found

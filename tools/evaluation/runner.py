@@ -1,0 +1,154 @@
+"""The runner: imports the candidate and runs one call after the other, seeing only the ABI, parameters and the current inputs."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from tools.evaluation import loading, standin
+from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State
+from tools.evaluation.memory import Block, Memory
+from tools.evaluation.phases import Phase
+from tools.evaluation.poison import poison
+from tools.records import ABI, HardwareSheet, Record, ScalarSpec
+
+if TYPE_CHECKING:
+    import torch
+
+
+class RunnerJob(Record):
+    """All that a runner is told."""
+
+    abi: ABI
+    source: str
+    device: str
+    """`cpu` (Triton's interpreter) or `cuda`."""
+    sheet: HardwareSheet
+    """What host code may ask about the device."""
+    flush_bytes: int = 0
+    """Written before each call to empty the L2 cache; 0 on the CPU."""
+    threads: int = 1
+
+
+class Runner:
+    """A candidate at work."""
+
+    def __init__(self, phase: Phase, job: RunnerJob) -> None:
+        """Import the candidate, make its module, load its parameters, and make room for inputs."""
+        import torch
+
+        self._job = job
+        self._abi = job.abi
+        self._cuda = job.device != "cpu"
+        torch.set_num_threads(job.threads)
+        self._modes = contextlib.ExitStack()
+        self._modes.enter_context(torch.no_grad())
+        if not self._cuda:
+            standin.install(job.sheet)
+            self._modes.enter_context(standin.on_device("cpu"))
+        self._exchange = Exchange(job.abi)
+        self._memory = Memory.attach(phase.shared["exchange"])
+        self._inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=job.device) for spec in job.abi.inputs]
+        self._flush = torch.empty(job.flush_bytes, dtype=torch.uint8, device=job.device) if job.flush_bytes else None
+        module = loading.import_candidate(job.source, phase.scratch)
+        self._model = loading.make_model(module, job.abi)
+        parameters = Memory.attach(phase.shared["parameters"])
+        values = Block(job.abi.parameters).tensors(parameters)
+        names = [spec.name for spec in job.abi.parameters]
+        loading.load_parameters(self._model, dict(zip(names, values, strict=True)), job.abi.parameters)
+        self._model.to(job.device)
+        self._outputs: list[torch.Tensor] = []
+
+    def call(self, command: Command) -> Reply:
+        """Take the inputs, poison, run once, and say how long it thinks it took."""
+        self._outputs = []
+        self._reveal(command)
+        poison(self._job.device, [spec.nbytes for spec in self._abi.outputs], bool(command.load & Load.POISON_B))
+        inputs = iter(self._inputs)
+        arguments = [a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments]
+        if self._flush is not None:
+            self._flush.zero_()
+        result, event_us, host_us = self._timed(arguments)
+        self._outputs = loading.flatten(result)
+        return Reply(State.DONE, event_us, host_us)
+
+    def collect(self) -> Reply:
+        """Put outputs, their shapes, and the inputs as they are now into the shared memory."""
+        import torch
+
+        exchange, memory = self._exchange, self._memory
+        exchange.write_shapes(memory, [_shape(output) for output in self._outputs])
+        for target, output in zip(exchange.outputs.tensors(memory), self._outputs, strict=False):
+            if tuple(output.shape) == tuple(target.shape) and output.dtype == target.dtype:
+                target.copy_(output)
+        for target, value in zip(exchange.after.tensors(memory), self._inputs, strict=True):
+            target.copy_(value)
+        if self._cuda:
+            torch.cuda.synchronize()
+        return Reply(State.COLLECTED)
+
+    def _reveal(self, command: Command) -> None:
+        sources = self._exchange.inputs.tensors(self._memory)
+        if command.load & Load.ALL:
+            for target, source in zip(self._inputs, sources, strict=True):
+                target.copy_(source)
+        if command.load & Load.PATCHES:
+            self._patch(self._exchange.read_patches(self._memory, command.patches), sources)
+
+    def _patch(self, patches: list[tuple[int, int]], sources: list[torch.Tensor]) -> None:
+        import torch
+
+        for index, (target, source) in enumerate(zip(self._inputs, sources, strict=True)):
+            elements = [element for argument, element in patches if argument == index]
+            if elements:
+                where = torch.tensor(elements)
+                target.view(-1)[where.to(target.device)] = source.view(-1)[where].to(target.device)
+
+    def _timed(self, arguments: list[Any]) -> tuple[Any, float, float]:
+        import torch
+
+        if not self._cuda:
+            start = time.perf_counter()
+            result = self._model(*arguments)
+            spent = (time.perf_counter() - start) * 1e6
+            return result, spent, spent
+        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        start = time.perf_counter()
+        first.record()
+        result = self._model(*arguments)
+        last.record()
+        torch.cuda.synchronize()
+        spent = (time.perf_counter() - start) * 1e6
+        return result, first.elapsed_time(last) * 1e3, spent
+
+
+def _shape(output: torch.Tensor) -> OutputShape:
+    sizes = tuple(output.shape)
+    places = sorted((stride, size) for stride, size in zip(output.stride(), sizes, strict=True) if size > 1)
+    reach, dense = 1, True
+    for stride, size in places:
+        dense = dense and stride >= reach
+        reach = stride * (size - 1) + reach
+    return OutputShape(str(output.dtype).removeprefix("torch."), sizes, dense)
+
+
+def run(phase: Phase) -> None:
+    """Serve calls until told to stop; whatever the candidate raises is printed and ends it."""
+    try:
+        runner = Runner(phase, RunnerJob.model_validate_json(phase.job))
+        phase.control.send(Reply(State.READY).pack())
+        while True:
+            data = phase.control.recv(64)
+            command = Command.unpack(data) if data else Command(Order.STOP)
+            if command.order is Order.STOP:
+                return
+            reply = runner.call(command) if command.order is Order.CALL else runner.collect()
+            phase.control.send(reply.pack())
+    except Exception:
+        traceback.print_exc(limit=-12)
+        sys.stderr.flush()
+        phase.control.send(Reply(State.FAILED).pack())

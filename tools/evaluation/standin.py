@@ -1,0 +1,175 @@
+"""Stand-ins for a GPU where there is none: host code asks for its properties, moves tensors to it, tunes on it."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tools.records import HardwareSheet
+
+if TYPE_CHECKING:
+    import torch
+
+    from tools.evaluation.recording import Recorder
+
+
+def capability(sheet: HardwareSheet) -> tuple[int, int]:
+    """Compute capability of a CUDA target, (0, 0) for others."""
+    digits = sheet.arch.removeprefix("sm_").rstrip("a")
+    return (int(digits[:-1]), int(digits[-1])) if sheet.backend == "cuda" else (0, 0)
+
+
+def device_properties(sheet: HardwareSheet) -> types.SimpleNamespace:
+    """What torch.cuda.get_device_properties would say of the target."""
+    major, minor = capability(sheet)
+    return types.SimpleNamespace(
+        name=sheet.title,
+        major=major,
+        minor=minor,
+        multi_processor_count=sheet.sms,
+        total_memory=int(sheet.memory_gb * 1e9),
+        warp_size=sheet.warp_size,
+        max_threads_per_multi_processor=sheet.max_threads_per_sm,
+        regs_per_multiprocessor=sheet.registers_per_sm,
+        shared_memory_per_block=48 * 1024,
+        shared_memory_per_block_optin=int(sheet.shared_kib_per_block * 1024),
+        shared_memory_per_multiprocessor=int(sheet.shared_kib_per_sm * 1024),
+        L2_cache_size=int(sheet.l2_mib * 1024 * 1024),
+        gcnArchName=sheet.arch,
+    )
+
+
+class DriverStandIn:
+    """Triton's driver for a device that is not there: answers questions, launches nothing."""
+
+    def __init__(self, sheet: HardwareSheet) -> None:
+        """Answer for the target `sheet`."""
+        self._sheet = sheet
+        self.utils = types.SimpleNamespace(get_device_properties=lambda _: self._properties())
+
+    def _properties(self) -> dict[str, int]:
+        sheet = self._sheet
+        return {
+            "max_shared_mem": int(sheet.shared_kib_per_block * 1024),
+            "max_num_regs": sheet.registers_per_sm,
+            "multiprocessor_count": sheet.sms,
+            "warpSize": sheet.warp_size,
+            "sm_clock_rate": int(sheet.clock_mhz * 1000),
+            "mem_clock_rate": 0,
+            "mem_bus_width": 0,
+        }
+
+    def get_current_target(self) -> Any:
+        """Give the target as Triton names it."""
+        from triton.backends.compiler import GPUTarget
+
+        major, minor = capability(self._sheet)
+        arch: int | str = major * 10 + minor if self._sheet.backend == "cuda" else self._sheet.arch
+        return GPUTarget(self._sheet.backend, arch, self._sheet.warp_size)
+
+    def get_current_device(self) -> int:
+        """Give the only device."""
+        return 0
+
+    def get_active_torch_device(self) -> torch.device:
+        """Give the only device as torch names it."""
+        import torch
+
+        return torch.device("cuda", 0)
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """Give the default stream."""
+        return 0
+
+    def get_device_interface(self) -> Any:
+        """Give torch's module for the device."""
+        import torch
+
+        return torch.cuda
+
+
+notes: dict[str, None] = {}
+"""What a stand-in decided in this process that a device might have decided otherwise."""
+
+
+def first_configuration(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run an autotuned kernel with the first of its configurations that builds: nothing can be timed here."""
+    autotuner.nargs = dict(zip(autotuner.arg_names, args, strict=False))
+    configs = list(autotuner.prune_configs(kwargs)) or list(autotuner.configs)
+    if len(configs) > 1:
+        name = getattr(getattr(autotuner, "base_fn", None), "__name__", "a kernel")
+        notes[f"{name} is autotuned: its first configuration was taken, as nothing was timed."] = None
+    for config in configs:
+        autotuner.best_config = config
+        try:
+            if config.pre_hook is not None:
+                config.pre_hook({**autotuner.nargs, **kwargs, **config.all_kwargs()})
+            return autotuner.fn.run(*args, **kwargs, **config.all_kwargs())
+        except Exception:
+            # a device would drop a configuration that does not build, and try the next
+            if config is configs[-1]:
+                raise
+    return None
+
+
+def install(sheet: HardwareSheet) -> None:
+    """Answer questions about the device for the rest of this process as the target would."""
+    import torch
+    from triton.runtime import autotuner, driver
+
+    properties = device_properties(sheet)
+    replies: dict[str, Callable[..., Any]] = {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "current_device": lambda: 0,
+        "get_device_name": lambda *_: sheet.title,
+        "get_device_capability": lambda *_: capability(sheet),
+        "get_device_properties": lambda *_: properties,
+        "synchronize": lambda *_: None,
+        "empty_cache": lambda: None,
+    }
+    replies |= {"device": lambda _: contextlib.nullcontext(), "device_of": lambda _: contextlib.nullcontext()}
+    for name, reply in replies.items():
+        setattr(torch.cuda, name, reply)
+    driver.set_active(DriverStandIn(sheet))
+    autotuner.Autotuner.run = first_configuration
+
+
+def on_device(device: str, recorder: Recorder | None = None) -> Any:
+    """Make a mode in which whatever is sent to `cuda` goes to `device` instead.
+
+    With a recorder the tensors have no contents: copies into them are recorded, as torch without CUDA cannot copy there.
+    """
+    import torch
+    from torch.overrides import TorchFunctionMode
+
+    target = torch.device(device)
+
+    def place(value: Any) -> Any:
+        if isinstance(value, int) or not isinstance(value, str | torch.device):
+            return value
+        if isinstance(value, str) and value.split(":")[0] != "cuda":
+            return value
+        return target if torch.device(value).type == "cuda" else value
+
+    class _OnDevice(TorchFunctionMode):
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = dict(kwargs or {})
+            if func is torch.Tensor.cuda:
+                return args[0].to(target)
+            if func is torch.Tensor.is_cuda.__get__:
+                return True
+            if recorder is not None and func is torch.Tensor.copy_:
+                recorder.operator("aten.copy_.default", args, args[0])
+                return args[0]
+            if func is torch.Tensor.to:
+                args = (args[0], *(place(a) for a in args[1:]))
+            if "device" in kwargs:
+                kwargs["device"] = place(kwargs["device"])
+            if kwargs.get("pin_memory"):
+                kwargs["pin_memory"] = False
+            return func(*args, **kwargs)
+
+    return _OnDevice()

@@ -1,0 +1,172 @@
+"""The supervisor: no CUDA, no candidate code; takes one request through build, check and time, and writes the evaluation."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import ValidationError
+
+from tools.evaluation.builder import BuildAnswer, BuilderJob
+from tools.evaluation.child import DeadlineError
+from tools.evaluation.correctness import Check, Outcome
+from tools.evaluation.machine_code import ResourcesAnswer, ResourcesJob
+from tools.evaluation.protocol import EvaluationRequest
+from tools.evaluation.provenance import provenance
+from tools.evaluation.schedule import sitting
+from tools.evaluation.workshop import Workshop
+from tools.records import Evaluation, KernelResources, Problem, Timing, Verdict
+
+_RESOURCES_S = 120.0
+_CHEAP_PROGRAMS = 2048
+"""An interpreted program takes about a millisecond or more: this many are two to ten seconds."""
+_CHEAP_BYTES = 32 << 20
+_CHEAP_BYTES_BLIND = 2 << 20
+_CHEAP_FLOPS = 2e8
+
+
+@dataclass
+class _Case:
+    """What is known so far."""
+
+    request: EvaluationRequest
+    build: BuildAnswer = field(default_factory=lambda: BuildAnswer(status="opaque"))
+    kernels: tuple[KernelResources, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    log: str = ""
+
+
+class Supervisor:
+    """Judges requests with one workshop; called from worker threads."""
+
+    def __init__(self, shop: Workshop) -> None:
+        """Use `shop`'s processes."""
+        self._shop = shop
+        self._gpu = shop.device is not None
+
+    def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
+        """Judge one candidate; `cancel` is a descriptor that turns readable to give up."""
+        start = time.monotonic()
+        case = _Case(request)
+        outcome = self._build(case, cancel)
+        if outcome is None:
+            outcome = self._check(case, cancel)
+        figures: dict[str, Any] = {}
+        if outcome.verdict is Verdict.PASS:
+            figures = self._estimate(case, cancel)
+        return Evaluation(
+            candidate=request.candidate,
+            verdict=outcome.verdict,
+            rule=outcome.rule,
+            correctness=outcome.correctness,
+            launches=case.build.launches,
+            provenance=provenance(case.build.launches),
+            sandbox=self._shop.isolation(gpu=self._gpu).sentence,
+            notes=tuple(dict.fromkeys([*outcome.notes, *case.notes])),
+            log=outcome.log or case.log,
+            versions=self._versions(),
+            seconds=time.monotonic() - start,
+            **figures,
+        )
+
+    def _versions(self) -> dict[str, str]:
+        return dict(self._shop.native.versions)
+
+    def _build(self, case: _Case, cancel: int) -> Outcome | None:
+        """Compile the candidate for the target; an outcome ends the evaluation."""
+        request = case.request
+        job = BuilderJob(abi=request.problem.abi, source=request.source, sheet=request.target)
+        try:
+            done = self._shop.ask(
+                "builder", job.model_dump_json().encode(), {}, time.monotonic() + request.timeout_s, cancel, sandboxed=True
+            )
+        except DeadlineError:
+            return Outcome(Verdict.TIMED_OUT, notes=[f"The build took longer than {request.timeout_s:g} s."])
+        case.log = done.log
+        try:
+            case.build = BuildAnswer.model_validate_json(done.answer)
+        except ValidationError:
+            return Outcome(Verdict.BUILD_FAILED, notes=[f"The build gave no answer: {done.ending}."], log=done.log)
+        case.notes += case.build.notes
+        if case.build.status == "failed":
+            last = (case.build.reason.strip().splitlines() or ["no reason given"])[-1]
+            return Outcome(Verdict.BUILD_FAILED, notes=[last[:400]], log=case.build.reason)
+        return None
+
+    def _check(self, case: _Case, cancel: int) -> Outcome:
+        problems = self._problems(case)
+        if isinstance(problems, Outcome):
+            return problems
+        stage = case.request.stage
+        sittings = tuple(
+            sitting(problem, place, stage, battery=bool(problem.sizes) or not self._gpu) for place, problem in enumerate(problems)
+        )
+        check = Check(self._shop, problems, sittings, cancel)
+        return check.run(case.request.source, case.request.target, case.request.timeout_s)
+
+    def _problems(self, case: _Case) -> tuple[Problem, ...] | Outcome:
+        """Choose the sizes to check at."""
+        request = case.request
+        if self._gpu:
+            return (*request.variants, request.problem)
+        if self._uses_bfloat16(case):
+            return Outcome(
+                Verdict.INFRASTRUCTURE, notes=["Triton's interpreter computes bfloat16 wrongly: this candidate needs a GPU to be judged."]
+            )
+        problems = request.variants
+        if self._is_cheap(case):
+            problems = (*problems, request.problem)
+        if not problems:
+            note = "The problem has no small variants and is too large for the interpreter: it needs a GPU to be judged."
+            return Outcome(Verdict.INFRASTRUCTURE, notes=[note])
+        return problems
+
+    def _uses_bfloat16(self, case: _Case) -> bool:
+        abi = case.request.problem.abi
+        if any(spec.dtype == "bfloat16" for spec in (*abi.inputs, *abi.parameters, *abi.outputs)):
+            return True
+        blind = case.build.status == "opaque"
+        return case.build.bfloat16 or (blind and re.search(r"\b(bfloat16|bf16)\b", case.request.source) is not None)
+
+    def _is_cheap(self, case: _Case) -> bool:
+        """Whether the interpreter can run the problem as written in a few seconds."""
+        problem = case.request.problem
+        programs = 0
+        for launch in case.build.launches:
+            product = 1
+            for size in launch.grid:
+                product *= max(size, 0)
+            programs += product
+        limit = _CHEAP_BYTES_BLIND if case.build.status == "opaque" else _CHEAP_BYTES
+        return problem.abi.compulsory_bytes <= limit and problem.work.matmul_flops <= _CHEAP_FLOPS and programs <= _CHEAP_PROGRAMS
+
+    def _estimate(self, case: _Case, cancel: int) -> dict[str, Any]:
+        """Read the compiled kernels and model their time."""
+        from tools.profiling.estimate import estimate_time
+
+        self._read_kernels(case, cancel)
+        figures: dict[str, Any] = {"kernels": case.kernels}
+        if case.build.status == "built" and case.build.launches:
+            request = case.request
+            figures["estimate"] = estimate_time(request.problem, case.build.launches, case.kernels, request.target)
+        else:
+            case.notes.append("No time is estimated: the candidate's launches are not known.")
+        return figures
+
+    def _read_kernels(self, case: _Case, cancel: int) -> None:
+        if not case.build.kernels:
+            return
+        job = ResourcesJob(arch=case.request.target.arch, kernels=case.build.kernels)
+        try:
+            done = self._shop.ask("resources", job.model_dump_json().encode(), {}, time.monotonic() + _RESOURCES_S, cancel, sandboxed=True)
+            answer = ResourcesAnswer.model_validate_json(done.answer)
+        except (DeadlineError, ValidationError):
+            case.notes.append("The machine code could not be read: its figures are missing.")
+            return
+        case.kernels = answer.kernels
+        case.notes += answer.notes
+
+
+_ = Timing

@@ -1,0 +1,59 @@
+"""What was put into a runner and what came out, call by call: shared by the trusted processes alone."""
+
+from __future__ import annotations
+
+from tools.evaluation.memory import Block, Memory
+from tools.records import ABI, Record
+
+
+class CallSpec(Record):
+    """One call to be made."""
+
+    seed: int
+    """Secret: drawn after the candidate's source was frozen."""
+    distribution: str
+    group: str
+    """Calls of one group share their limits."""
+    slots: int = 1
+    """How many times it is run, each time with another poison."""
+
+
+class Sitting(Record):
+    """One runner's calls on one problem, in order."""
+
+    problem: str
+    """JSON of the problem: sizes, ABI, policy, reference."""
+    shake: int | None
+    """Seed by which parameters that are all equal (zero biases, unit scales) are moved; None leaves them."""
+    calls: tuple[CallSpec, ...]
+
+
+class Tape:
+    """Parameters and the inputs of every call in one memory, the outputs in another."""
+
+    def __init__(self, abi: ABI, calls: tuple[CallSpec, ...], inputs_fd: int | None = None, outputs_fd: int | None = None) -> None:
+        """Lay it out and make, or map, its memory."""
+        self.abi = abi
+        self.parameters = Block(abi.parameters)
+        self._inputs = Block(abi.inputs)
+        self._outputs = Block(abi.outputs)
+        starts, slots = [], 0
+        for call in calls:
+            starts.append(slots)
+            slots += call.slots
+        self._first_slots = tuple(starts)
+        self.inputs_memory = Memory(self.parameters.end + len(calls) * self._inputs.nbytes, inputs_fd)
+        self.outputs_memory = Memory(slots * self._outputs.nbytes, outputs_fd)
+
+    def inputs(self, call: int) -> Block:
+        """Where the inputs of a call lie in `inputs_memory`."""
+        return self._inputs.at(self.parameters.end + call * self._inputs.nbytes)
+
+    def outputs(self, call: int, run: int = 0) -> Block:
+        """Where the outputs of a call's run lie in `outputs_memory`."""
+        return self._outputs.at((self._first_slots[call] + run) * self._outputs.nbytes)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.inputs_memory.close()
+        self.outputs_memory.close()

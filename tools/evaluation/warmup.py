@@ -1,0 +1,59 @@
+"""What a zygote does before its first fork, so that no phase pays for it: imports, and one small kernel built and thrown away."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from types import SimpleNamespace
+from typing import Any
+
+from tools.evaluation.phases import PHASES, phase_function
+
+
+def warm_up() -> dict[str, str]:
+    """Import what phases need and return the versions; starts no thread and no CUDA."""
+    import numpy as np
+    import torch
+    import triton
+
+    for phase in PHASES:
+        phase_function(phase)
+    (torch.ones(2) + 1).sum().item()
+    if not os.environ.get("TRITON_INTERPRET"):
+        _build_once()
+    return {
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "triton": str(triton.__version__),
+        "numpy": str(np.__version__),
+    }
+
+
+def _build_once() -> None:
+    """Build a kernel in a child's place: Triton hashes itself, asks ptxas its version and loads its languages only once a process."""
+    import torch
+    import triton
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from triton.runtime import driver
+
+    from tools.evaluation import standin, warmup_kernel
+
+    before = driver._active, driver._default
+    with tempfile.TemporaryDirectory(prefix="kernelwright-warm-") as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder
+        try:
+            driver.set_active(standin.DriverStandIn(_sheet()))
+            pointer: Any = triton.runtime.jit.MockTensor(torch.float32)
+            warmup_kernel.copy.warmup(pointer, pointer, 64, BLOCK=64, grid=(1,))
+        finally:
+            os.environ.pop("TRITON_CACHE_DIR")
+            driver._active, driver._default = before
+    with FakeTensorMode(allow_non_fake_inputs=True):
+        value = torch.empty(4, 4, device="cuda:0")
+        torch.softmax(value @ value + 1, -1)
+
+
+def _sheet() -> Any:
+    """As much of a hardware sheet as a driver is asked for."""
+    return SimpleNamespace(backend="cuda", arch="sm_90", warp_size=32)

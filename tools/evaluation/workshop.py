@@ -1,0 +1,170 @@
+"""What one pool has to work with: its zygotes, the walls this machine allows, user ids, and the device."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.errors import MachineError
+from tools.evaluation.child import Child, DeadlineError
+from tools.evaluation.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
+from tools.evaluation.nursery import Nursery
+from tools.evaluation.probe import WORKS
+
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+)
+_GPU_TREES = ("/sys", "/etc/nvidia", "/etc/OpenCL", "/run/nvidia-persistenced", "/opt/nvidia", "/usr/local/nvidia")
+_GPU_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset", "/dev/nvidia-caps")
+_PROBE_S = 60.0
+_MAX_ANSWER = 128 << 20
+_INTERPRETER_MEMORY = 4 << 30
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A phase that gave no conversation, only an answer."""
+
+    answer: bytes
+    log: str
+    ending: str
+
+
+class Workshop:
+    """Owns the processes of a pool; every method may be called from several threads."""
+
+    def __init__(self, scratch: Path, device: int | None) -> None:
+        """Work in `scratch`, on NVIDIA device `device` or without a GPU."""
+        self.device = device
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._phases = scratch / f"phases-{os.getpid()}-{id(self):x}"
+        self._phases.mkdir(mode=0o711)
+        visible = {"CUDA_VISIBLE_DEVICES": "" if device is None else str(device), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        self.native = Nursery("native", visible, self._phases)
+        self.interpreter = Nursery("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
+        self._lock = threading.Lock()
+        self._uids: set[int] = set()
+        self._isolations: dict[bool, Isolation] = {}
+
+    def start(self) -> None:
+        """Start the zygotes this machine needs and find out which walls it allows."""
+        self.native.start()
+        if self.device is None:
+            self.interpreter.start()
+        self.isolation(gpu=False)
+        if self.device is not None:
+            self.isolation(gpu=True)
+
+    def isolation(self, *, gpu: bool) -> Isolation:
+        """Find the strongest walls that work here, by trying them."""
+        with self._lock:
+            known = self._isolations.get(gpu)
+        if known is not None:
+            return known
+        reasons = []
+        for step in ladder(os.geteuid() == 0, gpu):
+            try:
+                self._try(step, gpu=gpu)
+            except (MachineError, DeadlineError) as error:
+                reasons.append(f"{step.sentence}: {error}")
+                continue
+            with self._lock:
+                self._isolations[gpu] = step
+            return step
+        raise MachineError(f"No sandbox works on this machine: {'; '.join(reasons)[-1500:]}", "Run as root, or allow user namespaces.")
+
+    def _try(self, isolation: Isolation, *, gpu: bool) -> None:
+        with self._uid() as uid:
+            box = self._box(isolation, uid, self.native, gpu=gpu)
+            with self.native.phase("probe", b"cuda" if gpu else b"", {}, box) as child:
+                answer = child.receive(time.monotonic() + _PROBE_S)
+                if answer != WORKS:
+                    raise MachineError(f"the probe failed: {child.log.text.strip()[-300:]}", "")
+
+    @contextmanager
+    def untrusted(self, nursery: Nursery, name: str, job: bytes, shared: Mapping[str, int], *, gpu: bool, cancel: int) -> Iterator[Child]:
+        """Fork a phase that meets candidate code, inside the walls, under a user id of its own."""
+        isolation = self.isolation(gpu=gpu)
+        with self._uid() as uid, nursery.phase(name, job, shared, self._box(isolation, uid, nursery, gpu=gpu), cancel) as child:
+            yield child
+
+    def ask(self, name: str, job: bytes, shared: Mapping[str, int], deadline: float, cancel: int, *, sandboxed: bool = False) -> Finished:
+        """Run a phase to its end and read its answer; an answer that is not there is empty."""
+        answer = os.memfd_create("answer", os.MFD_CLOEXEC)
+        try:
+            given = {**shared, "answer": answer}
+            if sandboxed:
+                with self.untrusted(self.native, name, job, given, gpu=False, cancel=cancel) as child:
+                    child.wait(deadline)
+            else:
+                with self.native.phase(name, job, given, None, cancel) as child:
+                    child.wait(deadline)
+            size = min(os.fstat(answer).st_size, _MAX_ANSWER)
+            return Finished(os.pread(answer, size, 0), child.log.text, child.ending)
+        finally:
+            os.close(answer)
+
+    @contextmanager
+    def _uid(self) -> Iterator[int]:
+        with self._lock:
+            uid = next(uid for uid in PLAIN_UIDS if uid not in self._uids)
+            self._uids.add(uid)
+        try:
+            yield uid
+        finally:
+            with self._lock:
+                self._uids.discard(uid)
+
+    def _box(self, isolation: Isolation, uid: int, nursery: Nursery, *, gpu: bool) -> Box:
+        limits = Limits() if gpu else Limits(memory_bytes=_INTERPRETER_MEMORY)
+        blind = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}
+        return Box(
+            isolation=isolation,
+            limits=limits,
+            uid=uid,
+            scratch="",
+            readable=readable_trees(gpu=gpu),
+            devices=self._nodes() if gpu else (),
+            environment=nursery.environment | blind | {"OMP_NUM_THREADS": "1"},
+        )
+
+    def _nodes(self) -> tuple[str, ...]:
+        # NVML's order is PCI order, as the environment asks CUDA to count; nodes carry minor numbers, which follow it
+        return (*_GPU_NODES, f"/dev/nvidia{self.device}")
+
+    def close(self) -> None:
+        """End every process and remove the phases' folder."""
+        import shutil
+
+        self.native.close()
+        self.interpreter.close()
+        shutil.rmtree(self._phases, ignore_errors=True)
+
+
+def readable_trees(*, gpu: bool) -> tuple[str, ...]:
+    """List the folders a private root shows: the system's, Python's, and those that hold torch and triton; outer ones first."""
+    trees = {Path(tree) for tree in (*_SYSTEM, sys.prefix, sys.base_prefix)}
+    for package in ("torch", "triton", "numpy"):
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:
+            trees.add(Path(spec.origin).parent.parent)
+    if gpu:
+        trees |= {Path(tree) for tree in (*_GPU_TREES, *os.environ.get("LD_LIBRARY_PATH", "").split(":")) if tree}
+    return tuple(str(tree) for tree in sorted(trees, key=lambda tree: len(tree.parts)) if tree.is_absolute())

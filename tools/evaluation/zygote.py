@@ -1,0 +1,168 @@
+"""The trusted parent of every phase: has imported torch and triton, never touched CUDA, and forks on request.
+
+It reads no job and holds no secret, so nothing of one evaluation is in the memory of the next. It has one thread, and it
+ends when its own parent does.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import sys
+import tempfile
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tools.evaluation import sandbox, syscalls, wire
+from tools.evaluation.isolation import Box
+from tools.evaluation.phases import Phase, phase_function
+from tools.evaluation.warmup import warm_up
+
+ENTERED = b"entered"
+"""First message of every phase: the walls stand, and only now may candidate code run."""
+
+
+def main(socket_fd: int) -> None:
+    """Warm up, say so, then fork a phase for each request until the supervisor goes away."""
+    end = socket.socket(fileno=socket_fd)
+    parent = os.pidfd_open(os.getppid())
+    versions = warm_up()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    wire.send(end, {"ready": versions, "threads": len(os.listdir("/proc/self/task"))})
+    poller = select.poll()
+    poller.register(end, select.POLLIN)
+    poller.register(parent, select.POLLIN)
+    while True:
+        ready = dict(poller.poll())
+        if parent in ready:
+            return
+        request = wire.receive(end)
+        if request is None:
+            return
+        _fork_phase(end, *request)
+
+
+def _fork_phase(end: socket.socket, message: dict[str, Any], descriptors: list[int]) -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            end.close()
+            warden(message, descriptors)
+        finally:
+            os._exit(1)
+    for fd in descriptors:
+        os.close(fd)
+    try:
+        wire.send(end, {"warden": pid}, [os.pidfd_open(pid)])
+    except OSError:
+        # the warden has ended already: the supervisor reads that from its status socket
+        wire.send(end, {"warden": pid})
+
+
+def warden(message: dict[str, Any], descriptors: list[int]) -> None:
+    """Fork the phase itself into its namespaces, wait for it, end what it left, and report how it ended."""
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.setsid()
+    syscalls.prctl(syscalls.PR_SET_CHILD_SUBREAPER, 1)
+    named = dict(zip(message["names"], descriptors, strict=True))
+    status = socket.socket(fileno=named.pop("status"))
+    box = Box.model_validate_json(message["box"]) if message["box"] else None
+    try:
+        if box:
+            sandbox.unshare(box)
+    except OSError as error:
+        wire.send(status, {"refused": str(error)})
+        os._exit(0)
+    pid = os.fork()
+    if pid == 0:
+        status.close()
+        _inner(message["phase"], named, box, message["scratch"])
+    for fd in named.values():
+        os.close(fd)
+    wire.send(status, {"pid": pid}, [os.pidfd_open(pid)])
+    _, code = os.waitpid(pid, 0)
+    end_descendants()
+    wire.send(status, {"exit": os.waitstatus_to_exitcode(code)})
+    os._exit(0)
+
+
+def end_descendants() -> None:
+    """Kill and reap every process below this one; in a process namespace of their own none are left by now."""
+    while True:
+        children = [pid for pid, parent in _parents().items() if parent == os.getpid()]
+        if not children:
+            return
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+        for pid in children:
+            os.waitpid(pid, 0)
+
+
+def _parents() -> dict[int, int]:
+    found = {}
+    for name in os.listdir("/proc"):
+        if not name.isdigit():
+            continue
+        try:
+            with open(f"/proc/{name}/stat", "rb") as file:
+                found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+        except OSError:
+            continue
+    return found
+
+
+def _inner(phase: str, named: dict[str, int], box: Box | None, folder: str) -> None:
+    """Take the descriptors, enter the sandbox and say so, run the phase; never return."""
+    code = 1
+    try:
+        log = named.pop("log")
+        null = os.open("/dev/null", os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        _close_all_but({0, 1, 2, *named.values()})
+        sys.stdout = os.fdopen(1, "w", buffering=1, errors="replace", closefd=False)
+        sys.stderr = os.fdopen(2, "w", buffering=1, errors="replace", closefd=False)
+        with os.fdopen(named.pop("job"), "rb") as file:
+            file.seek(0)
+            job = file.read()
+        control = socket.socket(fileno=named.pop("control"))
+        scratch = sandbox.enter(box) if box else _trusted_scratch(Path(folder))
+        # until here no candidate code has run: whatever fails before this message is the machine's fault
+        control.send(ENTERED)
+        phase_function(phase)(Phase(job, control, named, scratch))
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        threading.excepthook = lambda _: None
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+
+
+def _trusted_scratch(folder: Path) -> Path:
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+    return folder
+
+
+def _close_all_but(keep: set[int]) -> None:
+    for fd in sorted(int(name) for name in os.listdir("/proc/self/fd")):
+        if fd not in keep:
+            try:
+                os.close(fd)
+            except OSError:
+                continue
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))
