@@ -1,0 +1,46 @@
+"""The roofline floor, by hand on the H200's sheet."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.profiling.makers import problem
+from tools.profiling.roofline import floor_us, impossible_us, roofline
+from tools.records import HardwareSheet, OperatorFamily
+
+N = 4096
+
+
+def test_a_pointwise_problem_is_bound_by_bandwidth(h200: HardwareSheet) -> None:
+    """48 MB read and 48 MB written at 4800 GB/s take 20 µs."""
+    floor = roofline(problem(((12_000, 1000),), (12_000, 1000)), h200)
+    assert floor.bound == "bandwidth"
+    assert floor.us == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize(("policy", "tflops"), [("exact", 989.5 / 3), ("tf32", 494.5), ("bf16", 989.5)])
+def test_a_product_is_bound_by_the_fastest_rate_the_policy_allows(h200: HardwareSheet, policy: str, tflops: float) -> None:
+    """Exact float32 may be made of three half-precision products; a looser policy opens the tensor cores' own rates."""
+    product = problem(((N, N), (N, N)), (N, N), families=(OperatorFamily.MATMUL,), matmul_flops=2 * N**3, policy=policy)  # type: ignore[arg-type]
+    floor = roofline(product, h200)
+    assert floor.bound == "matmul"
+    assert floor.us == pytest.approx(2 * N**3 / (tflops * 1e6))
+
+
+def test_half_precision_data_use_their_own_rate(h200: HardwareSheet) -> None:
+    """A product of float16 matrices is bound by the float16 tensor rate under the exact policy."""
+    product = problem(((N, N), (N, N)), (N, N), matmul_flops=2 * N**3, dtype="float16")
+    assert floor_us(product, h200) == pytest.approx(2 * N**3 / 989.5e6)
+
+
+def test_a_measured_time_is_never_called_impossible_above_the_floor(h200: HardwareSheet) -> None:
+    """What may stay in the L2 is left out, so a problem that fits the L2 has no impossible time, and no bound exceeds the floor."""
+    small, large = problem(), problem(((65_536, 4096),), (65_536, 4096))
+    assert impossible_us(small, h200) == 0.0
+    assert 0 < impossible_us(large, h200) < floor_us(large, h200)
+
+
+def test_a_gather_has_no_impossible_time(h200: HardwareSheet) -> None:
+    """An embedding reads the rows it is asked for, not its whole table."""
+    gather = problem(((500_000, 1024),), (16, 1024), operators=("aten.embedding.default",), families=(OperatorFamily.INDEXING,))
+    assert impossible_us(gather, h200) == 0.0
