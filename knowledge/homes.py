@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shutil
+import threading
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,12 @@ from tools.errors import MachineError, UserError
 
 LOCK_S = 300.0
 """How long to wait for another process that uses the index; re-embedding 10,000 entries takes about half a minute."""
+
+_OPEN: dict[Path, tuple[Any, str]] = {}
+"""Client and stamp by folder. Chroma shares one core among all clients of a path in a process, so we share the client too."""
+
+_GUARD = threading.RLock()
+"""Held while this process uses any embedded index: no thread closes the client that another one reads."""
 
 
 class Home(Protocol):
@@ -46,37 +53,38 @@ class FolderHome:
 
     def __init__(self, folder: Path) -> None:
         """Touch nothing before the first use."""
-        self._folder = folder
-        self._client: Any = None
-        self._stamp = ""
+        self._folder = folder.absolute()
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Hold the folder's lock file."""
         from filelock import FileLock, Timeout
 
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self._folder / "lock", timeout=LOCK_S, thread_local=False)
-            lock.acquire()
-        except Timeout as error:
-            what = f"Another process has held the index {self._folder} for over {LOCK_S:.0f} s."
-            raise MachineError(what, "Wait for it to end, or end it, and repeat.") from error
-        except OSError as error:
-            what = f"The index folder {self._folder} cannot be used: {error.strerror or error}."
-            raise UserError(what, "Name a folder that you may write, or correct its permissions.") from error
-        try:
-            yield
-        finally:
-            lock.release()
+        with _GUARD:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+                lock = FileLock(self._folder / "lock", timeout=LOCK_S, thread_local=False)
+                lock.acquire()
+            except Timeout as error:
+                what = f"Another process has held the index {self._folder} for over {LOCK_S:.0f} s."
+                raise MachineError(what, "Wait for it to end, or end it, and repeat.") from error
+            except OSError as error:
+                what = f"The index folder {self._folder} cannot be used: {error.strerror or error}."
+                raise UserError(what, "Name a folder that you may write, or correct its permissions.") from error
+            try:
+                yield
+            finally:
+                lock.release()
 
     def client(self) -> Any:
         """Reuse the open client where nobody wrote since, else open one."""
         current = self._current()
-        if self._client is None or current["stamp"] != self._stamp:
+        client, stamp = _OPEN.get(self._folder, (None, ""))
+        if client is None or current["stamp"] != stamp:
             self.close()
-            self._client, self._stamp = _embedded(self._folder / current["folder"]), current["stamp"]
-        return self._client
+            client = _embedded(self._folder / current["folder"])
+            _OPEN[self._folder] = client, current["stamp"]
+        return client
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Any]:
@@ -100,12 +108,13 @@ class FolderHome:
                 shutil.rmtree(old, ignore_errors=True)
 
     def close(self) -> None:
-        """Close the client, if one is open."""
-        if self._client is not None:
-            # a damaged store may refuse even this; it is dropped in any case
-            with contextlib.suppress(Exception):
-                self._client.close()
-            self._client, self._stamp = None, ""
+        """Close the process's client of this folder, if one is open; another store on it opens it again."""
+        with _GUARD:
+            client, _ = _OPEN.pop(self._folder, (None, ""))
+            if client is not None:
+                # a damaged store may refuse even this; it is dropped in any case
+                with contextlib.suppress(Exception):
+                    client.close()
 
     def _current(self) -> dict[str, str]:
         try:
@@ -184,8 +193,10 @@ class ServerHome:
             self.client().delete_collection(collection)
 
     def close(self) -> None:
-        """Forget the client."""
-        self._client = None
+        """Close the connections, if there are any."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
     def _down(self, error: Exception) -> UserError:
         return UserError(
