@@ -21,7 +21,7 @@ def detect_sheet() -> HardwareSheet | None:
 
 def device_title() -> str | None:
     """Title of the first visible NVIDIA GPU as the driver reports it, or None; `CUDA_VISIBLE_DEVICES` is respected."""
-    import pynvml  # noqa: PLC0415 - only those who ask for the device pay for it
+    import pynvml
 
     # the binding is untyped
     nvml: Any = pynvml

@@ -1,0 +1,176 @@
+"""One run of a reference: its ABI and its work, read from tensors without contents wherever that is possible."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensorMode,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+)
+
+from tools.errors import UserError
+from tools.problems.blueprint import Blueprint, FunctionModule
+from tools.problems.counting import Counter
+from tools.records import ABI, ITEM_BYTES, Scalar, ScalarSpec, TensorSpec, Work
+
+_FAKE_ONLY = (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    UnsupportedFakeTensorException,
+    UnsupportedOperatorException,
+    NotImplementedError,
+)
+"""What only a run without contents can raise: such a reference must really run once."""
+
+_SURE_BYTES = 1 << 24
+"""Inputs up to this size are cheap to run for real, to make sure that an error is the user's and not the fake run's."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What one run tells."""
+
+    abi: ABI
+    work: Work
+    random: tuple[str, ...]
+    """Operators that draw random numbers, in order."""
+    real: bool
+    """Whether the reference really ran: it cannot without contents."""
+
+
+def analyse(blueprint: Blueprint, *, confirm: bool = True) -> Facts:
+    """Read the ABI and count the work; what the user's code does wrong raises UserError.
+
+    With `confirm` an error met without contents is met again in a real run, where that is cheap, before it is reported.
+    """
+    with _quiet():
+        try:
+            return _run(blueprint, FakeTensorMode(allow_non_fake_inputs=True))
+        except UserError as error:
+            cause = error.__cause__
+            if cause is None or not (_is_fake_only(cause) or (confirm and _input_bytes(blueprint) <= _SURE_BYTES)):
+                raise
+            facts = _run(blueprint, nullcontext())
+    if isinstance(cause, DynamicOutputShapeException):
+        _refuse_dynamic_outputs(blueprint, facts.abi)
+    return facts
+
+
+def flat_outputs(result: Any, title: str) -> list[torch.Tensor]:
+    """Return the outputs as a list; anything but a tensor or a flat tuple or list of tensors raises UserError."""
+    outputs = [result] if isinstance(result, torch.Tensor) else result
+    mend = "Return one tensor, or a flat tuple or list of tensors."
+    if not isinstance(outputs, list | tuple):
+        raise UserError(f"{title}: the reference returns {type(result).__name__}, not tensors.", mend)
+    if not outputs:
+        raise UserError(f"{title}: the reference returns no output.", mend)
+    for index, output in enumerate(outputs):
+        if not isinstance(output, torch.Tensor):
+            raise UserError(f"{title}: output {index} of the reference is {type(output).__name__}, not a tensor.", mend)
+    return list(outputs)
+
+
+def clones(inputs: list[torch.Tensor | Scalar]) -> list[torch.Tensor | Scalar]:
+    """Copy the tensors of a call: a reference may write to its arguments."""
+    return [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+
+
+def _run(blueprint: Blueprint, mode: Any) -> Facts:
+    with mode:
+        inputs = blueprint.inputs(seed=0)
+        module = blueprint.build()
+        # read before the call: batch norm writes to its buffers
+        parameters = tuple(_tensor(name, value, blueprint.title, dynamic=False) for name, value in module.state_dict().items())
+        with blueprint.blaming("calling the reference"), torch.no_grad(), Counter() as counter:
+            result = module(*inputs)
+        outputs = flat_outputs(result, blueprint.title)
+    names = _argument_names(module, len(inputs))
+    abi = ABI(
+        arguments=tuple(_argument(name, value, blueprint.title) for name, value in zip(names, inputs, strict=True)),
+        parameters=parameters,
+        outputs=tuple(_output(index, value, blueprint.title) for index, value in enumerate(outputs)),
+        init=blueprint.init,
+        training=module.training,
+    )
+    return Facts(abi, counter.work(), tuple(counter.random), isinstance(mode, nullcontext))
+
+
+def _is_fake_only(cause: BaseException) -> bool:
+    """Whether only a run without contents fails so; some of torch's refusals have no type of their own."""
+    return isinstance(cause, _FAKE_ONLY) or any(word in str(cause) for word in ("FakeTensor", "tensor subclasses", "meta tensor"))
+
+
+def _argument(name: str, value: torch.Tensor | Scalar, title: str) -> TensorSpec | ScalarSpec:
+    return _tensor(name, value, title) if isinstance(value, torch.Tensor) else ScalarSpec(name=name, value=value)
+
+
+def _output(index: int, value: torch.Tensor, title: str) -> TensorSpec:
+    spec = _tensor(f"output{index}", value, title)
+    if not spec.numel:
+        raise UserError(f"{title}: output {index} of the reference is empty, of shape {list(spec.shape)}.", "Choose larger sizes.")
+    return spec
+
+
+def _tensor(name: str, value: torch.Tensor, title: str, *, dynamic: bool = True) -> TensorSpec:
+    dtype = str(value.dtype).removeprefix("torch.")
+    if dtype not in ITEM_BYTES:
+        raise UserError(f"{title}: {name} has the dtype {dtype}.", f"Use one of: {', '.join(ITEM_BYTES)}.")
+    return TensorSpec(name=name, shape=tuple(int(size) for size in value.shape), dtype=dtype, dynamic=dynamic)
+
+
+def _argument_names(module: nn.Module, count: int) -> list[str]:
+    """Names of the positional parameters; those that a `*args` swallows are called by its name and their number."""
+    target = module.function if isinstance(module, FunctionModule) else module.forward
+    names: list[str] = []
+    for name, parameter in inspect.signature(target).parameters.items():
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}{index}" for index in range(count - len(names))]
+        else:
+            names.append(name)
+    return (names + [f"argument{index}" for index in range(len(names), count)])[:count]
+
+
+def _input_bytes(blueprint: Blueprint) -> int:
+    """Bytes of the inputs, made without contents; 0 where even that fails, so that a real run shows why."""
+    try:
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            return sum(value.nbytes for value in blueprint.inputs(seed=0) if isinstance(value, torch.Tensor))
+    except UserError:
+        return 0
+
+
+def _refuse_dynamic_outputs(blueprint: Blueprint, abi: ABI) -> None:
+    """Compare the output shapes of other seeds with those of seed 0."""
+    for seed in (1, 2):
+        with _quiet(), torch.no_grad(), blueprint.blaming("calling the reference"):
+            outputs = flat_outputs(blueprint.build()(*blueprint.inputs(seed)), blueprint.title)
+        shapes = [tuple(output.shape) for output in outputs]
+        if shapes != [spec.shape for spec in abi.outputs]:
+            what = f"{blueprint.title}: the shape of an output depends on the contents of the inputs ({shapes} with another seed)."
+            raise UserError(what, "Return tensors of a fixed shape, e.g. a mask in place of the selected elements.")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """The user's own code may warn, and torch logs a trace for every misfit of shapes; trial runs must not repeat them."""
+    logger = logging.getLogger("torch._subclasses.fake_tensor")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

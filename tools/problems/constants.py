@@ -1,0 +1,171 @@
+"""Integer constants of a user's file: where they are, what reaches them, and how to give them other values.
+
+A constant is a module-level name bound to an integer expression without names (`N = 1024 * 2`), an integer element of a
+module-level tuple (`shape[0]`), or an integer literal inside an input maker (`get_inputs#0`, counted in reading order).
+"""
+
+from __future__ import annotations
+
+import ast
+import symtable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tools.errors import UserError
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One integer of the source."""
+
+    key: str
+    """Name in `Problem.sizes`."""
+    name: str
+    """The module-level name it belongs to, or the function it stands in."""
+    value: int
+    span: tuple[int, int, int, int]
+    """First line, first column, last line, last column of its expression; lines from 1, columns in bytes of UTF-8."""
+
+
+def constants(tree: ast.Module, makers: Iterable[str]) -> tuple[Constant, ...]:
+    """List the constants of a file; a name that is bound twice or declared global in a function is none."""
+    found: list[Constant] = []
+    bound: dict[str, int] = {}
+    for target, value in _bindings(tree):
+        bound[target] = bound.get(target, 0) + 1
+        found.extend(_of_binding(target, value))
+    rebound = {name for name, count in bound.items() if count > 1}
+    rebound |= {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    kept = [constant for constant in found if constant.name not in rebound]
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name in set(makers):
+            kept.extend(_literals(node))
+    # `height = width = 128` binds one expression to two names: it is one constant, under its first name
+    return tuple({constant.span: constant for constant in reversed(kept)}.values())[::-1]
+
+
+def override(source: str, sizes: dict[str, int], makers: Iterable[str], title: str) -> str:
+    """Rewrite `source` with other values for the constants named in `sizes`; every line keeps its number."""
+    if not sizes:
+        return source
+    known = {constant.key: constant for constant in constants(ast.parse(source), makers)}
+    if unknown := sorted(set(sizes) - set(known)):
+        raise UserError(f"{title} has no integer constant {unknown[0]!r} to override.", f"It has: {', '.join(known) or 'none'}.")
+    lines = [line.encode() for line in source.splitlines(keepends=True)]
+    for key in sorted(sizes, key=lambda k: known[k].span, reverse=True):
+        line, start, last, end = known[key].span
+        # an expression over several lines leaves its line breaks behind, so that later lines keep their numbers
+        breaks = b"".join(b" \\\n" for _ in range(last - line))
+        lines[line - 1 : last] = [lines[line - 1][:start] + str(sizes[key]).encode() + breaks + lines[last - 1][end:]]
+    return b"".join(lines).decode()
+
+
+def reachable(source: str, roots: Iterable[str]) -> set[str]:
+    """Names of the module level that the definitions called `roots` use, directly or through one another.
+
+    Scopes are respected: a parameter or local variable that happens to be called like a constant does not use it.
+    """
+    uses = _uses(source)
+    seen: set[str] = set()
+    waiting = list(roots)
+    while waiting:
+        name = waiting.pop()
+        if name not in seen:
+            seen.add(name)
+            waiting.extend(uses.get(name, ()))
+    return seen
+
+
+def small_sizes(tree: ast.Module, title: str) -> list[dict[str, int]] | None:
+    """Read the optional module-level `SMALL_SIZES`; None where the file has none."""
+    for target, value in _bindings(tree):
+        if target == "SMALL_SIZES":
+            try:
+                sizes = ast.literal_eval(value)
+                return [{str(key): int(size) for key, size in entry.items()} for entry in sizes]
+            except (ValueError, TypeError, AttributeError) as error:
+                what = f"SMALL_SIZES in {title} is not a list of dictionaries of integers (line {value.lineno})."
+                raise UserError(what, "Write it as [{'rows': 7, 'columns': 129}].") from error
+    return None
+
+
+def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Module-level assignments, tuples taken apart: `a, b = 1, 2` gives two."""
+    for node in tree.body:
+        if isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
+            yield node.target.id, node.value
+        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+            yield from ((node.target.id, node.value), (node.target.id, node.value))
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from _pairs(target, node.value)
+
+
+def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(target, ast.Name):
+        yield target.id, value
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        for left, right in zip(target.elts, value.elts, strict=True):
+            yield from _pairs(left, right)
+    elif isinstance(target, ast.Tuple):
+        yield from ((name.id, value) for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def _of_binding(name: str, value: ast.expr) -> Iterator[Constant]:
+    if (number := _integer(value)) is not None:
+        yield Constant(name, name, number, _span(value))
+    elif isinstance(value, ast.Tuple | ast.List):
+        for index, element in enumerate(value.elts):
+            if (number := _integer(element)) is not None:
+                yield Constant(f"{name}[{index}]", name, number, _span(element))
+
+
+def _literals(function: ast.FunctionDef) -> Iterator[Constant]:
+    integers = (n for n in ast.walk(function) if isinstance(n, ast.Constant) and type(n.value) is int)
+    for index, node in enumerate(sorted(integers, key=lambda n: (n.lineno, n.col_offset))):
+        assert isinstance(node.value, int)
+        yield Constant(f"{function.name}#{index}", function.name, node.value, _span(node))
+
+
+def _integer(node: ast.expr) -> int | None:
+    """Value of an integer expression of literals and `+ - * // ** <<`, or None."""
+    allowed = (ast.Constant, ast.BinOp, ast.Add, ast.Sub, ast.Mult, ast.FloorDiv, ast.Pow, ast.LShift)
+    if not all(isinstance(part, allowed) for part in ast.walk(node)):
+        return None
+    if not all(type(part.value) is int and part.value < 1 << 40 for part in ast.walk(node) if isinstance(part, ast.Constant)):
+        return None
+    value = eval(compile(ast.Expression(node), "<constant>", "eval"), {"__builtins__": {}})  # noqa: S307 - integer literals only, checked above
+    return value if type(value) is int else None
+
+
+def _span(node: ast.expr) -> tuple[int, int, int, int]:
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    return node.lineno, node.col_offset, node.end_lineno, node.end_col_offset
+
+
+def _uses(source: str) -> dict[str, set[str]]:
+    """For each name defined at module level, the module-level names its definition reads."""
+    tree = ast.parse(source)
+    uses: dict[str, set[str]] = {}
+    for target, value in _bindings(tree):
+        uses.setdefault(target, set()).update(_names(value))
+    for scope in symtable.symtable(source, "<problem>", "exec").get_children():
+        uses.setdefault(scope.get_name(), set()).update(_globals(scope))
+    for node in tree.body:
+        # bases, decorators and default values are read in the module's scope
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            heads: list[ast.expr] = [*node.decorator_list, *getattr(node, "bases", ())]
+            inner = [n.args for n in ast.walk(node) if isinstance(n, ast.FunctionDef | ast.Lambda)]
+            heads += [value for args in inner for value in (*args.defaults, *args.kw_defaults) if value is not None]
+            uses.setdefault(node.name, set()).update(*(_names(head) for head in heads))
+    return uses
+
+
+def _globals(scope: symtable.SymbolTable) -> set[str]:
+    own = {symbol.get_name() for symbol in scope.get_symbols() if symbol.is_global() and symbol.is_referenced()}
+    return own.union(*(_globals(child) for child in scope.get_children()))
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)}

@@ -1,0 +1,133 @@
+"""Counting what a reference does while it runs once: operators, families, operations, bytes."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry, sdpa_flop
+
+from tools.problems.families import family_of
+from tools.records import OperatorFamily, Work
+
+_MOVES_NOTHING = {"_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "set_", "resize_", "resize"}
+"""Operators that only rename memory although their schemas do not say so; `empty` and its kin are left out by prefix."""
+
+_MACHINE_BALANCE = 16.0
+"""Operations a byte at which both count alike when families are ranked; float32 on an H200: 67e12 / 4.3e12."""
+
+_PRODUCTS = {OperatorFamily.MATMUL, OperatorFamily.CONVOLUTION, OperatorFamily.ATTENTION, OperatorFamily.RECURRENT}
+
+
+class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's class is untyped
+    """Counts every operator dispatched inside it; views, allocations and metadata queries are left out."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]  # the same
+        self.operators: list[str] = []
+        self.random: list[str] = []
+        self._matmul = 0
+        self._pointwise = 0
+        self._bytes = 0
+        self._weights: dict[OperatorFamily, float] = defaultdict(float)
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator, then count it."""
+        kwargs = kwargs or {}
+        out = func(*args, **kwargs)
+        if _works(func):
+            self._count(func, args, kwargs, out)
+        return out
+
+    def work(self) -> Work:
+        """What was counted so far."""
+        ranked = sorted(self._weights, key=lambda family: -self._weights[family])
+        return Work(
+            operators=tuple(self.operators),
+            families=tuple(ranked),
+            matmul_flops=self._matmul,
+            pointwise_flops=self._pointwise,
+            eager_bytes=self._bytes,
+        )
+
+    def _count(self, func: Any, args: Any, kwargs: Any, out: Any) -> None:
+        name = func._schema.name.removeprefix("aten::")
+        family = family_of(name)
+        tensors = list(_tensors((args, kwargs)))
+        results = list(_tensors(out))
+        moved = sum(map(_bytes, tensors)) + sum(map(_bytes, results))
+        flops = _product_flops(func, family, args, kwargs, out)
+        touched = 0 if flops else max((t.numel() for t in (*tensors, *results)), default=0)
+        self.operators.append(str(func))
+        if torch.Tag.nondeterministic_seeded in func.tags and family is not OperatorFamily.ATTENTION:
+            self.random.append(str(func))
+        self._matmul += flops
+        self._pointwise += touched
+        self._bytes += moved
+        self._weights[family] += max(moved, (flops + touched) / _MACHINE_BALANCE)
+
+
+def _works(func: Any) -> bool:
+    """Whether an operator computes or moves anything."""
+    if func.namespace == "prim" or func.is_view:
+        return False
+    name = func._schema.name.rpartition("::")[2]
+    return name not in _MOVES_NOTHING and not name.startswith(("empty", "new_empty", "sym_", "_local_scalar"))
+
+
+def _tensors(tree: Any) -> Iterator[torch.Tensor]:
+    return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+
+
+def _bytes(tensor: torch.Tensor) -> int:
+    """Bytes of the distinct elements: a dimension that is only expanded is one element deep."""
+    strided = tensor.layout is torch.strided
+    sizes = [size for size, step in zip(tensor.shape, tensor.stride(), strict=True) if step] if strided else list(tensor.shape)
+    return math.prod(sizes) * tensor.element_size() if tensor.numel() else 0
+
+
+def _product_flops(func: Any, family: OperatorFamily, args: Any, kwargs: Any, out: Any) -> int:
+    """Operations of a product by torch's own formulas, and by these where torch has none; 0 for other operators."""
+    if family not in _PRODUCTS:
+        return 0
+    formula = flop_registry.get(func._overloadpacket)
+    if formula is not None:
+        return int(formula(*args, **kwargs, out_val=out))
+    own = _FORMULAS.get(func._schema.name.removeprefix("aten::"))
+    return own(args, out) if own else 0
+
+
+def _vector_product(args: Any, out: Any) -> int:
+    """For mv (m x k by k), dot (k by k): the larger operand is read once; addmv carries its bias first."""
+    return 2 * max(int(a.numel()) for a in _tensors(args))
+
+
+def _outer_product(args: Any, out: Any) -> int:
+    return 2 * int(out.numel())
+
+
+def _attention(args: Any, out: Any) -> int:
+    return int(sdpa_flop(args[0].shape, args[1].shape, args[2].shape))
+
+
+def _recurrent_layer(args: Any, out: Any) -> int:
+    """For mkldnn_rnn_layer(input, w_ih, w_hh, …): both matrices once a step and batch row."""
+    steps = int(args[0].shape[0] * args[0].shape[1])
+    return 2 * steps * (int(args[1].numel()) + int(args[2].numel()))
+
+
+_FORMULAS: dict[str, Callable[[Any, Any], int]] = {
+    "mv": _vector_product,
+    "addmv": _vector_product,
+    "dot": _vector_product,
+    "vdot": _vector_product,
+    "addr": _outer_product,
+    "ger": _outer_product,
+    "_scaled_dot_product_flash_attention_for_cpu": _attention,
+    "mkldnn_rnn_layer": _recurrent_layer,
+}

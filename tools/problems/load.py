@@ -1,0 +1,99 @@
+"""From what a user has (a file, a module) to a problem record."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tools.errors import UserError
+from tools.problems.opening import blueprint_of
+from tools.problems.source import parse, read_source, recognise
+from tools.problems.variants import describe_sizes, first_variant
+from tools.records import PrecisionPolicy, Problem, ProblemForm
+
+if TYPE_CHECKING:
+    from torch import nn
+
+_CHEAP_ELEMENTS = 20_000_000
+_CHEAP_FLOPS = 10_000_000_000
+"""Up to these a reference without small variants is run at full size to see whether it is deterministic: about a second."""
+
+_DEFAULT_POLICY = PrecisionPolicy()
+
+
+def load_problem(path: Path, policy: PrecisionPolicy = _DEFAULT_POLICY, entry: str | None = None) -> Problem:
+    """Read a problem from a file in KernelBench's form or in function form.
+
+    `entry` names the reference where a file defines several functions. The file's code is run, the reference once without
+    contents (or for real where that is impossible) and twice at small sizes; whatever is wrong with it raises UserError.
+    """
+    title = path.name
+    source = read_source(path)
+    stem = _name(path.stem)
+    recognised = recognise(parse(source, title), title, stem, entry)
+    name = stem if entry is None or entry in ("Model", stem) else _name(entry)
+    return _problem(name, title, recognised.form, recognised.entry, source, policy)
+
+
+def problem_from_module(
+    module: nn.Module, example_inputs: tuple[Any, ...], name: str | None = None, policy: PrecisionPolicy = _DEFAULT_POLICY
+) -> Problem:
+    """Make a problem of a module given in Python, through torch.export.
+
+    `example_inputs` are the positional arguments of one call; later calls draw contents of the same shapes, from a normal
+    distribution of the same mean and spread where an example takes both signs, else uniformly over its range.
+    """
+    from tools.problems.archive import pack
+
+    title = type(module).__name__
+    source = pack(module, tuple(example_inputs), title)
+    problem = _problem(_name(name or title), title, ProblemForm.EXPORTED, title, source, policy)
+    # an exported graph no longer knows its mode, it has it built in
+    return problem.model_copy(update={"abi": problem.abi.model_copy(update={"training": module.training})})
+
+
+def problem_notes(problem: Problem) -> tuple[str, ...]:
+    """Say what a user should know about a problem that is no error, one sentence each; runs it at a small size."""
+    from tools.problems.trial import inputs_differ, outputs_follow_inputs
+
+    notes: list[str] = []
+    small = first_variant(problem) or (problem if _is_cheap(problem) else None)
+    if small is not None and problem.abi.inputs and not inputs_differ(small):
+        notes.append("Its inputs are the same under every seed, so a candidate that ignores them cannot be told from one that computes.")
+    elif small is not None and not outputs_follow_inputs(small):
+        notes.append(f"Its outputs do not depend on its inputs ({describe_sizes(small)}), so any constant of that value would pass.")
+    if small is None or small is problem:
+        notes.append("It has no small variants: correctness is checked at its full size only.")
+    if problem.abi.training and any("batch_norm" in operator for operator in problem.work.operators):
+        notes.append("Its module is in training mode, so batch norm uses the statistics of the batch.")
+    return tuple(notes)
+
+
+def _problem(name: str, title: str, form: ProblemForm, entry: str, source: str, policy: PrecisionPolicy) -> Problem:
+    from tools.problems.analysis import analyse
+    from tools.problems.trial import refuse_random, require_deterministic
+
+    facts = analyse(blueprint_of(form, entry, source, {}, title))
+    problem = Problem(name=name, form=form, entry=entry, source=source, abi=facts.abi, work=facts.work, policy=policy)
+    small = first_variant(problem) if form is not ProblemForm.EXPORTED else None
+    if small is not None or _is_cheap(problem):
+        require_deterministic(small or problem, title, facts.random)
+    elif facts.random:
+        # too large to run twice here: what draws random numbers is taken to show in the outputs
+        refuse_random(title, facts.random)
+    return problem
+
+
+def _is_cheap(problem: Problem) -> bool:
+    abi = problem.abi
+    elements = sum(spec.numel for spec in (*abi.inputs, *abi.parameters, *abi.outputs))
+    return elements <= _CHEAP_ELEMENTS and problem.work.matmul_flops <= _CHEAP_FLOPS
+
+
+def _name(text: str) -> str:
+    """Turn a file, class or function name into `[a-z0-9_]`."""
+    name = re.sub(r"[^a-z0-9]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()).strip("_")
+    if not name:
+        raise UserError(f"No problem name can be made of {text!r}.", "Use letters and digits in the file's name.")
+    return name

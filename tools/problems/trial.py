@@ -1,0 +1,69 @@
+"""Real runs of a reference where they cost little: whether it is deterministic, whether its outputs follow its inputs."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+
+from tools.errors import UserError
+from tools.problems.analysis import clones, flat_outputs
+from tools.problems.opening import Reference, open_problem
+from tools.problems.seeding import seeded
+from tools.records import Problem
+
+
+def outputs_follow_inputs(problem: Problem) -> bool:
+    """Run twice with different inputs; False where every output is the same although an input differs.
+
+    A variant like softmax over one column says nothing about a candidate: any constant would pass.
+    """
+    reference = open_problem(problem)
+    first, second = reference.inputs(seed=1), reference.inputs(seed=2)
+    if same(first, second):
+        return True
+    return not same(call(reference, first, seed=1), call(reference, second, seed=1))
+
+
+def inputs_differ(problem: Problem) -> bool:
+    """Whether two seeds give different inputs."""
+    reference = open_problem(problem)
+    return not same(reference.inputs(seed=1), reference.inputs(seed=2))
+
+
+def require_deterministic(problem: Problem, title: str, random: tuple[str, ...]) -> None:
+    """Run twice on equal inputs; raise UserError where the outputs differ. `random` names suspects for the message."""
+    reference = open_problem(problem)
+    inputs = reference.inputs(seed=1)
+    if not same(call(reference, inputs, seed=1), call(reference, inputs, seed=2)):
+        refuse_random(title, random)
+
+
+def refuse_random(title: str, random: tuple[str, ...]) -> None:
+    """Raise the UserError for a reference whose outputs are not a function of its inputs."""
+    why = f"it draws random numbers ({', '.join(dict.fromkeys(random))})" if random else "it keeps state between calls"
+    what = f"{title}: the reference is not deterministic: two calls on equal inputs give different outputs; {why}."
+    raise UserError(what, "Remove that, or end the constructor with self.eval() where only training is random (dropout).")
+
+
+def call(reference: Reference, inputs: list[Any], seed: int) -> list[torch.Tensor]:
+    """Call the reference on copies of `inputs`, with its own random numbers from `seed`."""
+    with warnings.catch_warnings(), seeded(seed), torch.no_grad(), reference.blueprint.blaming("calling the reference"):
+        warnings.simplefilter("ignore")
+        return flat_outputs(reference.module(*clones(inputs)), reference.blueprint.title)
+
+
+def same(left: list[Any], right: list[Any]) -> bool:
+    """Whether two lists of tensors and scalars hold the same values; NaN equals NaN."""
+    return len(left) == len(right) and all(_equal(a, b) for a, b in zip(left, right, strict=True))
+
+
+def _equal(left: Any, right: Any) -> bool:
+    if not isinstance(left, torch.Tensor):
+        return bool(left == right)
+    if left.shape != right.shape:
+        return False
+    if not left.is_floating_point():
+        return torch.equal(left, right)
+    return torch.allclose(left, right, rtol=0.0, atol=0.0, equal_nan=True)

@@ -1,0 +1,144 @@
+"""Small variants of a problem: the same reference at sizes that an interpreter can run and block sizes do not divide."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Iterator, Sequence
+
+from tools.errors import UserError
+from tools.problems.constants import Constant, constants, small_sizes
+from tools.problems.opening import blueprint_of
+from tools.problems.proposals import EVEN, ODD, SINGLE_ROW, TINY, Tier, adjustable, proposals
+from tools.problems.source import Recognised
+from tools.records import ABI, Problem, ProblemForm, ScalarSpec, TensorSpec
+
+MAX_ELEMENTS = 100_000
+"""Elements of all tensors of a variant together: an interpreted kernel takes about a millisecond a program."""
+
+MAX_FLOPS = 10_000_000
+"""Operations of a variant's products."""
+
+_TRIES = 40
+"""Proposals that are run for one kind of size before it is given up; networks of many operators get fewer."""
+
+_LONG = 100
+"""Operators from which on a reference counts as a network."""
+
+
+def small_variants(problem: Problem) -> tuple[Problem, ...]:
+    """Derive up to four variants: odd sizes, powers of two, a single row, and odd sizes of the smallest tiers.
+
+    `SMALL_SIZES` in the file replaces the choice. Empty where nothing can be varied: an exported module, a file without
+    size constants, a reference that is too large at any size.
+    """
+    if problem.form is ProblemForm.EXPORTED:
+        return ()
+    declared = small_sizes(ast.parse(problem.source), problem.name)
+    if declared is not None:
+        return tuple(_declared(problem, sizes, index) for index, sizes in enumerate(declared))
+    for meaningful in (True, False):
+        found: dict[str, Problem] = {}
+        for tiers in (ODD, EVEN, SINGLE_ROW, TINY):
+            variant = next(_running(problem, tiers, meaningful=meaningful), None)
+            if variant is not None:
+                found.setdefault(variant.id, variant)
+        if found:
+            return tuple(found.values())
+    return ()
+
+
+def first_variant(problem: Problem) -> Problem | None:
+    """Return one odd variant that runs, keeps the ABI's ranks and dtypes, and fits the limits; None where there is none."""
+    declared = small_sizes(ast.parse(problem.source), problem.name) if problem.form is not ProblemForm.EXPORTED else []
+    if declared is not None:
+        return _declared(problem, declared[0], 0) if declared else None
+    return next(_running(problem, ODD, meaningful=True), None) or next(_running(problem, ODD, meaningful=False), None)
+
+
+def _running(problem: Problem, tiers: Sequence[Tier], *, meaningful: bool) -> Iterator[Problem]:
+    """Variants that run; with `meaningful` only those whose outputs follow their inputs, as some references never do."""
+    for variant in _candidates(problem, tiers):
+        follows = _outputs_follow(variant)
+        if follows or (follows is not None and not meaningful):
+            yield variant
+
+
+def describe_sizes(variant: Problem) -> str:
+    """Read as `rows=37, columns=129`, or `as written`."""
+    return ", ".join(f"{key}={size}" for key, size in variant.sizes.items()) or "as written"
+
+
+def _candidates(problem: Problem, tiers: Sequence[Tier]) -> Iterator[Problem]:
+    found = adjustable(problem)
+    if not found.sizes:
+        return
+    tries = _TRIES // 8 if len(problem.work.operators) > _LONG else _TRIES
+    for sizes in proposals(found, tiers):
+        if _least_elements(problem.abi, found.sizes, sizes) > MAX_ELEMENTS:
+            continue
+        tries -= 1
+        if tries < 0:
+            return
+        try:
+            variant = with_sizes(problem, sizes)
+        except UserError:
+            # these sizes do not fit together: the next proposal may
+            continue
+        if _fits(variant) and _same_kind(problem.abi, variant.abi):
+            yield variant
+
+
+def with_sizes(problem: Problem, sizes: dict[str, int]) -> Problem:
+    """Return `problem` at other sizes, its ABI and work read afresh; sizes that do not run raise UserError."""
+    from tools.problems.analysis import analyse
+
+    merged = {**problem.sizes, **sizes}
+    # most proposals do not fit; their errors are not reported, so they need no real run to confirm them
+    facts = analyse(blueprint_of(problem.form, problem.entry, problem.source, merged, problem.name), confirm=False)
+    return problem.model_copy(update={"sizes": merged, "abi": facts.abi, "work": facts.work})
+
+
+def _declared(problem: Problem, sizes: dict[str, int], index: int) -> Problem:
+    makers = Recognised(problem.form, problem.entry).makers
+    known = {constant.key for constant in constants(ast.parse(problem.source), makers)}
+    if unknown := sorted(set(sizes) - known):
+        what = f"SMALL_SIZES[{index}] of {problem.name} names {unknown[0]!r}, which is no integer constant of the file."
+        raise UserError(what, f"It has: {', '.join(sorted(known)) or 'none'}.")
+    try:
+        return with_sizes(problem, sizes)
+    except UserError as error:
+        raise UserError(f"SMALL_SIZES[{index}] of {problem.name} does not run. {error.what}", "Give sizes that fit together.") from error
+
+
+def _least_elements(abi: ABI, changed: Sequence[Constant], sizes: dict[str, int]) -> int:
+    """Elements of the arguments and parameters if every extent that equals a constant changed with the smallest such constant."""
+    new: dict[int, int] = {}
+    for constant in changed:
+        new[constant.value] = min(sizes[constant.key], new.get(constant.value, sizes[constant.key]))
+    return sum(math.prod(new.get(size, size) for size in spec.shape) for spec in (*abi.inputs, *abi.parameters))
+
+
+def _fits(variant: Problem) -> bool:
+    abi = variant.abi
+    elements = sum(spec.numel for spec in (*abi.inputs, *abi.parameters, *abi.outputs))
+    return elements <= MAX_ELEMENTS and variant.work.matmul_flops <= MAX_FLOPS
+
+
+def _same_kind(one: ABI, other: ABI) -> bool:
+    return _kinds(one) == _kinds(other)
+
+
+def _kinds(abi: ABI) -> list[tuple[object, ...]]:
+    specs: list[TensorSpec | ScalarSpec] = [*abi.arguments, *abi.parameters, *abi.outputs]
+    return [(s.name, len(s.shape), s.dtype) if isinstance(s, TensorSpec) else (s.name, s.value) for s in specs]
+
+
+def _outputs_follow(variant: Problem) -> bool | None:
+    """Whether the outputs depend on the inputs; None where the variant does not really run."""
+    from tools.problems.trial import outputs_follow_inputs
+
+    try:
+        return outputs_follow_inputs(variant)
+    except UserError:
+        return None
