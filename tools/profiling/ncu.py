@@ -41,7 +41,7 @@ METRICS = (
     Metric("lts__t_sector_hit_rate.pct", "l2_hit_percent", "percent"),
     Metric("sm__warps_active.avg.pct_of_peak_sustained_active", "achieved_occupancy_percent", "percent"),
     Metric("launch__registers_per_thread", "launch_registers", "count"),
-    Metric("sm__inst_executed_pipe_tensor.avg.pct_of_peak_sustained_active", "tensor_percent", "percent"),
+    Metric("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active", "tensor_percent", "percent"),
     *(
         Metric(f"smsp__average_warps_issue_stalled_{reason}_per_issue_active.ratio", f"stall_{reason}", "ratio")
         for reason in ("long_scoreboard", "short_scoreboard", "barrier", "math_pipe_throttle", "lg_throttle", "mio_throttle", "wait")

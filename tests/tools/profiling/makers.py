@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 from tools.records import (
     ABI,
     ITEM_BYTES,
+    Correctness,
+    Evaluation,
     KernelResources,
     Launch,
     OperatorFamily,
+    OutputError,
     PrecisionPolicy,
     Problem,
     ProblemForm,
+    Sample,
     TensorArgument,
     TensorSpec,
+    Tier,
+    Timing,
+    Verdict,
     Work,
 )
 
@@ -92,3 +99,38 @@ def problem(
         ),
         policy=PrecisionPolicy(name=policy),
     )
+
+
+def timing(candidate_us: float, eager_us: float = 250.0, spread: float = 0.01) -> Timing:
+    """A measured timing beside eager, with a relative spread of its speed-up."""
+    ratio = eager_us / candidate_us
+    return Timing(
+        tier=Tier.IN_PROCESS,
+        candidate=sample(candidate_us),
+        baselines={"eager": sample(eager_us)},
+        speedups={"eager": (ratio, ratio * (1 - spread), ratio * (1 + spread))},
+        device="NVIDIA H200",
+        clock_mhz=1980.0,
+        power_w=500.0,
+        throttled=False,
+    )
+
+
+def sample(median_us: float) -> Sample:
+    """Fifty times around a median."""
+    return Sample(median_us=median_us, low_us=0.99 * median_us, high_us=1.01 * median_us, count=50)
+
+
+def passed(**fields: Any) -> Evaluation:
+    """A passing evaluation with these fields."""
+    fine = OutputError(
+        output="output0",
+        relative_l2=1e-7,
+        worst_row=1e-7,
+        reference_relative_l2=1e-7,
+        reference_worst_row=1e-7,
+        limit_relative_l2=4e-7,
+        limit_worst_row=4e-7,
+    )
+    checked = Correctness(outputs=(fine,), calls=3, sizes=("as written",), executor="gpu")
+    return Evaluation(candidate="child", verdict=Verdict.PASS, correctness=checked, **fields)
