@@ -35,6 +35,7 @@ ODD = (
     Tier(3, (37, 29, 23, 19, 17, 13)),
     Tier(3, (19, 17, 13, 11, 7, 5)),
     Tier(2, (11, 7, 5, 5, 3, 3)),
+    Tier(2, (5, 3, 3, 3, 3, 3)),
 )
 """Odd and mostly prime, so that no block size divides them."""
 
@@ -71,21 +72,23 @@ def adjustable(problem: Problem) -> Adjustable:
     """Find the size constants of `problem`.
 
     A size is reachable from the input makers, unused by the reference itself (a candidate may hold it fixed), and the
-    extent of some dimension of an argument or a parameter.
+    extent of some dimension of an argument or a parameter; or a divisor of one, if the arguments are made with it.
     """
     recognised = Recognised(problem.form, problem.entry)
     source = override(problem.source, problem.sizes, recognised.makers, problem.name)
     tree = ast.parse(source)
     held = reachable(source, [problem.entry])
     used = reachable(source, recognised.makers)
+    direct = reachable(source, recognised.makers[:1])
     extents = {size for spec in (*problem.abi.inputs, *problem.abi.parameters) for size in spec.shape}
     sizes: list[Constant] = []
     others: list[int] = []
     for constant in constants(tree, recognised.makers):
         if constant.name not in used or constant.value < 2:
             continue
-        is_size = constant.value >= _SMALL or (_ROWS.match(constant.name) is not None and constant.value in extents)
-        if is_size and constant.value in extents and constant.name not in held:
+        large = constant.value >= _SMALL or _ROWS.match(constant.name) is not None
+        divides = constant.name in direct and any(size % constant.value == 0 for size in extents)
+        if large and (constant.value in extents or divides) and constant.name not in held:
             sizes.append(constant)
         else:
             others.append(constant.value)
@@ -146,6 +149,16 @@ def _one_aligned(found: Adjustable, tier: Tier) -> Iterator[dict[str, int]]:
             yield {**free, constant.key: _multiple(step, free[constant.key], tier)}
 
 
+def _one_value_aligned(found: Adjustable, tier: Tier) -> Iterator[dict[str, int]]:
+    """As before, but all constants of one value together: the channels on both sides of a grouped convolution."""
+    free = next(_by_value(found, tier))
+    rest = _split(found)[1]
+    for value in dict.fromkeys(constant.value for constant in rest):
+        step = _alignment(value, found.structure)
+        if step > 1:
+            yield {**free, **{c.key: _multiple(step, free[c.key], tier) for c in rest if c.value == value}}
+
+
 def _all_aligned(found: Adjustable, tier: Tier) -> Iterator[dict[str, int]]:
     """Every constant a multiple of what divided it, equal ones equal."""
     rows, rest = _split(found)
@@ -165,7 +178,7 @@ def _in_ratio(found: Adjustable, tier: Tier) -> Iterator[dict[str, int]]:
 
 
 _Relation = Callable[[Adjustable, Tier], Iterator[dict[str, int]]]
-_PASSES: tuple[tuple[_Relation, ...], ...] = ((_by_name, _by_value), (_one_aligned,), (_all_aligned, _in_ratio))
+_PASSES: tuple[tuple[_Relation, ...], ...] = ((_by_name, _by_value), (_one_aligned,), (_one_value_aligned,), (_all_aligned, _in_ratio))
 
 
 def _multiple(step: int, target: int, tier: Tier) -> int:
