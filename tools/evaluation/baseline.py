@@ -1,7 +1,78 @@
-"""placeholder"""
+"""The baseline: the reference itself, eager and compiled, timed in a trusted process of its own; it never meets a candidate."""
 
+from __future__ import annotations
+
+import os
+import traceback
+from typing import Any
+
+from tools.evaluation.channel import Command, Load, Order, Reply, State
 from tools.evaluation.phases import Phase
+from tools.evaluation.tape import Sitting, Tape
+from tools.records import Problem, Record, ScalarSpec
+
+
+class BaselineJob(Record):
+    """What to time."""
+
+    sitting: Sitting
+    """Its first call's inputs are used in every call."""
+    flush_bytes: int
+    cache: str
+    """A folder that only trusted processes use: compiled references are kept there."""
+
+
+class Rival:
+    """The reference, ready to be called in both ways."""
+
+    def __init__(self, phase: Phase, job: BaselineJob) -> None:
+        """Load parameters and inputs onto the device and compile lazily."""
+        import torch
+
+        from tools.evaluation.reference import DeclaredReference
+
+        problem = Problem.model_validate_json(job.sitting.problem)
+        self._torch = torch
+        tape = Tape(problem.abi, job.sitting.calls, phase.shared["inputs0"], phase.shared["outputs0"])
+        self._reference = DeclaredReference(problem, "cuda")
+        values = tape.parameters.tensors(tape.inputs_memory)
+        self._reference.load({spec.name: value.cuda() for spec, value in zip(problem.abi.parameters, values, strict=True)})
+        tensors = iter([value.cuda() for value in tape.inputs(0).tensors(tape.inputs_memory)])
+        arguments = [a.value if isinstance(a, ScalarSpec) else next(tensors) for a in problem.abi.arguments]
+        self._flush = torch.empty(job.flush_bytes, dtype=torch.uint8, device="cuda")
+        self._eager, self._arguments = self._reference.prepared(arguments)
+        self._compiled: Any = torch.compile(self._eager)
+
+    def call(self, command: Command) -> Reply:
+        """Time one call by events, with a cold L2."""
+        torch = self._torch
+        function = self._compiled if command.load & Load.COMPILED else self._eager
+        event: Any = torch.cuda.Event
+        first, last = event(enable_timing=True), event(enable_timing=True)
+        with torch.no_grad(), self._reference.declared():
+            self._flush.zero_()
+            torch.cuda.synchronize()
+            first.record()
+            function(*self._arguments)
+            last.record()
+            torch.cuda.synchronize()
+        return Reply(State.DONE, first.elapsed_time(last) * 1e3)
 
 
 def serve(phase: Phase) -> None:
-    raise NotImplementedError
+    """Serve calls until told to stop; a call that fails is answered, printed, and ends nothing: compiling may fail."""
+    job = BaselineJob.model_validate_json(phase.job)
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": job.cache, "TRITON_CACHE_DIR": f"{job.cache}/triton", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    rival = Rival(phase, job)
+    phase.control.send(Reply(State.READY).pack())
+    while True:
+        data = phase.control.recv(64)
+        command = Command.unpack(data) if data else Command(Order.STOP)
+        if command.order is Order.STOP:
+            return
+        try:
+            reply = rival.call(command)
+        except Exception:
+            traceback.print_exc(limit=-4)
+            reply = Reply(State.FAILED)
+        phase.control.send(reply.pack())

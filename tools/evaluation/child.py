@@ -48,6 +48,10 @@ class Child:
         """Keep the warden's descriptor, to end it should it fail its duty."""
         self._pidfds.append(pidfd)
 
+    def watch(self, cancel: int) -> None:
+        """Give up when another descriptor turns readable, from now on; -1 for none."""
+        self._cancel = cancel
+
     def await_entry(self, deadline: float) -> None:
         """Wait until the sandbox stands; raise MachineError where it does not."""
         try:

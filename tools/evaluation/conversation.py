@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from tools.evaluation.channel import REPLY_BYTES, Command, Exchange, Load, Order, Reply, State, fill_pattern
 from tools.evaluation.child import Child, DeadlineError
 from tools.evaluation.memory import Memory
+from tools.evaluation.patches import Patches
 from tools.evaluation.runner import RunnerJob
 from tools.evaluation.tape import Tape
 from tools.evaluation.workshop import Workshop
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     import numpy
 
 
-class RunFailure(Exception):
+class RunError(Exception):
     """The candidate ended a conversation; data for a verdict, caught by whoever started it."""
 
     def __init__(self, verdict: Verdict, reason: str, log: str = "", rule: str | None = None) -> None:
@@ -36,8 +37,8 @@ class CallTimes(NamedTuple):
 
     event_us: float
     """The runner's own: a hint."""
-    bracket_us: float
-    """The supervisor's, from inputs revealed to done."""
+    answer_us: float
+    """The supervisor's, from inputs revealed to the runner's answer."""
 
 
 class Conversation:
@@ -54,6 +55,7 @@ class Conversation:
         self._stack = ExitStack()
         self._exchange = Exchange(job.abi)
         self._child: Child | None = None
+        self._revealed = 0
 
     def __enter__(self) -> Self:
         """Start the runner and wait until the candidate's module is made."""
@@ -87,32 +89,37 @@ class Conversation:
 
     def give(self, inputs: numpy.ndarray) -> None:
         """Lay the inputs of the next call out; `Load.ALL` makes the runner take them."""
+        self._kept = inputs
         self._exchange.inputs.raw(self._memory)[:] = inputs
 
-    @property
-    def given(self) -> numpy.ndarray:
-        """The inputs as they lie there, to be changed in place."""
-        return self._exchange.inputs.raw(self._memory)
-
-    def patch(self, patches: list[tuple[int, int]]) -> None:
-        """Name the elements of `given` that have changed; `Load.PATCHES` makes the runner take them."""
-        self._exchange.write_patches(self._memory, patches)
+    def patch(self, patches: Patches, inputs: numpy.ndarray) -> None:
+        """Lay changed elements of the inputs out, where `inputs` is what they all are now; `Load.PATCHES` makes the runner take them."""
+        self._kept = inputs
+        given = self._exchange.inputs.raw(self._memory)
+        for place in patches.places(self._exchange.inputs.at(0)):
+            given[place] = inputs[place]
+        self._exchange.write_patches(self._memory, patches.elements)
 
     def call(self, load: Load, patches: int = 0) -> CallTimes:
         """Have it run once."""
         assert self._child is not None
         self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
-        self._kept = self.given.copy()
         start = time.perf_counter_ns()
         self._child.send(Command(Order.CALL, load, patches).pack())
         reply = self._expect(State.DONE, "in its forward call")
-        return CallTimes(reply.event_us, (time.perf_counter_ns() - start) / 1e3)
+        now = time.perf_counter_ns()
+        self._revealed = start
+        return CallTimes(reply.event_us, (now - start) / 1e3)
 
-    def collect(self, outputs: numpy.ndarray) -> None:
-        """Take the outputs of the last call, and hold them and the inputs against the ABI."""
+    def collect(self, outputs: numpy.ndarray) -> float:
+        """Take the outputs of the last call, hold them and the inputs against the ABI, and return the bracket.
+
+        That is the time, microseconds, from the call's inputs revealed to its outputs collected.
+        """
         assert self._child is not None
         self._child.send(Command(Order.COLLECT).pack())
         self._expect(State.COLLECTED, "while its outputs were read")
+        bracket_us = (time.perf_counter_ns() - self._revealed) / 1e3
         shapes = self._exchange.read_shapes(self._memory)
         specs = self._job.abi.outputs
         if len(shapes) != len(specs):
@@ -122,6 +129,7 @@ class Conversation:
                 raise self._failure(Verdict.WRONG, wrong)
         self._check_inputs()
         outputs[:] = self._exchange.outputs.raw(self._memory)
+        return bracket_us
 
     def _check_inputs(self) -> None:
         after = self._exchange.after.at(0)
@@ -156,8 +164,8 @@ class Conversation:
         except DeadlineError:
             return
 
-    def _failure(self, verdict: Verdict, reason: str, rule: str | None = None) -> RunFailure:
-        return RunFailure(verdict, reason, self.log, rule)
+    def _failure(self, verdict: Verdict, reason: str, rule: str | None = None) -> RunError:
+        return RunError(verdict, reason, self.log, rule)
 
 
 def _last_line(log: str) -> str:

@@ -14,7 +14,7 @@ from tools.errors import MachineError
 from tools.evaluation import numerics
 from tools.evaluation.channel import Load
 from tools.evaluation.child import DeadlineError
-from tools.evaluation.conversation import Conversation, RunFailure
+from tools.evaluation.conversation import Conversation, RunError
 from tools.evaluation.inputs import InputsAnswer, InputsJob
 from tools.evaluation.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.runner import RunnerJob
@@ -64,7 +64,7 @@ class Check:
                 job = RunnerJob(abi=problem.abi, source=source, device=self._device, sheet=sheet, flush_bytes=self._flush_bytes(sheet))
                 try:
                     log = self._sit(job, tape, sitting, use, deadline)
-                except RunFailure as failure:
+                except RunError as failure:
                     size = f"At {size_of(problem)}: {failure.reason}"
                     return Outcome(failure.verdict, failure.rule, None, [size], failure.log)
             outcome = self._judge(tapes, usable)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from tools.records import Record
 
 
@@ -75,7 +77,7 @@ class Box(Record):
     """Trees that a private root holds, read-only."""
     devices: tuple[str, ...] = ()
     """Device nodes it may use, e.g. `/dev/nvidia0`; empty without a GPU."""
-    environment: dict[str, str] = {}
+    environment: dict[str, str] = Field(default_factory=dict)
     """Variables it gets, and no others."""
 
 

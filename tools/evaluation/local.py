@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.supervisor import Supervisor
 from tools.evaluation.workshop import Workshop
-from tools.records import Evaluation, HardwareSheet, Problem, Tier
+from tools.profiling.nvml import device_title
+from tools.records import Evaluation, HardwareSheet, Problem
+
+T = TypeVar("T")
 
 
 class LocalPool:
@@ -22,8 +27,6 @@ class LocalPool:
 
         `parallel` evaluations run at once; 0 chooses half of the processor's cores. Processes start with the first evaluation.
         """
-        from tools.profiling.nvml import device_title
-
         if device == "auto":
             device = 0 if device_title(0) is not None else None
         self.name = "local (interpreter)" if device is None else f"local (GPU {device}: {device_title(device)})"
@@ -34,9 +37,13 @@ class LocalPool:
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         """Judge one candidate; cancelling the task ends its processes."""
+        return await self._run(partial(self._supervisor.evaluate, request))
+
+    async def _run(self, work_on: Callable[[int], T]) -> T:
+        """Run blocking work in a thread; where the task is cancelled, have the work give up, and wait until it has."""
         cancel = os.eventfd(0, os.EFD_CLOEXEC)
         try:
-            work = asyncio.get_running_loop().run_in_executor(self._threads, self._supervisor.evaluate, request, cancel)
+            work = asyncio.get_running_loop().run_in_executor(self._threads, work_on, cancel)
             try:
                 return await asyncio.shield(work)
             except asyncio.CancelledError:
@@ -51,11 +58,15 @@ class LocalPool:
 
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Time the reference, or estimate it where there is no GPU."""
-        from tools.profiling.estimate import estimate_reference
-
-        return Baselines(tier=Tier.ESTIMATED, estimate=estimate_reference(problem, target), device=target.title)
+        return await self._run(partial(self._supervisor.baselines, problem, target))
 
     async def close(self) -> None:
         """End every process the pool started."""
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        # evaluations in flight end with the processes they talk to; what they leave goes with the second call
         self._shop.close()
-        await asyncio.get_running_loop().run_in_executor(None, self._threads.shutdown)
+        self._threads.shutdown()
+        self._supervisor.close()
+        self._shop.close()

@@ -85,10 +85,7 @@ def distance(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor)
 def _same_non_finite(value: torch.Tensor, reference: torch.Tensor) -> bool:
     import torch
 
-    for test in (torch.isnan, torch.isposinf, torch.isneginf):
-        if not torch.equal(test(value), test(reference)):
-            return False
-    return True
+    return all(torch.equal(test(value), test(reference)) for test in (torch.isnan, torch.isposinf, torch.isneginf))
 
 
 def mismatch(value: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor) -> Errors:

@@ -96,7 +96,7 @@ class Nursery:
             child.adopt(pidfd)
         return child
 
-    def _ask(self, message: dict[str, object], descriptors: list[int]) -> list[int]:
+    def _ask(self, message: Mapping[str, object], descriptors: list[int]) -> list[int]:
         """Have the zygote fork; one that has died is started once more."""
         with self._lock:
             for _ in range(2):

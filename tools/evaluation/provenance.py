@@ -10,8 +10,25 @@ from tools.records import Launch
 Provenance = Literal["authored", "mixed", "library", "unknown"]
 
 _MOVES = frozenset(
-    {"clone", "copy_", "_to_copy", "fill_", "zero_", "zeros", "zeros_like", "ones", "ones_like", "full", "full_like", "new_zeros", "new_full", "new_ones", "contiguous", "arange", "scalar_tensor"}
-)  # fmt: skip
+    [
+        "clone",
+        "copy_",
+        "_to_copy",
+        "fill_",
+        "zero_",
+        "zeros",
+        "zeros_like",
+        "ones",
+        "ones_like",
+        "full",
+        "full_like",
+        "new_zeros",
+        "new_full",
+        "new_ones",
+        "arange",
+        "scalar_tensor",
+    ]
+)
 """Operators that prepare memory and compute nothing: they make no candidate a library's."""
 
 

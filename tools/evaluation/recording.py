@@ -45,7 +45,7 @@ class _Pointer:
     def __init__(self, tensor: torch.Tensor) -> None:
         self.dtype = tensor.dtype
         self.shape = tensor.shape
-        self._offset = tensor.storage_offset() * tensor.element_size()
+        self._offset = int(tensor.storage_offset()) * tensor.element_size()
         self._reach = tensor.untyped_storage().nbytes()
 
     def data_ptr(self) -> int:
@@ -69,15 +69,17 @@ class Recorder:
 
     def install(self) -> None:
         """Make every Triton launch of this process a record."""
-        from triton.runtime.jit import JITFunction
+        from triton.runtime import jit
 
-        original: Callable[..., Any] = JITFunction.run
+        # Triton ships no types
+        functions: Any = jit.JITFunction
+        original: Callable[..., Any] = functions.run
         recorder = self
 
         def run(function: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
             return recorder._launch(original, function, args, grid, kwargs)
 
-        JITFunction.run = run
+        functions.run = run
 
     def library_mode(self) -> Any:
         """Make a mode that records every operator that torch would run on the device."""
@@ -85,13 +87,13 @@ class Recorder:
 
         recorder = self
 
-        class _Library(TorchDispatchMode):
+        class _Library(TorchDispatchMode):  # type: ignore[no-untyped-call]
             def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
                 result = func(*args, **(kwargs or {}))
                 recorder.operator(func, (args, kwargs), result)
                 return result
 
-        return _Library()
+        return _Library()  # type: ignore[no-untyped-call]
 
     def operator(self, func: Any, given: Any, result: Any) -> None:
         """Record one library operator, unless it only allocates or renames."""
@@ -130,11 +132,12 @@ class Recorder:
         return kernel
 
     def _keep(self, kernel: Any) -> None:
-        from triton.runtime.errors import OutOfResources
+        from triton.runtime import errors
 
         limit = int(self._sheet.shared_kib_per_block * 1024)
         if kernel.metadata.shared > limit:
-            raise OutOfResources(kernel.metadata.shared, limit, "shared memory")
+            failure: Any = errors.OutOfResources
+            raise failure(kernel.metadata.shared, limit, "shared memory")
         code = kernel.asm.get("cubin") or kernel.asm.get("hsaco")
         if code is not None:
             text = str(kernel.asm.get("ttir", ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tools.errors import KernelwrightError
@@ -38,7 +38,6 @@ class DeclaredReference:
         self._device = device
         self._reference = open_problem(problem)
         self._reference.module.to(device)
-        self._half: torch.dtype | None = None
 
     def parameters(self) -> dict[str, torch.Tensor]:
         """Parameters and buffers by state-dict key."""
@@ -55,23 +54,32 @@ class DeclaredReference:
 
     def outputs(self, arguments: list[Any]) -> list[torch.Tensor]:
         """Run at the declared precision; outputs have the ABI's dtypes where the policy is `exact`."""
+        with self.declared():
+            return self._reference.outputs(self._rounded(arguments))
+
+    def declared(self) -> AbstractContextManager[None]:
+        """Make a context in which torch computes at the declared precision."""
+        import torch
+
+        return _defaults(torch.float32, tf32=self._problem.policy.name == "tf32")
+
+    def prepared(self, arguments: list[Any]) -> tuple[torch.nn.Module, list[Any]]:
+        """Give the module and its arguments as a baseline calls them: at the declared precision, nothing converted in the call."""
+        rounded = self._rounded(arguments)
+        return self._reference.module, rounded
+
+    def _rounded(self, arguments: list[Any]) -> list[Any]:
         import torch
 
         policy = self._problem.policy.name
-        halves = {"fp16": torch.float16, "bf16": torch.bfloat16}
-        if policy in halves:
-            return self._in_half(arguments, halves[policy])
+        half = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(policy)
+        if half is not None:
+            self._reference.module.to(half)
+            return [_as(value, half) for value in arguments]
         if policy == "tf32" and self._device == "cpu":
             # no CPU rounds to TF32: its inputs, rounded, stand for it
-            arguments = [_to_tf32(value) for value in arguments]
-        with _defaults(torch.float32, tf32=policy == "tf32"):
-            return self._reference.outputs(arguments)
-
-    def _in_half(self, arguments: list[Any], dtype: torch.dtype) -> list[torch.Tensor]:
-        if self._half is not dtype:
-            self._reference.module.to(dtype)
-            self._half = dtype
-        return self._reference.outputs([_as(value, dtype) for value in arguments])
+            return [_to_tf32(value) for value in arguments]
+        return arguments
 
 
 class Oracle:

@@ -115,7 +115,8 @@ class Runner:
             result = self._model(*arguments)
             spent = (time.perf_counter() - start) * 1e6
             return result, spent, spent
-        first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        event: Any = torch.cuda.Event
+        first, last = event(enable_timing=True), event(enable_timing=True)
         torch.cuda.synchronize()
         start = time.perf_counter()
         first.record()

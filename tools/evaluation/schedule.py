@@ -16,6 +16,9 @@ FRESH_CALLS = {"search": 3, "confirm": 5}
 BATTERY_CALLS = {"search": (6, 2), "confirm": (len(BATTERY), 5)}
 """Distributions tried on the first variant, and on each other one."""
 
+LARGE_BYTES = 1 << 30
+"""From this size on a problem gets one fresh call (run twice): its inputs and outputs pass through the host's memory."""
+
 
 def new_seed() -> int:
     """Draw a seed that nobody can know before."""

@@ -133,8 +133,11 @@ def install(sheet: HardwareSheet) -> None:
     replies |= {"device": lambda _: contextlib.nullcontext(), "device_of": lambda _: contextlib.nullcontext()}
     for name, reply in replies.items():
         setattr(torch.cuda, name, reply)
-    driver.set_active(DriverStandIn(sheet))
-    autotuner.Autotuner.run = first_configuration
+    # Triton ships no types
+    tuned: Any = autotuner.Autotuner
+    tuned.run = first_configuration
+    active: Any = driver
+    active.set_active(DriverStandIn(sheet))
 
 
 def on_device(device: str, recorder: Recorder | None = None) -> Any:
@@ -146,30 +149,37 @@ def on_device(device: str, recorder: Recorder | None = None) -> Any:
     from torch.overrides import TorchFunctionMode
 
     target = torch.device(device)
-
-    def place(value: Any) -> Any:
-        if isinstance(value, int) or not isinstance(value, str | torch.device):
-            return value
-        if isinstance(value, str) and value.split(":")[0] != "cuda":
-            return value
-        return target if torch.device(value).type == "cuda" else value
+    # the getter of a C property
+    is_cuda: Any = torch.Tensor.is_cuda
+    asks_is_cuda = is_cuda.__get__
 
     class _OnDevice(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            kwargs = dict(kwargs or {})
+            if func is asks_is_cuda:
+                return True
             if func is torch.Tensor.cuda:
                 return args[0].to(target)
-            if func is torch.Tensor.is_cuda.__get__:
-                return True
             if recorder is not None and func is torch.Tensor.copy_:
                 recorder.operator("aten.copy_.default", args, args[0])
                 return args[0]
             if func is torch.Tensor.to:
-                args = (args[0], *(place(a) for a in args[1:]))
-            if "device" in kwargs:
-                kwargs["device"] = place(kwargs["device"])
-            if kwargs.get("pin_memory"):
-                kwargs["pin_memory"] = False
-            return func(*args, **kwargs)
+                args = (args[0], *(_placed(a, target) for a in args[1:]))
+            return func(*args, **_placed_keywords(kwargs or {}, target))
 
     return _OnDevice()
+
+
+def _placed(value: Any, target: torch.device) -> Any:
+    """Replace a name of a CUDA device by `target`; leave everything else."""
+    import torch
+
+    if isinstance(value, str) and value.split(":")[0] == "cuda":
+        return target
+    return target if isinstance(value, torch.device) and value.type == "cuda" else value
+
+
+def _placed_keywords(given: dict[str, Any], target: torch.device) -> dict[str, Any]:
+    kept = {name: _placed(value, target) if name == "device" else value for name, value in given.items()}
+    if kept.get("pin_memory"):
+        kept["pin_memory"] = False
+    return kept

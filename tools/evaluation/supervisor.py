@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,11 +14,16 @@ from tools.evaluation.builder import BuildAnswer, BuilderJob
 from tools.evaluation.child import DeadlineError
 from tools.evaluation.correctness import Check, Outcome
 from tools.evaluation.machine_code import ResourcesAnswer, ResourcesJob
-from tools.evaluation.protocol import EvaluationRequest
+from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.provenance import provenance
+from tools.evaluation.rival import RivalShelf
 from tools.evaluation.schedule import sitting
+from tools.evaluation.statistics import sample
+from tools.evaluation.timing import TimedSession, time_rival
 from tools.evaluation.workshop import Workshop
-from tools.records import Evaluation, KernelResources, Problem, Timing, Verdict
+from tools.profiling.estimate import estimate_reference, estimate_time
+from tools.profiling.nvml import driver_version
+from tools.records import Evaluation, HardwareSheet, KernelResources, Problem, Tier, Verdict
 
 _RESOURCES_S = 120.0
 _CHEAP_PROGRAMS = 2048
@@ -45,17 +51,21 @@ class Supervisor:
         """Use `shop`'s processes."""
         self._shop = shop
         self._gpu = shop.device is not None
+        self._device = threading.Lock()
+        self._rivals = RivalShelf(shop)
 
     def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
         """Judge one candidate; `cancel` is a descriptor that turns readable to give up."""
         start = time.monotonic()
         case = _Case(request)
         outcome = self._build(case, cancel)
-        if outcome is None:
-            outcome = self._check(case, cancel)
         figures: dict[str, Any] = {}
-        if outcome.verdict is Verdict.PASS:
-            figures = self._estimate(case, cancel)
+        if outcome is None and self._gpu:
+            outcome, figures = self._on_device(case, cancel)
+        elif outcome is None:
+            outcome = self._check(case, cancel)
+            if outcome.verdict is Verdict.PASS:
+                figures = self._estimate(case, cancel)
         return Evaluation(
             candidate=request.candidate,
             verdict=outcome.verdict,
@@ -71,8 +81,59 @@ class Supervisor:
             **figures,
         )
 
+    def baselines(self, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
+        """Time the reference, or estimate it where there is no GPU."""
+        if not self._gpu:
+            return Baselines(tier=Tier.ESTIMATED, estimate=estimate_reference(problem, target), device=target.title)
+        with self._device:
+            try:
+                rival = self._rivals.rival(problem, target, "search", cancel)
+                times = time_rival(rival, "search")
+            except BaseException:
+                self._rivals.clear()
+                raise
+            self._rivals.rest()
+        samples = {name: sample(values) for name, values in times.items()}
+        return Baselines(tier=Tier.IN_PROCESS, samples=samples, device=target.title, notes=tuple(rival.notes))
+
+    def close(self) -> None:
+        """End what is kept between evaluations."""
+        with self._device:
+            self._rivals.clear()
+
     def _versions(self) -> dict[str, str]:
-        return dict(self._shop.native.versions)
+        versions = dict(self._shop.native.versions)
+        driver = driver_version() if self._gpu else None
+        return versions | ({"driver": driver} if driver else {})
+
+    def _on_device(self, case: _Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+        """Check and time on the GPU, which one candidate has at a time."""
+        with self._device:
+            start = time.monotonic()
+            outcome = self._check(case, cancel)
+            figures: dict[str, Any] = {}
+            if outcome.verdict is Verdict.PASS:
+                outcome, figures = self._time(case, outcome, cancel)
+            figures["gpu_seconds"] = time.monotonic() - start
+        if outcome.verdict is Verdict.PASS:
+            self._read_kernels(case, cancel)
+            figures["kernels"] = case.kernels
+        return outcome, figures
+
+    def _time(self, case: _Case, checked: Outcome, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+        request = case.request
+        try:
+            rival = self._rivals.rival(request.problem, request.target, request.stage, cancel)
+            case.notes += rival.notes
+            session = TimedSession(self._shop, request.problem, request.target, request.stage, cancel)
+            found = session.run(request.source, rival, request.timeout_s)
+        except BaseException:
+            self._rivals.clear()
+            raise
+        self._rivals.rest()
+        if isinstance(found, Outcome):
+            return found, {}
+        return checked, {"timing": found}
 
     def _build(self, case: _Case, cancel: int) -> Outcome | None:
         """Compile the candidate for the target; an outcome ends the evaluation."""
@@ -144,8 +205,6 @@ class Supervisor:
 
     def _estimate(self, case: _Case, cancel: int) -> dict[str, Any]:
         """Read the compiled kernels and model their time."""
-        from tools.profiling.estimate import estimate_time
-
         self._read_kernels(case, cancel)
         figures: dict[str, Any] = {"kernels": case.kernels}
         if case.build.status == "built" and case.build.launches:
@@ -167,6 +226,3 @@ class Supervisor:
             return
         case.kernels = answer.kernels
         case.notes += answer.notes
-
-
-_ = Timing

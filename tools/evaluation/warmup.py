@@ -33,19 +33,23 @@ def warm_up() -> dict[str, str]:
 def _build_once() -> None:
     """Build a kernel in a child's place: Triton hashes itself, asks ptxas its version and loads its languages only once a process."""
     import torch
-    import triton
     from torch._subclasses.fake_tensor import FakeTensorMode
-    from triton.runtime import driver
+    from triton.runtime import driver as driver_config
+    from triton.runtime import jit
 
     from tools.evaluation import standin, warmup_kernel
 
+    # Triton ships no types
+    driver: Any = driver_config
+    mock: Any = jit.MockTensor
+    kernel: Any = warmup_kernel.copy
     before = driver._active, driver._default
     with tempfile.TemporaryDirectory(prefix="kernelwright-warm-") as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
         try:
             driver.set_active(standin.DriverStandIn(_sheet()))
-            pointer: Any = triton.runtime.jit.MockTensor(torch.float32)
-            warmup_kernel.copy.warmup(pointer, pointer, 64, BLOCK=64, grid=(1,))
+            pointer = mock(torch.float32)
+            kernel.warmup(pointer, pointer, 64, BLOCK=64, grid=(1,))
         finally:
             os.environ.pop("TRITON_CACHE_DIR")
             driver._active, driver._default = before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import json
 import socket
+from collections.abc import Mapping
 from typing import Any
 
 MAX_MESSAGE = 1 << 16
@@ -16,7 +17,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
-def send(end: socket.socket, message: dict[str, Any], descriptors: list[int] | None = None) -> None:
+def send(end: socket.socket, message: Mapping[str, Any], descriptors: list[int] | None = None) -> None:
     """Send one message, and copies of `descriptors`."""
     data = json.dumps(message).encode()
     if len(data) > MAX_MESSAGE:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.errors import MachineError
 from tools.evaluation.child import Child, DeadlineError
@@ -56,6 +57,9 @@ class Workshop:
         scratch.mkdir(parents=True, exist_ok=True)
         self._phases = scratch / f"phases-{os.getpid()}-{id(self):x}"
         self._phases.mkdir(mode=0o711)
+        self.trusted_cache = self._phases / "trusted-cache"
+        """What trusted processes compile; no sandbox shows it."""
+        self.trusted_cache.mkdir(mode=0o700)
         visible = {"CUDA_VISIBLE_DEVICES": "" if device is None else str(device), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         self.native = Nursery("native", visible, self._phases)
         self.interpreter = Nursery("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
@@ -146,8 +150,16 @@ class Workshop:
         )
 
     def _nodes(self) -> tuple[str, ...]:
-        # NVML's order is PCI order, as the environment asks CUDA to count; nodes carry minor numbers, which follow it
-        return (*_GPU_NODES, f"/dev/nvidia{self.device}")
+        import pynvml
+
+        # NVML's order is PCI order, as the environment asks CUDA to count; nodes carry minor numbers
+        nvml: Any = pynvml
+        nvml.nvmlInit()
+        try:
+            minor = nvml.nvmlDeviceGetMinorNumber(nvml.nvmlDeviceGetHandleByIndex(self.device))
+        finally:
+            nvml.nvmlShutdown()
+        return (*_GPU_NODES, f"/dev/nvidia{minor}")
 
     def close(self) -> None:
         """End every process and remove the phases' folder."""

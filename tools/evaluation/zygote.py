@@ -33,7 +33,7 @@ def main(socket_fd: int) -> None:
     versions = warm_up()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    wire.send(end, {"ready": versions, "threads": len(os.listdir("/proc/self/task"))})
+    wire.send(end, {"ready": versions, "threads": threads()})
     poller = select.poll()
     poller.register(end, select.POLLIN)
     poller.register(parent, select.POLLIN)
@@ -45,6 +45,11 @@ def main(socket_fd: int) -> None:
         if request is None:
             return
         _fork_phase(end, *request)
+
+
+def threads() -> int:
+    """Count this process's threads."""
+    return sum(1 for _ in Path("/proc/self/task").iterdir())
 
 
 def _fork_phase(end: socket.socket, message: dict[str, Any], descriptors: list[int]) -> None:
@@ -106,12 +111,11 @@ def end_descendants() -> None:
 
 def _parents() -> dict[int, int]:
     found = {}
-    for name in os.listdir("/proc"):
-        if not name.isdigit():
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
             continue
         try:
-            with open(f"/proc/{name}/stat", "rb") as file:
-                found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+            found[int(folder.name)] = int((folder / "stat").read_bytes().rpartition(b")")[2].split()[1])
         except OSError:
             continue
     return found
@@ -156,7 +160,7 @@ def _trusted_scratch(folder: Path) -> Path:
 
 
 def _close_all_but(keep: set[int]) -> None:
-    for fd in sorted(int(name) for name in os.listdir("/proc/self/fd")):
+    for fd in sorted(int(entry.name) for entry in Path("/proc/self/fd").iterdir()):
         if fd not in keep:
             try:
                 os.close(fd)

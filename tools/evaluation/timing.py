@@ -1,0 +1,196 @@
+"""Times a candidate that is right, call by call beside the baselines, with secret changes of the inputs and validated outputs."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import ValidationError
+
+from tools.errors import MachineError
+from tools.evaluation import patches as patching
+from tools.evaluation import plausibility
+from tools.evaluation.channel import Load
+from tools.evaluation.conversation import Conversation, RunError
+from tools.evaluation.correctness import ORACLE_S, Outcome
+from tools.evaluation.memory import Block
+from tools.evaluation.oracle import OracleAnswer, OracleJob
+from tools.evaluation.rival import RivalProcess
+from tools.evaluation.runner import RunnerJob
+from tools.evaluation.schedule import LARGE_BYTES
+from tools.evaluation.statistics import sample, speedup
+from tools.evaluation.timing_tape import TimingTape
+from tools.evaluation.workshop import Workshop
+from tools.profiling.nvml import NvmlSampler
+from tools.records import HardwareSheet, Problem, Timing, Verdict
+
+if TYPE_CHECKING:
+    import numpy
+
+Stage = Literal["search", "confirm"]
+
+_BUDGET_US = {"search": 0.4e6, "confirm": 1.5e6}
+"""Time on the device that one thing is timed for, as far as the bounds on repetitions allow."""
+_REPETITIONS = {"search": (15, 60), "confirm": (40, 200)}
+_CALL_OVERHEAD_US = 1500.0
+"""Assumed cost of a call beside the kernel (messages, poisoning, clearing the L2); it only sets how many calls are made."""
+_VALIDATED = {"search": 3, "confirm": 6}
+"""Timed calls whose outputs are judged: the last, and others that nobody knows before."""
+_COLLECT_ALL_BYTES = 16 << 20
+"""Up to this size every call's outputs are collected, so that every call has a bracket."""
+_WARM_UPS = 3
+
+
+@dataclass
+class Measured:
+    """Raw times in microseconds, in order."""
+
+    event_us: list[float] = field(default_factory=list)
+    answer_us: list[float] = field(default_factory=list)
+    bracket_us: list[float] = field(default_factory=list)
+    rivals: dict[str, list[float]] = field(default_factory=dict)
+    overhead_us: list[float] = field(default_factory=list)
+    """Answer less event of the eager baseline: what being called from outside costs."""
+
+
+def repetitions(stage: Stage, reference_us: float) -> int:
+    """Fix the number of timed calls from the reference's time alone."""
+    least, most = _REPETITIONS[stage]
+    return max(least, min(most, int(_BUDGET_US[stage] / (reference_us + _CALL_OVERHEAD_US))))
+
+
+def time_rival(rival: RivalProcess, stage: Stage) -> dict[str, list[float]]:
+    """Time the baselines by themselves, alternating."""
+    count = repetitions(stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS)))
+    times: dict[str, list[float]] = {name: [] for name in rival.names}
+    for turn in range(count):
+        for name in _there_and_back(rival.names, turn):
+            times[name].append(rival.call(name).event_us)
+    return times
+
+
+class TimedSession:
+    """One candidate against the baselines on one device."""
+
+    def __init__(self, shop: Workshop, problem: Problem, sheet: HardwareSheet, stage: Stage, cancel: int) -> None:
+        """Prepare."""
+        self._shop = shop
+        self._problem = problem
+        self._sheet = sheet
+        self._stage: Stage = stage
+        self._cancel = cancel
+        # inputs of a gigabyte or more would fill the host's memory
+        self._validated = _VALIDATED[stage] if problem.abi.compulsory_bytes < LARGE_BYTES else 1
+        # inputs change by chance that the candidate cannot foresee
+        self._chance = random.Random(secrets.randbits(128))  # noqa: S311 - seeded by the system's generator
+        self._held = TimingTape(problem, self._validated)
+
+    def run(self, source: str, rival: RivalProcess, timeout_s: float) -> Outcome | Timing:
+        """Time `source`; an Outcome says that it may not have a time."""
+        with ExitStack() as stack:
+            stack.callback(self._held.close)
+            self._held.fill(self._shop, self._cancel)
+            flush = int(2 * self._sheet.l2_mib * 1024 * 1024)
+            job = RunnerJob(abi=self._problem.abi, source=source, device="cuda", sheet=self._sheet, flush_bytes=flush)
+            deadline = time.monotonic() + timeout_s
+            try:
+                with (
+                    NvmlSampler(self._shop.device) as sampler,
+                    Conversation(self._shop, job, self._held.tape, deadline, self._cancel, gpu=True) as runner,
+                ):
+                    measured = self._measure(runner, rival)
+            except RunError as error:
+                return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
+            wrong = self._validate()
+            return wrong or self._conclude(measured, sampler)
+
+    def _measure(self, runner: Conversation, rival: RivalProcess) -> Measured:
+        held = self._held.tape
+        current = held.inputs(0).raw(held.inputs_memory).copy()
+        runner.give(held.inputs(0).raw(held.inputs_memory))
+        for _ in range(_WARM_UPS):
+            runner.call(Load.ALL)
+        runner.collect(held.outputs(0).raw(held.outputs_memory))
+        count = repetitions(self._stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS)))
+        chosen = self._chosen(count)
+        everything = sum(s.nbytes for s in (*self._problem.abi.inputs, *self._problem.abi.outputs)) <= _COLLECT_ALL_BYTES
+        waste = held.outputs(0).raw(held.outputs_memory).copy() if everything else None
+        measured = Measured(rivals={name: [] for name in rival.names})
+        for turn in range(count):
+            for name in _there_and_back(["candidate", *rival.names], turn):
+                if name != "candidate":
+                    self._time_rival(rival, name, measured)
+                    continue
+                self._time_candidate(runner, current, measured)
+                if turn in chosen:
+                    slot = chosen.index(turn) + 1
+                    measured.bracket_us.append(runner.collect(held.outputs(slot).raw(held.outputs_memory)))
+                    held.inputs(slot).raw(held.inputs_memory)[:] = current
+                elif waste is not None:
+                    measured.bracket_us.append(runner.collect(waste))
+        return measured
+
+    def _chosen(self, count: int) -> list[int]:
+        """Choose which timed calls are judged: the last, and others by chance."""
+        others = self._chance.sample(range(count - 1), self._validated - 1)
+        return [*others, count - 1]
+
+    def _time_candidate(self, runner: Conversation, current: numpy.ndarray, measured: Measured) -> None:
+        block = Block(self._problem.abi.inputs)
+        changed = patching.draw(block, current, self._chance)
+        runner.patch(changed, current)
+        poison = Load.POISON_B if self._chance.random() < 0.5 else Load(0)
+        times = runner.call(Load.PATCHES | poison, len(changed.elements))
+        measured.event_us.append(times.event_us)
+        measured.answer_us.append(times.answer_us)
+
+    def _time_rival(self, rival: RivalProcess, name: str, measured: Measured) -> None:
+        times = rival.call(name)
+        measured.rivals[name].append(times.event_us)
+        if name == "eager":
+            measured.overhead_us.append(times.answer_us - times.event_us)
+
+    def _validate(self) -> Outcome | None:
+        """Have the oracle judge the chosen calls, the runner being dead."""
+        sitting = self._held.sitting
+        job = OracleJob(sittings=(sitting,), skip=(tuple(False for _ in sitting.calls),), device="cuda")
+        done = self._shop.ask("oracle", job.model_dump_json().encode(), self._held.shared, time.monotonic() + ORACLE_S, self._cancel)
+        try:
+            answer = OracleAnswer.model_validate_json(done.answer)
+        except ValidationError:
+            raise MachineError(f"The oracle failed: {done.log.strip()[-300:]}", "Check the device's memory with nvidia-smi.") from None
+        wrong = [call for call in answer.calls if not all(error.passed for error in call.outputs)]
+        if not wrong:
+            return None
+        note = f"{len(wrong)} of {len(answer.calls)} timed calls that were checked gave a wrong answer, after the same kernel had passed."
+        return Outcome(Verdict.WRONG, notes=[note])
+
+    def _conclude(self, measured: Measured, sampler: NvmlSampler) -> Outcome | Timing:
+        candidate = sample(measured.event_us)
+        if plausibility.is_impossible(candidate.median_us, self._problem, self._sheet):
+            note = f"A median of {candidate.median_us:.3g} µs is less than this device needs to read the inputs once."
+            return Outcome(Verdict.IMPOSSIBLE_TIME, notes=[note])
+        gap = plausibility.unexplained_us(measured.event_us, measured.answer_us, measured.overhead_us)
+        if gap:
+            note = f"Its events say {candidate.median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note])
+        return Timing(
+            tier=plausibility.tier(measured.event_us, measured.bracket_us),
+            candidate=candidate,
+            bracket=sample(measured.bracket_us) if measured.bracket_us else None,
+            baselines={name: sample(times) for name, times in measured.rivals.items()},
+            speedups={name: speedup(times, measured.event_us) for name, times in measured.rivals.items()},
+            device=self._sheet.title,
+            clock_mhz=sampler.clock_mhz,
+            power_w=sampler.power_w,
+            throttled=sampler.throttled,
+        )
+
+
+def _there_and_back(names: list[str], turn: int) -> Iterable[str]:
+    return names if turn % 2 == 0 else reversed(names)
