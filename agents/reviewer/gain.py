@@ -9,8 +9,10 @@ interval [l, h], child c and parent p, and all distances taken in logarithms:
     high = gain · exp(+√( ln(h_c/s_c)² + ln(s_p/l_p)² + w² ))
 
 The bootstrap knows only the noise within a session. w is what two sessions differ by when nothing has changed, read from the
-second baseline: r = compile / eager should be the same in every session, so w = 1.96 · √2 · (sample standard deviation of ln r
-over the sessions at hand: the child's, the parent's, the baselines' own). Where there is no second baseline w is 0, and a concern says so.
+second baseline: r = compile / eager should be the same in every session, so w = t · √2 · (sample standard deviation of
+ln r over the n sessions at hand: the child's, the parent's, the baselines' own), t being Student's 97.5 % quantile for
+n − 1 degrees of freedom, since so few sessions know their own spread badly. Where there is no second baseline w is 0,
+and a concern says so.
 
 Where the parent is the reference, the child is compared with the fastest baseline of its own session, whose
 interval is the gain's. Estimated times come from a deterministic model: the interval is the value itself. Times of
@@ -28,8 +30,8 @@ from agents.reviewer.protocol import Gain, ReviewCase
 from tools.evaluation.protocol import Baselines
 from tools.records import Estimate, Sample, Tier, Timing
 
-Z95 = 1.96
-"""Half width of a normal distribution's central 95 %, in standard deviations."""
+STUDENT_T = {1: 12.706, 2: 4.303}
+"""97.5 % quantile of Student's t by degrees of freedom (any table of it); three sessions are the most a case has."""
 
 
 class Comparison(NamedTuple):
@@ -137,4 +139,4 @@ def _session_ratios(*sessions: dict[str, Sample]) -> list[float]:
 
 def _session_term(ratios: list[float]) -> float:
     """Half width, in logarithms, of what the ratio of two sessions varies by."""
-    return Z95 * math.sqrt(2) * statistics.stdev(ratios) if len(ratios) > 1 else 0.0
+    return STUDENT_T[len(ratios) - 1] * math.sqrt(2) * statistics.stdev(ratios) if len(ratios) > 1 else 0.0
