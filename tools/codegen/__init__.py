@@ -1,1 +1,20 @@
-"""TODO."""
+"""The built-in coder's engine: traces a reference, partitions it into regions, holds a schedule that actions change, emits Triton.
+
+`trace` makes the operator graph; `initial_schedule`, `options` and `apply` move a `Schedule`; `emit` writes the source;
+`limits` says what is left to the library and why. Trusted processes only: tracing runs the reference. To widen what can be
+generated, add a formula to `pointwise_ops.py`, a rule to `lower_rows.py` or `lower_products.py`, or a template beside the
+others with its parameters in `tuning.py`.
+"""
+
+from tools.codegen.emission import Emission, emit
+from tools.codegen.expressions import LoweringError
+from tools.codegen.graph import OperatorGraph
+from tools.codegen.limits import Limit, limits
+from tools.codegen.options import IllegalAction, apply, initial_schedule, options
+from tools.codegen.schedule import Region, Schedule
+from tools.codegen.tracing import trace
+
+__all__ = [
+    "Emission", "IllegalAction", "Limit", "LoweringError", "OperatorGraph", "Region", "Schedule", "apply", "emit", "initial_schedule",
+    "limits", "options", "trace",
+]  # fmt: skip

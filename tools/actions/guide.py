@@ -1,0 +1,151 @@
+"""What every action means, in one place: shown to people by the command line and put into language models' prompts.
+
+The built-in coder's schedules use exactly the parameters named here (`tools.codegen.tuning`); language models may use the
+same names and others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.records import Action, ActionKind
+
+
+@dataclass(frozen=True)
+class ParameterMeaning:
+    """One parameter of an action."""
+
+    name: str
+    values: str
+    """Legal values, in words."""
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What one kind of action does."""
+
+    title: str
+    does: str
+    helps: str
+    """When it helps."""
+    parameters: tuple[ParameterMeaning, ...]
+    risk: str
+
+
+_P = ParameterMeaning
+
+GUIDE: dict[ActionKind, Meaning] = {
+    ActionKind.FUSION: Meaning(
+        "Fuse operators",
+        "Runs several operators in one kernel, so that what passes between them stays in registers.",
+        "Where intermediates are written to memory and read back: the moved bytes exceed those of inputs and outputs.",
+        (
+            _P(
+                "scope",
+                "each, together",
+                "each: every named region becomes one kernel of its own; together: the named regions become one kernel",
+            ),
+            _P("sms", "a whole number", "multiprocessors of the device, from which first block sizes are chosen"),
+        ),
+        "Too many live values spill; a fused matrix product may lose to the library's.",
+    ),
+    ActionKind.TILING: Meaning(
+        "Change tile sizes",
+        "Sets how many rows, columns or summed elements one program handles at a time.",
+        "Where programs are too few to fill the device, too small to hide latency, or so large that registers or shared memory run out.",
+        (
+            _P("ROWS", "1, 2, 4, … 128", "rows of a row region that one program holds"),
+            _P("BLOCK_M", "16, 32, … 256", "rows of a matrix product's tile"),
+            _P("BLOCK_N", "16, 32, … 8192", "columns of a product's tile, or of one step along a long row"),
+            _P("BLOCK_K", "16, 32, 64, 128", "summed elements of a product's step"),
+        ),
+        "Larger tiles cost registers and shared memory; smaller ones re-read more.",
+    ),
+    ActionKind.PIPELINE: Meaning(
+        "Change pipelining",
+        "Sets how many steps of a loop have their loads in flight at once.",
+        "Where a loop waits for memory: low occupancy, long rows, matrix products.",
+        (_P("num_stages", "1, 2, 3, 4, 5", "steps in flight"),),
+        "Each stage costs shared memory.",
+    ),
+    ActionKind.REORDERING: Meaning(
+        "Reorder programs",
+        "Walks the tiles of a matrix product in groups of rows, so that programs running together share what they read.",
+        "Where a product's operands exceed the L2 cache and its traffic exceeds the compulsory bytes.",
+        (_P("GROUP_M", "1, 4, 8, 16", "rows of tiles in a group; 1 walks row by row"),),
+        "None for correctness; a wrong group costs L2 hits.",
+    ),
+    ActionKind.VECTORISATION: Meaning(
+        "Change elements a thread",
+        "Sets how many elements each thread of a pointwise kernel handles: wider accesses and more loads in flight.",
+        "Where accesses are narrower than 16 bytes, or too few bytes are in flight to reach the memory's rate.",
+        (_P("ELEMENTS", "1, 2, 4, 8, 16, 32", "elements a thread"),),
+        "Many elements a thread leave small problems with too few programs.",
+    ),
+    ActionKind.LAYOUT: Meaning(
+        "Change a layout",
+        "Copies an operand into a layout that the hardware reads better, before the kernel that reads it.",
+        "Where a product's right operand is not contiguous along the summed dimension and TF32 tensor cores want it so.",
+        (_P("right", "as_is, k_major", "k_major copies the right operand so that it is contiguous along the summed dimension"),),
+        "The copy costs a pass over the operand: it pays only for large products.",
+    ),
+    ActionKind.PRECISION: Meaning(
+        "Change how products are computed",
+        "Chooses the units that multiply, and how their partial sums are added.",
+        "Where a float32 product is bound by the ordinary cores: three TF32 products on tensor cores are as accurate and faster.",
+        (
+            _P("precision", "ieee, tf32x3", "float32 products on the ordinary cores, or as three TF32 products on tensor cores"),
+            _P(
+                "accumulate",
+                "direct, chunked",
+                "chunked adds each step's partial sums in a fresh accumulator, then in float32: smaller errors",
+            ),
+        ),
+        "Under the exact policy the errors decide; tf32x3 without chunked accumulation can exceed them.",
+    ),
+    ActionKind.ALGORITHM: Meaning(
+        "Change the algorithm",
+        "Computes the same result in another way, or takes a region from the library or back to it.",
+        "registers: rows that fit. online or looped: long rows. split: rows too few to fill the device. library: where its kernel is faster.",
+        (
+            _P("implementation", "library, generated", "who runs a region"),
+            _P(
+                "algorithm",
+                "flat, tile; registers, looped, online, split",
+                "how a pointwise region is walked (flat: one vector; tile: rows by columns) or a row is reduced (registers: held whole; "
+                "looped: one pass a level; online: levels merged by rescaled running sums; split: several programs a row, then a second kernel)",
+            ),
+            _P("sms", "a whole number", "multiprocessors of the device, from which first block sizes are chosen"),
+        ),
+        "Another order of additions changes the last digits.",
+    ),
+    ActionKind.LAUNCH: Meaning(
+        "Change the launch",
+        "Sets how many warps run a program, or how many programs share a row.",
+        "Where occupancy, latency or the number of programs limits: more warps for long rows, fewer for small tiles.",
+        (
+            _P("num_warps", "1, 2, 4, 8, 16, 32", "warps a program"),
+            _P("SPLITS", "2, 4, … 1024", "programs a row of a split reduction"),
+        ),
+        "Reductions across many warps go through shared memory.",
+    ),
+}
+
+
+def describe(action: Action) -> str:
+    """Say in one sentence what an action would do."""
+    meaning = GUIDE[action.kind]
+    known = {parameter.name: parameter.meaning for parameter in meaning.parameters}
+    details = "; ".join(f"{name}={value}" + (f" ({known[name]})" if name in known else "") for name, value in action.parameters.items())
+    return f"{meaning.title} in {action.region}" + (f": {details}." if details else ".")
+
+
+def render_guide() -> str:
+    """Write the whole vocabulary as plain text."""
+    parts = []
+    for kind, meaning in GUIDE.items():
+        lines = [f"{kind}: {meaning.title}. {meaning.does}", f"  Helps: {meaning.helps}", f"  Risk: {meaning.risk}"]
+        lines += [f"  {parameter.name} = {parameter.values}: {parameter.meaning}" for parameter in meaning.parameters]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)

@@ -1,0 +1,250 @@
+"""Write expressions as Triton statements: named values for operators, short formulas inline.
+
+A `Scope` knows which expressions already have a variable; a nested scope (a loop's body) sees its parent's variables and
+keeps its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from tools.codegen.expressions import Builder, Expr, LoweringError
+from tools.codegen.graph import Ref
+from tools.codegen.jit_helpers import NAMES
+from tools.codegen.sizes import literal
+from tools.codegen.spaces import Space
+
+INFIX = {
+    "or": ("|", 3), "xor": ("^", 4), "and": ("&", 5), "lt": ("<", 2), "le": ("<=", 2), "gt": (">", 2), "ge": (">=", 2),
+    "eq": ("==", 2), "ne": ("!=", 2), "add": ("+", 6), "sub": ("-", 6), "mul": ("*", 7), "div": ("/", 7),
+}  # fmt: skip
+"""Operators and Python's precedence for them."""
+ATOM, UNARY = 10, 8
+CALLS = {
+    "exp_fast": "tl.exp", "log": "tl.log", "sqrt": "tl.sqrt_rn", "rsqrt": "tl.rsqrt", "sigmoid": "tl.sigmoid", "erf": "tl.erf",
+    "sin": "tl.sin", "cos": "tl.cos", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "where": "tl.where",
+    "fmax": "tl.maximum", "fmin": "tl.minimum",
+}  # fmt: skip
+LONGEST = 72
+"""A formula longer than this gets a variable."""
+
+
+@dataclass
+class Scope:
+    """Variables in force at one place of a kernel."""
+
+    lines: list[str]
+    indent: str
+    parent: Scope | None = None
+    names: dict[int, str] = field(default_factory=dict)
+
+    def find(self, expr: int) -> str | None:
+        """Look up an expression's variable."""
+        if expr in self.names:
+            return self.names[expr]
+        return self.parent.find(expr) if self.parent else None
+
+    def say(self, line: str) -> None:
+        """Add a line."""
+        self.lines.append(self.indent + line if line else "")
+
+    def nested(self, lines: list[str] | None = None) -> Scope:
+        """Open a block one level deeper."""
+        return Scope(self.lines if lines is None else lines, self.indent + "    ", self)
+
+
+class Names:
+    """Unique, readable variable names."""
+
+    RESERVED = {
+        "tl", "triton", "torch", "row", "rows", "cols", "row_index", "outer", "pid", "mask", "block", "BLOCK", "in", "is", "lambda", "out",
+        "def", "for", "if", "else", "from", "global", "not", "or", "and", "pass", "return", "class", "with", "yield", "nn", "F", "del",
+        "input_", "self", "math", "acc", "a", "b", "k", "batch", "None", "True", "False", "print", "float", "int", "min", "max", "sum", "abs", "range",
+        "new_max", "anchor", "count", "delta", "start", "offs", "mask_m", "mask_n", "tiles_m", "tiles_n", "n_cols", "n_rows", "n_outer",
+        "n_elements", "ROWS", "BLOCK_M", "BLOCK_N",
+    }  # fmt: skip
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        """Keep clear of `taken`."""
+        self.taken = set(self.RESERVED) | set(NAMES.values()) | set(taken)
+
+    def fresh(self, wish: str) -> str:
+        """Give `wish`, or `wish` with a number."""
+        name, count = wish, 1
+        while name in self.taken:
+            count += 1
+            name = f"{wish}_{count}"
+        self.taken.add(name)
+        return name
+
+
+class Body:
+    """Writes the expressions of one kernel."""
+
+    def __init__(self, space: Space, names: Names, load: Callable[[Scope, int], str], reduce: Callable[[Scope, int], str]) -> None:
+        """Take how the template loads a tensor (by its place) and how it reduces an expression."""
+        self.space = space
+        self.b: Builder = space.kernel.builder
+        self.names = names
+        self.load = load
+        self.reduce = reduce
+        self.helpers: dict[str, None] = {}
+        self.arguments: dict[int, str] = {}
+        self.variables: dict[int, str] = {}
+        self.uses = self._count_uses()
+
+    def name_of(self, expr: int) -> str:
+        """Variable name of an expression, the same in every pass."""
+        if expr not in self.variables:
+            self.variables[expr] = self.names.fresh(self.b.labels.get(expr, self._default_name(expr)))
+        return self.variables[expr]
+
+    def assign(self, scope: Scope, expr: int) -> str:
+        """Make sure that an expression has a variable, or is a number, and return its text."""
+        known = scope.find(expr)
+        if known is not None:
+            return known
+        text, _ = self.text(scope, expr, top=True)
+        if self.b.exprs[expr].op in ("const", "size", "argument"):
+            return text
+        return self.bind(scope, expr, text)
+
+    def bind(self, scope: Scope, expr: int, text: str) -> str:
+        """Give an expression its variable with a given formula."""
+        known = scope.find(expr)
+        if known is not None:
+            return known
+        name = self.name_of(expr)
+        if text != name:
+            scope.say(f"{name} = {text}")
+        scope.names[expr] = name
+        return name
+
+    def text(self, scope: Scope, expr: int, top: bool = False) -> tuple[str, int]:
+        """Write an expression, with its precedence; statements it needs go before."""
+        known = scope.find(expr)
+        if known is not None:
+            return known, ATOM
+        record = self.b.exprs[expr]
+        written = self._leaf(scope, expr, record) or self._map(scope, record)
+        wants_name = expr in self.b.labels or self.uses.get(expr, 0) > 1 or len(written[0]) > LONGEST
+        if (
+            not top
+            and wants_name
+            and record.op not in ("const", "size", "argument", "index", "load")
+            and not record.op.startswith("reduce_")
+        ):
+            return self.bind(scope, expr, written[0]), ATOM
+        return written
+
+    def _leaf(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
+        match record.op:
+            case "const":
+                kind, text = record.extra
+                number = {"bool": bool(text == "True"), "int": None}.get(kind)
+                if kind == "float":
+                    text = literal(float(text))
+                del number
+                return text, UNARY if text.startswith("-") else ATOM
+            case "argument":
+                name = self.arguments.setdefault(record.extra, f"scalar_{record.extra}")
+                return name, ATOM
+            case "size":
+                text = self.space.size(record.extra)
+                return text, ATOM if " " not in text else 7
+            case "index":
+                return self._index(record), ATOM
+            case "load":
+                return self.load(scope, expr), ATOM
+            case "product":
+                raise LoweringError("a product is read before it is accumulated")
+        if record.op.startswith("reduce_"):
+            return self.reduce(scope, expr), ATOM
+        return None
+
+    def _index(self, record: Expr) -> str:
+        wanted = self.b.atoms.leaves(record.extra)
+        for axis in self.space.axes:
+            if axis.atoms == wanted:
+                return axis.index
+        raise LoweringError("a position along these dimensions is not an axis of the kernel")
+
+    def _map(self, scope: Scope, record: Expr) -> tuple[str, int]:
+        op = record.op
+        args = [self.text(scope, arg) for arg in record.args]
+        if op in INFIX:
+            sign, rank = INFIX[op]
+            left = _wrap(args[0], rank if rank > 2 else 6)
+            right = _wrap(args[1], rank + 1 if op in ("sub", "div", "mul", "add") else rank if rank > 2 else 6)
+            return f"{left} {sign} {right}", rank
+        if op == "neg":
+            return f"-{_wrap(args[0], UNARY)}", UNARY
+        if op == "not":
+            return f"{_wrap(args[0], ATOM)} == 0", 2
+        if op == "cast":
+            return self._cast(args[0], record, self.b.exprs[record.args[0]].dtype), ATOM
+        if op == "finite":
+            peak = args[0][0]
+            return f'tl.where(tl.abs({peak}) == float("inf"), 0.0, {peak})', ATOM
+        inner = ", ".join(text for text, _ in args)
+        if op in ("maximum", "minimum"):
+            keep = ", propagate_nan=tl.PropagateNan.ALL" if record.dtype.startswith("float") else ""
+            return f"tl.{op}({inner}{keep})", ATOM
+        if op in NAMES:
+            return self._helper(op, inner, record), ATOM
+        return f"{CALLS[op]}({inner})", ATOM
+
+    def _helper(self, op: str, inner: str, record: Expr) -> str:
+        if record.dtype == "float64":
+            if op != "exp":
+                raise LoweringError(f"{op} in float64 is not generated")
+            return f"tl.exp({inner})"
+        self.helpers[op] = None
+        return f"{NAMES[op]}({inner})"
+
+    def _cast(self, arg: tuple[str, int], record: Expr, source: str) -> str:
+        target = str(record.extra)
+        text = _wrap(arg, ATOM)
+        if target == "bool":
+            return f"({text} != 0)"
+        if source == "bool" or target in ("float32", "float64", "int32", "int64"):
+            return f"{text}.to(tl.{target})"
+        return f"{text}.to(tl.{target}).to(tl.{record.dtype})"
+
+    def _default_name(self, expr: int) -> str:
+        record = self.b.exprs[expr]
+        words = {
+            "mul": "scaled",
+            "add": "shifted",
+            "sub": "centred",
+            "div": "ratio",
+            "exp_fast": "weight",
+            "where": "picked",
+            "cast": "value",
+        }
+        return words.get(record.op, record.op.removeprefix("reduce_").replace("_fast", "") + "_")
+
+    def _count_uses(self) -> dict[int, int]:
+        uses: dict[int, int] = {}
+        seen: set[int] = set()
+        stack = [output.expr for output in self.space.kernel.outputs]
+        while stack:
+            expr = stack.pop()
+            if expr in seen:
+                continue
+            seen.add(expr)
+            for arg in self.b.exprs[expr].args:
+                uses[arg] = uses.get(arg, 0) + 1
+                stack.append(arg)
+        return uses
+
+
+def _wrap(written: tuple[str, int], rank: int) -> str:
+    text, own = written
+    return text if own >= rank else f"({text})"
+
+
+def access_names(refs: Iterable[Ref], names: Names) -> dict[Ref, str]:
+    """Name the tensors of a kernel after the values they hold."""
+    return {ref: names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}") for ref in dict.fromkeys(refs)}

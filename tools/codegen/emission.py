@@ -1,0 +1,113 @@
+"""Emit a schedule as one Python file: kernels, host functions, and a `ModelNew` that takes the reference's place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tools.codegen import template_pointwise, template_rows
+from tools.codegen.body import Names
+from tools.codegen.expressions import LoweringError
+from tools.codegen.frame import Parameters, RegionText
+from tools.codegen.graph import OperatorGraph
+from tools.codegen.jit_helpers import HELPERS
+from tools.codegen.lowering import Kernel
+from tools.codegen.module_text import ForwardText, class_text
+from tools.codegen.reference_text import KeptText, keep
+from tools.codegen.region_names import function_name
+from tools.codegen.regions import MATMUL, POINTWISE, ROWS, plan_region
+from tools.codegen.schedule import Region, Schedule
+from tools.records import Problem, ProblemForm, Record
+
+Emitter = Callable[[Kernel, str, Parameters], RegionText]
+
+
+class Emission(Record):
+    """A source and what is to be said about it."""
+
+    source: str
+    notes: tuple[str, ...] = ()
+    """Which operators were left to the library, and other remarks, one sentence each."""
+
+
+def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission:
+    """Write the source of `schedule`; raises LoweringError where a size it needs cannot be told at run time."""
+    from tools.codegen.verbatim import verbatim
+
+    if graph.blocked:
+        return Emission(source=verbatim(problem, graph), notes=tuple(f"Left to the reference: {reason}." for reason in graph.blocked))
+    kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
+    names = Names({*(kept.names if kept else ()), "ModelNew", "F", "torch", "nn"})
+    generated = {region.id: _region(graph, region, names) for region in schedule.regions if region.is_generated}
+    forward = ForwardText(graph, problem, frozenset({*names.taken})).write(schedule, generated)
+    text = class_text(problem, graph, kept, forward)
+    source = _assemble(problem, schedule, graph, kept, list(generated.values()), text)
+    return Emission(source=source, notes=_notes(graph, schedule))
+
+
+def emitters() -> dict[str, Emitter]:
+    """Return the templates by name."""
+    from tools.codegen import template_matmul
+
+    return {POINTWISE: template_pointwise.emit, ROWS: template_rows.emit, MATMUL: template_matmul.emit}
+
+
+def _region(graph: OperatorGraph, region: Region, names: Names) -> RegionText:
+    planned = plan_region(graph, region.nodes)
+    if planned.template != region.template:
+        raise LoweringError(f"region {region.id} is a {planned.template} region, not {region.template}")
+    name = function_name([graph.by_name[node] for node in region.nodes], names)
+    names.fresh(f"{name}_kernel")
+    return emitters()[region.template](planned.kernel, name, region.parameters)
+
+
+def _assemble(
+    problem: Problem, schedule: Schedule, graph: OperatorGraph, kept: KeptText | None, regions: Sequence[RegionText], model: str
+) -> str:
+    helpers = dict.fromkeys(helper for region in regions for helper in region.helpers)
+    body = "\n\n\n".join(
+        part.strip("\n")
+        for part in ([kept.module] if kept else [])
+        + [HELPERS[helper] for helper in helpers]
+        + [region.source for region in regions]
+        + [model]
+        if part
+    )
+    imports = ["import torch", "import torch.nn.functional as F"] if "F." in body else ["import torch"]
+    imports += ["import triton", "import triton.language as tl"] if regions else []
+    imports += ["from torch import nn"] + [line for line in (kept.imports if kept else ()) if line not in imports]
+    return f'"""{docstring(problem, graph, schedule)}"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n"
+
+
+def docstring(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> str:
+    """Say what the file computes, at which sizes it was written, and what it leaves to the library."""
+    abi = problem.abi
+    shapes = ", ".join(f"{spec.name} {list(spec.shape)} {spec.dtype}" for spec in abi.inputs)
+    results = ", ".join(f"{spec.name} {list(spec.shape)} {spec.dtype}" for spec in abi.outputs)
+    flops = problem.work.matmul_flops + problem.work.pointwise_flops
+    lines = [
+        f"{problem.name}: {', '.join(dict.fromkeys(node.op for node in graph.nodes))}.",
+        "",
+        f"As written: {shapes} -> {results}.",
+        f"Must move {abi.compulsory_bytes:,} bytes and do at least {flops:,} operations; sizes and strides are read at run time.",
+    ]
+    left = left_to_library(graph, schedule)
+    if left:
+        lines.append(f"Left to the library: {', '.join(left)}.")
+    return "\n".join(lines) + "\n"
+
+
+def left_to_library(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
+    """List the operators that no generated region runs, without repeats."""
+    return tuple(
+        dict.fromkeys(graph.by_name[name].target for region in schedule.regions if not region.is_generated for name in region.nodes)
+    )
+
+
+def _notes(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
+    from tools.codegen.limits import limits
+
+    left = set(left_to_library(graph, schedule))
+    notes = [f"{limit.operator} is left to the library: {limit.reason}." for limit in limits(graph) if limit.operator in left]
+    if graph.traces == 1:
+        notes.append("The problem has no sizes that can be varied: constants of its shapes are literals.")
+    return tuple(notes)

@@ -1,0 +1,196 @@
+"""What every generated region is made of: a kernel's signature, its loads and stores, and the host function's statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tools.codegen.body import Body, Names, Scope
+from tools.codegen.expressions import Builder, LoweringError
+from tools.codegen.graph import Ref, TensorMeta
+from tools.codegen.lowering import Kernel
+from tools.codegen.sizes import express
+from tools.codegen.spaces import Access, Axis, Space, host_size, shape_values
+
+Parameters = Mapping[str, bool | int | float | str]
+
+
+@dataclass(frozen=True)
+class RegionText:
+    """The source of one generated region."""
+
+    function: str
+    """Name of the host function."""
+    inputs: tuple[Ref, ...]
+    """Values it takes, in order."""
+    outputs: tuple[Ref, ...]
+    """Values it returns, in order."""
+    source: str
+    """Kernels, then the host function."""
+    helpers: tuple[str, ...]
+    """Device functions it calls, by map."""
+
+
+@dataclass
+class Frame:
+    """One kernel being written."""
+
+    space: Space
+    name: str
+    names: Names
+    reads: tuple[Access, ...]
+    writes: tuple[Access, ...]
+    body: Body
+    masks: dict[str, str]
+    """Axis name to its mask variable, for axes that need one."""
+    sizes: tuple[str, ...] = ()
+    """Sizes among the kernel's parameters, once its signature is written; the host may need more."""
+
+    def offset(self, access: Access) -> str:
+        """Write where an access points, along all axes."""
+        terms = [term for axis in self.space.axes if axis.groups and (term := self.space.along(access, axis))]
+        return " + ".join([f"{access.name}_ptr", *terms])
+
+    def mask(self, access: Access) -> str:
+        """Write the mask of an access: the axes along which it varies."""
+        found = [
+            self.masks[axis.name] for axis in self.space.axes if axis.name in self.masks and any(a in access.strides for a in axis.atoms)
+        ]
+        return " & ".join(found)
+
+    def load_text(self, access: Access, policy: str = "") -> str:
+        """Write a load, converted to its compute dtype."""
+        mask = self.mask(access)
+        extra = f", mask={mask}, other={_zero(access.meta.dtype)}" if mask else ""
+        text = f"tl.load({self.offset(access)}{extra}{policy})"
+        return text + conversion(access.meta.dtype)
+
+    def store(self, scope: Scope, access: Access, value: str) -> None:
+        """Add a store."""
+        mask = self.mask(access)
+        scope.say(f"tl.store({self.offset(access)}, {value}{f', mask={mask}' if mask else ''})")
+
+    def signature(self, constants: Sequence[str]) -> list[str]:
+        """List the kernel's parameters: pointers, sizes, strides, numbers, constants."""
+        self.sizes = tuple(self.space.used)
+        return [*self.pointers(), *self.sizes, *self.space.strides, *self.scalar_names(), *(f"{c}: tl.constexpr" for c in constants)]
+
+    def pointers(self) -> list[str]:
+        """List the pointer parameters."""
+        return [f"{access.name}_ptr" for access in (*self.reads, *self.writes)]
+
+    def scalar_names(self) -> list[str]:
+        """List the parameters that carry numbers which come from sizes."""
+        return list(self.body.arguments.values())
+
+    def scalar_values(self) -> list[str]:
+        """Write those numbers as the host computes them."""
+        values = []
+        for place in self.body.arguments:
+            varying = self.space.kernel.builder.arguments[place]
+            text = express(varying.values, shape_values(self.reads))
+            if text is None:
+                raise LoweringError("a number that varies with the sizes cannot be told from the inputs' shapes")
+            values.append(text)
+        return values
+
+    def size_lines(self, known: dict[str, tuple[int, ...]]) -> list[str]:
+        """Write the host's statements that read the kernel's sizes off its tensors."""
+        lines = []
+        for name, atoms in self.space.used.items():
+            if name not in known:
+                lines.append(f"{name} = {host_size(self.space, atoms, known)}")
+                known[name] = atoms
+        return lines
+
+    def call_arguments(self) -> list[str]:
+        """List what the host passes for the pointers, sizes, strides and numbers."""
+        tensors = [access.name for access in (*self.reads, *self.writes)]
+        return [*tensors, *self.sizes, *self.space.strides.values(), *self.scalar_values()]
+
+
+def _zero(dtype: str) -> str:
+    return "0.0" if dtype.startswith(("float", "bfloat")) else "0"
+
+
+def conversion(dtype: str) -> str:
+    """Write the conversion of a loaded value to its compute dtype."""
+    if dtype == "bool":
+        return " != 0"
+    if dtype in ("float16", "bfloat16"):
+        return ".to(tl.float32)"
+    return ".to(tl.int32)" if dtype in ("int8", "uint8", "int16") else ""
+
+
+def neutral(kind: str, dtype: str) -> str:
+    """Write the value that changes nothing in a reduction."""
+    if kind == "sum":
+        return "0.0" if dtype.startswith("float") else "0"
+    if dtype.startswith("float"):
+        return '-float("inf")' if kind == "max" else 'float("inf")'
+    limit = 2**31 if dtype == "int32" else 2**63
+    return str(-limit if kind == "max" else limit - 1)
+
+
+def vanishes(builder: Builder, expr: int, cols: frozenset[int]) -> bool:
+    """Whether an expression is zero wherever the loads it is made of are masked off along the columns."""
+    record = builder.exprs[expr]
+    if record.op == "load":
+        return bool(set(builder.atoms.leaves(tuple(record.atoms))) & cols)
+    if record.op in ("mul", "add", "sub", "abs", "neg", "cast"):
+        return all(vanishes(builder, arg, cols) for arg in record.args)
+    return False
+
+
+def shape_text(space: Space, access: Access, known: dict[str, tuple[int, ...]]) -> str:
+    """Write the shape of an output from the shapes of the inputs."""
+    for other in space.accesses:
+        if not other.is_output and other.dims == access.dims and other.meta.shape == access.meta.shape:
+            return f"{other.name}.shape"
+    for other in space.accesses:
+        if other.is_output or not other.dims:
+            continue
+        rank = len(access.dims)
+        if rank < len(other.dims) and other.dims[:rank] == access.dims and rank:
+            return f"{other.name}.shape[:{rank}]" if rank != len(other.dims) - 1 else f"{other.name}.shape[:-1]"
+    parts = ["1" if not dim else host_size(space, dim, known) for dim in access.dims]
+    return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
+
+
+def allocation(space: Space, access: Access, known: dict[str, tuple[int, ...]], device: str) -> str:
+    """Write the allocation of an output."""
+    for other in space.accesses:
+        same = other.dims == access.dims and other.meta.shape == access.meta.shape and other.meta.dtype == access.meta.dtype
+        if not other.is_output and same and other.meta.contiguous:
+            return f"{access.name} = torch.empty_like({other.name})"
+    return f"{access.name} = torch.empty({shape_text(space, access, known)}, dtype=torch.{access.meta.dtype}, device={device}.device)"
+
+
+def block(header: str, items: Sequence[str], footer: str, indent: str = "") -> list[str]:
+    """Write `header(items)footer` on one line, or one item a line where it is too long."""
+    line = f"{indent}{header}({', '.join(items)}){footer}"
+    if len(line) <= 110:
+        return [line]
+    inner = f"{indent}    {', '.join(items)},"
+    if len(inner) <= 110:
+        return [f"{indent}{header}(", inner[:-1], f"{indent}){footer}"]
+    return [f"{indent}{header}(", *(f"{indent}    {item}," for item in items), f"{indent}){footer}"]
+
+
+def shape_words(meta: TensorMeta) -> str:
+    """Write a shape for people: `[4096, 1024]`."""
+    return "[" + ", ".join(str(size) for size in meta.written) + "]"
+
+
+def summary(kernel: Kernel, reads: Sequence[Access], writes: Sequence[Access]) -> str:
+    """Say what a kernel reads and writes, with shapes as written."""
+    del kernel
+    left = ", ".join(f"{access.name} {shape_words(access.meta)}" for access in reads)
+    right = ", ".join(f"{access.name} {shape_words(access.meta)}" for access in writes)
+    return f"{left} -> {right}"
+
+
+__all__ = [
+    "Access", "Axis", "Body", "Frame", "Names", "Parameters", "RegionText", "Scope", "Space", "allocation", "block", "conversion",
+    "neutral", "shape_text", "shape_words", "summary", "vanishes",
+]  # fmt: skip

@@ -1,0 +1,150 @@
+"""Write a node as the library call that a person would write, for regions left to the reference's own operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tools.codegen.expressions import LoweringError
+from tools.codegen.graph import DType, Node, Raw, Ref
+from tools.codegen.sizes import Fact, Varying, express, literal
+
+INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+    "matmul": "@",
+}
+
+FUNCTIONS = {
+    "linear": "F.linear", "gelu": "F.gelu", "relu": "F.relu", "silu": "F.silu", "mish": "F.mish", "elu": "F.elu", "selu": "F.selu",
+    "leaky_relu": "F.leaky_relu", "softplus": "F.softplus", "hardtanh": "F.hardtanh", "hardswish": "F.hardswish",
+    "hardsigmoid": "F.hardsigmoid", "tanh": "torch.tanh", "sigmoid": "torch.sigmoid", "exp": "torch.exp", "log": "torch.log",
+    "sqrt": "torch.sqrt", "rsqrt": "torch.rsqrt", "abs": "torch.abs", "mm": "torch.mm", "bmm": "torch.bmm", "where": "torch.where",
+    "maximum": "torch.maximum", "minimum": "torch.minimum", "cumsum": "torch.cumsum", "cumprod": "torch.cumprod", "cat": "torch.cat",
+    "stack": "torch.stack", "flip": "torch.flip", "reciprocal": "torch.reciprocal", "neg": "torch.neg", "tril": "torch.tril",
+    "triu": "torch.triu", "erf": "torch.erf",
+}  # fmt: skip
+"""Operators whose public function takes the same arguments in the same order."""
+
+KEYWORDS = {
+    "layer_norm": ("F.layer_norm", ("input", "normalized_shape", "weight", "bias", "eps", None)),
+    "rms_norm": ("F.rms_norm", ("input", "normalized_shape", "weight", "eps")),
+    "group_norm": ("F.group_norm", ("input", "num_groups", "weight", "bias", "eps", None)),
+    "softmax": ("torch.softmax", ("input", "dim", "dtype")),
+    "log_softmax": ("torch.log_softmax", ("input", "dim", "dtype")),
+    "conv1d": ("F.conv1d", ("input", "weight", "bias", "stride", "padding", "dilation", "groups")),
+    "conv2d": ("F.conv2d", ("input", "weight", "bias", "stride", "padding", "dilation", "groups")),
+    "conv3d": ("F.conv3d", ("input", "weight", "bias", "stride", "padding", "dilation", "groups")),
+    "max_pool2d": ("F.max_pool2d", ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode")),
+    "avg_pool2d": ("F.avg_pool2d", ("input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")),
+    "batch_norm": ("F.batch_norm", ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")),
+}
+"""Operators whose public function reads better with keywords: the function, and the names of its arguments in ATen's order."""
+BATCH_NORM_ORDER = (0, 3, 4, 1, 2, 5, 6, 7)
+"""ATen gives weight and bias before the running statistics, the public function after them."""
+
+
+class Caller:
+    """Writes calls with the names that values have in `forward`."""
+
+    def __init__(self, names: Callable[[Ref], str], facts: Sequence[Fact], device: str) -> None:
+        """Take how values are named, which sizes can be read, and a tensor whose device serves for new ones."""
+        self.names, self.facts, self.device = names, facts, device
+
+    def call(self, node: Node) -> str:
+        """Write the call of one node; raises LoweringError where a number it needs cannot be told from shapes."""
+        view = VIEW_CALLS.get(node.op)
+        if view is not None:
+            return view(self, node)
+        args = [self.text(arg) for arg in node.args]
+        if node.op in INFIX and len(args) == 2 and not node.kwargs and not node.target.endswith("_mode"):
+            return f"{args[0]} {INFIX[node.op]} {args[1]}"
+        keywords = [f"{key}={self.text(value)}" for key, value in node.kwargs.items() if value != Raw("torch.strided")]
+        if node.op in KEYWORDS and not keywords:
+            return self._with_keywords(node, args)
+        if node.op == "rsub" and len(args) == 2:
+            return f"{args[1]} - {args[0]}"
+        if node.op == "pow" and len(args) == 2 and not keywords:
+            return f"{args[0]} ** {args[1]}"
+        name = FUNCTIONS.get(node.op) if not keywords or node.op == "gelu" else None
+        return f"{name or 'torch.ops.' + node.target}({', '.join([*args, *keywords])})"
+
+    def text(self, arg: Any) -> str:
+        """Write one argument."""
+        if isinstance(arg, Ref):
+            return self.names(arg)
+        if isinstance(arg, DType):
+            return f"torch.{arg.name}"
+        if isinstance(arg, Raw):
+            return f"{self.device}.device" if arg.text == "device" else arg.text
+        if isinstance(arg, Varying):
+            return self._number(arg)
+        if isinstance(arg, tuple | list):
+            inner = ", ".join(self.text(item) for item in arg)
+            return f"[{inner}]" if isinstance(arg, list) else f"({inner}{',' if len(arg) == 1 else ''})"
+        if isinstance(arg, float):
+            return literal(arg)
+        return repr(arg)
+
+    def size(self, sizes: tuple[int, ...]) -> str:
+        """Write one dimension of a result."""
+        text = express(sizes, self.facts)
+        if text is None:
+            raise LoweringError("a size varies and cannot be told from the shapes of the inputs")
+        return text
+
+    def _number(self, varying: Varying) -> str:
+        text = express(varying.values, self.facts)
+        if text is None:
+            raise LoweringError("a number varies with the sizes and cannot be told from the shapes of the inputs")
+        return text
+
+    def _with_keywords(self, node: Node, args: list[str]) -> str:
+        name, keys = KEYWORDS[node.op]
+        if node.op == "batch_norm":
+            args = [args[place] for place in BATCH_NORM_ORDER]
+        pairs = [(key, arg) for key, arg in zip(keys, args, strict=False) if key is not None and not (arg == "None" and key != "weight")]
+        words = [arg if key == "input" else f"{key}={arg}" for key, arg in pairs if not (key == "weight" and arg == "None")]
+        return f"{name}({', '.join(words)})"
+
+
+def _reshape(caller: Caller, node: Node) -> str:
+    out = node.outputs[0]
+    return f"{caller.text(node.args[0])}.reshape({', '.join(caller.size(sizes) for sizes in out.shape)})"
+
+
+def _expand(caller: Caller, node: Node) -> str:
+    return f"{caller.text(node.args[0])}.expand({', '.join(caller.size(sizes) for sizes in node.outputs[0].shape)})"
+
+
+def _permute(caller: Caller, node: Node) -> str:
+    return f"{caller.text(node.args[0])}.permute({', '.join(map(str, node.args[1]))})"
+
+
+def _method(name: str) -> Callable[[Caller, Node], str]:
+    def write(caller: Caller, node: Node) -> str:
+        return f"{caller.text(node.args[0])}.{name}({', '.join(caller.text(arg) for arg in node.args[1:])})"
+
+    return write
+
+
+def _property(name: str) -> Callable[[Caller, Node], str]:
+    return lambda caller, node: f"{caller.text(node.args[0])}.{name}"
+
+
+VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
+    **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "squeeze"), _reshape),
+    **dict.fromkeys(("expand", "expand_as"), _expand),
+    "permute": _permute, "transpose": _method("transpose"), "unsqueeze": _method("unsqueeze"), "chunk": _method("chunk"),
+    "split": _method("split"), "split_with_sizes": _method("split"), "select": _method("select"), "t": _method("t"),
+    "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),
+}  # fmt: skip
+"""How views are written."""

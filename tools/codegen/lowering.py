@@ -1,0 +1,250 @@
+"""Lower the nodes of a region into one kernel's expressions.
+
+A region is any connected set of pointwise operators and reductions over one common set of dimensions. What lies between
+its nodes and the tensors it reads (reshapes, permutations, broadcasts) is seen through; slices are left to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tools.codegen.atoms import Dims, ShapeMismatchError
+from tools.codegen.expressions import COMPUTE, Builder, LoweringError, Value
+from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.sizes import product
+from tools.codegen.views import is_view, see_through
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A value of the region: its expression and how its shape is made of atoms."""
+
+    value: Value
+    dims: Dims
+
+
+@dataclass(frozen=True)
+class Output:
+    """A tensor the kernel writes."""
+
+    ref: Ref
+    meta: TensorMeta
+    expr: int
+    dims: Dims
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A matrix product inside the region: atoms of batch, rows, columns and the summed dimension."""
+
+    left: Lowered
+    right: Lowered
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    cols: tuple[int, ...]
+    inner: tuple[int, ...]
+    expr: int
+    """The accumulator, as an expression of the epilogue."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A lowered region: expressions, what is read, what is written, what is reduced."""
+
+    builder: Builder
+    outputs: tuple[Output, ...]
+    reduced: tuple[int, ...]
+    """Leaf atoms that every reduction of the region runs over; empty for a pointwise region."""
+    contraction: Contraction | None = None
+
+
+class Lowering:
+    """Turns nodes into expressions, one region at a time."""
+
+    def __init__(self, graph: OperatorGraph, members: Iterable[str]) -> None:
+        """Take the names of the region's nodes."""
+        self.graph = graph
+        self.members = sorted(members, key=lambda name: graph.order[name])
+        self.inside = frozenset(self.members)
+        self.b = Builder(graph.traces)
+        self.known: dict[Ref, Lowered] = {}
+        self.reduced: list[tuple[int, ...]] = []
+        self.contraction: Contraction | None = None
+
+    def run(self) -> Kernel:
+        """Lower every member and find the outputs; raises LoweringError."""
+        try:
+            for name in self.members:
+                self._lower(self.graph.by_name[name])
+            return self._finish()
+        except ShapeMismatchError as error:
+            raise LoweringError(str(error)) from error
+
+    def value(self, ref: Ref) -> Lowered:
+        """Find a value: made here, a view of something, or read from memory."""
+        known = self.known.get(ref)
+        if known is not None:
+            return Lowered(known.value, self.b.atoms.resolve(known.dims))
+        node = self.graph.by_name.get(ref.name)
+        if node is not None and node.name in self.inside:
+            raise LoweringError(f"{node.target} has outputs that are not generated")
+        if node is not None and is_view(node):
+            found = self._through(node, ref)
+        else:
+            value, dims = self.b.load(ref, self.graph.meta(ref))
+            self.b.label(value, ref.name)
+            found = Lowered(value, dims)
+        self.known[ref] = found
+        return found
+
+    def define(self, node: Node, value: Value, dims: Dims, index: int = 0) -> None:
+        """Record a member's result."""
+        meta = node.outputs[index]
+        self._check_shape(node, dims, meta)
+        self.b.label(value, node.name if index == 0 else f"{node.name}_{index}")
+        self.known[Ref(node.name, index)] = Lowered(value, self.b.atoms.resolve(dims))
+
+    def _through(self, node: Node, ref: Ref) -> Lowered:
+        source = node.args[0]
+        if ref.index == 0 and len(node.outputs) == 1 and isinstance(source, Ref):
+            internal = self._is_internal(source)
+            try:
+                base = self.value(source)
+                return Lowered(base.value, see_through(self.b.atoms, node, base.dims))
+            except (LoweringError, ShapeMismatchError):
+                if internal:
+                    raise
+        if any(self._is_internal(each) for each in node.refs):
+            raise LoweringError(f"{node.target} of an intermediate is not generated")
+        value, dims = self.b.load(ref, self.graph.meta(ref))
+        self.b.label(value, ref.name)
+        return Lowered(value, dims)
+
+    def _is_internal(self, ref: Ref) -> bool:
+        """Whether a value comes, through views, from a member."""
+        node = self.graph.by_name.get(ref.name)
+        if node is None:
+            return False
+        return node.name in self.inside or (is_view(node) and any(self._is_internal(each) for each in node.refs))
+
+    def _lower(self, node: Node) -> None:
+        from tools.codegen.lower_products import PRODUCTS
+        from tools.codegen.lower_rows import ROWS
+
+        if node.op in PRODUCTS and self.contraction is None:
+            PRODUCTS[node.op](self, node)
+        elif node.op in ROWS:
+            ROWS[node.op](self, node)
+        elif node.op in ARITHMETIC or node.op in LOGIC or node.op in CASTS:
+            lower_pointwise(self, node)
+        else:
+            raise LoweringError(f"{node.target} has no template")
+
+    def _check_shape(self, node: Node, dims: Dims, meta: TensorMeta) -> None:
+        atoms = self.b.atoms
+        if len(dims) != len(meta.shape):
+            raise LoweringError(f"{node.target} gives another rank than its formula")
+        for dim, sizes in zip(dims, meta.shape, strict=True):
+            if product((atoms.size(a) for a in atoms.leaves(dim)), atoms.traces) != sizes:
+                raise LoweringError(f"{node.target} gives another shape than its formula")
+
+    def _finish(self) -> Kernel:
+        outputs = []
+        for ref in self._escaping():
+            known = self.known.get(ref)
+            if known is None:
+                raise LoweringError(f"output {ref.index} of {ref.name} is not generated")
+            meta = self.graph.meta(ref)
+            if meta.dtype not in COMPUTE:
+                raise LoweringError(f"{meta.dtype} outputs are not generated")
+            outputs.append(Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims)))
+        if not outputs:
+            raise LoweringError("nothing outside reads the region")
+        return Kernel(self.b, tuple(outputs), self._common_reduction(), self.contraction)
+
+    def _escaping(self) -> Sequence[Ref]:
+        """Values of members that are read outside, through views or not, or returned."""
+        found: dict[Ref, None] = {}
+        for node in self.graph.nodes:
+            if node.name not in self.inside:
+                for ref in node.refs:
+                    if ref.name in self.inside and not self._absorbed(node):
+                        found[ref] = None
+        for ref in self.graph.returned:
+            if ref.name in self.inside:
+                found[ref] = None
+        return tuple(found)
+
+    def _absorbed(self, node: Node) -> bool:
+        """Whether a view of a member is only read by members: then nothing leaves the region through it."""
+        if not is_view(node) or node.op not in _SEEN_THROUGH:
+            return False
+        if any(ref.name == node.name for ref in self.graph.returned):
+            return False
+        return all(user.name in self.inside or self._absorbed(user) for user in self.graph.users.get(node.name, ()))
+
+    def _common_reduction(self) -> tuple[int, ...]:
+        sets = [self.b.atoms.leaves(atoms) for atoms in self.reduced]
+        if any(frozenset(one) != frozenset(sets[0]) for one in sets):
+            raise LoweringError("reductions over different dimensions do not share a kernel")
+        return sets[0] if sets else ()
+
+
+def lower_pointwise(low: Lowering, node: Node) -> None:
+    """Lower one operator of the table, broadcasting its tensors against each other."""
+    b = low.b
+    operands = [low.value(arg) for arg in _tensors(node)]
+    if node.op == "prelu":
+        operands[1] = _channel(operands[1], len(operands[0].dims))
+    dims: Dims = ()
+    for operand in operands:
+        dims = b.atoms.broadcast(dims, operand.dims)
+    if not operands:
+        raise LoweringError(f"{node.target} reads no tensor")
+    out = node.outputs[0].dtype
+    values = iter(operands)
+    args = [next(values).value if isinstance(arg, Ref) else arg for arg in node.args]
+    kwargs = {key: next(values).value if isinstance(arg, Ref) else arg for key, arg in node.kwargs.items()}
+    if node.op in CASTS:
+        low.define(node, b.cast(args[0], out), dims)
+        return
+    if node.op in LOGIC:
+        low.define(node, LOGIC[node.op](b, *args), dims)
+        return
+    compute = COMPUTE[out]
+    args = [_prepare(b, arg, compute, keep=place == _MASK.get(node.op, -1)) for place, arg in enumerate(args)]
+    kwargs = {key: _prepare(b, arg, compute, keep=False) for key, arg in kwargs.items()}
+    low.define(node, b.compute(ARITHMETIC[node.op](b, *args, **kwargs), compute), dims)
+
+
+CASTS = {"to", "_to_copy", "type_as", "float", "half", "bfloat16", "double"}
+
+_MASK = {"where": 0, "masked_fill": 1}
+"""Which argument is a mask and keeps its dtype."""
+
+_SEEN_THROUGH = {
+    "view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "unsqueeze", "squeeze", "permute",
+    "transpose", "t", "numpy_T", "mT", "expand", "expand_as",
+}  # fmt: skip
+
+
+def _prepare(b: Builder, arg: Any, compute: str, keep: bool) -> Any:
+    return b.compute(arg, compute) if isinstance(arg, Value) and not keep else arg
+
+
+def _tensors(node: Node) -> list[Ref]:
+    found = [arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, Ref)]
+    nested = [arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, tuple | list) and any(isinstance(a, Ref) for a in arg)]
+    if nested:
+        raise LoweringError(f"{node.target} takes a list of tensors")
+    return found[:1] if node.op == "type_as" else found
+
+
+def _channel(slope: Lowered, rank: int) -> Lowered:
+    """Align a per-channel tensor with dimension 1."""
+    if len(slope.dims) == 1 and slope.dims[0] and rank >= 2:
+        return Lowered(slope.value, (slope.dims[0], *((),) * (rank - 2)))
+    return slope

@@ -1,0 +1,157 @@
+"""Write the emitted module: its constructor, and the forward that calls host functions and library operators in order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tools.codegen.body import Names
+from tools.codegen.frame import RegionText, block
+from tools.codegen.graph import Node, OperatorGraph, Ref
+from tools.codegen.library import Caller
+from tools.codegen.reference_text import KeptText
+from tools.codegen.schedule import Schedule
+from tools.codegen.sizes import Fact
+from tools.codegen.views import is_view
+from tools.records import Problem, ProblemForm, TensorSpec
+
+
+@dataclass
+class ForwardText:
+    """Writes the body of `forward`."""
+
+    graph: OperatorGraph
+    problem: Problem
+    taken: frozenset[str]
+    lines: list[str] = field(default_factory=list)
+    bound: dict[Ref, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Name the arguments and the parameters."""
+        self.names = Names({*self.taken, *self.graph.arguments})
+        for name in self.graph.inputs:
+            key = self.graph.parameters.get(name)
+            text = name if key is None else attribute(key, self.problem.form)
+            self.bound[Ref(name)] = text
+        self.facts = [
+            Fact(f"{self.bound[Ref(name)]}.shape[{place}]", sizes)
+            for name, meta in self.graph.inputs.items()
+            for place, sizes in enumerate(meta.shape)
+        ]
+        device = next((self.bound[Ref(name)] for name in self.graph.inputs), "")
+        self.caller = Caller(self.use, self.facts, device)
+
+    def write(self, schedule: Schedule, generated: Mapping[str, RegionText]) -> list[str]:
+        """Write every region in order, then the return."""
+        for region in schedule.regions:
+            if region.id in generated:
+                self._call(generated[region.id])
+            else:
+                for name in region.nodes:
+                    self._library(self.graph.by_name[name])
+        self.lines.append(f"return {self._output(self.graph.outputs)}")
+        return self.lines
+
+    def use(self, ref: Ref) -> str:
+        """Name a value, writing the views it hangs on first."""
+        if ref in self.bound:
+            return self.bound[ref]
+        node = self.graph.by_name[ref.name]
+        if Ref(ref.name) not in self.bound or len(node.outputs) > 1:
+            if not is_view(node):
+                raise KeyError(f"{ref.name} is read before it is made")
+            self._library(node)
+        return self.bound[ref]
+
+    def _library(self, node: Node) -> None:
+        text = self.caller.call(node)
+        if node.name in self.graph.effects or not node.outputs:
+            self.lines.append(text)
+            for index in range(len(node.outputs)):
+                self.bound[Ref(node.name, index)] = self.caller.text(node.args[0])
+            return
+        name = self.names.fresh(node.name)
+        self.lines.append(f"{name} = {text}")
+        if len(node.outputs) > 1:
+            self.bound |= {Ref(node.name, index): f"{name}[{index}]" for index in range(len(node.outputs))}
+        else:
+            self.bound[Ref(node.name)] = name
+
+    def _call(self, region: RegionText) -> None:
+        arguments = [self.use(ref) for ref in region.inputs]
+        results = []
+        for ref in region.outputs:
+            name = self.names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}")
+            self.bound[ref] = name
+            results.append(name)
+        self.lines += block(f"{', '.join(results)} = {region.function}", arguments, "")
+
+    def _output(self, tree: object) -> str:
+        if isinstance(tree, Ref):
+            return self.use(tree)
+        if isinstance(tree, tuple):
+            return f"({', '.join(self._output(item) for item in tree)}{',' if len(tree) == 1 else ''})"
+        if isinstance(tree, list):
+            return f"[{', '.join(self._output(item) for item in tree)}]"
+        if isinstance(tree, dict):
+            return "{" + ", ".join(f"{key!r}: {self._output(item)}" for key, item in tree.items()) + "}"
+        return repr(tree)
+
+
+def attribute(key: str, form: ProblemForm) -> str:
+    """Write the path of a parameter: `self.net[0].weight`."""
+    text = "self"
+    for part in key.split("."):
+        if part.isidentifier():
+            text = f"{text}.{part}"
+        elif form is ProblemForm.KERNELBENCH and part.isdigit():
+            text = f"{text}[{part}]"
+        else:
+            text = f"getattr({text}, {part!r})"
+    return text
+
+
+def class_text(problem: Problem, graph: OperatorGraph, kept: KeptText | None, forward: Iterable[str]) -> str:
+    """Write `ModelNew`."""
+    base = kept.base if kept else "nn.Module"
+    arguments = ", ".join(["self", *(f"{name}{_annotation(problem, name)}" for name in graph.arguments)])
+    lines = [f"class ModelNew({base}):", f'    """{_purpose(problem)}"""', ""]
+    if kept and kept.body:
+        lines += [kept.body, ""]
+    elif problem.form is ProblemForm.EXPORTED and problem.abi.parameters:
+        lines += [*_constructor(problem, graph), ""]
+    lines += [f"    def forward({arguments}):", *(f"        {line}" for line in forward)]
+    return "\n".join(lines)
+
+
+def _purpose(problem: Problem) -> str:
+    return f"Takes the place of `{problem.entry}`: same constructor, same parameters, same results."
+
+
+def _annotation(problem: Problem, name: str) -> str:
+    spec = next((each for each in problem.abi.arguments if each.name == name), None)
+    return ": torch.Tensor" if isinstance(spec, TensorSpec) else ""
+
+
+def _constructor(problem: Problem, graph: OperatorGraph) -> list[str]:
+    """Register parameters and buffers under the names of the reference's state dict."""
+    lines = ["    def __init__(self) -> None:", "        super().__init__()"]
+    owners: set[str] = set()
+    buffers = {graph.parameters[name] for name in graph.buffers}
+    for spec in problem.abi.parameters:
+        *path, leaf = spec.name.split(".")
+        for depth in range(1, len(path) + 1):
+            owner = ".".join(path[:depth])
+            if owner not in owners:
+                owners.add(owner)
+                parent = attribute(".".join(path[: depth - 1]), problem.form) if depth > 1 else "self"
+                lines.append(f'        {parent}.add_module("{path[depth - 1]}", nn.Module())')
+        holder = attribute(".".join(path), problem.form) if path else "self"
+        empty = f"torch.empty({spec.shape}, dtype=torch.{spec.dtype})"
+        floating = re.match(r"b?float", spec.dtype)
+        if spec.name in buffers or not floating:
+            lines.append(f'        {holder}.register_buffer("{leaf}", {empty})')
+        else:
+            lines.append(f'        {holder}.register_parameter("{leaf}", nn.Parameter({empty}))')
+    return lines

@@ -1,0 +1,172 @@
+"""The legal actions on a schedule, and their application: one action, one change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tools.codegen.expressions import LoweringError
+from tools.codegen.graph import OperatorGraph
+from tools.codegen.regions import Planned, can_generate, natural_regions, ordered, plan_region, producers
+from tools.codegen.schedule import LIBRARY, Region, Schedule
+from tools.codegen.tuning import KNOBS, defaults, worthwhile
+from tools.records import Action, ActionKind, HardwareSheet
+
+USUAL_SMS = 132
+"""Multiprocessors assumed where an action does not say (H100 and H200)."""
+MOST_PAIRS = 64
+"""Pairs of regions looked at for fusion in one schedule."""
+
+
+class IllegalActionError(ValueError):
+    """The action does not apply to this schedule; says why."""
+
+
+IllegalAction = IllegalActionError
+
+
+def initial_schedule(graph: OperatorGraph) -> Schedule:
+    """Partition the graph into natural regions, each left to the reference's own operators."""
+    return Schedule(regions=()) if graph.blocked else natural_regions(graph)
+
+
+def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> tuple[Action, ...]:
+    """List every legal action that changes something, the widest first."""
+    if graph.blocked:
+        return ()
+    found = [*_all_at_once(graph, schedule, sheet)]
+    for region in schedule.regions:
+        found += _generate(graph, region, sheet)
+    found += _fusions(graph, schedule, sheet)
+    for region in schedule.regions:
+        found += _changes(graph, region, sheet)
+    return tuple({action.id: action for action in found}.values())
+
+
+def _all_at_once(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+    able = [region.id for region in schedule.regions if not region.is_generated and can_generate(graph, region.nodes)]
+    if len(able) > 1:
+        yield Action(kind=ActionKind.FUSION, region="+".join(able), parameters={"scope": "each", "sms": sheet.sms})
+
+
+def _generate(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Iterator[Action]:
+    if not region.is_generated and can_generate(graph, region.nodes):
+        if len(region.nodes) > 1:
+            yield Action(kind=ActionKind.FUSION, region=region.id, parameters={"scope": "each", "sms": sheet.sms})
+        else:
+            yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": "generated", "sms": sheet.sms})
+
+
+def _fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+    home = {name: region for region in schedule.regions for name in region.nodes}
+    pairs: dict[tuple[str, str], tuple[Region, Region]] = {}
+    for region in schedule.regions:
+        for name in region.nodes:
+            for source in producers(graph, graph.by_name[name]):
+                feeder = home[source]
+                if feeder.id != region.id:
+                    pairs[feeder.id, region.id] = (feeder, region)
+    for one, two in list(pairs.values())[:MOST_PAIRS]:
+        if can_generate(graph, (*one.nodes, *two.nodes)):
+            yield Action(kind=ActionKind.FUSION, region=f"{one.id}+{two.id}", parameters={"scope": "together", "sms": sheet.sms})
+
+
+def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Iterator[Action]:
+    if not region.is_generated:
+        return
+    planned = plan_region(graph, region.nodes)
+    for name, knob in KNOBS[region.template].items():
+        for value in knob.values:
+            changed = {**region.parameters, name: value}
+            if value != region.parameters.get(name) and worthwhile(planned, changed, name, sheet):
+                yield Action(kind=knob.kind, region=region.id, parameters={name: value})
+    yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": LIBRARY})
+
+
+def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
+    """Return the schedule after `action`; raises IllegalAction with the reason."""
+    if graph.blocked:
+        raise IllegalActionError(f"nothing of this reference can be generated: {graph.blocked[0]}")
+    regions = [schedule.region(name) for name in action.region.split("+")]
+    found = [region for region in regions if region is not None]
+    if len(found) != len(regions) or len({region.id for region in found}) != len(found):
+        known = ", ".join(region.id for region in schedule.regions)
+        raise IllegalActionError(f"there is no region {action.region}; the schedule has {known}")
+    if action.kind is ActionKind.FUSION:
+        return _fuse(graph, schedule, found, action)
+    if len(found) != 1:
+        raise IllegalActionError(f"{action.kind} applies to one region, not to {action.region}")
+    if "implementation" in action.parameters:
+        return _implement(graph, schedule, found[0], action)
+    return _turn(graph, schedule, found[0], action)
+
+
+def _fuse(graph: OperatorGraph, schedule: Schedule, regions: list[Region], action: Action) -> Schedule:
+    scope = action.parameters.get("scope", "together" if len(regions) > 1 else "each")
+    if scope not in ("each", "together"):
+        raise IllegalActionError(f"scope is each or together, not {scope!r}")
+    if scope == "together":
+        return _merge(graph, schedule, regions, _sms(action))
+    for region in regions:
+        if region.is_generated:
+            raise IllegalActionError(f"region {region.id} is generated already")
+        schedule = schedule.replaced(_generated(graph, region, _sms(action)))
+    return schedule
+
+
+def _merge(graph: OperatorGraph, schedule: Schedule, regions: list[Region], sms: int) -> Schedule:
+    if len(regions) < 2:
+        raise IllegalActionError("a fusion together needs two regions, written r0+r1")
+    chosen = {region.id for region in regions}
+    names = sorted((name for region in regions for name in region.nodes), key=lambda name: graph.order[name])
+    if not can_generate(graph, names):
+        raise IllegalActionError(f"regions {' and '.join(sorted(chosen))} do not fit into one kernel")
+    rest = [region for region in schedule.regions if region.id not in chosen]
+    groups = [region.nodes for region in rest] + [tuple(names)]
+    before = {region.nodes: region for region in rest}
+    result = []
+    for region in ordered(graph, groups):
+        old = before.get(region.nodes)
+        if old is None:
+            result.append(_generated(graph, region, sms))
+        else:
+            result.append(old.model_copy(update={"id": region.id}))
+    return Schedule(regions=tuple(result))
+
+
+def _implement(graph: OperatorGraph, schedule: Schedule, region: Region, action: Action) -> Schedule:
+    wanted = action.parameters["implementation"]
+    if wanted == LIBRARY and region.is_generated:
+        return schedule.replaced(Region(id=region.id, nodes=region.nodes))
+    if wanted == "generated" and not region.is_generated:
+        return schedule.replaced(_generated(graph, region, _sms(action)))
+    raise IllegalActionError(f"implementation={wanted} changes nothing in region {region.id}, or is not library or generated")
+
+
+def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Action) -> Schedule:
+    if not region.is_generated:
+        raise IllegalActionError(f"region {region.id} is left to the library and has no parameters; generate it first")
+    knobs = KNOBS[region.template]
+    parameters = dict(region.parameters)
+    for name, value in action.parameters.items():
+        knob = knobs.get(name)
+        if knob is None or knob.kind is not action.kind:
+            legal = ", ".join(key for key, each in knobs.items() if each.kind is action.kind) or "none"
+            raise IllegalActionError(f"{action.kind} of a {region.template} region has parameters: {legal}; not {name}")
+        if value not in knob.values:
+            raise IllegalActionError(f"{name} is one of {', '.join(map(str, knob.values))}, not {value}")
+        parameters[name] = value
+    if parameters == region.parameters:
+        raise IllegalActionError(f"{action} changes nothing")
+    return schedule.replaced(region.model_copy(update={"parameters": parameters}))
+
+
+def _generated(graph: OperatorGraph, region: Region, sms: int) -> Region:
+    try:
+        planned: Planned = plan_region(graph, region.nodes)
+    except LoweringError as error:
+        raise IllegalActionError(f"region {region.id} cannot be generated: {error}") from error
+    return Region(id=region.id, nodes=region.nodes, template=planned.template, parameters=defaults(planned, sms))
+
+
+def _sms(action: Action) -> int:
+    return int(action.parameters.get("sms", USUAL_SMS))

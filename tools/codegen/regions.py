@@ -1,0 +1,148 @@
+"""Which operators can share a kernel, and the partition of a graph into natural regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tools.codegen import template_pointwise
+from tools.codegen.expressions import LoweringError
+from tools.codegen.graph import Node, OperatorGraph
+from tools.codegen.lower_products import PRODUCTS
+from tools.codegen.lowering import Kernel, Lowering
+from tools.codegen.rows_space import row_layout
+from tools.codegen.schedule import Region, Schedule
+from tools.codegen.views import is_view
+
+POINTWISE, ROWS, MATMUL = "pointwise", "rows", "matmul"
+MOST_NODES = 48
+"""A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A region that can be generated: its template and its lowered kernel."""
+
+    template: str
+    kernel: Kernel
+
+
+def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
+    """Lower a set of nodes and choose the template; raises LoweringError with the reason."""
+    names = tuple(members)
+    effects = [name for name in names if name in graph.effects]
+    if effects:
+        raise LoweringError("it writes to a buffer of the module")
+    kernel = Lowering(graph, names).run()
+    if not kernel.builder.loads:
+        raise LoweringError("it reads no tensor")
+    if kernel.contraction is not None:
+        from tools.codegen.template_matmul import product_layout
+
+        if kernel.reduced:
+            raise LoweringError("a product and a reduction do not share a kernel")
+        product_layout(kernel)
+        return Planned(MATMUL, kernel)
+    if kernel.reduced:
+        row_layout(kernel)
+        return Planned(ROWS, kernel)
+    template_pointwise.layout(kernel)
+    return Planned(POINTWISE, kernel)
+
+
+def can_generate(graph: OperatorGraph, members: Iterable[str]) -> bool:
+    """Whether a set of nodes is one generated region: lowerable, and with nothing outside between its nodes."""
+    names = frozenset(members)
+    if len(names) > MOST_NODES or not is_convex(graph, names):
+        return False
+    try:
+        plan_region(graph, names)
+    except LoweringError:
+        return False
+    return True
+
+
+def is_convex(graph: OperatorGraph, members: frozenset[str]) -> bool:
+    """Whether no path leaves the set and comes back."""
+    last = max(graph.order[name] for name in members)
+    first = min(graph.order[name] for name in members)
+    tainted: set[str] = set()
+    for node in graph.nodes[first : last + 1]:
+        sources = {ref.name for ref in node.refs}
+        if node.name in members:
+            if sources & tainted:
+                return False
+        elif sources & (members | tainted) and not (is_view(node) and not sources & tainted):
+            tainted.add(node.name)
+    return True
+
+
+def natural_regions(graph: OperatorGraph) -> Schedule:
+    """Partition the graph greedily: each operator joins the regions that feed it where one kernel can hold them all.
+
+    Matrix products stand alone; whether to fuse their epilogue is an action, because the library's product is often faster.
+    """
+    groups: list[list[str]] = []
+    home: dict[str, int] = {}
+    for node in graph.nodes:
+        if is_view(node):
+            continue
+        place = _join(graph, node, groups, home)
+        if place is None:
+            groups.append([node.name])
+            place = len(groups) - 1
+        for name in groups[place]:
+            home[name] = place
+    return Schedule(regions=ordered(graph, [tuple(group) for group in groups if group]))
+
+
+def _join(graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[str, int]) -> int | None:
+    if node.op in PRODUCTS or node.name in graph.effects:
+        return None
+    feeders = sorted({home[name] for name in producers(graph, node)}, reverse=True)
+    joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]
+    while joinable:
+        merged = [name for place in sorted(joinable) for name in groups[place]]
+        if can_generate(graph, [*merged, node.name]):
+            target = min(joinable)
+            for place in joinable:
+                if place != target:
+                    groups[place] = []
+            groups[target] = sorted([*merged, node.name], key=lambda name: graph.order[name])
+            return target
+        joinable = joinable[:-1] if len(joinable) > 1 else []
+    return None
+
+
+def _stands_alone(graph: OperatorGraph, group: Sequence[str]) -> bool:
+    return any(graph.by_name[name].op in PRODUCTS for name in group) or not can_generate(graph, group)
+
+
+def producers(graph: OperatorGraph, node: Node) -> set[str]:
+    """Name the nodes that feed `node`, seen through views."""
+    found: set[str] = set()
+    for ref in node.refs:
+        source = graph.by_name.get(ref.name)
+        if source is None:
+            continue
+        found |= producers(graph, source) if is_view(source) else {source.name}
+    return found
+
+
+def ordered(graph: OperatorGraph, groups: Sequence[tuple[str, ...]]) -> tuple[Region, ...]:
+    """Order groups so that each comes after those it reads, and number them; parameters are left empty."""
+    home = {name: place for place, group in enumerate(groups) for name in group}
+    needs = [
+        {home[source] for name in group for source in producers(graph, graph.by_name[name])} - {place} for place, group in enumerate(groups)
+    ]
+    effects = [place for place, group in enumerate(groups) if any(name in graph.effects for name in group)]
+    done: list[int] = []
+    rest = sorted(range(len(groups)), key=lambda place: min(graph.order[name] for name in groups[place]))
+    while rest:
+        free = [place for place in rest if needs[place] <= set(done)]
+        if not free:
+            raise LoweringError("regions read each other in a circle")
+        chosen = next((place for place in free if place in effects), free[0])
+        done.append(chosen)
+        rest.remove(chosen)
+    return tuple(Region(id=f"r{number}", nodes=groups[place]) for number, place in enumerate(done))

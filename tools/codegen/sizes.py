@@ -1,0 +1,114 @@
+"""Sizes as seen in every trace of a problem, and the search for the run-time expression behind a size.
+
+A problem is traced at its sizes as written and at its small variants. A number that is the same in every trace is a
+literal; one that varies must be written in terms of tensor shapes, or the operator that needs it is left to the reference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+Sizes = tuple[int, ...]
+"""One size in every trace; the first is the problem as written."""
+
+Number = int | float
+
+
+@dataclass(frozen=True)
+class Varying:
+    """A constant of the graph that differs between traces: it comes from a size."""
+
+    values: tuple[Number, ...]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A size that run-time code can read: `x.shape[1]` and what it was in every trace."""
+
+    text: str
+    values: Sizes
+
+
+def is_one(sizes: Sizes) -> bool:
+    """Whether a dimension has size one in every trace: it broadcasts."""
+    return all(size == 1 for size in sizes)
+
+
+def product(factors: Iterable[Sizes], traces: int) -> Sizes:
+    """Multiply sizes trace by trace."""
+    result = [1] * traces
+    for sizes in factors:
+        result = [a * b for a, b in zip(result, sizes, strict=True)]
+    return tuple(result)
+
+
+def express(values: Sequence[Number], facts: Sequence[Fact]) -> str | None:
+    """Write `values` as a Python expression over `facts`: a literal, a size, or a simple function of one to three sizes; None where none fits."""
+    if all(value == values[0] and type(value) is type(values[0]) for value in values):
+        return literal(values[0])
+    if all(isinstance(value, int) for value in values):
+        return next(_integer_forms(tuple(int(v) for v in values), facts), None)
+    return next(_float_forms([float(v) for v in values], facts), None)
+
+
+def literal(value: Number) -> str:
+    """Write a number as Python source; infinities and NaN by name."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return f'float("{value}")'
+    return repr(value)
+
+
+def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
+    yield from (fact.text for fact in facts if fact.values == values)
+    for fact in facts:
+        yield from _scaled(values, fact)
+    for one in facts:
+        for two in facts:
+            if all(b and a == v * b for v, a, b in zip(values, one.values, two.values, strict=True)):
+                yield f"{one.text} // {two.text}"
+            if all(v == a - b for v, a, b in zip(values, one.values, two.values, strict=True)):
+                yield f"{one.text} - {two.text}"
+    for count in (2, 3):
+        for chosen in combinations_with_replacement(facts, count):
+            if product((fact.values for fact in chosen), len(values)) == values:
+                yield " * ".join(fact.text for fact in chosen)
+
+
+def _scaled(values: Sizes, fact: Fact) -> Iterator[str]:
+    if not all(fact.values):
+        return
+    first = fact.values[0]
+    if (
+        values[0]
+        and all(a % v == 0 and a // v == first // values[0] for v, a in zip(values, fact.values, strict=True) if v)
+        and all(values)
+    ):
+        yield f"{fact.text} // {first // values[0]}"
+    if all(v % a == 0 and v // a == values[0] // first for v, a in zip(values, fact.values, strict=True)):
+        yield f"{fact.text} * {values[0] // first}"
+    if all(v - a == values[0] - first for v, a in zip(values, fact.values, strict=True)):
+        yield f"{fact.text} {'+' if values[0] > first else '-'} {abs(values[0] - first)}"
+    if all(v == a // 2 for v, a in zip(values, fact.values, strict=True)):
+        yield f"{fact.text} // 2"
+
+
+_FLOATS: dict[str, Callable[[int], float]] = {
+    "{}": float,
+    "1.0 / {}": lambda n: 1.0 / n,
+    "{} ** 0.5": lambda n: n**0.5,
+    "{} ** -0.5": lambda n: n**-0.5,
+}
+
+
+def _float_forms(values: Sequence[float], facts: Sequence[Fact]) -> Iterator[str]:
+    for text, function in _FLOATS.items():
+        for fact in facts:
+            if all(fact.values) and _close(values, [function(n) for n in fact.values]):
+                yield text.format(fact.text)
+
+
+def _close(left: Sequence[float], right: Sequence[float]) -> bool:
+    return all(math.isclose(a, b, rel_tol=1e-12) for a, b in zip(left, right, strict=True))

@@ -1,0 +1,277 @@
+"""The iteration space of a kernel: its axes, and the address of every tensor along them.
+
+An axis is an ordered set of atoms. Neighbouring atoms that every tensor lays out as one dimension are merged into a group;
+strides are products of sizes, held symbolically, so the same text is right at every size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tools.codegen.atoms import Dims
+from tools.codegen.expressions import LoweringError
+from tools.codegen.graph import Ref, TensorMeta
+from tools.codegen.lowering import Kernel
+from tools.codegen.sizes import Fact, Sizes, express, product
+
+Symbol = int | str
+"""A factor of a stride: the size of an atom, or a run-time stride such as `x.stride(0)`."""
+Stride = tuple[Symbol, ...]
+
+
+def _multiply(stride: Stride, *factors: Symbol) -> Stride:
+    return tuple(sorted((*stride, *factors), key=str))
+
+
+@dataclass(frozen=True)
+class Access:
+    """How one tensor is laid out over atoms."""
+
+    ref: Ref
+    name: str
+    meta: TensorMeta
+    dims: Dims
+    strides: dict[int, Stride]
+    is_output: bool = False
+
+
+@dataclass
+class Axis:
+    """One axis of the iteration space."""
+
+    name: str
+    """`rows`, `cols`, `outer`, `inner`: sizes are called `n_rows` and so on."""
+    index: str
+    """Variable that holds the position along it."""
+    atoms: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def size_name(self) -> str:
+        """Name of the number of positions."""
+        return f"n_{self.name}"
+
+    def group_name(self, place: int) -> str:
+        """Name of the size of one group."""
+        return self.size_name if len(self.groups) == 1 else f"n_{self.name}_{place}"
+
+    def part(self, place: int) -> str:
+        """Name of the position within one group."""
+        return self.index if len(self.groups) == 1 else f"{self.index}_{place}"
+
+
+@dataclass
+class Space:
+    """Axes and accesses of one kernel; remembers which sizes its text uses."""
+
+    kernel: Kernel
+    axes: tuple[Axis, ...]
+    accesses: tuple[Access, ...]
+    used: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Sizes that the kernel takes as arguments, by name."""
+    strides: dict[str, str] = field(default_factory=dict)
+    """Run-time strides that the kernel takes, by argument name: host expression."""
+    parts_used: set[str] = field(default_factory=set)
+    """Axes whose index is taken apart."""
+
+    def axis(self, name: str) -> Axis:
+        """Find an axis."""
+        return next(axis for axis in self.axes if axis.name == name)
+
+    def size(self, atoms: Iterable[int]) -> str:
+        """Write the number of elements over `atoms`."""
+        return self.monomial(tuple(self.kernel.builder.atoms.leaves(tuple(atoms)))) or "1"
+
+    def monomial(self, stride: Stride) -> str:
+        """Write a product of sizes and strides in the kernel's names."""
+        rest, factors = list(stride), []
+        for axis in self.axes:
+            if axis.atoms and set(axis.atoms) <= set(rest):
+                factors.append(self._use(axis.size_name, axis.atoms))
+                rest = [symbol for symbol in rest if symbol not in axis.atoms]
+        for axis in self.axes:
+            for place, group in enumerate(axis.groups):
+                if set(group) <= set(rest):
+                    factors.append(self._use(axis.group_name(place), group))
+                    rest = [symbol for symbol in rest if symbol not in group]
+        for symbol in rest:
+            if not isinstance(symbol, str):
+                raise LoweringError("a stride does not follow the axes of the kernel")
+            tensor, dim = symbol.rsplit(":", 1)
+            name = f"stride_{tensor}_{dim}"
+            self.strides[name] = f"{tensor}.stride({dim})"
+            factors.append(name)
+        return " * ".join(factors)
+
+    def _use(self, name: str, atoms: tuple[int, ...]) -> str:
+        self.used[name] = atoms
+        return name
+
+    def along(self, access: Access, axis: Axis) -> str:
+        """Write the offset of `access` along `axis`; empty where it does not vary along it."""
+        present = [place for place, group in enumerate(axis.groups) if group[-1] in access.strides]
+        if not present:
+            return ""
+        if self._is_linear(access, axis):
+            return self._term(axis.index, access.strides[axis.groups[-1][-1]])
+        self.parts_used.add(axis.name)
+        for place in range(1, len(axis.groups)):
+            self._use(axis.group_name(place), axis.groups[place])
+        return " + ".join(self._term(axis.part(place), access.strides[axis.groups[place][-1]]) for place in present)
+
+    def _term(self, index: str, stride: Stride) -> str:
+        text = self.monomial(stride)
+        if not text:
+            return index
+        return f"{index} * {text}" if " " not in text else f"{index} * ({text})"
+
+    def _is_linear(self, access: Access, axis: Axis) -> bool:
+        """Whether the tensor lies along the whole axis with one stride."""
+        for outer, inner in zip(axis.groups, axis.groups[1:], strict=False):
+            if outer[-1] not in access.strides or inner[-1] not in access.strides:
+                return False
+            if access.strides[outer[-1]] != _multiply(access.strides[inner[-1]], *inner):
+                return False
+        return axis.groups[0][-1] in access.strides
+
+    def parts(self, axis: Axis) -> list[str]:
+        """Write the statements that take an axis's index apart into its groups."""
+        if axis.name not in self.parts_used:
+            return []
+        lines, rest = [], axis.index
+        for place in range(len(axis.groups) - 1, 0, -1):
+            size = self._use(axis.group_name(place), axis.groups[place])
+            lines.append(f"{axis.part(place)} = {rest} % {size}")
+            above = axis.part(0) if place == 1 else f"{axis.index}_above_{place}"
+            lines.append(f"{above} = {rest} // {size}")
+            rest = above
+        return lines
+
+    def is_wide(self) -> bool:
+        """Whether an offset may exceed 31 bits at the sizes as written."""
+        return any(access.meta.numel >= 2**31 for access in self.accesses)
+
+
+def accesses_of(kernel: Kernel, names: dict[Ref, str]) -> tuple[Access, ...]:
+    """Lay out every tensor of a kernel: loads first, then outputs, which are contiguous."""
+    atoms = kernel.builder.atoms
+    found = []
+    for load in kernel.builder.loads:
+        dims = atoms.resolve(load.dims)
+        found.append(Access(load.ref, names[load.ref], load.meta, dims, _strides(dims, names[load.ref], load.meta)))
+    for output in kernel.outputs:
+        dims = atoms.resolve(output.dims)
+        found.append(
+            Access(
+                output.ref, names[output.ref], output.meta, dims, _strides(dims, "", replace(output.meta, contiguous=True)), is_output=True
+            )
+        )
+    return tuple(found)
+
+
+def _strides(dims: Dims, name: str, meta: TensorMeta) -> dict[int, Stride]:
+    result: dict[int, Stride] = {}
+    running: Stride = ()
+    for place in range(len(dims) - 1, -1, -1):
+        if not meta.contiguous and not (meta.unit_last and place == len(dims) - 1):
+            running = (f"{name}:{place}",)
+        for atom in reversed(dims[place]):
+            result[atom] = running
+            running = _multiply(running, atom)
+    return result
+
+
+def coalesce(order: Sequence[int], accesses: Sequence[Access]) -> tuple[tuple[int, ...], ...]:
+    """Merge neighbouring atoms that every tensor lays out as one dimension, or does not have."""
+    groups: list[tuple[int, ...]] = []
+    for atom in order:
+        if groups and all(_joins(access, groups[-1][-1], atom) for access in accesses):
+            groups[-1] = (*groups[-1], atom)
+        else:
+            groups.append((atom,))
+    return tuple(groups)
+
+
+def _joins(access: Access, outer: int, inner: int) -> bool:
+    one, two = access.strides.get(outer), access.strides.get(inner)
+    if one is None or two is None:
+        return one is None and two is None
+    return one == _multiply(two, inner)
+
+
+def memory_order(wanted: Iterable[int], accesses: Sequence[Access]) -> tuple[int, ...]:
+    """Order atoms as the tensor that has most of them lays them out."""
+    rest = set(wanted)
+    order: list[int] = []
+    while rest:
+        best = max(accesses, key=lambda access: (len(rest & set(access.strides)), access.meta.numel))
+        found = [atom for dim in best.dims for atom in dim if atom in rest]
+        if not found:
+            raise LoweringError("a dimension of the region is not part of any tensor")
+        order.extend(found)
+        rest -= set(found)
+    return tuple(order)
+
+
+def host_size(space: Space, wanted: tuple[int, ...], known: dict[str, tuple[int, ...]]) -> str:
+    """Write the number of elements over `wanted` in terms of the shapes of the tensors the host function takes."""
+    reads = [access for access in space.accesses if not access.is_output]
+    target = tuple(sorted(wanted))
+    for access in reads:
+        for text, atoms in _shape_facts(access):
+            if tuple(sorted(atoms)) == target:
+                return text
+    for access in reads:
+        everything = [atom for dim in access.dims for atom in dim]
+        for name, atoms in known.items():
+            if not set(atoms) & set(target) and sorted(everything) == sorted((*atoms, *target)):
+                return f"{access.name}.numel() // {name}"
+    whole = _by_value(space, wanted, reads)
+    if whole is not None:
+        return whole
+    factors = [_by_value(space, run, reads) for run in _runs(space, wanted, reads)]
+    if None in factors:
+        raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
+    return " * ".join(f"({text})" if text and "//" in text else str(text) for text in factors)
+
+
+def _by_value(space: Space, atoms: tuple[int, ...], reads: Sequence[Access]) -> str | None:
+    known = space.kernel.builder.atoms
+    return express(product((known.size(atom) for atom in atoms), known.traces), shape_values(reads))
+
+
+def _runs(space: Space, wanted: tuple[int, ...], reads: Sequence[Access]) -> list[tuple[int, ...]]:
+    """Cut atoms into runs that make up whole dimensions, and single atoms."""
+    runs, rest = [], list(wanted)
+    for access in reads:
+        for dim in access.dims:
+            if dim and set(dim) <= set(rest):
+                runs.append(dim)
+                rest = [atom for atom in rest if atom not in dim]
+    return [*((atom,) for atom in rest), *runs]
+
+
+def _shape_facts(access: Access) -> Iterable[tuple[str, tuple[int, ...]]]:
+    rank = len(access.dims)
+    for place, dim in enumerate(access.dims):
+        if dim:
+            yield f"{access.name}.shape[{place - rank if place == rank - 1 else place}]", dim
+    everything = tuple(atom for dim in access.dims for atom in dim)
+    yield f"{access.name}.numel()", everything
+    for start in range(rank):
+        for stop in range(start + 2, rank + 1):
+            if all(access.dims[start:stop]):
+                yield (
+                    " * ".join(f"{access.name}.shape[{place}]" for place in range(start, stop)),
+                    tuple(atom for dim in access.dims[start:stop] for atom in dim),
+                )
+
+
+def shape_values(accesses: Sequence[Access]) -> list[Fact]:
+    """List the sizes that run-time code can read off tensors."""
+    facts: dict[Sizes, Fact] = {}
+    for access in accesses:
+        for place, sizes in enumerate(access.meta.shape):
+            facts.setdefault(sizes, Fact(f"{access.name}.shape[{place}]", sizes))
+    return list(facts.values())

@@ -1,0 +1,171 @@
+"""The template of pointwise regions: one kernel, each element once.
+
+`flat` walks the outputs as one long vector; `tile` walks rows by columns, so that operands which broadcast along either are
+read once a tile. Where every operand has the outputs' shape both are the same, and `flat` is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.codegen.body import Body, Names, Scope, access_names
+from tools.codegen.expressions import LoweringError
+from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, summary
+from tools.codegen.lowering import Kernel
+from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce
+
+NAME = "pointwise"
+SMALLEST_ROW = 16
+"""Below this many columns a tile wastes its lanes: flat is the default."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the elements of a region are walked."""
+
+    accesses: tuple[Access, ...]
+    order: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...]
+    n_cols: int
+    """Size of the innermost group at the sizes as written."""
+
+    @property
+    def tiles(self) -> bool:
+        """Whether rows and columns differ: something broadcasts or is laid out otherwise."""
+        return len(self.groups) > 1
+
+
+def layout(kernel: Kernel, names: Names | None = None) -> Layout:
+    """Check that all outputs span the same elements, and order them as the first output is laid out."""
+    refs = [load.ref for load in kernel.builder.loads] + [output.ref for output in kernel.outputs]
+    accesses = accesses_of(kernel, access_names(refs, names or Names()))
+    outputs = [access for access in accesses if access.is_output]
+    order = tuple(atom for dim in outputs[0].dims for atom in dim)
+    if any(set(order) != set(access.strides) for access in outputs):
+        raise LoweringError("the outputs of a pointwise region differ in shape")
+    if any(not set(access.strides) <= set(order) for access in accesses):
+        raise LoweringError("an input of a pointwise region has a dimension that no output has")
+    groups = coalesce(order, accesses)
+    atoms = kernel.builder.atoms
+    n_cols = 1
+    for atom in groups[-1] if groups else ():
+        n_cols *= atoms.size(atom)[0]
+    return Layout(accesses, order, groups, n_cols)
+
+
+def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
+    """Write the kernel and its host function."""
+    plan = layout(kernel)
+    tile = parameters["algorithm"] == "tile" and plan.tiles
+    return _Writer(kernel, name, parameters, plan, tile).write()
+
+
+class _Writer:
+    """Writes one pointwise region."""
+
+    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: Layout, tile: bool) -> None:
+        self.name, self.parameters, self.tile = name, parameters, tile
+        names = Names()
+        self.reads = tuple(access for access in plan.accesses if not access.is_output)
+        self.writes = tuple(access for access in plan.accesses if access.is_output)
+        if tile:
+            last = plan.groups[-1]
+            axes = (Axis("rows", "rows", plan.order[: -len(last)], plan.groups[:-1]), Axis("cols", "cols", last, (last,)))
+            masks = {"rows": "mask_m", "cols": "mask_n"}
+        else:
+            axes = (Axis("elements", "offs", plan.order, plan.groups),) if plan.order else ()
+            masks = {"elements": "mask"}
+        self.space = Space(kernel, axes, plan.accesses)
+        self.body = Body(self.space, names, self._load, self._reduce)
+        self.frame = Frame(self.space, f"{name}_kernel", names, self.reads, self.writes, self.body, masks)
+
+    def write(self) -> RegionText:
+        """Write kernel and host function."""
+        lines: list[str] = []
+        scope = Scope(lines, "    ")
+        for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
+            self.frame.store(scope, access, self.body.assign(scope, output.expr))
+        head = self._tile_head() if self.tile else self._flat_head()
+        constants = ["BLOCK_M", "BLOCK_N"] if self.tile else ["BLOCK"]
+        kernel = [
+            "@triton.jit",
+            *block(f"def {self.name}_kernel", self.frame.signature(constants if self.space.axes else []), ":"),
+            f'    """{summary(self.space.kernel, self.reads, self.writes)}."""',
+            *head,
+            *lines,
+        ]
+        return RegionText(
+            self.name,
+            tuple(access.ref for access in self.reads),
+            tuple(access.ref for access in self.writes),
+            "\n".join([*kernel, "", "", *self._host()]),
+            tuple(self.body.helpers),
+        )
+
+    def _flat_head(self) -> list[str]:
+        if not self.space.axes:
+            return []
+        axis = self.space.axes[0]
+        size = self.space.monomial(axis.atoms)
+        if axis.name in self.space.parts_used:
+            lines = [
+                "offs = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)",
+                f"mask = offs < {size}",
+                *self.space.parts(axis),
+            ]
+        else:
+            lines = [
+                "start = tl.program_id(0).to(tl.int64) * BLOCK",
+                "offs = start + tl.arange(0, BLOCK)",
+                f"mask = offs < {size}",
+            ]
+        return ["    " + line for line in lines]
+
+    def _tile_head(self) -> list[str]:
+        rows, cols = self.space.axes
+        n_rows, n_cols = self.space.monomial(rows.atoms), self.space.monomial(cols.atoms)
+        lines = [
+            "pid = tl.program_id(0)",
+            f"tiles_n = tl.cdiv({n_cols}, BLOCK_N)",
+            "rows = (pid // tiles_n).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
+            f"mask_m = rows < {n_rows}",
+            *self.space.parts(rows),
+            "cols = (pid % tiles_n) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
+            f"mask_n = cols < {n_cols}",
+        ]
+        return ["    " + line for line in lines]
+
+    def _host(self) -> list[str]:
+        known: dict[str, tuple[int, ...]] = {}
+        device = self.reads[0].name
+        lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.meta.contiguous and access.dims]
+        sizes = self.frame.size_lines(known)
+        lines += sizes
+        lines += [allocation(self.space, access, known, device) for access in self.writes]
+        warps = self.parameters["num_warps"]
+        elements = int(self.parameters["ELEMENTS"]) * 32 * int(warps)
+        call = self.frame.call_arguments()
+        if self.tile:
+            lines += [
+                f"block_n = min(triton.next_power_of_2(n_cols), {elements})",
+                f"block_m = {elements} // block_n",
+                "grid = (triton.cdiv(n_rows, block_m) * triton.cdiv(n_cols, block_n),)",
+            ]
+            call += ["BLOCK_M=block_m", "BLOCK_N=block_n"]
+        elif self.space.axes:
+            lines.append(f"grid = (triton.cdiv(n_elements, {elements}),)")
+            call.append(f"BLOCK={elements}")
+        else:
+            lines.append("grid = (1,)")
+        lines += block(f"{self.name}_kernel[grid]", [*call, f"num_warps={warps}"], "")
+        lines.append("return " + ", ".join(access.name for access in self.writes))
+        result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
+        parameters = [f"{access.name}: torch.Tensor" for access in self.reads]
+        return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]
+
+    def _load(self, scope: Scope, expr: int) -> str:
+        access = self.reads[self.body.b.exprs[expr].extra]
+        return self.body.bind(scope, expr, self.frame.load_text(access))
+
+    def _reduce(self, scope: Scope, expr: int) -> str:
+        raise LoweringError("a pointwise region has no reductions")

@@ -1,0 +1,168 @@
+"""The template of row regions: reductions, softmax, norms, with the pointwise operators before and after them in one kernel.
+
+`registers` holds whole rows in registers: each input is read once. `looped` walks long rows block by block, once for each
+level of reductions that depend on one another and once more to write; `online` merges the levels of a softmax or a variance
+by running rescaled sums. Sums are kept by lane and combined at the end, so that long rows lose no accuracy.
+"""
+
+from __future__ import annotations
+
+from tools.codegen.body import Body, Names, Scope
+from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, neutral, summary, vanishes
+from tools.codegen.lowering import Kernel
+from tools.codegen.rows_loops import LoopWriter
+from tools.codegen.rows_space import RowLayout, row_layout
+from tools.codegen.spaces import Access
+
+NAME = "rows"
+
+
+def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
+    """Write the kernel and its host function."""
+    plan = row_layout(kernel)
+    return _Writer(kernel, name, parameters, plan).write()
+
+
+class _Writer:
+    """Writes one row region."""
+
+    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: RowLayout) -> None:
+        self.name, self.parameters, self.plan = name, parameters, plan
+        names = Names()
+        self.vector = int(parameters["ROWS"]) > 1 and bool(plan.rows)
+        self.space = plan.space(kernel, self.vector)
+        self.reads = tuple(access for access in plan.accesses if not access.is_output)
+        self.writes = tuple(access for access in plan.accesses if access.is_output)
+        masks = {"cols": "mask_n"} | ({"rows": "mask_m"} if self.vector else {})
+        self.body = Body(self.space, names, self._load, self._reduce)
+        self.frame = Frame(self.space, f"{name}_kernel", names, self.reads, self.writes, self.body, masks)
+        self.looped = parameters["algorithm"] != "registers"
+        self.policy = ""
+
+    def write(self) -> RegionText:
+        """Write kernel and host function."""
+        lines: list[str] = []
+        scope = Scope(lines, "    ")
+        if self.looped:
+            LoopWriter(self.frame, self.vector, self.parameters).write(scope)
+        else:
+            self._store_all(scope)
+        constants = (["ROWS"] if self.vector else []) + ["BLOCK_N"]
+        head = self._head()
+        kernel = [
+            "@triton.jit",
+            *block(f"def {self.name}_kernel", self.frame.signature(constants), ":"),
+            f'    """{self._words()}: {summary(self.space.kernel, self.reads, self.writes)}."""',
+            *head,
+            *lines,
+        ]
+        return RegionText(
+            self.name,
+            tuple(access.ref for access in self.reads),
+            tuple(access.ref for access in self.writes),
+            "\n".join([*kernel, "", "", *self._host()]),
+            tuple(self.body.helpers),
+        )
+
+    def _words(self) -> str:
+        if not self.space.kernel.reduced or not self.plan.rows:
+            return "One program for everything"
+        return f"{self.parameters['ROWS']} rows a program" if self.vector else "One row a program"
+
+    def _store_all(self, scope: Scope) -> None:
+        # every load before the first reduction: what waits at a barrier has its data on the way
+        for place, expr in enumerate(self.body.b.exprs):
+            if expr.op == "load" and self.body.uses.get(place):
+                self.body.assign(scope, place)
+        for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
+            self.frame.store(scope, access, self.body.assign(scope, output.expr))
+
+    def _head(self) -> list[str]:
+        lines: list[str] = []
+        n_cols = self.space.monomial(self.space.axis("cols").atoms)
+        if self.plan.rows:
+            lines += self._row_lines()
+        if not self.looped:
+            cols = self.space.axis("cols")
+            wide = ".to(tl.int64)" if self.space.is_wide() and not self.plan.inner_reduction else ""
+            lines += [f"cols = tl.arange(0, BLOCK_N){'[None, :]' if self.vector else ''}{wide}", f"mask_n = cols < {n_cols}"]
+            lines += self.space.parts(cols)
+        return ["    " + line for line in lines]
+
+    def _row_lines(self) -> list[str]:
+        rows = self.space.axis("rows")
+        if not self.vector:
+            return ["row = tl.program_id(0).to(tl.int64)", *self.space.parts(rows)]
+        n_rows = self.space.monomial(rows.atoms)
+        arange = "tl.arange(0, ROWS)[:, None]"
+        if len(self.space.axes) == 2:
+            lines = [f"rows = tl.program_id(0).to(tl.int64) * ROWS + {arange}"]
+        else:
+            outer = self.space.axis("outer")
+            lines = [
+                "pid = tl.program_id(0)",
+                f"tiles_m = tl.cdiv({n_rows}, ROWS)",
+                "outer = (pid // tiles_m).to(tl.int64)",
+                *self.space.parts(outer),
+                f"rows = (pid % tiles_m) * ROWS + {arange}",
+            ]
+        return [*lines, f"mask_m = rows < {n_rows}", *self.space.parts(rows)]
+
+    def _host(self) -> list[str]:
+        known: dict[str, tuple[int, ...]] = {}
+        device = self.reads[0].name
+        lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.meta.contiguous and access.dims]
+        for axis in self.space.axes[:-1]:
+            self.space.used.setdefault(axis.size_name, axis.atoms)
+        lines += self.frame.size_lines(known)
+        lines += [allocation(self.space, access, known, device) for access in self.writes]
+        constants = []
+        if self.vector:
+            constants.append(f"ROWS={self.parameters['ROWS']}")
+        if self.looped:
+            lines.append(f"block_n = min(triton.next_power_of_2(n_cols), {self.parameters['BLOCK_N']})")
+            constants.append("BLOCK_N=block_n")
+        else:
+            constants.append("BLOCK_N=triton.next_power_of_2(n_cols)")
+        lines.append(f"grid = ({self._grid()},)")
+        launch = [f"num_warps={self.parameters['num_warps']}"]
+        lines += block(f"{self.name}_kernel[grid]", [*self.frame.call_arguments(), *constants, *launch], "")
+        lines.append("return " + ", ".join(access.name for access in self.writes))
+        result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
+        parameters = [f"{access.name}: torch.Tensor" for access in self.reads]
+        return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]
+
+    def _grid(self) -> str:
+        if not self.plan.rows:
+            return "1"
+        if not self.vector:
+            return "n_rows"
+        tiles = f"triton.cdiv(n_rows, {self.parameters['ROWS']})"
+        return tiles if len(self.space.axes) == 2 else f"n_outer * {tiles}"
+
+    def _load(self, scope: Scope, expr: int) -> str:
+        access = self.reads[self.body.b.exprs[expr].extra]
+        return self.body.bind(scope, expr, self.frame.load_text(access))
+
+    def _reduce(self, scope: Scope, expr: int) -> str:
+        record = self.body.b.exprs[expr]
+        kind = record.op.removeprefix("reduce_")
+        return self.body.bind(scope, expr, reduced(self.body, scope, kind, record.args[0], self.vector, frozenset(self.plan.cols)))
+
+
+def reduced(body: Body, scope: Scope, kind: str, arg: int, vector: bool, cols: frozenset[int]) -> str:
+    """Write the reduction of an expression over the columns of one tile."""
+    source = body.b.exprs[arg]
+    text = body.text(scope, arg)[0]
+    if source.dtype == "bool":
+        text = f"tl.where({text}, 1, 0).to(tl.int64)"
+    elif kind == "sum" and source.dtype == "int32":
+        text = f"({text}).to(tl.int64)"
+    dtype = "int64" if source.dtype == "bool" else source.dtype
+    if kind != "sum" or not vanishes(body.b, arg, cols):
+        text = f"tl.where(mask_n, {text}, {neutral(kind, dtype)})"
+    axis = "axis=1, keep_dims=True" if vector else "axis=0"
+    return f"tl.{kind}({text}, {axis})"
+
+
+__all__ = ["NAME", "Access", "emit", "reduced"]
