@@ -15,8 +15,9 @@ n − 1 degrees of freedom, since so few sessions know their own spread badly. W
 and a concern says so.
 
 Where the parent is the reference, the child is compared with the fastest baseline of its own session, whose
-interval is the gain's. Estimated times come from a deterministic model: the interval is the value itself. Times of
-different tiers, devices or models are never compared.
+interval is the gain's. Estimated times come from a deterministic model: the interval is the value itself. A measured
+and an estimated time, and times of different devices or models, are never compared. Measured tiers differ in how
+far the same events are confirmed, so they are; the gain bears the weaker of the two.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ from tools.records import Estimate, Sample, Tier, Timing
 
 STUDENT_T = {1: 12.706, 2: 4.303}
 """97.5 % quantile of Student's t by degrees of freedom (any table of it); three sessions are the most a case has."""
+
+
+_BY_TRUST = (Tier.SEALED, Tier.BRACKETED, Tier.IN_PROCESS)
+"""Measured tiers, the most trusted first."""
 
 
 class Comparison(NamedTuple):
@@ -65,11 +70,17 @@ def _measured(case: ReviewCase, child: Timing) -> Comparison:
     if baseline is None:
         return Comparison(None, "Candidate and parent were timed beside no baseline in common, so their sessions cannot be compared.")
     ratios = _session_ratios(child.baselines, parent.timing.baselines, case.baselines.samples)
-    gain = _ratio(child.speedups[baseline], parent.timing.speedups[baseline], _session_term(ratios), child.tier)
+    gain = _ratio(
+        child.speedups[baseline], parent.timing.speedups[baseline], _session_term(ratios), _weaker(child.tier, parent.timing.tier)
+    )
     if gain is None:
         return Comparison(None, "The intervals of the measured speed-ups are not usable (zero, infinite or not a number).")
-    concerns = () if len(ratios) > 1 else ("Only one baseline was timed, so what two sessions differ by is not in the interval.",)
-    return Comparison(gain, f"its parent, both timed beside {baseline}", concerns)
+    concerns = []
+    if len(ratios) < 2:
+        concerns.append("Only one baseline was timed, so what two sessions differ by is not in the interval.")
+    if child.tier is not parent.timing.tier:
+        concerns.append(f"The candidate's time is {child.tier}, its parent's {parent.timing.tier}: the gain counts as {gain.tier}.")
+    return Comparison(gain, f"its parent, both timed beside {baseline}", tuple(concerns))
 
 
 def _against_reference(child: Timing) -> Comparison:
@@ -106,9 +117,11 @@ def _point(value: float) -> Gain:
 def _incomparable(child: Timing, parent: Timing) -> str:
     if child.device != parent.device:
         return f"The candidate was timed on {child.device} and its parent on {parent.device}: they are not compared."
-    if child.tier is not parent.tier:
-        return f"The candidate's time is {child.tier} and its parent's {parent.tier}: times of different tiers are not compared."
     return ""
+
+
+def _weaker(one: Tier, other: Tier) -> Tier:
+    return max(one, other, key=_BY_TRUST.index)
 
 
 def _common(child: Timing, parent: Timing) -> str | None:

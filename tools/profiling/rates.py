@@ -6,6 +6,7 @@ the L2 cleared, eager times of KernelBench v0.2 level 1 against bytes read and w
 
 from __future__ import annotations
 
+from tools.problems.families import family_of
 from tools.records import HardwareSheet, OperatorFamily
 
 COPY_SHARE = 0.896
@@ -78,35 +79,13 @@ matrix-vector product)."""
 EAGER_SHARE_OTHER = 0.8
 """The same for families without a measurement; an assumption."""
 
-_FAMILY_WORDS = (
-    (OperatorFamily.ATTENTION, ("attention",)),
-    (OperatorFamily.CONVOLUTION, ("conv",)),
-    (OperatorFamily.LOSS, ("loss", "cross_entropy", "kl_div")),
-    (OperatorFamily.SOFTMAX, ("softmax",)),
-    (OperatorFamily.NORMALISATION, ("batch_norm", "layer_norm", "group_norm", "rms_norm", "instance_norm")),
-    (OperatorFamily.POOLING, ("pool",)),
-    (OperatorFamily.SCAN, ("cumsum", "cumprod", "cummax", "cummin", "logcumsumexp")),
-    (OperatorFamily.RECURRENT, ("lstm", "gru", "rnn")),
-    (OperatorFamily.INDEXING, ("embedding", "gather", "scatter", "index", "take", "topk", "sort")),
-)
-_MATMULS = {"mm", "bmm", "addmm", "baddbmm", "matmul", "linear", "mv", "dot", "einsum", "addmv", "bilinear", "vdot", "addbmm"}
-_REDUCTIONS = {
-    *("sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "prod", "any", "all"),
-    *("var", "std", "var_mean", "std_mean", "norm", "linalg_vector_norm", "logsumexp"),
-}
-
 PRODUCTS = frozenset({OperatorFamily.MATMUL, OperatorFamily.CONVOLUTION, OperatorFamily.ATTENTION, OperatorFamily.RECURRENT})
 """Families whose work is counted in `Work.matmul_flops`."""
 
 
 def operator_family(name: str) -> OperatorFamily:
-    """Name the family of an ATen operator (`aten.softmax.int`) by its name; what no word claims is pointwise."""
-    base = name.removeprefix("aten.").removeprefix("aten::").split(".")[0].strip("_")
-    if base in _MATMULS:
-        return OperatorFamily.MATMUL
-    if base in _REDUCTIONS:
-        return OperatorFamily.REDUCTION
-    return next((family for family, words in _FAMILY_WORDS if any(w in base for w in words)), OperatorFamily.POINTWISE)
+    """Name the family of an ATen operator as launches and `Work.operators` write it: `aten.softmax.int`, `aten::mm`, `softmax`."""
+    return family_of(name.replace("::", ".").removeprefix("aten.").split(".")[0])
 
 
 def eager_share(family: OperatorFamily) -> float:

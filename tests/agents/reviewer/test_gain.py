@@ -61,6 +61,14 @@ def test_only_one_baseline_is_a_concern() -> None:
     assert "Only one baseline" in compared.concerns[0]
 
 
+def test_a_gain_counts_as_the_weaker_tier() -> None:
+    """A bracketed parent and an in-process child, whose figures are both events, give an in-process gain and a concern."""
+    compared = compare(case(passed(timing(40.0)), passed(timing(50.0, tier=Tier.BRACKETED))))
+    assert compared.gain is not None
+    assert compared.gain.tier == Tier.IN_PROCESS
+    assert "bracketed" in compared.concerns[0]
+
+
 def test_estimates_have_no_noise() -> None:
     """A deterministic model's gain is a point."""
     gain = compare(case(passed(estimate(40.0)), passed(estimate(50.0)), estimated_baselines())).gain
@@ -76,7 +84,6 @@ def test_estimates_have_no_noise() -> None:
         (passed(estimate(40.0)), passed(timing(50.0)), "estimated"),
         (passed(estimate(40.0)), None, "reference's is measured"),
         (passed(timing(40.0)), passed(timing(50.0, device="NVIDIA A100")), "NVIDIA A100"),
-        (passed(timing(40.0)), passed(timing(50.0, tier=Tier.BRACKETED)), "different tiers"),
         (passed(timing(40.0)), passed(timing(50.0, speedups={"vendor": (2.0, 1.9, 2.1)})), "no baseline in common"),
         (passed(timing(40.0, speedups={})), None, "beside no baseline"),
         (passed(timing(40.0, spread=math.nan)), None, "not usable"),
@@ -87,7 +94,7 @@ def test_estimates_have_no_noise() -> None:
     ],
 )
 def test_what_cannot_be_compared_is_not(child: object, parent: object, why: str) -> None:
-    """Other tiers, devices, models, baselines or broken intervals give no gain, and a sentence that says which."""
+    """Estimates beside measurements, other devices, models or baselines, broken intervals: no gain, and a sentence that says why."""
     compared = compare(case(child, parent))  # type: ignore[arg-type]
     assert compared.gain is None
     assert why in compared.against

@@ -40,7 +40,22 @@ def test_a_measured_time_is_never_called_impossible_above_the_floor(h200: Hardwa
     assert 0 < impossible_us(large, h200) < floor_us(large, h200)
 
 
-def test_a_gather_has_no_impossible_time(h200: HardwareSheet) -> None:
-    """An embedding reads the rows it is asked for, not its whole table."""
-    gather = problem(((500_000, 1024),), (16, 1024), operators=("aten.embedding.default",), families=(OperatorFamily.INDEXING,))
-    assert impossible_us(gather, h200) == 0.0
+@pytest.mark.parametrize(
+    ("operator", "family"),
+    [
+        ("aten.embedding.default", OperatorFamily.INDEXING),
+        ("aten.max_pool2d_with_indices.default", OperatorFamily.POOLING),
+        ("aten.convolution.default", OperatorFamily.CONVOLUTION),
+        ("aten.nll_loss_forward.default", OperatorFamily.LOSS),
+    ],
+)
+def test_operators_that_may_skip_input_have_no_impossible_time(h200: HardwareSheet, operator: str, family: OperatorFamily) -> None:
+    """An embedding reads the rows it is asked for, and a window whose stride is wider than itself leaves elements out."""
+    assert impossible_us(problem(((500_000, 1024),), (16, 1024), operators=(operator,), families=(family,)), h200) == 0.0
+
+
+def test_a_narrowed_input_counts_as_what_is_read_of_it(h200: HardwareSheet) -> None:
+    """Where eager reads a quarter of an input, through a view, a kernel may do the same."""
+    whole, quarter = (65_536, 4096), (16_384, 4096)
+    moved = 2 * 16_384 * 4096 * 4
+    assert impossible_us(problem((whole,), quarter, eager_bytes=moved), h200) == impossible_us(problem((quarter,), quarter), h200)
