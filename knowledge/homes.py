@@ -89,14 +89,10 @@ class FolderHome:
     @contextlib.contextmanager
     def writing(self) -> Iterator[Any]:
         """Change the stamp first: after a kill in the middle of a write no other process trusts its open client."""
-        current = self._current()
-        self._point(current["folder"])
-        self.close()
-        client = _embedded(self._folder / current["folder"])
-        try:
-            yield client
-        finally:
-            client.close()
+        client = self.client()
+        self._point(self._current()["folder"])
+        _OPEN[self._folder] = client, self._current()["stamp"]
+        yield client
 
     def renew(self, collection: str) -> None:
         """Point to a fresh folder; one process cannot open again a path whose folder was deleted."""

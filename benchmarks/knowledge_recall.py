@@ -1,0 +1,139 @@
+"""What the memory costs: start-up, recall and learning at growing sizes, and two processes writing at once.
+
+Usage: python -m benchmarks.knowledge_recall [--sizes 1000,10000] [--embedder default|hashing] [--outcomes 200]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+
+from knowledge.embedding import open_embedder
+from knowledge.records import Outcome, Situation
+from knowledge.store import KnowledgeBase
+from tools.records import Action, ActionKind, Bottleneck, OperatorFamily, Verdict
+
+RECALLS = 40
+FAMILIES, BOTTLENECKS, KINDS = list(OperatorFamily), list(Bottleneck), list(ActionKind)
+
+
+def outcome(number: int, run: str = "bench") -> Outcome:
+    """One of any number of distinct outcomes, spread over families, bottlenecks and kinds."""
+    family = FAMILIES[number % len(FAMILIES)]
+    bottleneck = BOTTLENECKS[number // 3 % len(BOTTLENECKS)]
+    columns = 64 + number
+    situation = Situation(
+        families=(family, FAMILIES[number // 7 % len(FAMILIES)]),
+        operators=(f"aten.{family}.default", f"aten.op{number % 97}.default"),
+        bottleneck=bottleneck,
+        generation=("hopper", "ampere", "blackwell")[number % 3],
+        dtypes=("float32",),
+        summary=f"{family} operator on float32 inputs of shape 4096x{columns}, limited by {bottleneck}.",
+    )
+    return Outcome(
+        run=run,
+        plan=f"plan{number}",
+        situation=situation,
+        action=Action(kind=KINDS[number // 5 % len(KINDS)], region="r0", parameters={"BLOCK_N": columns}),
+        candidate=f"cand{number}",
+        verdict=Verdict.PASS if number % 4 else Verdict.WRONG,
+        gain=1.0 + number % 17 / 10 if number % 4 else None,
+        predicted_gain=None,
+        tier="bracketed",
+        device="bench",
+        accepted=number % 4 > 0,
+        lesson=f"A block of {columns} columns keeps the {family} row in registers when {bottleneck} is the limit.",
+        cited=(),
+        recalled=(),
+    )
+
+
+def timed(work: Callable[[], object]) -> float:
+    """Seconds one call takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def row(*cells: object) -> None:
+    """Print one line of the table."""
+    print("  ".join(f"{cell:>14.1f}" if isinstance(cell, float) else f"{cell!s:>14}" for cell in cells))
+
+
+def measure(folder: Path, size: int, embedder: str) -> None:
+    """Grow a store to `size` entries and print what its operations cost."""
+    base = KnowledgeBase(folder, open_embedder(embedder), seeds=None)
+    base.all()
+    write = timed(lambda: [base.learn_now(outcome(n)) for n in range(size)])
+    index = timed(base.rebuild)
+    recalls = [timed(lambda n=n: base.recall_now(outcome(n * 37).situation)) for n in range(RECALLS)]
+    after = []
+    for n in range(RECALLS):
+        base.learn_now(outcome(size + n))
+        after.append(timed(lambda n=n: base.recall_now(outcome(size + n).situation)))
+    base.close()
+    again = KnowledgeBase(folder, open_embedder(embedder), seeds=None)
+    listing = timed(again.all)
+    first = timed(lambda: again.recall_now(outcome(0).situation))
+    stats = again.stats()
+    again.close()
+    megabytes = sum(float(str(stats[name])) for name in ("log_bytes", "index_bytes")) / 1e6
+    quantiles = statistics.quantiles(recalls, n=10)
+    milliseconds = [1e3 * x for x in (statistics.median(recalls), quantiles[-1], statistics.median(after), listing)]
+    row(size, size / write, size / index, *milliseconds, first, megabytes)
+    for note in (*base.notes, *again.notes):
+        print(f"note: {note}")
+
+
+def two_writers(folder: Path, count: int) -> None:
+    """Let two processes learn at once, and check that nothing was lost."""
+    script = (
+        "import sys; from pathlib import Path; from benchmarks.knowledge_recall import outcome;"
+        "from knowledge.embedding import HashingEmbedder; from knowledge.store import KnowledgeBase;"
+        "base = KnowledgeBase(sys.argv[1], HashingEmbedder(), seeds=None);"
+        "[base.learn_now(outcome(n, sys.argv[2])) for n in range(int(sys.argv[3]))]; base.close()"
+    )
+    start = time.perf_counter()
+    writers = [subprocess.Popen([sys.executable, "-c", script, str(folder), name, str(count)]) for name in ("left", "right")]
+    if any(writer.wait() for writer in writers):
+        raise SystemExit("a writer failed")
+    seconds = time.perf_counter() - start
+    base = KnowledgeBase(folder, open_embedder("hashing"), seeds=None)
+    trials = sum(len(strategy.trials) for strategy in base.all())
+    base.close()
+    print(f"two processes, {count} outcomes each: {2 * count / seconds:.0f} outcomes/s with start-up, {trials} of {2 * count} trials kept")
+
+
+def main() -> None:
+    """Measure once and print a table with the machine's facts."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sizes", default="1000,10000")
+    parser.add_argument("--embedder", default="default")
+    parser.add_argument("--outcomes", type=int, default=200)
+    given = parser.parse_args()
+    print(
+        f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
+    )
+    print(f"chromadb {version('chromadb')}, sentence-transformers {version('sentence-transformers')}")
+    embedder = open_embedder(given.embedder)
+    print(f"embedder {embedder.name}: first vector after {timed(lambda: embedder.embed(['warm'])):.1f} s (import and load)")
+    print(f"making a KnowledgeBase: {1e6 * timed(lambda: KnowledgeBase('unused')):.0f} µs")
+    row("entries", "learn /s", "index /s", "recall ms", "recall p90", "after learn", "list ms", "first s", "disk MB")
+    for size in [int(size) for size in given.sizes.split(",")]:
+        with tempfile.TemporaryDirectory() as folder:
+            measure(Path(folder) / "store", size, given.embedder)
+    with tempfile.TemporaryDirectory() as folder:
+        two_writers(Path(folder) / "store", given.outcomes)
+
+
+if __name__ == "__main__":
+    main()
