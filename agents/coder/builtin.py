@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 
 from agents.coder.protocol import CodingTask, Draft, Refusal
-from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
+from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
 from tools.errors import UserError
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem, Verdict
 
@@ -57,7 +57,7 @@ class BuiltinCoder:
         """Emit the untouched initial schedule: a working source that others may build on."""
         return await asyncio.to_thread(self._start, problem)
 
-    def _start(self, problem: Problem) -> Draft:
+    def _start(self, problem: Problem) -> Draft | Refusal:
         graph = self._graph(problem)
         return _draft(problem, graph, initial_schedule(graph), ())
 
@@ -89,8 +89,11 @@ def _schedule(graph: OperatorGraph, parent: Candidate | None) -> Schedule:
     return Schedule.model_validate_json(parent.schedule)
 
 
-def _draft(problem: Problem, graph: OperatorGraph, schedule: Schedule, notes: tuple[str, ...]) -> Draft:
-    emission = emit(problem, graph, schedule)
+def _draft(problem: Problem, graph: OperatorGraph, schedule: Schedule, notes: tuple[str, ...]) -> Draft | Refusal:
+    try:
+        emission = emit(problem, graph, schedule)
+    except LoweringError as error:
+        return Refusal(reason=f"The schedule cannot be written as a source: {error}")
     return Draft(source=emission.source, schedule=schedule.model_dump_json(), notes=(*emission.notes, *notes))
 
 

@@ -60,10 +60,10 @@ def _plan(one: Scored, briefing: Briefing) -> Plan:
 
 
 def _rationale(one: Scored, briefing: Briefing) -> str:
-    """E.g. `Moves 3.0x its compulsory bytes (excess-traffic): fuse r0 and r1 (10 of 10 against it); strategy …`."""
+    """E.g. `It moves 3.0 times the compulsory bytes (excess-traffic): Fuse operators in r0+r1 (prior 10); strategy …`."""
     profile = briefing.profile
     evidence = profile.evidence.strip().rstrip(".")
-    clauses = [f"{describe(one.action)} ({one.prior:g} of 10 against this bottleneck)", *one.reasons[:3]]
+    clauses = [f"{describe(one.action).rstrip('.')} (prior {one.prior:g})", *one.reasons[:3]]
     if not one.proven:
         clauses.append("no coder has listed it as possible")
     return f"{evidence} ({profile.bottleneck}): {'; '.join(clauses)}."

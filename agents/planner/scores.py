@@ -137,3 +137,26 @@ DIRECTIONS: dict[tuple[Bottleneck, ActionKind], int] = {
     (Bottleneck.COMPUTE, ActionKind.PIPELINE): LARGER,
 }
 """Whether the numbers of such an action should go down or up; it orders options of one kind and region."""
+
+ANY = None
+"""Key for the bottlenecks that a row of `VALUES` does not name."""
+
+VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
+    # back to the library only where its products may beat ours
+    ("implementation", "library"): {Bottleneck.COMPUTE: -3.0, Bottleneck.COMPUTE_UNIT: -5.0, ANY: -8.0},
+    ("algorithm", "split"): {Bottleneck.PARALLELISM: 2.0, ANY: -2.0},
+    ("algorithm", "registers"): {Bottleneck.EXCESS_TRAFFIC: 2.0, Bottleneck.REGISTERS: -4.0, Bottleneck.PARALLELISM: -2.0},
+    ("algorithm", "online"): {Bottleneck.EXCESS_TRAFFIC: 1.0, Bottleneck.REGISTERS: 2.0, Bottleneck.PARALLELISM: -2.0},
+    ("algorithm", "looped"): {Bottleneck.EXCESS_TRAFFIC: -2.0, Bottleneck.REGISTERS: 1.0, Bottleneck.PARALLELISM: -2.0},
+    ("precision", "tf32x3"): {Bottleneck.COMPUTE_UNIT: 1.0},
+    ("precision", "ieee"): {ANY: -6.0},
+    ("accumulate", "chunked"): {ANY: -1.0},
+    ("right", "as_is"): {ANY: -1.0},
+}
+"""Points for single values of the guide's parameters, by bottleneck: what the kind alone does not tell."""
+
+
+def value_points(name: str, value: object, bottleneck: Bottleneck) -> float:
+    """Points that `VALUES` has for one parameter; 0 where it has none."""
+    row = VALUES.get((name, str(value)), {})
+    return row.get(bottleneck, row.get(ANY, 0.0))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import median
 
+from agents.planner.ladder import ladder_place, magnitude
 from agents.planner.protocol import Briefing, Tried
-from agents.planner.scores import DIRECTIONS, SCORES
-from agents.planner.similar import likeness, magnitude, shared_closeness
+from agents.planner.scores import DIRECTIONS, SCORES, value_points
+from agents.planner.similar import likeness, shared_closeness
 from knowledge.records import Recalled, Strategy
 from tools.records import Action, ActionKind, Tier, Verdict
 
@@ -54,7 +55,7 @@ class Scored:
 def score_action(action: Action, briefing: Briefing, proven: bool = True) -> Scored:
     """Add up what speaks for and against one action."""
     bottleneck = briefing.profile.bottleneck
-    prior = SCORES[bottleneck][action.kind]
+    prior = SCORES[bottleneck][action.kind] + sum(value_points(n, v, bottleneck) for n, v in action.parameters.items())
     if action.kind is ActionKind.PRECISION and not _has_tensor_cores(briefing):
         prior = 0.0
     direction = DIRECTION_WEIGHT * _direction(action, briefing)
@@ -76,13 +77,15 @@ def _has_tensor_cores(briefing: Briefing) -> bool:
 
 
 def _direction(action: Action, briefing: Briefing) -> float:
-    """From -0.5 to 0.5: place of an option among those of its kind and region, in the direction the bottleneck asks for."""
-    sign = DIRECTIONS.get((briefing.profile.bottleneck, action.kind), 0)
-    sizes = sorted({magnitude(o.parameters) for o in briefing.options if (o.kind, o.region) == (action.kind, action.region)})
-    own = magnitude(action.parameters)
-    if not sign or len(sizes) < 2 or own not in sizes:
-        return 0.0
-    return sign * (sizes.index(own) / (len(sizes) - 1) - 0.5)
+    """Up to 1 for the option that lies where the bottleneck asks for among those that change the same parameters of the same region."""
+    alike = [
+        o for o in briefing.options if (o.kind, o.region, o.parameters.keys()) == (action.kind, action.region, action.parameters.keys())
+    ]
+    return ladder_place(
+        magnitude(action.parameters),
+        [magnitude(o.parameters) for o in alike],
+        DIRECTIONS.get((briefing.profile.bottleneck, action.kind), 0),
+    )
 
 
 def _advice(action: Action, briefing: Briefing) -> tuple[float, tuple[str, ...], float | None, list[str]]:

@@ -36,20 +36,12 @@ def shared_closeness(one: Values, other: Values) -> float:
     return closeness({n: one[n] for n in names}, {n: other[n] for n in names})
 
 
-def magnitude(values: Values) -> float:
-    """Product of the positive numbers among `values`: how large an option is, beside others with the same names."""
-    size = 1.0
-    for value in values.values():
-        if _is_number(value) and value > 0:
-            size *= value
-    return size
-
-
 def _close(one: object, other: object) -> float:
-    if _is_number(one) and _is_number(other) and one > 0 and other > 0:
+    if is_number(one) and is_number(other) and one > 0 and other > 0:
         return float(min(one, other) / max(one, other))
     return float(one == other)
 
 
-def _is_number(value: object) -> TypeGuard[int | float]:
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a parameter's value is a number; a flag is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)

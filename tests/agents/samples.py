@@ -75,11 +75,10 @@ class ModelNew(torch.nn.Module):
         return y
 '''
 
-TILING = tuple(
-    Action(kind=ActionKind.TILING, region="r0", parameters={"BLOCK_M": m, "BLOCK_N": n}) for m in (1, 4) for n in (256, 512, 1024)
-)
+# as the built-in coder lists them for a parent with ROWS=4 and num_warps=4
+TILING = tuple(Action(kind=ActionKind.TILING, region="r0", parameters={"ROWS": rows}) for rows in (1, 2, 8, 16))
 FUSION = Action(kind=ActionKind.FUSION, region="r0+r1")
-LAUNCH = tuple(Action(kind=ActionKind.LAUNCH, region="r0", parameters={"num_warps": w}) for w in (2, 4, 8))
+LAUNCH = tuple(Action(kind=ActionKind.LAUNCH, region="r0", parameters={"num_warps": warps}) for warps in (1, 2, 8))
 OPTIONS = (*TILING, FUSION, *LAUNCH)
 
 

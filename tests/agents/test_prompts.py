@@ -13,6 +13,7 @@ import agents.reviewer.llm as reviewer
 from agents.coder.protocol import Draft
 from agents.prompting import SHARED, Prompts, clip, fence
 from tests.agents import samples
+from tools.actions import GUIDE, render_guide
 from tools.records import Action, ActionKind, Bottleneck, Verdict
 
 
@@ -73,7 +74,7 @@ def test_prompt_is_clean(name: str) -> None:
     text = PROMPTS[name]
     for leftover in ("{%", "{{", "{#", "<class", "object at 0x", "Action(", "Record(", "\n\n\n\n"):
         assert leftover not in text
-    assert "None" not in text.replace("None is a good answer", "")
+    assert "None" not in text.replace(render_guide(), "").replace("None is a good answer", "")
 
 
 @pytest.mark.parametrize("role", ["planner", "coder", "repairer", "profiler", "reviewer"])
@@ -108,6 +109,8 @@ def test_coder_is_told_what_its_action_means(kind: ActionKind) -> None:
     task = samples.task(action=Action(kind=kind, region="r0"))
     text = coder.PROMPTS.render("write", role="coder", **coder.view(task), start="")
     assert f"kind={kind} region=r0" in text
+    assert GUIDE[kind].does in text
+    assert GUIDE[kind].risk in text
 
 
 def test_missing_value_is_an_error() -> None:
