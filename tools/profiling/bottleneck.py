@@ -30,8 +30,8 @@ class Facts(NamedTuple):
     word: str
     """`measured` or `estimated`: how `time_us` came about."""
     launches: int
-    launch_us: float
-    """The host's time between the starts of two kernels."""
+    host_us: float
+    """Time that issuing the launches takes."""
     moved_bytes: int
     compulsory_bytes: int
     copy_gbps: float
@@ -53,7 +53,7 @@ class Facts(NamedTuple):
     @property
     def launch_share(self) -> float:
         """Part of the time that issuing the launches takes."""
-        return self.launches * self.launch_us / self.time_us
+        return self.host_us / self.time_us
 
     @property
     def traffic_ratio(self) -> float:
@@ -86,17 +86,17 @@ def find_bottleneck(facts: Facts) -> tuple[Bottleneck, str]:
     for bottleneck, rule in RULES:
         if evidence := rule(facts):
             return bottleneck, evidence
-    return Bottleneck.MEMORY_LATENCY, (
-        f"{_traffic(facts)}, and neither traffic in excess, nor occupancy, nor too few programs explains it: too little is in flight."
-    )
+    known = "neither traffic in excess, nor occupancy, nor too few programs explains it"
+    why = known if facts.occupancy else "there is no excess traffic to explain it, and its kernels were not read"
+    return Bottleneck.MEMORY_LATENCY, f"{_traffic(facts)}; {why}: too little is in flight, or accesses are narrow or scattered."
 
 
 def _launch(facts: Facts) -> str:
     if facts.launch_share < LAUNCH_SHARE:
         return ""
     return (
-        f"{facts.launches} launches at {facts.launch_us:.1f} µs each take {_percent(facts.launch_share)} "
-        f"of the {facts.word} {facts.time_us:.1f} µs."
+        f"Issuing {facts.launches} launches takes about {facts.host_us:.0f} µs, "
+        f"{_percent(facts.launch_share)} of the {facts.word} {facts.time_us:.1f} µs."
     )
 
 

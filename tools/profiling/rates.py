@@ -41,6 +41,13 @@ LIBRARY_MATMUL_SHARE = 0.75
 """Share of the peak rate that a library's matrix product reaches: 0.75 measured on an H200 (geometric mean of six level 1
 products of 4096³ size, fp32 and TF32 alike; bf16 8192³ 0.79)."""
 
+LIBRARY_CONVOLUTION_SHARE = 0.27
+"""The same for convolutions on tensor cores: measured on an H200 (geometric mean of ten dense 1-D and 2-D convolutions of level 1, NCHW,
+cuDNN with TF32); 3-D and transposed ones were slower still."""
+
+LIBRARY_CONVOLUTION_SHARE_FP32 = 0.5
+"""The same without tensor cores; an assumption."""
+
 TRITON_TENSOR_SHARE = 0.46
 """The same for a Triton kernel on tensor cores: measured on an H200, 4096³, untuned pointer-based kernels (fp16x3 0.45, bf16x3
 0.48, rounded tf32 0.46)."""
@@ -53,6 +60,10 @@ SPLIT_PRODUCTS = 3
 
 KERNEL_US = 1.5
 """Fill and drain of one kernel on the device; an assumption."""
+
+HOST_US = 10.0
+"""Host time of one operator or launch from Python, which shows where a call has many short ones. An assumption: launch-bound networks
+of level 3 took 20 µs an operator and more on an H200 while other processes used the machine's cores; half of that."""
 
 CALL_US = 1.3
 """What CUDA events read beyond the launch interval when one small kernel is timed: 4.3 µs measured on an H200, less the sheet's
@@ -71,10 +82,11 @@ EAGER_SHARE = {
     OperatorFamily.SCAN: 0.44,
     OperatorFamily.LOSS: 0.30,
     OperatorFamily.MATMUL: 0.87,
+    OperatorFamily.CONVOLUTION: 0.23,
 }
 """Share of the copy rate that PyTorch's own kernels reach, by family: measured on an H200, geometric means over level 1's
-problems of one ATen operator (10 pointwise, 6 reductions, 2 softmax, 2 normalisations, 6 pooling, 2 scans, cross entropy, and a
-matrix-vector product)."""
+problems of one ATen operator (10 pointwise, 6 reductions, 2 softmax, 2 normalisations, 6 pooling, 2 scans, cross entropy, a
+matrix-vector product, and four depthwise and one 1x1 convolution, of which the depthwise ones reached 0.16)."""
 
 EAGER_SHARE_OTHER = 0.8
 """The same for families without a measurement; an assumption."""
@@ -91,6 +103,13 @@ def operator_family(name: str) -> OperatorFamily:
 def eager_share(family: OperatorFamily) -> float:
     """Share of the copy rate that PyTorch's own kernel of `family` reaches."""
     return EAGER_SHARE.get(family, EAGER_SHARE_OTHER)
+
+
+def library_share(family: OperatorFamily | None, tensor_cores: bool) -> float:
+    """Share of the peak rate that a library's products of `family` reach."""
+    if family is not OperatorFamily.CONVOLUTION:
+        return LIBRARY_MATMUL_SHARE
+    return LIBRARY_CONVOLUTION_SHARE if tensor_cores else LIBRARY_CONVOLUTION_SHARE_FP32
 
 
 def copy_gbps(sheet: HardwareSheet) -> float:
