@@ -53,6 +53,9 @@ def _build_once() -> None:
         finally:
             os.environ.pop("TRITON_CACHE_DIR")
             driver._active, driver._default = before
+    if torch.version.cuda:
+        # there, a fake CUDA tensor starts the real CUDA, which no fork survives
+        return
     with FakeTensorMode(allow_non_fake_inputs=True):
         value = torch.empty(4, 4, device="cuda:0")
         torch.softmax(value @ value + 1, -1)

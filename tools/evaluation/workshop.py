@@ -177,6 +177,14 @@ def readable_trees(*, gpu: bool) -> tuple[str, ...]:
         spec = importlib.util.find_spec(package)
         if spec is not None and spec.origin is not None:
             trees.add(Path(spec.origin).parent.parent)
+    trees |= _compiler_trees()
     if gpu:
         trees |= {Path(tree) for tree in (*_GPU_TREES, *os.environ.get("LD_LIBRARY_PATH", "").split(":")) if tree}
     return tuple(str(tree) for tree in sorted(trees, key=lambda tree: len(tree.parts)) if tree.is_absolute())
+
+
+def _compiler_trees() -> set[Path]:
+    """Installation prefixes of the C compilers that Triton may call to build a kernel's launcher."""
+    named = (os.environ.get("CC"), os.environ.get("CXX"), "gcc", "g++", "clang", "cc")
+    found = (shutil.which(name) for name in named if name)
+    return {Path(place).parent.parent for path in found if path for place in (path, Path(path).resolve())}
