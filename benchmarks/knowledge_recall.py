@@ -120,9 +120,8 @@ def main() -> None:
     parser.add_argument("--embedder", default="default")
     parser.add_argument("--outcomes", type=int, default=200)
     given = parser.parse_args()
-    print(
-        f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}, Python {platform.python_version()}"
-    )
+    machine = f"{platform.machine()}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}"
+    print(f"{machine}, Python {platform.python_version()}")
     print(f"chromadb {version('chromadb')}, sentence-transformers {version('sentence-transformers')}")
     embedder = open_embedder(given.embedder)
     print(f"embedder {embedder.name}: first vector after {timed(lambda: embedder.embed(['warm'])):.1f} s (import and load)")

@@ -216,17 +216,21 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     """Refuse another program's database and another version's log; an empty file is neither."""
-    application = _pragma(connection, "application_id")
-    version = _pragma(connection, "user_version")
+    # one snapshot: another process may be making the log between two reads
+    connection.execute("BEGIN")
+    try:
+        application = _pragma(connection, "application_id")
+        version = _pragma(connection, "user_version")
+        tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
     if application == APPLICATION_ID and version != SCHEMA_VERSION:
         raise UserError(
             f"The knowledge base {path} is of version {version}; this release reads version {SCHEMA_VERSION}.",
             "Export it with the release that wrote it and import the file here, or name another folder.",
         )
-    if application == APPLICATION_ID:
-        return
-    tables = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if application != 0 or tables:
+    if application != APPLICATION_ID and (application != 0 or tables):
         raise UserError(f"{path} is a database of another program.", "Name another folder for the knowledge base.")
 
 

@@ -16,7 +16,10 @@ class Memory(Protocol):
         """Return at most `limit` strategies for `situation`, best first."""
 
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
-        """Credit what was cited and keep what is new; return the ids of strategies made or changed. Repeating an outcome changes nothing."""
+        """Credit what was cited and keep what is new; return the ids of strategies made or changed.
+
+        Repeating an outcome changes nothing.
+        """
 
 
 class NoMemory:

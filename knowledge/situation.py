@@ -13,11 +13,12 @@ def describe_situation(problem: Problem, profile: Profile, sheet: HardwareSheet)
     dtypes = tuple(dict.fromkeys(t.dtype for t in (*problem.abi.inputs, *problem.abi.parameters)))
     short = ", ".join(name.removeprefix("aten.").split(".")[0] for name in operators[:12])
     shapes = "; ".join("x".join(map(str, t.shape)) for t in problem.abi.inputs[:4])
+    summary = f"{', '.join(families)} operator ({short}) on {', '.join(dtypes)} inputs of shape {shapes}"
     return Situation(
         families=families,
         operators=operators,
         bottleneck=profile.bottleneck,
         generation=sheet.generation,
         dtypes=dtypes,
-        summary=f"{', '.join(families)} operator ({short}) on {', '.join(dtypes)} inputs of shape {shapes}, limited by {profile.bottleneck}.",
+        summary=f"{summary}, limited by {profile.bottleneck}.",
     )

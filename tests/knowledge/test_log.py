@@ -6,7 +6,9 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,22 @@ def test_two_processes_writing_at_once_lose_nothing(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "log")
     assert {event.key for event in log.read()} == {f"{n}:{i}:{p}" for n in ("left", "right") for i in range(150) for p in "ab"}
     log.close()
+
+
+def test_many_may_make_the_log_at_the_same_moment(tmp_path: Path) -> None:
+    """A log that is being made by another is waited for, not taken for another program's database."""
+    for round_ in range(5):
+        path, barrier = tmp_path / f"log{round_}", threading.Barrier(8)
+
+        def make(name: int, path: Path = path, barrier: threading.Barrier = barrier) -> bool:
+            log = EventLog(path)
+            barrier.wait()
+            added = write(log, str(name))
+            log.close()
+            return added
+
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(make, range(8))) == [True] * 8
 
 
 def test_a_killed_writer_leaves_a_readable_log_with_all_it_acknowledged(tmp_path: Path) -> None:
