@@ -89,6 +89,7 @@ def clones(inputs: list[torch.Tensor | Scalar]) -> list[torch.Tensor | Scalar]:
 
 def _run(blueprint: Blueprint, mode: Any) -> Facts:
     with mode:
+        init = blueprint.init
         inputs = blueprint.inputs(seed=0)
         module = blueprint.build()
         # read before the call: batch norm writes to its buffers
@@ -101,7 +102,7 @@ def _run(blueprint: Blueprint, mode: Any) -> Facts:
         arguments=tuple(_argument(name, value, blueprint.title) for name, value in zip(names, inputs, strict=True)),
         parameters=parameters,
         outputs=tuple(_output(index, value, blueprint.title) for index, value in enumerate(outputs)),
-        init=blueprint.init,
+        init=init,
         training=module.training,
     )
     return Facts(abi, counter.work(), tuple(counter.random), isinstance(mode, nullcontext))

@@ -52,8 +52,8 @@ EVEN = (
 SINGLE_ROW = tuple(Tier(1, tier.dims[1:] + tier.dims[-1:]) for tier in ODD)
 """One row of odd length."""
 
-TINY = ODD[::-1]
-"""The smallest odd sizes that run."""
+TINY = (*ODD[-2::-1], ODD[-1])
+"""The smallest odd sizes that run; the very smallest only where nothing else does."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,9 @@ def _by_value(found: Adjustable, tier: Tier) -> Iterator[dict[str, int]]:
     rows, rest = _split(found)
     values = sorted({constant.value for constant in rest}, reverse=True)
     new = {value: _at(tier, index) for index, value in enumerate(values)}
-    alone = {key: new.get(found.sizes[0].value, tier.rows) for key in rows}
-    yield {**alone, **{constant.key: new[constant.value] for constant in rest}}
+    if rows and (tier.rows == 1 or found.sizes[0].value not in new):
+        new[found.sizes[0].value] = tier.rows
+    yield {constant.key: new[constant.value] for constant in found.sizes}
 
 
 def _one_aligned(found: Adjustable, tier: Tier) -> Iterator[dict[str, int]]:

@@ -19,7 +19,7 @@ MAX_ELEMENTS = 100_000
 MAX_FLOPS = 10_000_000
 """Operations of a variant's products."""
 
-_TRIES = 40
+_TRIES = 96
 """Proposals that are run for one kind of size before it is given up; networks of many operators get fewer."""
 
 _LONG = 100
@@ -73,7 +73,7 @@ def _candidates(problem: Problem, tiers: Sequence[Tier]) -> Iterator[Problem]:
     found = adjustable(problem)
     if not found.sizes:
         return
-    tries = _TRIES // 8 if len(problem.work.operators) > _LONG else _TRIES
+    tries = _TRIES // 16 if len(problem.work.operators) > _LONG else _TRIES
     for sizes in proposals(found, tiers):
         if _least_elements(problem.abi, found.sizes, sizes) > MAX_ELEMENTS:
             continue
@@ -112,11 +112,20 @@ def _declared(problem: Problem, sizes: dict[str, int], index: int) -> Problem:
 
 
 def _least_elements(abi: ABI, changed: Sequence[Constant], sizes: dict[str, int]) -> int:
-    """Elements of the arguments and parameters if every extent that equals a constant changed with the smallest such constant."""
+    """Elements of the arguments and parameters if every extent that is a multiple of a constant changed with it.
+
+    Of several such constants the largest counts, of equal ones that with the smallest new value: an estimate on the low
+    side that saves hopeless runs; the run itself decides.
+    """
     new: dict[int, int] = {}
     for constant in changed:
         new[constant.value] = min(sizes[constant.key], new.get(constant.value, sizes[constant.key]))
-    return sum(math.prod(new.get(size, size) for size in spec.shape) for spec in (*abi.inputs, *abi.parameters))
+
+    def resized(extent: int) -> int:
+        divisor = max((value for value in new if extent % value == 0), default=1)
+        return extent // divisor * new.get(divisor, 1)
+
+    return sum(math.prod(map(resized, spec.shape)) for spec in (*abi.inputs, *abi.parameters))
 
 
 def _fits(variant: Problem) -> bool:

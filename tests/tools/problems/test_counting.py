@@ -1,0 +1,79 @@
+"""Work: families, operations and bytes of single operators."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+
+from tools.problems.counting import Counter
+from tools.records import OperatorFamily, Work
+
+X = torch.randn(4, 6, 8, 8)
+M = torch.randn(16, 24)
+
+
+def count(call: Callable[[], object]) -> Work:
+    """Count one call."""
+    with torch.no_grad(), Counter() as counter:
+        call()
+    return counter.work()
+
+
+CALLS: dict[OperatorFamily, Callable[[], object]] = {
+    OperatorFamily.SOFTMAX: lambda: torch.softmax(M, 1),
+    OperatorFamily.NORMALISATION: lambda: functional.layer_norm(M, (24,)),
+    OperatorFamily.CONVOLUTION: lambda: functional.conv2d(X, torch.randn(5, 6, 3, 3)),
+    OperatorFamily.POOLING: lambda: functional.max_pool2d(X, 2),
+    OperatorFamily.SCAN: lambda: torch.cumsum(M, 1),
+    OperatorFamily.ATTENTION: lambda: functional.scaled_dot_product_attention(X, X, X),
+    OperatorFamily.POINTWISE: lambda: functional.gelu(M),
+    OperatorFamily.REDUCTION: lambda: M.amax(1),
+    OperatorFamily.MATMUL: lambda: M @ M.T,
+    OperatorFamily.INDEXING: lambda: functional.embedding(torch.tensor([1, 2]), M),
+    OperatorFamily.LOSS: lambda: functional.mse_loss(M, M),
+}
+
+
+@pytest.mark.parametrize("family", CALLS)
+def test_operators_have_their_family(family: OperatorFamily) -> None:
+    """Operators are known by the names they have below the dispatcher."""
+    assert count(CALLS[family]).families[0] is family
+
+
+def test_networks_of_recurrence_are_known() -> None:
+    """An LSTM is recurrent, its products counted."""
+    lstm = nn.LSTM(8, 5)
+    sequence = torch.randn(7, 3, 8)
+    work = count(lambda: lstm(input=sequence))
+    assert work.matmul_flops == 7 * 3 * 2 * (20 * 8 + 20 * 5)
+
+
+def test_views_and_allocations_cost_nothing() -> None:
+    """Reshaping, slicing, transposing and allocating are not work; a copy is."""
+    assert count(lambda: torch.empty(5, 2).T).operators == ()
+    assert count(lambda: M.view(24, 16).T[1:].expand(2, 15, 24)).operators == ()
+    assert count(lambda: M.T.contiguous()).eager_bytes == 2 * M.nbytes
+
+
+def test_products_are_counted_by_shape() -> None:
+    """Two operations a multiply-add: matrix by matrix, matrix by vector, convolution, attention."""
+    assert count(lambda: torch.bmm(X[:, 0], X[:, 1])).matmul_flops == 2 * 4 * 8 * 8 * 8
+    assert count(lambda: M @ torch.randn(24)).matmul_flops == 2 * 16 * 24
+    assert count(lambda: torch.addmv(torch.randn(16), M, torch.randn(24))).matmul_flops == 2 * 16 * 24
+    assert count(CALLS[OperatorFamily.CONVOLUTION]).matmul_flops == 2 * 4 * 5 * 6 * 6 * 6 * 9
+    assert count(CALLS[OperatorFamily.ATTENTION]).matmul_flops == 2 * (2 * 4 * 6 * 8 * 8 * 8)
+
+
+def test_expanded_dimensions_are_read_once() -> None:
+    """A broadcast operand costs what it holds, not what it is stretched to."""
+    row = torch.randn(24).expand(16, 24)
+    assert count(lambda: M * row).eager_bytes == (16 * 24 + 24 + 16 * 24) * 4
+
+
+def test_heaviest_family_comes_first() -> None:
+    """A large product before a small softmax, a large softmax before a small product."""
+    a, big = torch.randn(128, 128), torch.randn(512, 512)
+    assert count(lambda: (a @ a, a[:2].softmax(1))).families[0] is OperatorFamily.MATMUL
+    assert count(lambda: (a[:2] @ a, big.softmax(1))).families[0] is OperatorFamily.SOFTMAX

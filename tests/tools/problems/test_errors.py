@@ -1,0 +1,109 @@
+"""Bad input: one clear line and its mend."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.errors import UserError
+from tools.problems import load_problem
+
+MODEL = "class Model(nn.Module):\n    def forward(self, x):\n        return {body}\n\n"
+INPUTS = "def get_inputs():\n    return [torch.randn(20, 30)]\n\n"
+FUNCTION = "def f(x):\n    return {body}\n\ndef example_inputs():\n    return (torch.randn(20, 30),)\n"
+
+CASES = {
+    "neither form": ("def helper(x):\n    return x\n", "neither a class Model nor example_inputs"),
+    "model without inputs": (MODEL.format(body="x"), "no get_inputs"),
+    "inputs without model": (INPUTS, "no class Model"),
+    "inputs without function": ("def example_inputs():\n    return (torch.ones(2),)\n", "no public function"),
+    "several functions": (
+        "def a(x):\n    return x\n\ndef b(x):\n    return x\n\ndef example_inputs():\n    return (torch.ones(2),)\n",
+        "a, b",
+    ),
+    "no module": ("class Model:\n    pass\n\n" + INPUTS, "not a torch.nn.Module"),
+    "import fails": ("import no_such_module_anywhere\n" + MODEL.format(body="x") + INPUTS, "ModuleNotFoundError in line 5"),
+    "file raises": ("1 / 0\n" + MODEL.format(body="x") + INPUTS, "ZeroDivisionError in line 5"),
+    "get_inputs raises": (
+        MODEL.format(body="x") + "def get_inputs():\n    return [1 / 0]\n",
+        "get_inputs() raised ZeroDivisionError in line 10",
+    ),
+    "example_inputs raises": (
+        "def f(x):\n    return x\n\ndef example_inputs():\n    raise KeyError('rows')\n",
+        "example_inputs() raised KeyError in line 9",
+    ),
+    "get_inputs returns a dictionary": (MODEL.format(body="x") + "def get_inputs():\n    return {'x': 1}\n", "returns dict"),
+    "nested argument": (
+        MODEL.format(body="x") + "def get_inputs():\n    return [[torch.ones(3)]]\n",
+        "argument 0 of get_inputs() is a list",
+    ),
+    "init raises": (
+        MODEL.format(body="x") + INPUTS + "def get_init_inputs():\n    return [missing]\n",
+        "get_init_inputs() raised NameError in line 13",
+    ),
+    "init not literal": (MODEL.format(body="x") + INPUTS + "def get_init_inputs():\n    return [nn.ReLU()]\n", "returns more than numbers"),
+    "init infinite": (MODEL.format(body="x") + INPUTS + "def get_init_inputs():\n    return [float('inf')]\n", "returns more than numbers"),
+    "constructor raises": (MODEL.format(body="x") + INPUTS + "def get_init_inputs():\n    return [1, 2]\n", "Model(…) raised TypeError"),
+    "forward raises": (MODEL.format(body="x @ x") + INPUTS, "calling the reference raised RuntimeError in line 7"),
+    "dictionary output": (FUNCTION.format(body="{'y': x}"), "returns dict, not tensors"),
+    "nested output": (FUNCTION.format(body="x, (x, x)"), "output 1 of the reference is tuple"),
+    "no output": (FUNCTION.format(body="None"), "returns NoneType"),
+    "empty tuple": (FUNCTION.format(body="()"), "no output"),
+    "empty tensor": (FUNCTION.format(body="x[:0]"), "output 0 of the reference is empty"),
+    "complex output": (FUNCTION.format(body="torch.fft.fft(x)"), "dtype complex64"),
+    "complex argument": (
+        "def f(x):\n    return x.real\n\ndef example_inputs():\n    return (torch.ones(3, dtype=torch.complex64),)\n",
+        "x has the dtype complex64",
+    ),
+    "sparse argument": ("def f(x):\n    return x\n\ndef example_inputs():\n    return (torch.eye(3).to_sparse(),)\n", "sparse"),
+    "data-dependent output": (FUNCTION.format(body="x[x > 0]"), "depends on the contents"),
+    "random": (FUNCTION.format(body="x + torch.rand(3, 1, 1)"), "aten.rand.default"),
+    "dropout": (FUNCTION.format(body="F.dropout(x, 0.5)"), "not deterministic"),
+    "calls exit": ("def f(x):\n    raise SystemExit(3)\n\ndef example_inputs():\n    return (torch.ones(3),)\n", "SystemExit"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_bad_source_gets_one_line_and_a_mend(case: str, write: Callable[..., Path]) -> None:
+    """Whatever is wrong with a file is said with the file's name, in one line, and how to mend it."""
+    body, words = CASES[case]
+    with pytest.raises(UserError) as caught:
+        load_problem(write(body))
+    assert words in caught.value.what
+    assert "problem.py" in caught.value.what
+    assert "\n" not in caught.value.what + caught.value.mend
+    assert caught.value.mend.endswith((".", "trace."))
+
+
+def test_state_between_calls_is_refused(write: Callable[..., Path]) -> None:
+    """A module that counts its calls into its output is no function of its inputs."""
+    body = (
+        "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.calls = 0\n\n"
+        "    def forward(self, x):\n        self.calls += 1\n        return x + self.calls\n\n"
+    )
+    with pytest.raises(UserError, match="keeps state between calls"):
+        load_problem(write(body + INPUTS))
+
+
+def test_missing_file_folder_and_other_files(tmp_path: Path) -> None:
+    """A path that is no Python file is refused before anything is run."""
+    text = tmp_path / "notes.txt"
+    text.write_text("x")
+    binary = tmp_path / "binary.py"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path, words in ((tmp_path / "none.py", "no file"), (tmp_path, "is a folder"), (text, "not a Python file"), (binary, "not UTF-8")):
+        with pytest.raises(UserError, match=words):
+            load_problem(path)
+
+
+def test_syntax_error_names_its_line(write: Callable[..., Path]) -> None:
+    """The line of a syntax error is the line in the user's file."""
+    with pytest.raises(UserError, match="syntax error in line 6"):
+        load_problem(write("x = 1\ndef f(:\n    pass\n"))
+
+
+def test_wrong_entry_lists_what_there_is(write: Callable[..., Path]) -> None:
+    """An entry that the file does not define gets the names that it does."""
+    with pytest.raises(UserError) as caught:
+        load_problem(write(FUNCTION.format(body="x")), entry="g")
+    assert "f" in caught.value.mend

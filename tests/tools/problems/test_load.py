@@ -1,0 +1,147 @@
+"""What a loaded problem says of a file."""
+
+import ast
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tools.problems import load_problem, problem_notes
+from tools.records import OperatorFamily, PrecisionPolicy, Problem, ProblemForm, ScalarSpec, TensorSpec
+
+Load = Callable[..., Problem]
+
+PLUS_ONE = "def f(x):\n    return x + 1\n\ndef example_inputs():\n    return (torch.randn(20, 30),)\n"
+
+LINEAR = """
+class Model(nn.Module):
+    def __init__(self, in_features, out_features, low):
+        super().__init__()
+        self.linear = nn.Linear(in_features, out_features)
+        self.register_buffer("shift", torch.randn(out_features))
+        self.low = low
+
+    def forward(self, x, residual):
+        return torch.clamp(self.linear(x) + self.shift, self.low) + residual
+
+batch_size = 32
+in_features, out_features = 64, 48
+
+def get_inputs():
+    return [torch.randn(batch_size, in_features), torch.randn(batch_size, out_features)]
+
+def get_init_inputs():
+    return [in_features, out_features, -0.5]
+"""
+
+
+def test_kernelbench_file_gives_its_abi(load: Load) -> None:
+    """Arguments are named as in forward, parameters and buffers come in state-dict order and are not dynamic."""
+    abi = load(LINEAR).abi
+    assert [(a.name, a.shape, a.dynamic) for a in abi.inputs] == [("x", (32, 64), True), ("residual", (32, 48), True)]
+    assert [(p.name, p.shape, p.dynamic) for p in abi.parameters] == [
+        ("shift", (48,), False),
+        ("linear.weight", (48, 64), False),
+        ("linear.bias", (48,), False),
+    ]
+    assert [(o.name, o.shape, o.dtype) for o in abi.outputs] == [("output0", (32, 48), "float32")]
+    assert ast.literal_eval(abi.init) == [64, 48, -0.5]
+    assert abi.training
+
+
+def test_kernelbench_file_gives_its_work(load: Load) -> None:
+    """Operators are listed in order without views, products counted with two operations a multiply-add."""
+    work = load(LINEAR).work
+    assert work.operators == ("aten.addmm.default", "aten.add.Tensor", "aten.clamp.default", "aten.add.Tensor")
+    assert work.families == (OperatorFamily.POINTWISE, OperatorFamily.MATMUL)
+    assert work.matmul_flops == 2 * 32 * 64 * 48
+    assert work.pointwise_flops == 3 * 32 * 48
+    activation, weights = 32 * 48, 48 + 48 * 64
+    # addmm reads bias, x and weight; both additions read two tensors, one of them the shift of 48
+    assert work.eager_bytes == 4 * ((weights + 32 * 64 + activation) + (2 * activation + 48) + 2 * activation + 3 * activation)
+
+
+def test_function_file(load: Load) -> None:
+    """A plain function with scalars among its arguments is a problem without parameters."""
+    problem = load(
+        "def scale(x, factor, mode):\n    return x * factor\n\ndef example_inputs():\n    return torch.randn(40, 50), 2.5, 'up'\n"
+    )
+    assert problem.form is ProblemForm.FUNCTION
+    assert problem.entry == "scale"
+    assert problem.abi.arguments == (
+        TensorSpec(name="x", shape=(40, 50), dtype="float32"),
+        ScalarSpec(name="factor", value=2.5),
+        ScalarSpec(name="mode", value="up"),
+    )
+    assert problem.abi.parameters == ()
+    assert not problem.abi.training
+
+
+def test_entry_picks_among_functions(load: Load) -> None:
+    """Of several public functions the named one is taken, or the one called like the file."""
+    source = "def a(x):\n    return x + 1\n\ndef b(x):\n    return a(x) * 2\n\ndef example_inputs():\n    return (torch.randn(20, 30),)\n"
+    assert load(source, entry="b").entry == "b"
+    assert load(source, name="a.py").entry == "a"
+    assert load(source, name="a.py", entry="b").id != load(source, name="a.py").id
+
+
+def test_several_outputs_are_flattened_in_order(load: Load) -> None:
+    """A tuple of tensors gives as many outputs, of their own dtypes and shapes."""
+    problem = load("def top(x):\n    return torch.max(x, dim=1)\n\ndef example_inputs():\n    return (torch.randn(20, 30),)\n")
+    assert [(o.name, o.shape, o.dtype) for o in problem.abi.outputs] == [("output0", (20,), "float32"), ("output1", (20,), "int64")]
+
+
+def test_large_problem_loads_without_its_memory(load: Load) -> None:
+    """A softmax of six gigabytes is read without contents, in about a second."""
+    start = time.monotonic()
+    problem = load(
+        "class Model(nn.Module):\n    def forward(self, x):\n        return torch.softmax(x, dim=1)\n\n"
+        "batch_size = 4096\ndim = 393216\n\ndef get_inputs():\n    return [torch.rand(batch_size, dim)]\n\n"
+        "def get_init_inputs():\n    return []\n"
+    )
+    assert problem.abi.inputs[0].nbytes == 4096 * 393216 * 4
+    assert problem.work.eager_bytes == 2 * problem.abi.inputs[0].nbytes
+    assert time.monotonic() - start < 20
+
+
+def test_reference_that_needs_contents_is_really_run(load: Load) -> None:
+    """A reference that reads a value of a tensor cannot run without contents, and is loaded all the same."""
+    problem = load("def f(x):\n    return x / x.abs().max().item()\n\ndef example_inputs():\n    return (torch.randn(20, 30),)\n")
+    assert problem.abi.outputs[0].shape == (20, 30)
+    assert "aten.div.Tensor" in problem.work.operators
+
+
+def test_selection_inside_is_fine_where_outputs_keep_their_shape(load: Load) -> None:
+    """An intermediate of unknown size is no obstacle."""
+    problem = load("def f(x):\n    return x[x > 0].sum()\n\ndef example_inputs():\n    return (torch.randn(20, 30),)\n")
+    assert problem.abi.outputs[0].shape == ()
+
+
+def test_missing_init_inputs_mean_no_arguments(load: Load) -> None:
+    """A Model without arguments needs no get_init_inputs."""
+    model = "class Model(nn.Module):\n    def forward(self, x):\n        return x.exp()\n\n"
+    problem = load(model + "def get_inputs():\n    return [torch.randn(20, 30)]\n")
+    assert problem.abi.init == "[]"
+
+
+def test_policy_is_part_of_the_identity(write: Callable[..., Path]) -> None:
+    """The same file under another precision policy is another problem."""
+    path = write(PLUS_ONE, "My Operator-2.py")
+    exact, loose = load_problem(path), load_problem(path, PrecisionPolicy(name="tf32"))
+    assert exact.id != loose.id
+    assert exact.name == "my_operator_2"
+
+
+def test_default_dtype_of_a_file_stays_in_it(load: Load) -> None:
+    """A file may set the default dtype for its own tensors; the next file does not see it."""
+    load("torch.set_default_dtype(torch.float64)\n\n" + PLUS_ONE)
+    later = load(PLUS_ONE)
+    assert later.abi.inputs[0].dtype == "float32"
+
+
+def test_notes_say_what_weakens_a_check(load: Load) -> None:
+    """Constant inputs and outputs that ignore the inputs are noted, an ordinary problem has no notes."""
+    same = load("def f(x):\n    return x + 1\n\ndef example_inputs():\n    return (torch.ones(20, 30),)\n")
+    assert "same under every seed" in problem_notes(same)[0]
+    zero = load("def f(x):\n    return x - x\n\ndef example_inputs():\n    return (torch.randn(20, 30),)\n")
+    assert "do not depend" in problem_notes(zero)[0]
+    assert problem_notes(load(PLUS_ONE)) == ()

@@ -1,0 +1,137 @@
+"""Small variants: what is rescaled, what is kept, and what they are good for."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tools.errors import UserError
+from tools.problems import describe_sizes, small_variants
+from tools.problems.variants import MAX_ELEMENTS, MAX_FLOPS
+from tools.records import Problem
+
+Load = Callable[..., Problem]
+
+
+def kernelbench(forward: str, sizes: str, inputs: str, init: str = "", build: str = "pass") -> str:
+    """A file as KernelBench writes them."""
+    names = ", ".join(["self", *[part.strip() for part in init.split(",") if part.strip()]])
+    return (
+        f"class Model(nn.Module):\n    def __init__({names}):\n        super().__init__()\n        {build}\n\n"
+        f"    def forward(self, {', '.join('abc'[: inputs.count('torch.')])}):\n        return {forward}\n\n"
+        f"{sizes}\n\ndef get_inputs():\n    return [{inputs}]\n\ndef get_init_inputs():\n    return [{init}]\n"
+    )
+
+
+FILES = {
+    "rows and columns": kernelbench("torch.softmax(a, 1)", "batch_size = 4096\ndim = 393216", "torch.rand(batch_size, dim)"),
+    "square product": kernelbench("a @ b", "N = 2048 * 2", "torch.rand(N, N), torch.rand(N, N)"),
+    "three sizes": kernelbench("a @ b", "M = 1024 * 2\nK = 4096 * 2\nN = 2048 * 2", "torch.rand(M, K), torch.rand(K, N)"),
+    "image": kernelbench(
+        "self.conv(a)",
+        "batch_size = 16\nin_channels = 32\nout_channels = 64\nheight, width = 256, 128\nkernel_size = 3",
+        "torch.rand(batch_size, in_channels, height, width)",
+        "in_channels, out_channels, kernel_size",
+        "self.conv = nn.Conv2d(in_channels, out_channels, kernel_size)",
+    ),
+    "groups": kernelbench(
+        "self.norm(self.gemm(a))",
+        "batch_size = 1024\nin_features = 8192\nout_features = 8192\nnum_groups = 512",
+        "torch.rand(batch_size, in_features)",
+        "in_features, out_features, num_groups",
+        "self.gemm = nn.Linear(in_features, out_features); self.norm = nn.GroupNorm(num_groups, out_features)",
+    ),
+    "heads": kernelbench(
+        "self.proj(a).view(a.shape[0], a.shape[1], self.heads, -1).transpose(1, 2).softmax(-1)",
+        "batch_size = 64\nseq_len = 512\nn_embd = 768\nn_head = 8",
+        "torch.rand(batch_size, seq_len, n_embd)",
+        "n_embd, n_head",
+        "self.heads = n_head; self.proj = nn.Linear(n_embd, n_embd)",
+    ),
+    "shape in a tuple": kernelbench(
+        "torch.cumsum(a, 1)",
+        "batch_size = 32768\ninput_shape = (32768,)",
+        "torch.rand(batch_size, *input_shape)",
+    ),
+    "equal sizes that must stay equal": kernelbench(
+        "(a * b).sum()",
+        "rows = 2048\ncolumns = 2048",
+        "torch.rand(rows, 512), torch.rand(columns, 512)",
+    ),
+    "labels below a size": kernelbench(
+        "F.cross_entropy(a, b)",
+        "batch_size = 4096\nnum_classes = 10000",
+        "torch.rand(batch_size, num_classes), torch.randint(0, num_classes, (batch_size,))",
+    ),
+    "literals": kernelbench("a.sum(1)", "", "torch.rand(2048, 4096)"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_shape_of_file_has_variants_within_the_limits(name: str, load: Load) -> None:
+    """Two to four variants: the ABI's names, ranks and dtypes are kept, one size at least is odd, one is a single row."""
+    problem = load(FILES[name])
+    variants = small_variants(problem)
+    assert 2 <= len(variants) <= 4
+    for variant in variants:
+        abi = variant.abi
+        assert [(a.name, len(a.shape), a.dtype) for a in abi.inputs] == [(a.name, len(a.shape), a.dtype) for a in problem.abi.inputs]
+        assert sum(t.numel for t in (*abi.inputs, *abi.parameters, *abi.outputs)) <= MAX_ELEMENTS
+        assert variant.work.matmul_flops <= MAX_FLOPS
+        assert variant.source == problem.source
+        assert variant.id != problem.id
+    assert any(size % 2 for size in variants[0].sizes.values())
+    assert any(variant.abi.inputs[0].shape[0] == 1 for variant in variants)
+
+
+def test_products_are_not_square_by_chance(load: Load) -> None:
+    """Sizes of different names get different values, so that a transposed operand shows."""
+    sizes = small_variants(load(FILES["three sizes"]))[0].sizes
+    assert len(set(sizes.values())) == 3
+
+
+def test_structure_is_kept(load: Load) -> None:
+    """Kernel sizes and group counts are not rescaled; channels stay multiples of the groups."""
+    assert all("kernel_size" not in variant.sizes for variant in small_variants(load(FILES["image"])))
+    for variant in small_variants(load(FILES["groups"])):
+        assert "num_groups" not in variant.sizes
+        assert variant.sizes["out_features"] % 512 == 0
+
+
+def test_constants_of_the_reference_itself_are_kept(load: Load) -> None:
+    """A constant that the reference reads may be written into a candidate, so no variant changes it."""
+    source = "ROWS = 512\nWIDTH = 64\n\ndef f(x):\n    return x / WIDTH\n\ndef example_inputs():\n    return (torch.randn(ROWS, WIDTH),)\n"
+    assert all(set(variant.sizes) == {"ROWS"} for variant in small_variants(load(source)))
+
+
+def test_parameter_called_like_a_constant_does_not_use_it(load: Load) -> None:
+    """KernelBench names constructor parameters like its constants; that does not tie them."""
+    assert all({"in_channels", "height"} <= set(v.sizes) for v in small_variants(load(FILES["image"])))
+
+
+def test_declared_sizes_replace_the_choice(load: Load) -> None:
+    """SMALL_SIZES is taken as it stands."""
+    problem = load(FILES["rows and columns"] + "\nSMALL_SIZES = [{'batch_size': 3, 'dim': 77}]\n")
+    assert [variant.sizes for variant in small_variants(problem)] == [{"batch_size": 3, "dim": 77}]
+    assert describe_sizes(small_variants(problem)[0]) == "batch_size=3, dim=77"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "words"),
+    [("[{'rows': 3}]", "names 'rows'"), ("7", "not a list"), ("[{'dim': -1}]", "does not run"), ("[{'dim': 'x'}]", "not a list")],
+)
+def test_wrong_declared_sizes_are_refused(sizes: str, words: str, load: Load) -> None:
+    """SMALL_SIZES that name no constant, are no list of dictionaries or do not run get a UserError."""
+    with pytest.raises(UserError, match=words):
+        load(FILES["rows and columns"] + f"\nSMALL_SIZES = {sizes}\n")
+
+
+def test_no_constants_no_variants(load: Load) -> None:
+    """Nothing to vary, nothing invented."""
+    problem = load("def f(x):\n    return x + 1\n\ndef example_inputs():\n    return (torch.randn(3, 5),)\n")
+    assert small_variants(problem) == ()
+
+
+def test_variants_are_the_same_every_time(load: Load) -> None:
+    """An evaluation is keyed by its variants: they depend on the problem alone."""
+    problem = load(FILES["image"])
+    assert [v.id for v in small_variants(problem)] == [v.id for v in small_variants(problem)]
