@@ -245,6 +245,6 @@ def _wrap(written: tuple[str, int], rank: int) -> str:
     return text if own >= rank else f"({text})"
 
 
-def access_names(refs: Iterable[Ref], names: Names) -> dict[Ref, str]:
-    """Name the tensors of a kernel after the values they hold."""
-    return {ref: names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}") for ref in dict.fromkeys(refs)}
+def access_names(refs: Iterable[Ref], names: Names) -> tuple[str, ...]:
+    """Name the tensors of a kernel after the values they hold; one that is read in two ways gets two names."""
+    return tuple(names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}") for ref in refs)

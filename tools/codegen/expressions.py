@@ -70,6 +70,8 @@ class Load:
     ref: Ref
     meta: TensorMeta
     dims: Dims
+    private: bool = False
+    """Read under atoms of its own: other readers of the tensor do not share it."""
 
 
 class Builder:
@@ -84,14 +86,14 @@ class Builder:
         self.labels: dict[int, str] = {}
         self._known: dict[Expr, int] = {}
 
-    def load(self, ref: Ref, meta: TensorMeta) -> tuple[Value, Dims]:
-        """Read a tensor of the region's surroundings, once however often it is used."""
+    def load(self, ref: Ref, meta: TensorMeta, again: bool = False) -> tuple[Value, Dims]:
+        """Read a tensor of the region's surroundings, once however often it is used; with `again` under atoms of its own."""
         for place, known in enumerate(self.loads):
-            if known.ref == ref:
+            if known.ref == ref and not again and not known.private:
                 return self._load_expr(place, known), known.dims
         if meta.dtype not in COMPUTE:
             raise LoweringError(f"{meta.dtype} tensors are not generated")
-        self.loads.append(Load(ref, meta, self.atoms.dims(meta.shape)))
+        self.loads.append(Load(ref, meta, self.atoms.dims(meta.shape), again))
         return self._load_expr(len(self.loads) - 1, self.loads[-1]), self.loads[-1].dims
 
     def _load_expr(self, place: int, load: Load) -> Value:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tools.codegen.atoms import Dims
 from tools.codegen.expressions import COMPUTE, Expr, LoweringError, Value
-from tools.codegen.graph import Node
+from tools.codegen.graph import Node, Ref
 from tools.codegen.lowering import Contraction, Lowered, Lowering
 
 Rule = Callable[[Lowering, Node], None]
@@ -16,9 +16,6 @@ Rule = Callable[[Lowering, Node], None]
 def _contract(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:
     """Multiply `[..., m, k]` by `[..., k, n]`, broadcasting the batch dimensions."""
     atoms, b = low.b.atoms, low.b
-    for side in (left, right):
-        if b.exprs[side.value.id].op != "load":
-            raise LoweringError(f"{node.target} reads an intermediate: its operands must be in memory")
     if len(left.dims) < 2 or len(right.dims) < 2:
         raise LoweringError(f"{node.target} of a vector is not generated")
     if left.dims[-1] and right.dims[-2]:
@@ -49,15 +46,20 @@ def _accumulator(low: Lowering, node: Node, atoms: frozenset[int]) -> Value:
     return value
 
 
+def _operands(low: Lowering, left: Ref, right: Ref) -> tuple[Lowered, Lowered]:
+    """Read both operands apart from anything else that reads the same tensors."""
+    return low.read_again(left), low.read_again(right)
+
+
 def _matmul(low: Lowering, node: Node) -> None:
-    value, dims = _contract(low, node, low.value(node.args[0]), low.value(node.args[1]))
+    value, dims = _contract(low, node, *_operands(low, node.args[0], node.args[1]))
     low.define(node, value, dims)
 
 
 def _linear(low: Lowering, node: Node) -> None:
-    weight = low.value(node.args[1])
+    source, weight = _operands(low, node.args[0], node.args[1])
     turned = Lowered(weight.value, tuple(reversed(weight.dims)))
-    value, dims = _contract(low, node, low.value(node.args[0]), turned)
+    value, dims = _contract(low, node, source, turned)
     bias = node.args[2] if len(node.args) > 2 else None
     if bias is not None:
         operand = low.value(bias)
@@ -67,8 +69,8 @@ def _linear(low: Lowering, node: Node) -> None:
 
 
 def _addmm(low: Lowering, node: Node) -> None:
+    value, dims = _contract(low, node, *_operands(low, node.args[1], node.args[2]))
     added = low.value(node.args[0])
-    value, dims = _contract(low, node, low.value(node.args[1]), low.value(node.args[2]))
     beta, alpha = node.kwargs.get("beta", 1), node.kwargs.get("alpha", 1)
     low.b.atoms.broadcast(dims, added.dims)
     term: Any = added.value if beta == 1 else added.value * beta

@@ -100,6 +100,20 @@ class Lowering:
         self.known[ref] = found
         return found
 
+    def read_again(self, ref: Ref) -> Lowered:
+        """Read a value from memory under atoms of its own: what a product walks otherwise than the operators after it."""
+        if self._is_internal(ref):
+            raise LoweringError("an operand of the product is made in the same region: operands must be in memory")
+        node = self.graph.by_name.get(ref.name)
+        if node is not None and is_view(node) and len(node.outputs) == 1 and isinstance(node.args[0], Ref):
+            try:
+                base = self.read_again(node.args[0])
+                return Lowered(base.value, see_through(self.b.atoms, node, base.dims))
+            except (LoweringError, ShapeMismatchError):
+                self.b.loads.pop()
+        value, dims = self.b.load(ref, self.graph.meta(ref), again=True)
+        return Lowered(value, dims)
+
     def define(self, node: Node, value: Value, dims: Dims, index: int = 0) -> None:
         """Record a member's result."""
         meta = node.outputs[index]

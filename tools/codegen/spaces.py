@@ -153,20 +153,17 @@ class Space:
         return any(access.meta.numel >= 2**31 for access in self.accesses)
 
 
-def accesses_of(kernel: Kernel, names: dict[Ref, str]) -> tuple[Access, ...]:
+def accesses_of(kernel: Kernel, names: Sequence[str]) -> tuple[Access, ...]:
     """Lay out every tensor of a kernel: loads first, then outputs, which are contiguous."""
     atoms = kernel.builder.atoms
     found = []
-    for load in kernel.builder.loads:
+    for load, name in zip(kernel.builder.loads, names, strict=False):
         dims = atoms.resolve(load.dims)
-        found.append(Access(load.ref, names[load.ref], load.meta, dims, _strides(dims, names[load.ref], load.meta)))
-    for output in kernel.outputs:
+        found.append(Access(load.ref, name, load.meta, dims, _strides(dims, name, load.meta)))
+    for output, name in zip(kernel.outputs, names[len(kernel.builder.loads) :], strict=True):
         dims = atoms.resolve(output.dims)
-        found.append(
-            Access(
-                output.ref, names[output.ref], output.meta, dims, _strides(dims, "", replace(output.meta, contiguous=True)), is_output=True
-            )
-        )
+        strides = _strides(dims, "", replace(output.meta, contiguous=True))
+        found.append(Access(output.ref, name, output.meta, dims, strides, is_output=True))
     return tuple(found)
 
 
@@ -180,6 +177,11 @@ def _strides(dims: Dims, name: str, meta: TensorMeta) -> dict[int, Stride]:
             result[atom] = running
             running = _multiply(running, atom)
     return result
+
+
+def contiguous_strides(dims: Dims) -> dict[int, Stride]:
+    """Strides of a contiguous tensor."""
+    return _strides(dims, "", TensorMeta((), "float32"))
 
 
 def coalesce(order: Sequence[int], accesses: Sequence[Access]) -> tuple[tuple[int, ...], ...]:
