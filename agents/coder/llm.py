@@ -8,7 +8,7 @@ from typing import Any
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.source import read_source
-from agents.models import Answer, ChatModel, Message
+from agents.models import Answer, ChatModel, Message, ModelUnavailable
 from agents.prompting import Prompts
 from tools.actions import GUIDE, describe
 from tools.logs import telling_part
@@ -54,6 +54,13 @@ class LLMCoder:
         return draft.source if isinstance(draft, Draft) else ""
 
     async def _draft(self, role: str, messages: tuple[Message, ...], purpose: str) -> Draft | Refusal:
+        """Ask; a server that fails for good costs this plan, not the run."""
+        try:
+            return await self._asked(role, messages, purpose)
+        except ModelUnavailable as error:
+            return Refusal(reason=error.what)
+
+    async def _asked(self, role: str, messages: tuple[Message, ...], purpose: str) -> Draft | Refusal:
         answer = await self._model.ask(role, messages, purpose=purpose)
         source, complaint = _source(answer)
         notes = answer.notes

@@ -48,6 +48,8 @@ class Transport:
         self._slots: asyncio.Semaphore | None = None
         self._key: Key | None = None
         self._answered = False
+        self._failed = False
+        """Whether the last request failed for good: the next one is then tried once only, as waiting did not help before."""
 
     async def send(self, request: Request, purpose: str) -> Reply:
         """Ask until there is a reply or no retry is left.
@@ -58,14 +60,15 @@ class Transport:
         assert self._slots is not None
         started = time.monotonic()
         async with self._slots:
-            for attempt in range(self._settings.retries + 1):
+            tries = 1 if self._failed else self._settings.retries + 1
+            for attempt in range(tries):
                 try:
                     message = await self._once(client, request, purpose)
                 except Exception as error:
                     fault = await classify(error, self._settings, self._source, client, self._answered)
-                    await self._wait_or_raise(fault, attempt)
+                    await self._wait_or_raise(fault, attempt, last=attempt == tries - 1)
                     continue
-                self._answered = True
+                self._answered, self._failed = True, False
                 return _read(message, time.monotonic() - started, attempt)
         raise AssertionError("the last attempt returns or raises")
 
@@ -80,12 +83,13 @@ class Transport:
         async with asyncio.timeout(self._settings.timeout_s):
             return await client.ainvoke(turns, {"run_name": request.role, "metadata": {"purpose": purpose}}, extra_body=_body(request))
 
-    async def _wait_or_raise(self, fault: Fault, attempt: int) -> None:
+    async def _wait_or_raise(self, fault: Fault, attempt: int, last: bool) -> None:
         if fault.rejected:
             raise Rejected(fault.text)
         if fault.mend is not None:
             raise fault.mend
-        if attempt == self._settings.retries or not fault.retry:
+        if last or not fault.retry:
+            self._failed = fault.retry
             tries = f"after {attempt + 1} tries" if attempt else "at the first try"
             raise ModelUnavailable(
                 f"The model {self._settings.name!r} at {self._settings.endpoint} gave no usable reply {tries}: {fault.text}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from agents.models import Answer, ChatModel, Message
+from agents.models import Answer, ChatModel, Message, ModelUnavailable
 from agents.planner.invent import regions
 from agents.planner.protocol import Briefing, Planner
 from agents.prompting import Prompts
@@ -52,6 +52,12 @@ class LLMPlanner:
         messages = PROMPTS.opening("plan", **view(briefing, count))
         # a parent is planned for again each time something was tried on it
         purpose = f"plan {briefing.parent} {count} {content_hash(*(one.action.id for one in briefing.tried))}"
+        try:
+            return await self._asked(briefing, count, messages, purpose)
+        except ModelUnavailable as error:
+            return await self._fall_back(briefing, count, error.what)
+
+    async def _asked(self, briefing: Briefing, count: int, messages: tuple[Message, ...], purpose: str) -> tuple[Plan, ...]:
         answer = await self._model.ask("planner", messages, Choices, purpose=purpose)
         plans, faults = self._check(answer, briefing, count)
         if faults and not answer.complaint:
@@ -119,11 +125,17 @@ def known_regions(briefing: Briefing) -> tuple[str, ...]:
 
 
 def _action(choice: Choice, briefing: Briefing) -> Action:
-    """The option that the choice means, or the action as written; `8` and `"8"` and `8.0` mean the same."""
+    """The option that the choice means, or the action as written.
+
+    `8`, `"8"` and `8.0` mean the same; where some parameters are left out, an option that alone has the others is meant.
+    """
     written = {p.name: p.value for p in choice.parameters}
-    for option in briefing.options:
-        if (option.kind, option.region) == (choice.kind, choice.region) and _plain(option.parameters) == _plain(written):
-            return option
+    plain = _plain(written)
+    there = [o for o in briefing.options if (o.kind, o.region) == (choice.kind, choice.region)]
+    alike = [o for o in there if plain.items() <= _plain(o.parameters).items()]
+    exact = [o for o in alike if len(o.parameters) == len(plain)]
+    if exact or len(alike) == 1:
+        return (exact or alike)[0]
     return Action(kind=choice.kind, region=choice.region, parameters=written)
 
 

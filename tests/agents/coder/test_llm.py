@@ -51,6 +51,13 @@ async def test_declining_is_a_refusal(serve: Serve, model: Ask) -> None:
     assert server.count() == 1
 
 
+async def test_dead_server_costs_the_plan_only(serve: Serve, model: Ask) -> None:
+    """A server that fails for good is a refusal with its reason, so that the run goes on."""
+    result = await LLMCoder(model(serve(Rule(status=500)), retries=0), BuiltinCoder()).write(samples.task(samples.candidate()))
+    assert isinstance(result, Refusal)
+    assert "gave no usable reply" in result.reason
+
+
 async def test_repairs(serve: Serve, model: Ask) -> None:
     """The repairer is shown verdict, errors and the telling part of the log, and its file is the new draft."""
     server = serve(Rule(role="repairer", answer=GOOD))

@@ -97,6 +97,18 @@ async def test_lasting_trouble_is_a_record(serve: Serve, model: Ask) -> None:
     assert server.count() == 3
 
 
+async def test_failing_server_is_not_waited_for_again_and_again(serve: Serve, model: Ask) -> None:
+    """After a request that failed for good the next is tried once; after an answer there are retries again."""
+    server = serve(Rule(status=500, uses=4), Rule(answer="x", uses=1), Rule(status=500, uses=1), Rule(answer="y"))
+    chat = model(server)
+    for purpose, tried in (("a", 3), ("b", 4)):
+        with pytest.raises(ModelUnavailable):
+            await chat.ask("planner", QUESTION, purpose=purpose)
+        assert server.count() == tried
+    assert (await chat.ask("planner", QUESTION, purpose="c")).text == "x"
+    assert (await chat.ask("planner", QUESTION, purpose="d")).text == "y"
+
+
 @pytest.mark.parametrize("fault", ["hang", "trickle"])
 async def test_hang_ends_at_the_time_limit(serve: Serve, model: Ask, fault: Fault) -> None:
     """A server that hangs, or sends a byte now and then, is left at the time limit; the request is abandoned, not leaked."""

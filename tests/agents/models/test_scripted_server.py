@@ -14,7 +14,12 @@ from pathlib import Path
 import pytest
 
 from agents.models import Message
+from agents.planner.builtin import BuiltinPlanner
+from agents.planner.llm import LLMPlanner
+from agents.planner.protocol import Tried
+from tests.agents import samples
 from tests.agents.conftest import Ask, Serve
+from tests.support.scenarios import whole_team
 from tests.support.scripted_server import Rule, Scenario
 
 QUESTION = [Message(role="system", content="You are the planner of a test."), Message(role="user", content="Options: 12, 13.")]
@@ -73,3 +78,14 @@ async def test_process_of_its_own(process: tuple[str, Path], model: Ask) -> None
         (0, "planner", "received", 0),
         (0, "planner", "answered", 200),
     ]
+
+
+async def test_scripted_team_plans_each_option_once(serve: Serve, model: Ask) -> None:
+    """The planner for whole runs takes a listed option, never one that was tried, and stops when none is left."""
+    chat = model(serve(*whole_team()))
+    planner = LLMPlanner(chat, BuiltinPlanner())
+    tried: list[Tried] = []
+    while plans := await planner.plan(samples.briefing(tried=tuple(tried)), 1):
+        assert plans[0].planner == "scripted"
+        tried.append(samples.tried(plans[0].action, 1.0))
+    assert {str(one.action) for one in tried} == {str(option) for option in samples.OPTIONS}

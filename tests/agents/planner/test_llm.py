@@ -47,6 +47,22 @@ async def test_option_is_found_by_value(serve: Serve, model: Ask) -> None:
     assert plan.action == samples.TILING[3]
 
 
+async def test_option_is_found_by_what_is_given(serve: Serve, model: Ask) -> None:
+    """A parameter left out does not matter where only one option has the others."""
+    option = Action(kind=ActionKind.ALGORITHM, region="r0", parameters={"implementation": "generated", "sms": 132})
+    short = option.model_copy(update={"parameters": {"implementation": "generated"}})
+    briefing = samples.briefing(options=(*samples.OPTIONS, option))
+    (plan,) = await LLMPlanner(model(serve(Rule(answer=choice(short)))), BuiltinPlanner()).plan(briefing, 1)
+    assert plan.action == option
+
+
+async def test_dead_server_is_replaced(serve: Serve, model: Ask) -> None:
+    """Where the server fails for good, the built-in planner chooses and the plan says so."""
+    (plan,) = await LLMPlanner(model(serve(Rule(status=500)), retries=0), BuiltinPlanner()).plan(samples.briefing(), 1)
+    assert plan.planner == "builtin"
+    assert "gave no usable reply" in plan.rationale
+
+
 async def test_impossible_action_is_sent_back(serve: Serve, model: Ask) -> None:
     """An action beyond the options is sent back with the reason, and the second answer counts."""
     wrong = Action(kind=ActionKind.TILING, region="r7", parameters={"BLOCK_N": 3})
