@@ -13,7 +13,7 @@ from knowledge.fold import Fold
 from knowledge.homes import Home
 from knowledge.log import EventLog
 from knowledge.records import Situation, Strategy
-from tools.errors import KernelwrightError
+from tools.errors import KernelwrightError, MachineError
 from tools.records import content_hash
 
 ANY = "any"
@@ -93,16 +93,20 @@ class StrategyIndex:
         """Do the work; where the index fails, rebuild it from the log and do it once more."""
         try:
             return work()
-        except KernelwrightError:
-            raise
         except BaseException as error:
-            # Chroma's core panics with a BaseException of its own on a damaged file
-            if isinstance(error, _NOT_DAMAGE) or _unreachable(error):
+            if not _is_damage(error):
                 raise
-            first = (str(error).strip().splitlines() or [""])[0][:160]
-            self.notes.append(f"The vector index failed ({type(error).__name__}: {first}) and was rebuilt from the log.")
-            self._home.renew(self.collection)
-            return work()
+            reason = _first_line(error)
+        self._home.renew(self.collection)
+        try:
+            result = work()
+        except BaseException as error:
+            if not _is_damage(error):
+                raise
+            what = f"The vector index cannot be made in {self._log.path.parent}: {_first_line(error)}."
+            raise MachineError(what, "Free disk space, or check the Chroma installation, and repeat; the log has lost nothing.") from error
+        self.notes.append(f"The vector index failed ({reason}) and was rebuilt from the log.")
+        return result
 
     def _synced(self, fold: Fold) -> Any:
         """Open the collection, and write what the log has and it has not."""
@@ -205,8 +209,13 @@ def _joined(operator: str, clauses: list[Where]) -> Where:
     return clauses[0] if len(clauses) == 1 else {operator: clauses}
 
 
-def _unreachable(error: BaseException) -> bool:
-    """Whether the error is of the way to a server, not of the index."""
-    import httpx
+def _is_damage(error: BaseException) -> bool:
+    """Whether an error may be of the index itself; Chroma's core panics with a BaseException of its own on a damaged file."""
+    import httpx  # comes with chromadb
 
-    return isinstance(error, httpx.HTTPError | ConnectionError)
+    # an error of ours is explained already, and a broken connection is its home's to explain
+    return not isinstance(error, (*_NOT_DAMAGE, KernelwrightError, httpx.HTTPError, ConnectionError))
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:160]}"
