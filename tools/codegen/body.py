@@ -62,7 +62,8 @@ class Names:
         "def", "for", "if", "else", "from", "global", "not", "or", "and", "pass", "return", "class", "with", "yield", "nn", "F", "del",
         "input_", "self", "math", "acc", "a", "b", "k", "batch", "None", "True", "False", "print", "float", "int", "min", "max", "sum", "abs", "range",
         "new_max", "anchor", "count", "delta", "start", "offs", "mask_m", "mask_n", "tiles_m", "tiles_n", "n_cols", "n_rows", "n_outer",
-        "n_elements", "ROWS", "BLOCK_M", "BLOCK_N",
+        "n_elements", "chunk", "n_splits", "tiles", "tile", "block_m", "block_n", "grid", "split", "begin", "end", "parts",
+        "mask_s", "group", "group_rows", "pid_m", "pid_n", "off_m", "off_n", "left", "right", "left_tile", "right_tile", "lanes", "SPLITS", "ROWS", "BLOCK_M", "BLOCK_N",
     }  # fmt: skip
 
     def __init__(self, taken: Iterable[str] = ()) -> None:

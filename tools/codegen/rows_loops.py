@@ -7,6 +7,8 @@ a level; `online` walks it once for both levels of a softmax (running maximum, s
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tools.codegen.expressions import Builder
 from tools.codegen.frame import Frame, Parameters, Scope, neutral, vanishes
 
@@ -14,8 +16,8 @@ from tools.codegen.frame import Frame, Parameters, Scope, neutral, vanishes
 class LoopWriter:
     """Writes the passes over one row (or one tile of rows)."""
 
-    def __init__(self, frame: Frame, vector: bool, parameters: Parameters) -> None:
-        """Take the frame of the kernel and whether a program has several rows."""
+    def __init__(self, frame: Frame, vector: bool, parameters: Parameters, chunked: bool = False) -> None:
+        """Take the frame of the kernel, whether a program has several rows, and whether it walks a chunk `begin` to `end` of them."""
         self.frame, self.vector, self.parameters = frame, vector, parameters
         self.b: Builder = frame.body.b
         self.shape = "[ROWS, BLOCK_N]" if vector else "[BLOCK_N]"
@@ -23,24 +25,34 @@ class LoopWriter:
         cols = frame.space.axis("cols")
         self.cols = frozenset(cols.atoms)
         self.n_cols = frame.space.monomial(cols.atoms)
-        for access in frame.space.accesses:
-            # asks for every offset once, so that the loops' heads know which indices are taken apart
-            frame.offset(access)
+        self.begin, self.end, self.length = ("begin", "end", "(end - begin)") if chunked else ("0", self.n_cols, self.n_cols)
+        probe = replace(frame.space, used={}, strides={}, parts_used=set())
+        for access in probe.accesses:
+            for axis in probe.axes:
+                probe.along(access, axis)
+        frame.space.parts_used |= probe.parts_used
 
     def write(self, scope: Scope) -> None:
         """Write every pass, then the stores."""
-        outputs = self.frame.space.kernel.outputs
-        pending = self._reductions([output.expr for output in outputs])
-        pairs = online_pairs(self.b, pending) if self.parameters["algorithm"] == "online" else {}
-        while pending:
-            ready = [expr for expr in pending if not self._waits(expr, pending)]
-            paired = [expr for expr in ready if expr in pairs]
-            self._pass(scope, [expr for expr in ready if expr not in pairs], paired, pairs)
-            done = {*ready, *(pairs[expr] for expr in paired)}
-            pending = [expr for expr in pending if expr not in done]
-        self._stores(scope)
+        for plain, pairs in self.levels(merged=self.parameters["algorithm"] == "online"):
+            self.walk(scope, plain, pairs)
+        self.stores(scope)
 
-    def _reductions(self, roots: list[int]) -> list[int]:
+    def levels(self, merged: bool) -> list[tuple[list[int], dict[int, int]]]:
+        """List what each pass computes: reductions by themselves, and pairs that one pass can merge."""
+        pending = self.reductions([output.expr for output in self.frame.space.kernel.outputs])
+        pairs = online_pairs(self.b, pending) if merged else {}
+        result = []
+        while pending:
+            ready = [expr for expr in pending if not self.waits(expr, pending)]
+            paired = {expr: pairs[expr] for expr in ready if expr in pairs}
+            result.append(([expr for expr in ready if expr not in pairs], paired))
+            done = {*ready, *paired.values()}
+            pending = [expr for expr in pending if expr not in done]
+        return result
+
+    def reductions(self, roots: list[int]) -> list[int]:
+        """Find the reductions that expressions rest on."""
         found: dict[int, None] = {}
         seen: set[int] = set()
         stack = list(roots)
@@ -54,7 +66,8 @@ class LoopWriter:
             stack.extend(self.b.exprs[expr].args)
         return sorted(found)
 
-    def _waits(self, expr: int, pending: list[int]) -> bool:
+    def waits(self, expr: int, pending: list[int]) -> bool:
+        """Whether an expression rests on one of those still to be computed."""
         stack = list(self.b.exprs[expr].args)
         while stack:
             arg = stack.pop()
@@ -65,12 +78,16 @@ class LoopWriter:
 
     def _loop(self, scope: Scope) -> Scope:
         stages = int(self.parameters.get("num_stages", 1))
-        walk = f"range(0, {self.n_cols}, BLOCK_N)" if stages <= 1 else f"tl.range(0, {self.n_cols}, BLOCK_N, num_stages={stages})"
+        walk = (
+            f"range({self.begin}, {self.end}, BLOCK_N)"
+            if stages <= 1
+            else f"tl.range({self.begin}, {self.end}, BLOCK_N, num_stages={stages})"
+        )
         scope.say(f"for start in {walk}:")
         inner = scope.nested()
         wide = ".to(tl.int64)" if self.frame.space.is_wide() else ""
         inner.say(f"cols = start + tl.arange(0, BLOCK_N){'[None, :]' if self.vector else ''}{wide}")
-        inner.say(f"mask_n = cols < {self.n_cols}")
+        inner.say(f"mask_n = cols < {self.end}")
         for line in self.frame.space.parts(self.frame.space.axis("cols")):
             inner.say(line)
         return inner
@@ -95,8 +112,9 @@ class LoopWriter:
                 stack.extend(record.args)
         return sorted(found)
 
-    def _pass(self, scope: Scope, plain: list[int], paired: list[int], pairs: dict[int, int]) -> None:
-        self._prepare(scope, plain + paired)
+    def walk(self, scope: Scope, plain: list[int], pairs: dict[int, int]) -> None:
+        """Write one pass over the columns."""
+        self._prepare(scope, [*plain, *pairs])
         accumulators = {}
         for expr in plain:
             record = self.b.exprs[expr]
@@ -104,7 +122,7 @@ class LoopWriter:
             name = self.frame.names.fresh(f"{self.frame.body.name_of(expr)}_lanes")
             accumulators[expr] = name
             scope.say(f"{name} = tl.full({self.shape}, {neutral(kind, record.dtype)}, tl.{record.dtype})")
-        online = {expr: _Online(self, expr, pairs[expr]) for expr in paired}
+        online = {first: _Online(self, first, second) for first, second in pairs.items()}
         for pair in online.values():
             pair.open(scope)
         inner = self._loop(scope)
@@ -129,12 +147,17 @@ class LoopWriter:
             text = f"tl.where(mask_n, {text}, {neutral(kind, self.b.exprs[arg].dtype if self.b.exprs[arg].dtype != 'bool' else 'int32')})"
         inner.say(f"{name} += {text}" if kind == "sum" else f"{name} = tl.{kind}imum({name}, {text})")
 
-    def _stores(self, scope: Scope) -> None:
+    def stores(self, scope: Scope, row_guard: str = "") -> None:
+        """Write the outputs: those of rows once, those of columns in a last pass."""
         outputs = list(zip(self.frame.space.kernel.outputs, self.frame.writes, strict=True))
         wide = [(out, access) for out, access in outputs if set(access.strides) & self.cols]
-        for out, access in outputs:
-            if (out, access) not in wide:
-                self.frame.store(scope, access, self.frame.body.assign(scope, out.expr))
+        narrow = [pair for pair in outputs if pair not in wide]
+        values = [self.frame.body.assign(scope, out.expr) for out, _ in narrow]
+        if narrow and row_guard:
+            scope.say(f"if {row_guard}:")
+        inside = scope.nested() if row_guard else scope
+        for (_, access), value in zip(narrow, values, strict=True):
+            self.frame.store(inside, access, value)
         if not wide:
             return
         self._prepare(scope, [out.expr for out, _ in wide])
@@ -212,7 +235,8 @@ class _Online:
             inner.say(f"{two} = {two} * tl.exp({one} - anchor) + tl.where(mask_n, tl.exp({x} - anchor), 0.0)")
             inner.say(f"{one} = new_max")
             return
-        inner.say("count = start // BLOCK_N + 1")
+        first = "start" if self.loop.begin == "0" else "(start - begin)"
+        inner.say(f"count = {first} // BLOCK_N + 1")
         inner.say(f"delta = {x} - {one}")
         inner.say(f"{one} += tl.where(mask_n, delta / count, 0.0)")
         inner.say(f"{two} += tl.where(mask_n, delta * ({x} - {one}), 0.0)")
@@ -225,12 +249,12 @@ class _Online:
             scope.say(f'anchor = tl.where({peak} == -float("inf"), 0.0, {peak})')
             body.bind(scope, self.second, f"tl.sum({self.two} * tl.exp({self.one} - anchor), {axis})")
             return
-        n_cols = self.loop.n_cols
+        length = self.loop.length
         lanes = f"tl.arange(0, BLOCK_N){'[None, :]' if self.loop.vector else ''}"
         counts = self.loop.frame.names.fresh("lane_count")
-        scope.say(f"{counts} = ({n_cols} - {lanes} + BLOCK_N - 1) // BLOCK_N")
+        scope.say(f"{counts} = ({length} - {lanes} + BLOCK_N - 1) // BLOCK_N")
         total = body.bind(scope, self.first, f"tl.sum({self.one} * {counts}, {axis})")
         mean = self.loop.frame.names.fresh("lanes_mean")
-        scope.say(f"{mean} = {total} / {n_cols}")
+        scope.say(f"{mean} = {total} / {length}")
         spread = f"({self.one} - {mean})"
         body.bind(scope, self.second, f"tl.sum({self.two} + {counts} * {spread} * {spread}, {axis})")

@@ -2,7 +2,7 @@
 
 `registers` holds whole rows in registers: each input is read once. `looped` walks long rows block by block, once for each
 level of reductions that depend on one another and once more to write; `online` merges the levels of a softmax or a variance
-by running rescaled sums. Sums are kept by lane and combined at the end, so that long rows lose no accuracy.
+by running rescaled sums. `split` gives a row to several programs (`rows_split`). Sums are kept by lane and combined at the end, so that long rows lose no accuracy.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from __future__ import annotations
 from tools.codegen.body import Body, Names, Scope
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, neutral, summary, vanishes
 from tools.codegen.lowering import Kernel
+from tools.codegen.rows_head import row_lines, row_tiles
 from tools.codegen.rows_loops import LoopWriter
 from tools.codegen.rows_space import RowLayout, row_layout
+from tools.codegen.rows_split import SplitWriter
 from tools.codegen.spaces import Access
 
 NAME = "rows"
@@ -20,6 +22,8 @@ NAME = "rows"
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
     """Write the kernel and its host function."""
     plan = row_layout(kernel)
+    if parameters["algorithm"] == "split":
+        return SplitWriter(kernel, name, parameters, plan).write()
     return _Writer(kernel, name, parameters, plan).write()
 
 
@@ -80,33 +84,13 @@ class _Writer:
     def _head(self) -> list[str]:
         lines: list[str] = []
         n_cols = self.space.monomial(self.space.axis("cols").atoms)
-        if self.plan.rows:
-            lines += self._row_lines()
+        lines += row_lines(self.space, self.plan, self.vector, "tl.program_id(0)")
         if not self.looped:
             cols = self.space.axis("cols")
             wide = ".to(tl.int64)" if self.space.is_wide() and not self.plan.inner_reduction else ""
             lines += [f"cols = tl.arange(0, BLOCK_N){'[None, :]' if self.vector else ''}{wide}", f"mask_n = cols < {n_cols}"]
             lines += self.space.parts(cols)
         return ["    " + line for line in lines]
-
-    def _row_lines(self) -> list[str]:
-        rows = self.space.axis("rows")
-        if not self.vector:
-            return ["row = tl.program_id(0).to(tl.int64)", *self.space.parts(rows)]
-        n_rows = self.space.monomial(rows.atoms)
-        arange = "tl.arange(0, ROWS)[:, None]"
-        if len(self.space.axes) == 2:
-            lines = [f"rows = tl.program_id(0).to(tl.int64) * ROWS + {arange}"]
-        else:
-            outer = self.space.axis("outer")
-            lines = [
-                "pid = tl.program_id(0)",
-                f"tiles_m = tl.cdiv({n_rows}, ROWS)",
-                "outer = (pid // tiles_m).to(tl.int64)",
-                *self.space.parts(outer),
-                f"rows = (pid % tiles_m) * ROWS + {arange}",
-            ]
-        return [*lines, f"mask_m = rows < {n_rows}", *self.space.parts(rows)]
 
     def _host(self) -> list[str]:
         known: dict[str, tuple[int, ...]] = {}
@@ -124,21 +108,13 @@ class _Writer:
             constants.append("BLOCK_N=block_n")
         else:
             constants.append("BLOCK_N=triton.next_power_of_2(n_cols)")
-        lines.append(f"grid = ({self._grid()},)")
+        lines.append(f"grid = ({row_tiles(self.space, self.plan, self.vector, int(self.parameters['ROWS']))},)")
         launch = [f"num_warps={self.parameters['num_warps']}"]
         lines += block(f"{self.name}_kernel[grid]", [*self.frame.call_arguments(), *constants, *launch], "")
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         parameters = [f"{access.name}: torch.Tensor" for access in self.reads]
         return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]
-
-    def _grid(self) -> str:
-        if not self.plan.rows:
-            return "1"
-        if not self.vector:
-            return "n_rows"
-        tiles = f"triton.cdiv(n_rows, {self.parameters['ROWS']})"
-        return tiles if len(self.space.axes) == 2 else f"n_outer * {tiles}"
 
     def _load(self, scope: Scope, expr: int) -> str:
         access = self.reads[self.body.b.exprs[expr].extra]

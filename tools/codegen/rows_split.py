@@ -1,0 +1,247 @@
+"""Few long rows: several programs a row, each with a chunk of its columns, and their partial results combined by the next kernel.
+
+One kernel a level of reductions writes partial results, one for each row and chunk; the next kernel combines them (every
+program does, from a few hundred numbers) and goes on. Nothing is added atomically: the same input gives the same bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.codegen.body import Body, Names, Scope
+from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, neutral, summary
+from tools.codegen.lowering import Kernel
+from tools.codegen.rows_head import row_lines, row_tiles
+from tools.codegen.rows_loops import LoopWriter
+from tools.codegen.rows_space import RowLayout
+from tools.codegen.spaces import Access
+
+
+@dataclass
+class _Stage:
+    """One kernel of the sequence."""
+
+    frame: Frame
+    loop: LoopWriter
+    lines: list[str]
+    parts: dict[int, str]
+    """Partial results it reads or writes: reduction to buffer name."""
+    reads_columns: bool
+
+
+class SplitWriter:
+    """Writes the kernels and the host function of a split row region."""
+
+    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: RowLayout) -> None:
+        """Take the region and its layout."""
+        self.kernel, self.name, self.parameters, self.plan = kernel, name, parameters, plan
+        self.vector = int(parameters["ROWS"]) > 1 and bool(plan.rows)
+        self.accesses = {access.name: access for access in plan.accesses}
+        self.buffers: dict[int, str] = {}
+        self.buffer_names = Names(self.accesses)
+        self.helpers: dict[str, None] = {}
+
+    def write(self) -> RegionText:
+        """Write every stage and the host function."""
+        probe = self._stage()
+        levels = probe.loop.levels(merged=True)
+        texts, calls, combined = [], [], {}
+        for place, (plain, pairs) in enumerate(levels):
+            stage = self._stage()
+            name = f"{self.name}_partial_kernel" if len(levels) == 1 else f"{self.name}_partial_kernel_{place}"
+            self._write_partial(stage, plain, pairs, combined)
+            texts.append(self._kernel_text(stage, name, "Partial results of one chunk of a row"))
+            calls.append((stage, name, True))
+            combined.update({first: None for first in plain})
+            combined.update(pairs)
+        stage = self._stage()
+        wide = any(set(access.strides) & set(self.plan.cols) for access in self._writes())
+        self._write_final(stage, combined, wide)
+        name = f"{self.name}_kernel"
+        texts.append(
+            self._kernel_text(stage, name, "Combines the partial results" + (", then goes through one chunk of a row" if wide else ""))
+        )
+        calls.append((stage, name, wide))
+        return RegionText(
+            self.name,
+            tuple(access.ref for access in self._reads()),
+            tuple(access.ref for access in self._writes()),
+            "\n\n\n".join([*texts, "\n".join(self._host(calls))]),
+            tuple(self.helpers),
+        )
+
+    def _reads(self) -> tuple[Access, ...]:
+        return tuple(access for access in self.plan.accesses if not access.is_output)
+
+    def _writes(self) -> tuple[Access, ...]:
+        return tuple(access for access in self.plan.accesses if access.is_output)
+
+    def _stage(self) -> _Stage:
+        space = self.plan.space(self.kernel, self.vector)
+        lines: list[str] = []
+
+        def load(scope: Scope, expr: int) -> str:
+            access = self._reads()[self.kernel.builder.exprs[expr].extra]
+            return body.bind(scope, expr, frame.load_text(access))
+
+        def reduce(scope: Scope, expr: int) -> str:
+            raise AssertionError("a reduction is combined before it is read")
+
+        body = Body(space, Names(["split", "n_splits", "chunk", "begin", "end", "SPLITS"]), load, reduce)
+        masks = {"cols": "mask_n"} | ({"rows": "mask_m"} if self.vector else {})
+        frame = Frame(space, self.name, body.names, self._reads(), self._writes(), body, masks)
+        return _Stage(frame, LoopWriter(frame, self.vector, self.parameters, chunked=True), lines, {}, reads_columns=True)
+
+    def _buffer(self, stage: _Stage, expr: int) -> str:
+        if expr not in self.buffers:
+            self.buffers[expr] = self.buffer_names.fresh(f"{stage.frame.body.name_of(expr)}_parts".replace("__", "_"))
+        stage.parts[expr] = self.buffers[expr]
+        return self.buffers[expr]
+
+    def _row(self, stage: _Stage) -> str:
+        if not self.plan.rows:
+            return ""
+        if not self.vector:
+            return "row * n_splits + "
+        if len(stage.frame.space.axes) == 2:
+            return "rows * n_splits + "
+        n_rows = stage.frame.space.monomial(stage.frame.space.axis("rows").atoms)
+        return f"(outer * {n_rows} + rows) * n_splits + "
+
+    def _write_partial(self, stage: _Stage, plain: list[int], pairs: dict[int, int], combined: dict[int, int | None]) -> None:
+        scope = Scope(stage.lines, "    ")
+        below = [arg for expr in (*plain, *pairs) for arg in self.kernel.builder.exprs[expr].args]
+        self._combine(stage, scope, combined, below)
+        stage.loop.walk(scope, plain, pairs)
+        mask = ", mask=mask_m" if self.vector else ""
+        for expr in (*plain, *(each for pair in pairs.items() for each in pair)):
+            buffer = self._buffer(stage, expr)
+            scope.say(f"tl.store({buffer}_ptr + {self._row(stage)}split, {stage.frame.body.name_of(expr)}{mask})")
+
+    def _write_final(self, stage: _Stage, combined: dict[int, int | None], wide: bool) -> None:
+        scope = Scope(stage.lines, "    ")
+        self._combine(stage, scope, combined, [output.expr for output in self.kernel.outputs])
+        narrow = any(not set(access.strides) & set(self.plan.cols) for access in self._writes())
+        stage.reads_columns = wide
+        stage.loop.stores(scope, "split == 0" if wide and narrow else "")
+
+    def _combine(self, stage: _Stage, scope: Scope, combined: dict[int, int | None], roots: list[int]) -> None:
+        """Write what puts the earlier levels' partial results together, as far as this stage rests on them."""
+        needed = set(stage.loop.reductions(roots))
+        for first, second in combined.items():
+            if first not in needed and second not in needed:
+                continue
+            if not stage.parts:
+                scope.say(f"parts = tl.arange(0, SPLITS){'[None, :]' if self.vector else ''}")
+                scope.say("mask_s = parts < n_splits")
+            if second is None:
+                self._combine_one(stage, scope, first)
+            else:
+                self._combine_pair(stage, scope, first, second)
+
+    def _load_parts(self, stage: _Stage, expr: int, other: str) -> str:
+        mask = "mask_s & mask_m" if self.vector else "mask_s"
+        return f"tl.load({self._buffer(stage, expr)}_ptr + {self._row(stage)}parts, mask={mask}, other={other})"
+
+    def _combine_one(self, stage: _Stage, scope: Scope, expr: int) -> None:
+        record = self.kernel.builder.exprs[expr]
+        kind = record.op.removeprefix("reduce_")
+        stage.frame.body.bind(scope, expr, f"tl.{kind}({self._load_parts(stage, expr, neutral(kind, record.dtype))}, {stage.loop.axis})")
+
+    def _combine_pair(self, stage: _Stage, scope: Scope, first: int, second: int) -> None:
+        body, axis, names = stage.frame.body, stage.loop.axis, stage.frame.names
+        one, two = names.fresh("first_parts"), names.fresh("second_parts")
+        softmax = self.kernel.builder.exprs[first].op == "reduce_max"
+        scope.say(f"{one} = {self._load_parts(stage, first, neutral('max' if softmax else 'sum', 'float32'))}")
+        scope.say(f"{two} = {self._load_parts(stage, second, '0.0')}")
+        if softmax:
+            peak = body.bind(scope, first, f"tl.max({one}, {axis})")
+            scope.say(f'anchor = tl.where({peak} == -float("inf"), 0.0, {peak})')
+            body.bind(scope, second, f"tl.sum({two} * tl.exp({one} - anchor), {axis})")
+            return
+        n_cols = stage.loop.n_cols
+        count, spread = names.fresh("part_count"), names.fresh("spread")
+        total = body.bind(scope, first, f"tl.sum({one}, {axis})")
+        scope.say(f"{count} = tl.maximum(tl.minimum({n_cols} - parts * chunk, chunk), 1)")
+        scope.say(f"{spread} = tl.where(mask_s, {one} / {count} - {total} / {n_cols}, 0.0)")
+        body.bind(scope, second, f"tl.sum({two} + {count} * {spread} * {spread}, {axis})")
+
+    def _kernel_text(self, stage: _Stage, name: str, words: str) -> str:
+        self.helpers.update(stage.frame.body.helpers)
+        space, used = stage.frame.space, "\n".join(stage.lines)
+        head = []
+        if stage.reads_columns:
+            head = ["pid = tl.program_id(0)", "split = pid % n_splits", *row_lines(space, self.plan, self.vector, "(pid // n_splits)")]
+            head += ["begin = split * chunk", f"end = tl.minimum(begin + chunk, {stage.loop.n_cols})"]
+        else:
+            head = row_lines(space, self.plan, self.vector, "tl.program_id(0)")
+        parameters = self._parameters(stage, used)
+        arrow = summary(
+            self.kernel, [a for a in self._reads() if f"{a.name}_ptr" in used], [a for a in self._writes() if f"{a.name}_ptr" in used]
+        )
+        return "\n".join(
+            [
+                "@triton.jit",
+                *block(f"def {name}", parameters, ":"),
+                f'    """{words}: {arrow.removesuffix(" -> ")}."""',
+                *("    " + line for line in head),
+                *stage.lines,
+            ]
+        )
+
+    def _parameters(self, stage: _Stage, used: str) -> list[str]:
+        stage.frame.sizes = tuple(stage.frame.space.used)
+        pointers = [f"{access.name}_ptr" for access in self.plan.accesses if f"{access.name}_ptr" in used]
+        splits = ["n_splits", *(["chunk"] if stage.reads_columns or "chunk" in used else [])]
+        constants = [
+            *(["ROWS"] if self.vector else []),
+            *(["SPLITS"] if "SPLITS" in used else []),
+            *(["BLOCK_N"] if "BLOCK_N" in used else []),
+        ]
+        return [
+            *pointers, *(f"{name}_ptr" for name in stage.parts.values()), *stage.frame.sizes, *splits,
+            *stage.frame.space.strides, *stage.frame.scalar_names(), *(f"{name}: tl.constexpr" for name in constants),
+        ]  # fmt: skip
+
+    def _call(self, stage: _Stage, name: str, wide: bool) -> list[str]:
+        used = "\n".join(stage.lines)
+        tensors = [access.name for access in self.plan.accesses if f"{access.name}_ptr" in used]
+        splits = ["n_splits", *(["chunk"] if stage.reads_columns or "chunk" in used else [])]
+        constants = [f"ROWS={self.parameters['ROWS']}"] if self.vector else []
+        constants += ["SPLITS=triton.next_power_of_2(n_splits)"] if "SPLITS" in used else []
+        constants += ["BLOCK_N=block_n"] if "BLOCK_N" in used else []
+        arguments = [
+            *tensors, *stage.parts.values(), *stage.frame.sizes, *splits, *stage.frame.space.strides.values(),
+            *stage.frame.scalar_values(), *constants, f"num_warps={self.parameters['num_warps']}",
+        ]  # fmt: skip
+        return block(f"{name}[({'tiles * n_splits' if wide else 'tiles'},)]", arguments, "")
+
+    def _host(self, calls: list[tuple[_Stage, str, bool]]) -> list[str]:
+        known: dict[str, tuple[int, ...]] = {}
+        first = calls[0][0]
+        space = first.frame.space
+        reads, writes = self._reads(), self._writes()
+        lines = [f"{access.name} = {access.name}.contiguous()" for access in reads if access.meta.contiguous and access.dims]
+        for axis in space.axes:
+            space.used.setdefault(axis.size_name, axis.atoms)
+        for stage, _, _ in calls:
+            lines += stage.frame.size_lines(known)
+        lines += [
+            f"block_n = min(triton.next_power_of_2(n_cols), {self.parameters['BLOCK_N']})",
+            f"chunk = triton.cdiv(triton.cdiv(n_cols, {self.parameters['SPLITS']}), block_n) * block_n",
+            "n_splits = triton.cdiv(n_cols, chunk)",
+            f"tiles = {row_tiles(space, self.plan, self.vector, int(self.parameters['ROWS']))}",
+        ]
+        total = "1" if not self.plan.rows else "n_outer * n_rows" if len(space.axes) == 3 else "n_rows"
+        exprs = self.kernel.builder.exprs
+        lines += [
+            f"{name} = torch.empty(({total}, n_splits), dtype=torch.{exprs[expr].dtype}, device={reads[0].name}.device)"
+            for expr, name in self.buffers.items()
+        ]
+        lines += [allocation(space, access, known, reads[0].name) for access in writes]
+        for stage, name, wide in calls:
+            lines += self._call(stage, name, wide)
+        lines.append("return " + ", ".join(access.name for access in writes))
+        result = "torch.Tensor" if len(writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(writes))}]"
+        parameters = [f"{access.name}: torch.Tensor" for access in reads]
+        return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]
