@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from agents import TeamSettings, build_team, team_settings
@@ -54,3 +57,10 @@ def test_settings_hold_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "sk-secret" not in settings.model_dump_json()
     assert TeamSettings.model_validate_json(settings.model_dump_json()) == settings
     assert settings.model == ModelSettings(name="m")
+
+
+def test_importing_the_agents_is_light() -> None:
+    """The command line can import the agents without waiting for LangChain, torch or a template engine."""
+    code = "import agents, sys; print([m for m in ('langchain_openai', 'openai', 'torch', 'jinja2', 'chromadb') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
