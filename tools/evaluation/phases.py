@@ -31,10 +31,13 @@ class Phase:
     scratch: Path = Path("/")
 
     def answer(self, data: bytes) -> None:
-        """Write the phase's result into the memory the supervisor made for it; it reads a bounded part, after the end."""
-        fd = self.shared["answer"]
-        os.ftruncate(fd, 0)
-        with os.fdopen(os.dup(fd), "wb") as file:
+        """Write the phase's result into the memory the supervisor made for it; it reads a bounded part, after the end.
+
+        A later answer replaces an earlier one.
+        """
+        with os.fdopen(os.dup(self.shared["answer"]), "wb") as file:
+            file.seek(0)
+            file.truncate()
             file.write(data)
 
 

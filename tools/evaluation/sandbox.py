@@ -93,8 +93,6 @@ def _private_root(box: Box) -> None:
     root = Path(box.scratch)
     owner = f"uid={box.uid},gid={box.uid}"
     syscalls.mount("root", root, "tmpfs", syscalls.MS_NOSUID, "mode=0755,size=1m")
-    for tree in box.readable:
-        _bind(root, Path(tree), readonly=True)
     (root / "dev").mkdir(exist_ok=True)
     for device in (*_PLAIN_DEVICES, *box.devices):
         _bind(root, Path(device), readonly=False)
@@ -105,6 +103,9 @@ def _private_root(box: Box) -> None:
     ):
         (root / name).mkdir(exist_ok=True)
         syscalls.mount(name, root / name, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, f"mode={mode},size={size},{owner}")
+    # after the writable folders: Python itself may live in one of them
+    for tree in box.readable:
+        _bind(root, Path(tree), readonly=True)
     (root / "proc").mkdir()
     syscalls.mount("proc", root / "proc", "proc", syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
     old = root / "old"

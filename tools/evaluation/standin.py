@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from tools.records import HardwareSheet
@@ -138,6 +138,29 @@ def install(sheet: HardwareSheet) -> None:
     tuned.run = first_configuration
     active: Any = driver
     active.set_active(DriverStandIn(sheet))
+
+
+@contextlib.contextmanager
+def fake_device() -> Iterator[None]:
+    """Give tensors no contents, on a device that need not be there; torch built for CUDA would else start the real one."""
+    from torch._subclasses import fake_tensor
+
+    # names differ between versions of torch
+    module: Any = fake_tensor
+    mode: Any = module.FakeTensorMode
+    starters = [name for name in ("init_gpu_context", "init_cuda_context") if hasattr(module, name)]
+    before = {name: getattr(module, name) for name in starters}
+    avoid = mode.__dict__.get("avoid_device_init")
+    for name in starters:
+        setattr(module, name, lambda *_: None)
+    mode.avoid_device_init = property(lambda _: True)
+    try:
+        with mode(allow_non_fake_inputs=True):
+            yield
+    finally:
+        mode.avoid_device_init = avoid
+        for name, function in before.items():
+            setattr(module, name, function)
 
 
 def on_device(device: str, recorder: Recorder | None = None) -> Any:

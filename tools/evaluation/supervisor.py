@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +54,7 @@ class Supervisor:
         self._gpu = shop.device is not None
         self._device = threading.Lock()
         self._rivals = RivalShelf(shop)
+        self._readers = ThreadPoolExecutor(thread_name_prefix="machine-code")
 
     def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
         """Judge one candidate; `cancel` is a descriptor that turns readable to give up."""
@@ -63,9 +65,7 @@ class Supervisor:
         if outcome is None and self._gpu:
             outcome, figures = self._on_device(case, cancel)
         elif outcome is None:
-            outcome = self._check(case, cancel)
-            if outcome.verdict is Verdict.PASS:
-                figures = self._estimate(case, cancel)
+            outcome, figures = self._check_and_read(case, cancel)
         return Evaluation(
             candidate=request.candidate,
             verdict=outcome.verdict,
@@ -98,6 +98,7 @@ class Supervisor:
 
     def close(self) -> None:
         """End what is kept between evaluations."""
+        self._readers.shutdown()
         with self._device:
             self._rivals.clear()
 
@@ -116,7 +117,8 @@ class Supervisor:
                 outcome, figures = self._time(case, outcome, cancel)
             figures["gpu_seconds"] = time.monotonic() - start
         if outcome.verdict is Verdict.PASS:
-            self._read_kernels(case, cancel)
+            case.kernels, notes = self._read_kernels(case, cancel)
+            case.notes += notes
             figures["kernels"] = case.kernels
         return outcome, figures
 
@@ -155,6 +157,16 @@ class Supervisor:
             last = (case.build.reason.strip().splitlines() or ["no reason given"])[-1]
             return Outcome(Verdict.BUILD_FAILED, notes=[last[:400]], log=case.build.reason)
         return None
+
+    def _check_and_read(self, case: _Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+        """Check with the interpreter while the compiled kernels are read beside it."""
+        reading = self._readers.submit(self._read_kernels, case, cancel)
+        outcome = self._check(case, cancel)
+        case.kernels, notes = reading.result()
+        case.notes += notes
+        if outcome.verdict is not Verdict.PASS:
+            return outcome, {"kernels": case.kernels}
+        return outcome, self._estimate(case)
 
     def _check(self, case: _Case, cancel: int) -> Outcome:
         problems = self._problems(case)
@@ -203,9 +215,8 @@ class Supervisor:
         limit = _CHEAP_BYTES_BLIND if case.build.status == "opaque" else _CHEAP_BYTES
         return problem.abi.compulsory_bytes <= limit and problem.work.matmul_flops <= _CHEAP_FLOPS and programs <= _CHEAP_PROGRAMS
 
-    def _estimate(self, case: _Case, cancel: int) -> dict[str, Any]:
-        """Read the compiled kernels and model their time."""
-        self._read_kernels(case, cancel)
+    def _estimate(self, case: _Case) -> dict[str, Any]:
+        """Model the time of the recorded launches."""
         figures: dict[str, Any] = {"kernels": case.kernels}
         if case.build.status == "built" and case.build.launches:
             request = case.request
@@ -214,15 +225,14 @@ class Supervisor:
             case.notes.append("No time is estimated: the candidate's launches are not known.")
         return figures
 
-    def _read_kernels(self, case: _Case, cancel: int) -> None:
+    def _read_kernels(self, case: _Case, cancel: int) -> tuple[tuple[KernelResources, ...], tuple[str, ...]]:
+        """Read the machine code of the compiled kernels; the notes say what could not be read."""
         if not case.build.kernels:
-            return
+            return (), ()
         job = ResourcesJob(arch=case.request.target.arch, kernels=case.build.kernels)
         try:
             done = self._shop.ask("resources", job.model_dump_json().encode(), {}, time.monotonic() + _RESOURCES_S, cancel, sandboxed=True)
             answer = ResourcesAnswer.model_validate_json(done.answer)
         except (DeadlineError, ValidationError):
-            case.notes.append("The machine code could not be read: its figures are missing.")
-            return
-        case.kernels = answer.kernels
-        case.notes += answer.notes
+            return (), ("The machine code could not be read: its figures are missing.",)
+        return answer.kernels, answer.notes

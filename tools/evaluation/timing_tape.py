@@ -11,6 +11,7 @@ from tools.evaluation.inputs import InputsJob
 from tools.evaluation.schedule import new_seed
 from tools.evaluation.tape import CallSpec, Sitting, Tape
 from tools.evaluation.workshop import Workshop
+from tools.logs import telling_part
 from tools.records import Problem
 
 
@@ -38,7 +39,7 @@ class TimingTape:
         job = InputsJob(sittings=(self.first,), device="cuda")
         done = shop.ask("inputs", job.model_dump_json().encode(), self.shared, time.monotonic() + ORACLE_S, cancel)
         if not done.answer:
-            raise MachineError(f"The inputs could not be made: {done.log.strip()[-300:]}", "Run the problem's file by itself on this GPU.")
+            raise MachineError(f"The inputs could not be made: {telling_part(done.log)}", "Run the problem's file by itself on this GPU.")
 
     def close(self) -> None:
         """Give the memory back."""

@@ -33,7 +33,6 @@ def warm_up() -> dict[str, str]:
 def _build_once() -> None:
     """Build a kernel in a child's place: Triton hashes itself, asks ptxas its version and loads its languages only once a process."""
     import torch
-    from torch._subclasses.fake_tensor import FakeTensorMode
     from triton.runtime import driver as driver_config
     from triton.runtime import jit
 
@@ -54,9 +53,9 @@ def _build_once() -> None:
             os.environ.pop("TRITON_CACHE_DIR")
             driver._active, driver._default = before
     if torch.version.cuda:
-        # there, a fake CUDA tensor starts the real CUDA, which no fork survives
+        # seen on an H200: where there is a driver, a fake CUDA tensor starts it in this process, and no fork can use CUDA then
         return
-    with FakeTensorMode(allow_non_fake_inputs=True):
+    with standin.fake_device():
         value = torch.empty(4, 4, device="cuda:0")
         torch.softmax(value @ value + 1, -1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shutil
 import sys
 import threading
 import time
@@ -163,8 +164,6 @@ class Workshop:
 
     def close(self) -> None:
         """End every process and remove the phases' folder."""
-        import shutil
-
         self.native.close()
         self.interpreter.close()
         shutil.rmtree(self._phases, ignore_errors=True)
