@@ -107,13 +107,13 @@ GUIDE: dict[ActionKind, Meaning] = {
     ActionKind.ALGORITHM: Meaning(
         "Change the algorithm",
         "Computes the same result in another way, or takes a region from the library or back to it.",
-        "registers: rows that fit. online or looped: long rows. split: rows too few to fill the device. library: where its kernel is faster.",
+        "registers: rows that fit. online, looped: long rows. split: rows too few to fill the device. library: where it is faster.",
         (
             _P("implementation", "library, generated", "who runs a region"),
             _P(
                 "algorithm",
                 "flat, tile; registers, looped, online, split",
-                "how a pointwise region is walked (flat: one vector; tile: rows by columns) or a row is reduced (registers: held whole; "
+                "how a pointwise region is walked (flat: one vector; tile: rows by columns) or a row is reduced (registers: whole; "
                 "looped: one pass a level; online: levels merged by rescaled running sums; split: several programs a row, then a second kernel)",
             ),
             _P("sms", "a whole number", "multiprocessors of the device, from which first block sizes are chosen"),

@@ -6,12 +6,11 @@ keeps its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable
 
 from tools.codegen.expressions import Builder, Expr, LoweringError
-from tools.codegen.graph import Ref
 from tools.codegen.jit_helpers import NAMES
+from tools.codegen.naming import Names, Scope
 from tools.codegen.sizes import literal
 from tools.codegen.spaces import Space
 
@@ -28,56 +27,6 @@ CALLS = {
 }  # fmt: skip
 LONGEST = 72
 """A formula longer than this gets a variable."""
-
-
-@dataclass
-class Scope:
-    """Variables in force at one place of a kernel."""
-
-    lines: list[str]
-    indent: str
-    parent: Scope | None = None
-    names: dict[int, str] = field(default_factory=dict)
-
-    def find(self, expr: int) -> str | None:
-        """Look up an expression's variable."""
-        if expr in self.names:
-            return self.names[expr]
-        return self.parent.find(expr) if self.parent else None
-
-    def say(self, line: str) -> None:
-        """Add a line."""
-        self.lines.append(self.indent + line if line else "")
-
-    def nested(self, lines: list[str] | None = None) -> Scope:
-        """Open a block one level deeper."""
-        return Scope(self.lines if lines is None else lines, self.indent + "    ", self)
-
-
-class Names:
-    """Unique, readable variable names."""
-
-    RESERVED = {
-        "tl", "triton", "torch", "row", "rows", "cols", "row_index", "outer", "pid", "mask", "block", "BLOCK", "in", "is", "lambda", "out",
-        "def", "for", "if", "else", "from", "global", "not", "or", "and", "pass", "return", "class", "with", "yield", "nn", "F", "del",
-        "input_", "self", "math", "acc", "a", "b", "k", "batch", "None", "True", "False", "print", "float", "int", "min", "max", "sum", "abs", "range",
-        "new_max", "anchor", "count", "delta", "start", "offs", "mask_m", "mask_n", "tiles_m", "tiles_n", "n_cols", "n_rows", "n_outer",
-        "n_elements", "chunk", "n_splits", "tiles", "tile", "block_m", "block_n", "grid", "split", "begin", "end", "parts",
-        "mask_s", "group", "group_rows", "pid_m", "pid_n", "off_m", "off_n", "left", "right", "left_tile", "right_tile", "lanes", "SPLITS", "ROWS", "BLOCK_M", "BLOCK_N",
-    }  # fmt: skip
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        """Keep clear of `taken`."""
-        self.taken = set(self.RESERVED) | set(NAMES.values()) | set(taken)
-
-    def fresh(self, wish: str) -> str:
-        """Give `wish`, or `wish` with a number."""
-        name, count = wish, 1
-        while name in self.taken:
-            count += 1
-            name = f"{wish}_{count}"
-        self.taken.add(name)
-        return name
 
 
 class Body:
@@ -140,29 +89,20 @@ class Body:
         return written
 
     def _leaf(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
-        match record.op:
-            case "const":
-                kind, text = record.extra
-                number = {"bool": bool(text == "True"), "int": None}.get(kind)
-                if kind == "float":
-                    text = literal(float(text))
-                del number
-                return text, UNARY if text.startswith("-") else ATOM
-            case "argument":
-                name = self.arguments.setdefault(record.extra, f"scalar_{record.extra}")
-                return name, ATOM
-            case "size":
-                text = self.space.size(record.extra)
-                return text, ATOM if " " not in text else 7
-            case "index":
-                return self._index(record), ATOM
-            case "load":
-                return self.load(scope, expr), ATOM
-            case "product":
-                raise LoweringError("a product is read before it is accumulated")
-        if record.op.startswith("reduce_"):
-            return self.reduce(scope, expr), ATOM
-        return None
+        if record.op == "const":
+            kind, text = record.extra
+            text = literal(float(text)) if kind == "float" else text
+            return text, UNARY if text.startswith("-") else ATOM
+        if record.op == "argument":
+            return self.arguments.setdefault(record.extra, f"scalar_{record.extra}"), ATOM
+        if record.op == "size":
+            text = self.space.size(record.extra)
+            return text, ATOM if " " not in text else INFIX["mul"][1]
+        if record.op == "index":
+            return self._index(record), ATOM
+        if record.op == "load":
+            return self.load(scope, expr), ATOM
+        return (self.reduce(scope, expr), ATOM) if record.op.startswith("reduce_") else None
 
     def _index(self, record: Expr) -> str:
         wanted = self.b.atoms.leaves(record.extra)
@@ -172,29 +112,29 @@ class Body:
         raise LoweringError("a position along these dimensions is not an axis of the kernel")
 
     def _map(self, scope: Scope, record: Expr) -> tuple[str, int]:
-        op = record.op
         args = [self.text(scope, arg) for arg in record.args]
-        if op in INFIX:
-            sign, rank = INFIX[op]
-            left = _wrap(args[0], rank if rank > 2 else 6)
-            right = _wrap(args[1], rank + 1 if op in ("sub", "div", "mul", "add") else rank if rank > 2 else 6)
-            return f"{left} {sign} {right}", rank
-        if op == "neg":
+        if record.op in INFIX:
+            return _infix(record.op, args)
+        if record.op == "neg":
             return f"-{_wrap(args[0], UNARY)}", UNARY
-        if op == "not":
-            return f"{_wrap(args[0], ATOM)} == 0", 2
-        if op == "cast":
-            return self._cast(args[0], record, self.b.exprs[record.args[0]].dtype), ATOM
-        if op == "finite":
-            peak = args[0][0]
-            return f'tl.where(tl.abs({peak}) == float("inf"), 0.0, {peak})', ATOM
+        if record.op == "not":
+            return f"{_wrap(args[0], ATOM)} == 0", INFIX["eq"][1]
+        return self._call(record, args), ATOM
+
+    def _call(self, record: Expr, args: list[tuple[str, int]]) -> str:
+        op, first = record.op, args[0][0]
         inner = ", ".join(text for text, _ in args)
+        if op == "cast":
+            return self._cast(args[0], record, self.b.exprs[record.args[0]].dtype)
+        if op == "finite":
+            return f'tl.where(tl.abs({first}) == float("inf"), 0.0, {first})'
         if op in ("maximum", "minimum"):
             keep = ", propagate_nan=tl.PropagateNan.ALL" if record.dtype.startswith("float") else ""
-            return f"tl.{op}({inner}{keep})", ATOM
+            return f"tl.{op}({inner}{keep})"
         if op in NAMES:
-            return self._helper(op, inner, record), ATOM
-        return f"{CALLS[op]}({inner})", ATOM
+            return self._helper(op, inner, record)
+        # the correctly rounded square root is for float32 only; in float64 the plain one is
+        return f"{'tl.sqrt' if op == 'sqrt' and record.dtype == 'float64' else CALLS[op]}({inner})"
 
     def _helper(self, op: str, inner: str, record: Expr) -> str:
         if record.dtype == "float64":
@@ -241,11 +181,14 @@ class Body:
         return uses
 
 
+def _infix(op: str, args: list[tuple[str, int]]) -> tuple[str, int]:
+    sign, rank = INFIX[op]
+    tight = op in ("sub", "div", "mul", "add")
+    # operands of a comparison are wrapped down to sums: Python would chain comparisons and bind & and | tighter
+    least = rank if rank > INFIX["eq"][1] else INFIX["add"][1]
+    return f"{_wrap(args[0], least)} {sign} {_wrap(args[1], least + 1 if tight else least)}", rank
+
+
 def _wrap(written: tuple[str, int], rank: int) -> str:
     text, own = written
     return text if own >= rank else f"({text})"
-
-
-def access_names(refs: Iterable[Ref], names: Names) -> tuple[str, ...]:
-    """Name the tensors of a kernel after the values they hold; one that is read in two ways gets two names."""
-    return tuple(names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}") for ref in refs)

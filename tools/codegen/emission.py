@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tools.codegen import template_pointwise, template_rows
-from tools.codegen.body import Names
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters, RegionText
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.jit_helpers import HELPERS
 from tools.codegen.lowering import Kernel
 from tools.codegen.module_text import ForwardText, class_text
+from tools.codegen.naming import Names
 from tools.codegen.reference_text import KeptText, keep
 from tools.codegen.region_names import function_name
 from tools.codegen.regions import MATMUL, POINTWISE, ROWS, plan_region

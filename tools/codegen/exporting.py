@@ -65,7 +65,8 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
         try:
             program = torch.export.export(module, arguments, strict=False)
         except Exception as error:
-            reason = f"torch.export cannot trace the reference ({type(error).__name__}: {str(error).splitlines()[0][:160] if str(error) else ''})"
+            first_line = next(iter(str(error).splitlines()), "")[:160]
+            reason = f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})"
             return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), (reason,))
     return _Reader(program, problem, module).read()
 
@@ -171,9 +172,9 @@ class _Reader:
         self.bases[name] = self.bases.get(source, source)
 
     def _read_getitem(self, node: fx.Node) -> None:
-        source, index = node.args
+        index = node.args[1]
         assert isinstance(index, int)
-        self.refs[node.name] = Ref(self.refs[source.name].name, index)  # type: ignore[union-attr]
+        self.refs[node.name] = Ref(self.refs[node.all_input_nodes[0].name].name, index)
 
     def _purify(self, node: fx.Node, target: str, args: Any, name: str) -> str:
         """Turn an in-place operator into its pure twin, or keep it where it writes to a buffer."""

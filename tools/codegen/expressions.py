@@ -46,7 +46,7 @@ REDUCTIONS = {"sum", "max", "min"}
 
 
 class LoweringError(ValueError):
-    """This operator, or this combination of operators, cannot be generated; says why."""
+    """An operator, or a combination of operators, cannot be generated; says why."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,7 @@ class Builder:
 
     def _load_expr(self, place: int, load: Load) -> Value:
         atoms = frozenset(atom for dim in load.dims for atom in dim)
-        value = self._add(Expr("load", (), COMPUTE[load.meta.dtype], atoms, place))
-        return value
+        return self._add(Expr("load", (), COMPUTE[load.meta.dtype], atoms, place))
 
     def const(self, number: bool | float | Varying) -> Value:
         """A number; one that comes from a size becomes an argument of the kernel."""
@@ -197,42 +196,55 @@ class Value:
     id: int
 
     def __add__(self, other: Value | float) -> Value:
+        """Add."""
         return self.builder.call("add", self, other)
 
     def __radd__(self, other: float) -> Value:
+        """Add to a number."""
         return self.builder.call("add", other, self)
 
     def __sub__(self, other: Value | float) -> Value:
+        """Subtract."""
         return self.builder.call("sub", self, other)
 
     def __rsub__(self, other: float) -> Value:
+        """Subtract from a number."""
         return self.builder.call("sub", other, self)
 
     def __mul__(self, other: Value | float) -> Value:
+        """Multiply."""
         return self.builder.call("mul", self, other)
 
     def __rmul__(self, other: float) -> Value:
+        """Multiply a number."""
         return self.builder.call("mul", other, self)
 
     def __truediv__(self, other: Value | float) -> Value:
+        """Divide."""
         return self.builder.call("div", self, other)
 
     def __rtruediv__(self, other: float) -> Value:
+        """Divide a number."""
         return self.builder.call("div", other, self)
 
     def __neg__(self) -> Value:
+        """Negate."""
         return self.builder.call("neg", self)
 
     def __lt__(self, other: Value | float) -> Value:
+        """Compare."""
         return self.builder.call("lt", self, other)
 
     def __gt__(self, other: Value | float) -> Value:
+        """Compare."""
         return self.builder.call("gt", self, other)
 
     def __le__(self, other: Value | float) -> Value:
+        """Compare."""
         return self.builder.call("le", self, other)
 
     def __ge__(self, other: Value | float) -> Value:
+        """Compare."""
         return self.builder.call("ge", self, other)
 
     @property

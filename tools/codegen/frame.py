@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tools.codegen.body import Body, Names, Scope
+from tools.codegen.body import Body
 from tools.codegen.expressions import Builder, LoweringError
 from tools.codegen.graph import Ref, TensorMeta
 from tools.codegen.lowering import Kernel
+from tools.codegen.naming import Names, Scope
 from tools.codegen.sizes import express
 from tools.codegen.spaces import Access, Axis, Space, host_size, shape_values
 

@@ -79,20 +79,24 @@ class Caller:
 
     def text(self, arg: Any) -> str:
         """Write one argument."""
-        if isinstance(arg, Ref):
-            return self.names(arg)
-        if isinstance(arg, DType):
-            return f"torch.{arg.name}"
-        if isinstance(arg, Raw):
-            return f"{self.device}.device" if arg.text == "device" else arg.text
-        if isinstance(arg, Varying):
-            return self._number(arg)
-        if isinstance(arg, tuple | list):
-            inner = ", ".join(self.text(item) for item in arg)
-            return f"[{inner}]" if isinstance(arg, list) else f"({inner}{',' if len(arg) == 1 else ''})"
-        if isinstance(arg, float):
-            return literal(arg)
-        return repr(arg)
+        match arg:
+            case Ref():
+                text = self.names(arg)
+            case DType():
+                text = f"torch.{arg.name}"
+            case Raw():
+                text = f"{self.device}.device" if arg.text == "device" else arg.text
+            case Varying():
+                text = self._number(arg)
+            case list():
+                text = f"[{', '.join(self.text(item) for item in arg)}]"
+            case tuple():
+                text = f"({', '.join(self.text(item) for item in arg)}{',' if len(arg) == 1 else ''})"
+            case float():
+                text = literal(arg)
+            case _:
+                text = repr(arg)
+        return text
 
     def size(self, sizes: tuple[int, ...]) -> str:
         """Write one dimension of a result."""

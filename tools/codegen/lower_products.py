@@ -15,7 +15,7 @@ Rule = Callable[[Lowering, Node], None]
 
 def _contract(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:
     """Multiply `[..., m, k]` by `[..., k, n]`, broadcasting the batch dimensions."""
-    atoms, b = low.b.atoms, low.b
+    atoms = low.b.atoms
     if len(left.dims) < 2 or len(right.dims) < 2:
         raise LoweringError(f"{node.target} of a vector is not generated")
     if left.dims[-1] and right.dims[-2]:

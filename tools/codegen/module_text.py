@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from tools.codegen.body import Names
 from tools.codegen.frame import RegionText, block
 from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.library import Caller
+from tools.codegen.naming import Names
 from tools.codegen.reference_text import KeptText
 from tools.codegen.schedule import Schedule
 from tools.codegen.sizes import Fact

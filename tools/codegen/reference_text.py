@@ -35,7 +35,7 @@ def keep(problem: Problem) -> KeptText:
     kept: list[ast.stmt] = []
     for node in reversed(tree.body):
         defined = _defined(node)
-        if node is entry or defined & DROPPED or isinstance(node, ast.If | ast.Expr) or isinstance(node, ast.Import | ast.ImportFrom):
+        if node is entry or defined & DROPPED or isinstance(node, ast.If | ast.Expr | ast.Import | ast.ImportFrom):
             continue
         if defined & wanted:
             kept.insert(0, node)
@@ -93,18 +93,18 @@ class _Rename(ast.NodeTransformer):
     def __init__(self, entry: str) -> None:
         self.entry = entry
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802 - ast's name
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             node.args = []
         return node
 
-    def visit_Name(self, node: ast.Name) -> ast.AST:  # noqa: N802 - ast's name
+    def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id == self.entry:
             node.id = "ModelNew"
         return node
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:  # noqa: N802 - ast's name
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
         if len(node.body) > 1 and _is_docstring(node.body[0]):
             node.body = node.body[1:]

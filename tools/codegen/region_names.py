@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tools.codegen.body import Names
 from tools.codegen.graph import Node
+from tools.codegen.naming import Names
 
 QUIET = {"to", "_to_copy", "expand"}
 LONG = {

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.codegen.body import Body, Names, Scope
+from tools.codegen.body import Body
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, neutral, summary
 from tools.codegen.lowering import Kernel
+from tools.codegen.naming import Names, Scope
 from tools.codegen.rows_head import row_lines, row_tiles
 from tools.codegen.rows_loops import LoopWriter
 from tools.codegen.rows_space import RowLayout
@@ -43,16 +44,17 @@ class SplitWriter:
 
     def write(self) -> RegionText:
         """Write every stage and the host function."""
-        probe = self._stage()
-        levels = probe.loop.levels(merged=True)
-        texts, calls, combined = [], [], {}
+        levels = self._stage().loop.levels(merged=True)
+        texts: list[str] = []
+        calls: list[tuple[_Stage, str, bool]] = []
+        combined: dict[int, int | None] = {}
         for place, (plain, pairs) in enumerate(levels):
             stage = self._stage()
             name = f"{self.name}_partial_kernel" if len(levels) == 1 else f"{self.name}_partial_kernel_{place}"
             self._write_partial(stage, plain, pairs, combined)
             texts.append(self._kernel_text(stage, name, "Partial results of one chunk of a row"))
             calls.append((stage, name, True))
-            combined.update({first: None for first in plain})
+            combined.update(dict.fromkeys(plain))
             combined.update(pairs)
         stage = self._stage()
         wide = any(set(access.strides) & set(self.plan.cols) for access in self._writes())

@@ -46,7 +46,7 @@ def product(factors: Iterable[Sizes], traces: int) -> Sizes:
 
 
 def express(values: Sequence[Number], facts: Sequence[Fact]) -> str | None:
-    """Write `values` as a Python expression over `facts`: a literal, a size, or a simple function of one to three sizes; None where none fits."""
+    """Write `values` as Python: a literal, a size among `facts`, or a simple function of one to three sizes; None where none fits."""
     if all(value == values[0] and type(value) is type(values[0]) for value in values):
         return literal(values[0])
     if all(isinstance(value, int) for value in values):

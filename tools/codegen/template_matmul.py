@@ -7,10 +7,11 @@ of `GROUP_M` rows of tiles, so that those running together share operands in the
 
 from __future__ import annotations
 
-from tools.codegen.body import Body, Names, Scope
+from tools.codegen.body import Body
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, summary
 from tools.codegen.lowering import Kernel
+from tools.codegen.naming import Names, Scope
 from tools.codegen.product_space import ProductLayout, product_layout
 from tools.codegen.spaces import Access, Axis
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.codegen.body import Body, Names, Scope, access_names
+from tools.codegen.body import Body
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, summary
 from tools.codegen.lowering import Kernel
+from tools.codegen.naming import Names, Scope, access_names
 from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce
 
 NAME = "pointwise"
@@ -68,13 +69,13 @@ class _Writer:
         names = Names()
         self.reads = tuple(access for access in plan.accesses if not access.is_output)
         self.writes = tuple(access for access in plan.accesses if access.is_output)
+        masks = {"elements": "mask"}
         if tile:
             last = plan.groups[-1]
-            axes = (Axis("rows", "rows", plan.order[: -len(last)], plan.groups[:-1]), Axis("cols", "cols", last, (last,)))
+            axes: tuple[Axis, ...] = (Axis("rows", "rows", plan.order[: -len(last)], plan.groups[:-1]), Axis("cols", "cols", last, (last,)))
             masks = {"rows": "mask_m", "cols": "mask_n"}
         else:
             axes = (Axis("elements", "offs", plan.order, plan.groups),) if plan.order else ()
-            masks = {"elements": "mask"}
         self.space = Space(kernel, axes, plan.accesses)
         self.body = Body(self.space, names, self._load, self._reduce)
         self.frame = Frame(self.space, f"{name}_kernel", names, self.reads, self.writes, self.body, masks)

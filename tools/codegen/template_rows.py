@@ -2,14 +2,16 @@
 
 `registers` holds whole rows in registers: each input is read once. `looped` walks long rows block by block, once for each
 level of reductions that depend on one another and once more to write; `online` merges the levels of a softmax or a variance
-by running rescaled sums. `split` gives a row to several programs (`rows_split`). Sums are kept by lane and combined at the end, so that long rows lose no accuracy.
+by running rescaled sums. `split` gives a row to several programs (`rows_split`). Sums are kept by lane and combined at the
+end, so that long rows lose no accuracy.
 """
 
 from __future__ import annotations
 
-from tools.codegen.body import Body, Names, Scope
+from tools.codegen.body import Body
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, neutral, summary, vanishes
 from tools.codegen.lowering import Kernel
+from tools.codegen.naming import Names, Scope
 from tools.codegen.rows_head import row_lines, row_tiles
 from tools.codegen.rows_loops import LoopWriter
 from tools.codegen.rows_space import RowLayout, row_layout

@@ -155,21 +155,22 @@ def _pointwise_fits(planned: Planned, parameters: Mapping[str, Value], knob: str
 
 def _rows_fit(layout: RowLayout, parameters: Mapping[str, Value], knob: str) -> bool:
     algorithm, rows, warps = parameters["algorithm"], int(parameters["ROWS"]), int(parameters["num_warps"])
-    columns = power_of_two(layout.n_cols)
-    if algorithm == "registers" and knob in ("BLOCK_N", "SPLITS", "num_stages"):
-        return False
-    if knob == "SPLITS" and algorithm != "split":
-        return False
-    width = columns if algorithm == "registers" else min(columns, int(parameters["BLOCK_N"]))
-    if algorithm != "registers" and columns <= int(parameters["BLOCK_N"]):
+    columns, block = power_of_two(layout.n_cols), int(parameters["BLOCK_N"])
+    whole = algorithm == "registers"
+    idle = {"BLOCK_N", "SPLITS", "num_stages"} if whole else set() if algorithm == "split" else {"SPLITS"}
+    if knob in idle or (not whole and columns <= block):
         return False
     if algorithm == "split" and columns // int(parameters["SPLITS"]) < 16:
         return False
-    if rows > 1 and (rows > power_of_two(layout.n_rows) or (not layout.inner_reduction and rows > power_of_two(layout.n_inner))):
-        return False
-    if rows == 1 and not layout.inner_reduction:
-        return False
-    return 32 * warps <= rows * width <= MOST_A_THREAD * 32 * warps
+    tile = rows * (columns if whole else block)
+    return _rows_exist(layout, rows) and 32 * warps <= tile <= MOST_A_THREAD * 32 * warps
+
+
+def _rows_exist(layout: RowLayout, rows: int) -> bool:
+    """Whether there are that many rows to share a program; where the kept dimensions are contiguous, one row would read strided."""
+    if layout.inner_reduction:
+        return rows == 1 or rows <= power_of_two(layout.n_rows)
+    return 1 < rows <= power_of_two(layout.n_inner)
 
 
 def _matmul_fits(planned: Planned, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
