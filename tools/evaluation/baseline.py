@@ -7,6 +7,7 @@ import traceback
 from typing import Any
 
 from tools.evaluation.channel import Command, Load, Order, Reply, State
+from tools.evaluation.lead_in import lead_in
 from tools.evaluation.phases import Phase
 from tools.evaluation.tape import Sitting, Tape
 from tools.records import Problem, Record, ScalarSpec
@@ -49,9 +50,11 @@ class Rival:
         function = self._compiled if command.load & Load.COMPILED else self._eager
         event: Any = torch.cuda.Event
         first, last = event(enable_timing=True), event(enable_timing=True)
+        primed = bool(command.load & Load.PRIMED)
         with torch.no_grad(), self._reference.declared():
-            self._flush.zero_()
-            torch.cuda.synchronize()
+            lead_in(self._flush, primed)
+            if not primed:
+                torch.cuda.synchronize()
             first.record()
             function(*self._arguments)
             last.record()

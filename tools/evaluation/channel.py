@@ -39,6 +39,8 @@ class Load(IntFlag):
     POISON_B = 4
     COMPILED = 8
     """For the baseline only: run the compiled reference."""
+    PRIMED = 16
+    """Keep the device busy until the host has issued the call, so that its events hold device time and no waiting for the host."""
 
 
 class State(IntEnum):

@@ -100,10 +100,11 @@ class Conversation:
             given[place] = inputs[place]
         self._exchange.write_patches(self._memory, patches.elements)
 
-    def call(self, load: Load, patches: int = 0) -> CallTimes:
-        """Have it run once."""
+    def call(self, load: Load, patches: int = 0, *, collected: bool = True) -> CallTimes:
+        """Have it run once; where the outputs will be `collected`, what is in their place is poisoned first."""
         assert self._child is not None
-        self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
+        if collected:
+            self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
         start = time.perf_counter_ns()
         self._child.send(Command(Order.CALL, load, patches).pack())
         reply = self._expect(State.DONE, "in its forward call")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -59,16 +61,14 @@ class Check:
             if isinstance(usable, Outcome):
                 return usable
             deadline = time.monotonic() + timeout_s
-            log = ""
-            for problem, tape, sitting, use in zip(self._problems, tapes, self._sittings, usable, strict=True):
-                job = RunnerJob(abi=problem.abi, source=source, device=self._device, sheet=sheet, flush_bytes=self._flush_bytes(sheet))
-                try:
-                    log = self._sit(job, tape, sitting, use, deadline)
-                except RunError as failure:
-                    size = f"At {size_of(problem)}: {failure.reason}"
-                    return Outcome(failure.verdict, failure.rule, None, [size], failure.log)
+            sizes = zip(self._problems, tapes, self._sittings, usable, strict=True)
+            with ThreadPoolExecutor(min(len(tapes), os.cpu_count() or 1), thread_name_prefix="sitting") as threads:
+                sat = list(threads.map(lambda size: self._sit(source, sheet, deadline, *size), sizes))
+            failed = next((outcome for outcome in sat if isinstance(outcome, Outcome)), None)
+            if failed:
+                return failed
             outcome = self._judge(tapes, usable)
-            outcome.log = log
+            outcome.log = next((log for log in sat if isinstance(log, str) and log), "")
             return outcome
 
     def _flush_bytes(self, sheet: HardwareSheet) -> int:
@@ -105,7 +105,17 @@ class Check:
             raise MachineError(f"The {phase} process took longer than {ORACLE_S:.0f} s.", "Give the problem smaller sizes.") from None
         return done.answer, f"{done.log.strip()} ({done.ending})"
 
-    def _sit(self, job: RunnerJob, tape: Tape, sitting: Sitting, use: tuple[bool, ...], deadline: float) -> str:
+    def _sit(
+        self, source: str, sheet: HardwareSheet, deadline: float, problem: Problem, tape: Tape, sitting: Sitting, use: tuple[bool, ...]
+    ) -> str | Outcome:
+        """Check one size; return what the runner printed, or how it failed."""
+        job = RunnerJob(abi=problem.abi, source=source, device=self._device, sheet=sheet, flush_bytes=self._flush_bytes(sheet))
+        try:
+            return self._feed(job, tape, sitting, use, deadline)
+        except RunError as failure:
+            return Outcome(failure.verdict, failure.rule, None, [f"At {size_of(problem)}: {failure.reason}"], failure.log)
+
+    def _feed(self, job: RunnerJob, tape: Tape, sitting: Sitting, use: tuple[bool, ...], deadline: float) -> str:
         """Feed one runner the calls of a sitting and keep its outputs."""
         with Conversation(self._shop, job, tape, deadline, self._cancel, gpu=self._gpu) as runner:
             for number, call in enumerate(sitting.calls):

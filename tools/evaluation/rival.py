@@ -53,9 +53,9 @@ class RivalProcess:
             self._stack.close()
             raise
 
-    def call(self, name: str) -> RivalTimes:
+    def call(self, name: str, *, primed: bool = True) -> RivalTimes:
         """Time one call."""
-        times = self._call(name, START_S)
+        times = self._call(name, START_S, primed=primed)
         if times is None:
             raise MachineError(f"The {name} baseline failed while it was timed: {self._last()}", "Check the device with nvidia-smi.")
         return times
@@ -68,8 +68,8 @@ class RivalProcess:
         """End the process."""
         self._stack.close()
 
-    def _call(self, name: str, limit_s: float) -> RivalTimes | None:
-        load = Load.COMPILED if name == "compile" else Load(0)
+    def _call(self, name: str, limit_s: float, *, primed: bool = False) -> RivalTimes | None:
+        load = (Load.COMPILED if name == "compile" else Load(0)) | (Load.PRIMED if primed else Load(0))
         start = time.perf_counter_ns()
         self._child.send(Command(Order.CALL, load).pack())
         reply = self._expect(State.DONE, limit_s)

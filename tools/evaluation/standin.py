@@ -178,7 +178,8 @@ def on_device(device: str, recorder: Recorder | None = None) -> Any:
 
     class _OnDevice(TorchFunctionMode):
         def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if func is asks_is_cuda:
+            # a property's getter is a new object each time it is looked up
+            if func == asks_is_cuda:
                 return True
             if func is torch.Tensor.cuda:
                 return args[0].to(target)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +45,16 @@ class _Case:
     kernels: tuple[KernelResources, ...] = ()
     notes: list[str] = field(default_factory=list)
     log: str = ""
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Take down how long a phase took."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.monotonic() - start
 
 
 class Supervisor:
@@ -59,8 +71,10 @@ class Supervisor:
     def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
         """Judge one candidate; `cancel` is a descriptor that turns readable to give up."""
         start = time.monotonic()
+        self._shop.start()
         case = _Case(request)
-        outcome = self._build(case, cancel)
+        with case.phase("build"):
+            outcome = self._build(case, cancel)
         figures: dict[str, Any] = {}
         if outcome is None and self._gpu:
             outcome, figures = self._on_device(case, cancel)
@@ -78,6 +92,7 @@ class Supervisor:
             log=outcome.log or case.log,
             versions=self._versions(),
             seconds=time.monotonic() - start,
+            phase_seconds=case.seconds,
             **figures,
         )
 
@@ -85,6 +100,7 @@ class Supervisor:
         """Time the reference, or estimate it where there is no GPU."""
         if not self._gpu:
             return Baselines(tier=Tier.ESTIMATED, estimate=estimate_reference(problem, target), device=target.title)
+        self._shop.start()
         with self._device:
             try:
                 rival = self._rivals.rival(problem, target, "search", cancel)
@@ -111,13 +127,16 @@ class Supervisor:
         """Check and time on the GPU, which one candidate has at a time."""
         with self._device:
             start = time.monotonic()
-            outcome = self._check(case, cancel)
+            with case.phase("check"):
+                outcome = self._check(case, cancel)
             figures: dict[str, Any] = {}
             if outcome.verdict is Verdict.PASS:
-                outcome, figures = self._time(case, outcome, cancel)
+                with case.phase("time"):
+                    outcome, figures = self._time(case, outcome, cancel)
             figures["gpu_seconds"] = time.monotonic() - start
         if outcome.verdict is Verdict.PASS:
-            case.kernels, notes = self._read_kernels(case, cancel)
+            with case.phase("read"):
+                case.kernels, notes = self._read_kernels(case, cancel)
             case.notes += notes
             figures["kernels"] = case.kernels
         return outcome, figures
@@ -161,7 +180,8 @@ class Supervisor:
     def _check_and_read(self, case: _Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
         """Check with the interpreter while the compiled kernels are read beside it."""
         reading = self._readers.submit(self._read_kernels, case, cancel)
-        outcome = self._check(case, cancel)
+        with case.phase("check"):
+            outcome = self._check(case, cancel)
         case.kernels, notes = reading.result()
         case.notes += notes
         if outcome.verdict is not Verdict.PASS:

@@ -16,7 +16,7 @@ from tools.errors import MachineError
 from tools.evaluation import patches as patching
 from tools.evaluation import plausibility
 from tools.evaluation.channel import Load
-from tools.evaluation.conversation import Conversation, RunError
+from tools.evaluation.conversation import CallTimes, Conversation, RunError
 from tools.evaluation.correctness import ORACLE_S, Outcome
 from tools.evaluation.memory import Block
 from tools.evaluation.oracle import OracleAnswer, OracleJob
@@ -41,8 +41,8 @@ _CALL_OVERHEAD_US = 1500.0
 """Assumed cost of a call beside the kernel (messages, poisoning, clearing the L2); it only sets how many calls are made."""
 _VALIDATED = {"search": 3, "confirm": 6}
 """Timed calls whose outputs are judged: the last, and others that nobody knows before."""
-_COLLECT_ALL_BYTES = 16 << 20
-"""Up to this size every call's outputs are collected, so that every call has a bracket."""
+_IDLE_CALLS = {"search": 5, "confirm": 10}
+"""Calls on an idle device, whose outputs are collected: by the supervisor's clock they show what events can hide."""
 _WARM_UPS = 3
 
 
@@ -51,11 +51,17 @@ class Measured:
     """Raw times in microseconds, in order."""
 
     event_us: list[float] = field(default_factory=list)
-    answer_us: list[float] = field(default_factory=list)
-    bracket_us: list[float] = field(default_factory=list)
+    """Of primed calls: the figure."""
     rivals: dict[str, list[float]] = field(default_factory=dict)
+    """The same of the baselines."""
+    idle_event_us: list[float] = field(default_factory=list)
+    """Of calls on an idle device, as the runner says."""
+    answer_us: list[float] = field(default_factory=list)
+    """Of the same calls, from inputs revealed to the runner's answer by the supervisor's clock."""
+    bracket_us: list[float] = field(default_factory=list)
+    """Of the same calls, from inputs revealed to outputs collected."""
     overhead_us: list[float] = field(default_factory=list)
-    """Answer less event of the eager baseline: what being called from outside costs."""
+    """Answer less event of the eager baseline on an idle device: what being called from outside costs."""
 
 
 def repetitions(stage: Stage, reference_us: float) -> int:
@@ -118,42 +124,43 @@ class TimedSession:
         runner.collect(held.outputs(0).raw(held.outputs_memory))
         count = repetitions(self._stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS)))
         chosen = self._chosen(count)
-        everything = sum(s.nbytes for s in (*self._problem.abi.inputs, *self._problem.abi.outputs)) <= _COLLECT_ALL_BYTES
-        waste = held.outputs(0).raw(held.outputs_memory).copy() if everything else None
         measured = Measured(rivals={name: [] for name in rival.names})
         for turn in range(count):
             for name in _there_and_back(["candidate", *rival.names], turn):
-                if name != "candidate":
-                    self._time_rival(rival, name, measured)
-                    continue
-                self._time_candidate(runner, current, measured)
-                if turn in chosen:
-                    slot = chosen.index(turn) + 1
-                    measured.bracket_us.append(runner.collect(held.outputs(slot).raw(held.outputs_memory)))
-                    held.inputs(slot).raw(held.inputs_memory)[:] = current
-                elif waste is not None:
-                    measured.bracket_us.append(runner.collect(waste))
+                if name == "candidate":
+                    times = self._call(runner, current, Load.PRIMED, collected=turn in chosen)
+                    measured.event_us.append(times.event_us)
+                else:
+                    measured.rivals[name].append(rival.call(name).event_us)
+            if turn in chosen:
+                slot = chosen.index(turn) + 1
+                runner.collect(held.outputs(slot).raw(held.outputs_memory))
+                held.inputs(slot).raw(held.inputs_memory)[:] = current
+        self._measure_idle(runner, rival, current, measured)
         return measured
+
+    def _measure_idle(self, runner: Conversation, rival: RivalProcess, current: numpy.ndarray, measured: Measured) -> None:
+        held = self._held.tape
+        waste = held.outputs(0).raw(held.outputs_memory).copy()
+        for _ in range(_IDLE_CALLS[self._stage]):
+            times = self._call(runner, current, Load(0), collected=True)
+            measured.idle_event_us.append(times.event_us)
+            measured.answer_us.append(times.answer_us)
+            measured.bracket_us.append(runner.collect(waste))
+            eager = rival.call("eager", primed=False)
+            measured.overhead_us.append(eager.answer_us - eager.event_us)
 
     def _chosen(self, count: int) -> list[int]:
         """Choose which timed calls are judged: the last, and others by chance."""
         others = self._chance.sample(range(count - 1), self._validated - 1)
         return [*others, count - 1]
 
-    def _time_candidate(self, runner: Conversation, current: numpy.ndarray, measured: Measured) -> None:
-        block = Block(self._problem.abi.inputs)
-        changed = patching.draw(block, current, self._chance)
+    def _call(self, runner: Conversation, current: numpy.ndarray, load: Load, *, collected: bool) -> CallTimes:
+        """Change some elements of the inputs and have the candidate run once."""
+        changed = patching.draw(Block(self._problem.abi.inputs), current, self._chance)
         runner.patch(changed, current)
         poison = Load.POISON_B if self._chance.random() < 0.5 else Load(0)
-        times = runner.call(Load.PATCHES | poison, len(changed.elements))
-        measured.event_us.append(times.event_us)
-        measured.answer_us.append(times.answer_us)
-
-    def _time_rival(self, rival: RivalProcess, name: str, measured: Measured) -> None:
-        times = rival.call(name)
-        measured.rivals[name].append(times.event_us)
-        if name == "eager":
-            measured.overhead_us.append(times.answer_us - times.event_us)
+        return runner.call(Load.PATCHES | poison | load, len(changed.elements), collected=collected)
 
     def _validate(self) -> Outcome | None:
         """Have the oracle judge the chosen calls, the runner being dead."""
@@ -175,7 +182,7 @@ class TimedSession:
         if plausibility.is_impossible(candidate.median_us, self._problem, self._sheet):
             note = f"A median of {candidate.median_us:.3g} µs is less than this device needs to read the inputs once."
             return Outcome(Verdict.IMPOSSIBLE_TIME, notes=[note])
-        gap = plausibility.unexplained_us(measured.event_us, measured.answer_us, measured.overhead_us)
+        gap = plausibility.unexplained_us(measured.idle_event_us, measured.answer_us, measured.overhead_us)
         if gap:
             note = f"Its events say {candidate.median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note])

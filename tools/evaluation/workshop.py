@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,17 +66,23 @@ class Workshop:
         self.native = Nursery("native", visible, self._phases)
         self.interpreter = Nursery("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
         self._lock = threading.Lock()
+        self._starting = threading.Lock()
+        self._started = False
         self._uids: set[int] = set()
         self._isolations: dict[bool, Isolation] = {}
 
     def start(self) -> None:
-        """Start the zygotes this machine needs and find out which walls it allows."""
-        self.native.start()
-        if self.device is None:
-            self.interpreter.start()
-        self.isolation(gpu=False)
-        if self.device is not None:
-            self.isolation(gpu=True)
+        """Start the zygotes this machine needs, side by side, and find out which walls it allows."""
+        with self._starting:
+            if self._started:
+                return
+            needed = (self.native,) if self.device is not None else (self.native, self.interpreter)
+            with ThreadPoolExecutor(len(needed)) as threads:
+                list(threads.map(Nursery.start, needed))
+            self.isolation(gpu=False)
+            if self.device is not None:
+                self.isolation(gpu=True)
+            self._started = True
 
     def isolation(self, *, gpu: bool) -> Isolation:
         """Find the strongest walls that work here, by trying them."""

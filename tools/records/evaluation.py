@@ -190,6 +190,8 @@ class Evaluation(Record):
     versions: dict[str, str] = Field(default_factory=dict)
     seconds: float = 0.0
     """Wall time the evaluation took."""
+    phase_seconds: dict[str, float] = Field(default_factory=dict)
+    """Wall time by phase: build, check, time, read (machine code)."""
     gpu_seconds: float = 0.0
     """Time a GPU was held for it."""
 
