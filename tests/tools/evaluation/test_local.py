@@ -1,0 +1,230 @@
+"""The pool of this machine, without a GPU: verdicts, evidence, and an end that leaves nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools.errors import MachineError
+from tools.evaluation import EvaluationRequest, LocalPool
+from tools.hardware import load_sheet
+from tools.problems import load_problem
+from tools.records import Evaluation, Problem, Tier
+
+Judge = Callable[..., Evaluation]
+
+
+def test_correct_kernel_passes_with_evidence(judge: Judge, kernel: str) -> None:
+    """A correct kernel passes, with its errors, its launch, its registers, an estimated time and what isolated it."""
+    found = judge(kernel)
+
+    assert found.verdict == "PASS", (found.notes, found.log)
+    assert found.correctness is not None
+    assert found.correctness.executor == "interpreter"
+    assert "rows=3, columns=65" in found.correctness.sizes
+    assert [(launch.name, launch.grid) for launch in found.launches] == [("double_kernel", (512,))]
+    assert found.kernels[0].registers > 0
+    assert found.tier is Tier.ESTIMATED
+    assert found.provenance == "authored"
+    assert "limits" in found.sandbox
+    assert {"python", "torch", "triton"} <= found.versions.keys()
+    assert found.seconds > 0
+
+
+def test_wrong_kernel_is_wrong_with_its_errors(judge: Judge, kernel: str) -> None:
+    """A kernel that computes something else is WRONG, and the note says where and by how much."""
+    found = judge(kernel.replace("* 2,", "* 2.001,"))
+
+    assert found.verdict == "WRONG"
+    assert found.correctness is not None
+    assert found.correctness.outputs[0].relative_l2 == pytest.approx(5e-4, rel=0.01)
+    assert "rows=3, columns=65" in found.notes[0]
+    assert found.estimate is None
+
+
+def test_syntax_error_fails_the_build(judge: Judge) -> None:
+    """A source that cannot be imported is BUILD_FAILED with its line."""
+    found = judge("class ModelNew(:\n    pass\n")
+
+    assert found.verdict == "BUILD_FAILED"
+    assert "line 1" in found.log
+
+
+def test_kernel_that_does_not_compile_fails_the_build(judge: Judge, kernel: str) -> None:
+    """A Triton error is BUILD_FAILED with the compiler's words."""
+    found = judge(kernel.replace("tl.arange(0, BLOCK)", "tl.arange(0, BLOCK - 1)"))
+
+    assert found.verdict == "BUILD_FAILED"
+    assert "power of 2" in found.log
+
+
+def test_too_much_shared_memory_fails_the_build(judge: Judge, request_for: Callable[..., EvaluationRequest]) -> None:
+    """A kernel that asks for more shared memory than a block of the target has is BUILD_FAILED, with both figures."""
+    source = """
+import torch, triton, triton.language as tl
+
+@triton.jit
+def greedy(x_ptr, out_ptr, steps, N: tl.constexpr):
+    places = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    total = tl.zeros((N, N), tl.float32)
+    for step in range(steps):
+        a = tl.load(x_ptr + step * N * N + places).to(tl.float16)
+        b = tl.load(x_ptr + step * N + places).to(tl.float16)
+        total = tl.dot(a, b, total)
+    tl.store(out_ptr + places, total)
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        greedy[(1,)](x, out, 9, N=128, num_stages=6)
+        return out
+"""
+    found = judge(source, target="rtx4090")
+
+    assert found.verdict == "BUILD_FAILED"
+    assert "shared memory" in found.notes[0]
+
+
+def test_missing_model_fails_the_build(judge: Judge) -> None:
+    """A source without ModelNew is BUILD_FAILED and says so."""
+    found = judge("x = 1\n")
+
+    assert found.verdict == "BUILD_FAILED"
+    assert "ModelNew" in found.notes[0]
+
+
+def test_hang_times_out_and_leaves_no_process(judge: Judge, kernel: str) -> None:
+    """A candidate that hangs with a daemonised child ends at its deadline, and no process of it is left."""
+    marker = f"kernelwright-marker-{os.getpid()}"
+    hang = f"""
+        import subprocess
+        subprocess.Popen(["sh", "-c", "while true; do sleep 1; done # {marker}"], start_new_session=True)
+        while True:
+            pass
+"""
+    start = time.monotonic()
+    found = judge(kernel.replace("        out = torch.empty_like(x)", hang + "        out = torch.empty_like(x)"), timeout_s=2.0)
+
+    assert found.verdict == "TIMED_OUT"
+    assert time.monotonic() - start < 30
+    assert not [path for path in Path("/proc").glob("[0-9]*/cmdline") if marker.encode() in _read(path)]
+
+
+def test_cancelling_ends_the_candidate(pool: LocalPool, request_for: Callable[..., EvaluationRequest], kernel: str) -> None:
+    """Cancelling an evaluation ends its processes long before their deadline."""
+    source = kernel.replace("        out = torch.empty_like(x)", "        while True:\n            pass")
+
+    async def run() -> float:
+        task = asyncio.create_task(pool.evaluate(request_for(source, timeout_s=200.0)))
+        await asyncio.sleep(3.0)
+        start = time.monotonic()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return time.monotonic() - start
+
+    assert asyncio.run(run()) < 20
+
+
+def test_library_call_is_classed_as_library(judge: Judge) -> None:
+    """A candidate that only calls torch passes and is called a library's."""
+    found = judge("import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x.mul(2)\n")
+
+    assert found.verdict == "PASS", found.log
+    assert found.provenance == "library"
+    assert found.launches[0].name == "aten.mul.Tensor"
+
+
+def test_host_code_that_needs_values_is_checked_all_the_same(judge: Judge, kernel: str) -> None:
+    """Host code that reads a value cannot be followed without a GPU: the check decides, and no time is estimated."""
+    found = judge(kernel.replace("        out = torch.empty_like(x)", "        out = torch.empty_like(x) if x.sum().item() != 1e9 else x"))
+
+    assert found.verdict == "PASS", found.log
+    assert found.estimate is None
+    assert any("could not be followed" in note for note in found.notes)
+
+
+def test_autotuned_kernel_takes_its_first_configuration(judge: Judge, kernel: str) -> None:
+    """An autotuned kernel is built and checked with its first configuration, and the notes say so."""
+    tuned = '@triton.autotune([triton.Config({"BLOCK": 256}), triton.Config({"BLOCK": 512})], key=["n"])\n@triton.jit'
+    source = kernel.replace("@triton.jit", tuned).replace(", BLOCK=1024)", ")").replace("cdiv(x.numel(), 1024)", "cdiv(x.numel(), 256)")
+    found = judge(source)
+
+    assert found.verdict == "PASS", (found.notes, found.log)
+    assert found.launches[0].constants["BLOCK"] == 256
+    assert any("autotuned" in note for note in found.notes)
+
+
+def test_code_written_for_a_gpu_runs_without_one(judge: Judge, kernel: str) -> None:
+    """Host code may ask for the device's properties, assert that tensors are on it, and allocate on `cuda`."""
+    host = """        assert x.is_cuda
+        assert torch.cuda.is_available()
+        sms = torch.cuda.get_device_properties(0).multi_processor_count
+        assert sms == 132
+        out = torch.empty(x.shape, device="cuda", dtype=x.dtype)"""
+    found = judge(kernel.replace("        out = torch.empty_like(x)", host))
+
+    assert found.verdict == "PASS", (found.notes, found.log)
+    assert found.provenance == "authored"
+
+
+def test_bfloat16_is_not_judged_by_the_interpreter(judge: Judge, kernel: str) -> None:
+    """Triton's interpreter gets bfloat16 wrong, so a kernel that uses it has no verdict without a GPU."""
+    load = "tl.load(x_ptr + offsets, mask=mask)"
+    found = judge(kernel.replace(load, load + ".to(tl.bfloat16).to(tl.float32)"))
+
+    assert found.verdict == "INFRASTRUCTURE"
+    assert "bfloat16" in found.notes[0]
+
+
+def test_problem_too_large_for_the_interpreter_is_not_judged(pool: LocalPool, kernel: str, tmp_path: Path) -> None:
+    """Without small variants, a problem of many programs is INFRASTRUCTURE and never PASS."""
+    file = tmp_path / "large.py"
+    file.write_text("import torch\ndef double(x):\n    return x * 2\ndef example_inputs():\n    return (torch.randn(4096, 4096),)\n")
+    request = EvaluationRequest(problem=load_problem(file), candidate="c", source=kernel, target=load_sheet("h200"))
+
+    found = asyncio.run(pool.evaluate(request))
+
+    assert found.verdict == "INFRASTRUCTURE"
+    assert "GPU" in found.notes[0]
+
+
+def test_baselines_without_a_gpu_are_estimated(pool: LocalPool, problem: Problem) -> None:
+    """Without a GPU the reference's time is an estimate and called so."""
+    found = asyncio.run(pool.baselines(problem, load_sheet("h200")))
+
+    assert found.tier is Tier.ESTIMATED
+    assert not found.samples
+    assert found.best_us > 0
+
+
+def test_closed_pool_leaves_no_process_and_no_folder(tmp_path: Path, request_for: Callable[..., EvaluationRequest], kernel: str) -> None:
+    """After close no child process is left, scratch is empty, and a further evaluation says that the pool is closed."""
+    pool = LocalPool(tmp_path, None, parallel=1)
+    before = _children()
+
+    async def run() -> None:
+        assert (await pool.evaluate(request_for(kernel))).verdict == "PASS"
+        await pool.close()
+        with pytest.raises((MachineError, RuntimeError)):
+            await pool.evaluate(request_for(kernel))
+
+    asyncio.run(run())
+    assert _children() == before
+    assert not list(tmp_path.iterdir())
+
+
+def _children() -> set[str]:
+    return {pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
