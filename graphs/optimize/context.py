@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from dataclasses import dataclass, field
 
 from agents import AgentTeam
 from graphs.optimize.settings import RunSettings
@@ -28,6 +29,8 @@ class Services:
     pool: EvaluatorPool
     team: AgentTeam
     memory: Memory
+    judging: dict[str, asyncio.Lock] = field(default_factory=dict)
+    """One lock a job: two plans that lead to the same source wait for one evaluation."""
 
     def search(self, state: str = "") -> SearchMethod:
         """Make the run's search method, fresh or continued."""

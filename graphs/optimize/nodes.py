@@ -113,6 +113,7 @@ async def _review_one(services: Services, plan_id: str, candidate_id: str) -> To
         evaluation=evaluation,
         profile=store.get("profile", candidate_id, Profile),
         parent_source="" if made.parent == ROOT else store.source(made.parent),
+        parent_profile=store.get("profile", made.parent, Profile),
         parent_evaluation=services.evaluation(made.parent),
         baselines=services.baselines(),
     )

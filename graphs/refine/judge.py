@@ -1,6 +1,8 @@
-"""Evaluating once: a finished job is never repeated, in this process or after a resume."""
+"""Evaluating once: a job that is finished or under way is never repeated, in this process or after a resume."""
 
 from __future__ import annotations
+
+import asyncio
 
 from graphs.optimize.context import Services
 from tools.evaluation.protocol import EvaluationRequest
@@ -9,9 +11,10 @@ from tools.records import Evaluation
 
 async def judge(services: Services, request: EvaluationRequest) -> Evaluation:
     """Return the finished evaluation of this job, making it first where there is none."""
-    known = services.store.get("evaluation", request.key, Evaluation)
-    if known is not None:
-        return known
-    evaluation = await services.pool.evaluate(request)
-    services.store.put("evaluation", request.key, evaluation, subject=request.candidate)
-    return evaluation
+    async with services.judging.setdefault(request.key, asyncio.Lock()):
+        known = services.store.get("evaluation", request.key, Evaluation)
+        if known is not None:
+            return known
+        evaluation = await services.pool.evaluate(request)
+        services.store.put("evaluation", request.key, evaluation, subject=request.candidate)
+        return evaluation

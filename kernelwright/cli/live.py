@@ -20,6 +20,7 @@ from graphs.optimize.records import Recall
 from kernelwright.cli.report import result_facts
 from kernelwright.cli.trace_views import evaluation_table
 from tools.errors import UserError
+from tools.problems import problem_notes
 from tools.records import ROOT, Evaluation, Plan, Profile
 from tools.tracing import RunStore
 
@@ -76,6 +77,8 @@ class Progress:
         outputs = ", ".join(f"{list(t.shape)} {t.dtype}" for t in abi.outputs)
         self._line("run", services.run)
         self._line("problem", f"{services.problem.name}: {inputs} → {outputs}, policy {services.problem.policy.name}")
+        for note in problem_notes(services.problem):
+            self._line("note", note)
         self._line("agents", services.team.describe())
         self._line("target", f"{services.sheet.title}; evaluator {services.pool.name}")
         self._line("memory", services.memory.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.reviewer.protocol import Review
+from tests.support.scripted_server import Rule, Scenario, ScriptedServer
 from tools.records import Candidate, Evaluation, Plan, Record
 from tools.tracing import RunStore
 
@@ -17,14 +19,30 @@ KINDS: tuple[tuple[str, type[Record]], ...] = (("plan", Plan), ("candidate", Can
 KILLED = -9
 
 
-def _run(folder: Path, node: str = "-", edge: str = "enter") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.support.killed_run", str(folder), node, edge]
+def _run(folder: Path, node: str, edge: str, *base_url: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.support.killed_run", str(folder), node, edge, *base_url]
     return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=False)
+
+
+def _kill_everywhere(folder: Path, *base_url: str) -> str:
+    """Kill and resume at both edges of every node, then let the run end; return what it delivered."""
+    for node in NODES:
+        for edge in ("enter", "leave"):
+            done = _run(folder, node, edge, *base_url)
+            assert done.returncode == KILLED, f"{node} was not reached: {done.stderr}"
+    last = _run(folder, "-", "enter", *base_url)
+    assert last.returncode == 0, last.stderr
+    return last.stdout
 
 
 def _records(folder: Path) -> dict[str, dict[str, Record]]:
     store = RunStore(folder)
     return {kind: store.all(kind, type_) for kind, type_ in KINDS}
+
+
+def _assert_nothing_evaluated_twice(folder: Path) -> None:
+    asked = (folder / "evaluations.log").read_text().splitlines()
+    assert len(asked) == len(set(asked))
 
 
 @pytest.mark.slow
@@ -33,14 +51,51 @@ def test_a_run_killed_in_every_node_ends_like_an_undisturbed_one(tmp_path: Path)
     and no evaluation done twice.
     """
     undisturbed, killed = tmp_path / "a" / "run", tmp_path / "b" / "run"
-    expected = _run(undisturbed)
+    expected = _run(undisturbed, "-", "enter")
     assert expected.returncode == 0, expected.stderr
-    for node in NODES:
-        for edge in ("enter", "leave"):
-            done = _run(killed, node, edge)
-            assert done.returncode == KILLED, f"{node} was not reached: {done.stderr}"
-    last = _run(killed)
-    assert last.stdout == expected.stdout, last.stderr
+    assert _kill_everywhere(killed) == expected.stdout
     assert _records(killed) == _records(undisturbed)
-    asked = (killed / "evaluations.log").read_text().splitlines()
-    assert len(asked) == len(set(asked))
+    _assert_nothing_evaluated_twice(killed)
+
+
+def _plans(*blocks: int) -> str:
+    fixed = {"kind": "tiling", "region": "exp", "rationale": "try it", "predicted_gain": None, "strategies": []}
+    return json.dumps({"plans": [{**fixed, "parameters": [{"name": "BLOCK", "value": block}]} for block in blocks]})
+
+
+def _code(block: str, verdict: str) -> str:
+    return f"```python\n# block: {block}\n# verdict: {verdict}\nclass ModelNew:\n    pass\n```"
+
+
+def _scenario() -> Scenario:
+    """A model that plans four blocks, writes one of them wrong and mends it, gives up on another, and then has no more plans."""
+    diagnosis = json.dumps({"bottleneck": "dram-bandwidth", "evidence": "It is.", "figures": []})
+    return Scenario(
+        rules=[
+            Rule(role="planner", answer=_plans(16, 64), uses=1),
+            Rule(role="planner", answer=_plans(32, 128), uses=1),
+            Rule(role="planner", answer=_plans()),
+            Rule(role="repairer", match="block: 32", answer=_code("32", "PASS")),
+            Rule(role="repairer", answer="I do not know how to mend it."),
+            Rule(role="coder", match=r'"BLOCK": (?P<block>16|32)\b', answer=_code("${block}", "WRONG")),
+            Rule(role="coder", match=r'"BLOCK": (?P<block>\d+)', answer=_code("${block}", "PASS")),
+            Rule(role="profiler", answer=diagnosis),
+            Rule(role="reviewer", answer=json.dumps({"concerns": [], "lesson": "Blocks matter."})),
+        ]
+    )
+
+
+@pytest.mark.slow
+def test_no_model_call_is_paid_twice(tmp_path: Path) -> None:
+    """Driven by a language model and killed at both edges of every node, a run asks the server what an undisturbed one asks, once each."""
+    undisturbed, killed = tmp_path / "a" / "run", tmp_path / "b" / "run"
+    with ScriptedServer(_scenario()) as server:
+        expected = _run(undisturbed, "-", "enter", server.url)
+        assert expected.returncode == 0, expected.stderr
+        bodies = sorted(entry.body_hash for entry in server.requests)
+    with ScriptedServer(_scenario()) as server:
+        delivered = _kill_everywhere(killed, server.url)
+        assert sorted(entry.body_hash for entry in server.requests) == bodies
+    assert delivered == expected.stdout
+    assert {c.coder for c in RunStore(killed).all("candidate", Candidate).values()} == {"scripted"}
+    _assert_nothing_evaluated_twice(killed)

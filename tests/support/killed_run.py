@@ -1,7 +1,7 @@
 """A run in a process of its own that kills itself with SIGKILL when a node is entered or left.
 
 Usage: python -m tests.support.killed_run FOLDER NODE enter|leave [BASE_URL]; NODE `-` never kills.
-With BASE_URL language models plan, write and review over that server.
+With BASE_URL a language model plays every role over that server.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agents import build_team, team_settings
 from graphs.optimize.execute import execute
 from graphs.optimize.settings import RunSettings
 from tests.support.loop import small_services
@@ -46,7 +47,8 @@ def main() -> None:
     store = KillingStore(folder)
     store.node, store.edge = node, edge
     settings = RunSettings(target="h200", memory=False, budget=Budget(evaluations=40))
-    delivery = asyncio.run(execute(small_services(folder, settings, store=store), lambda event: None))
+    team = build_team(team_settings("scripted", sys.argv[4], ["coder=llm"]), store) if len(sys.argv) > 4 else None
+    delivery = asyncio.run(execute(small_services(folder, settings, store=store, team=team), lambda event: None))
     sys.stdout.write(delivery.candidate)
 
 

@@ -93,7 +93,7 @@ class TextPool:
             candidate=request.candidate,
             verdict=verdict,
             correctness=Correctness(outputs=(fine,), calls=1, sizes=("as written",), executor="interpreter"),
-            estimate=_estimate(float(_read(request.source, "time") or EAGER_US)),
+            estimate=_estimate(float(_read(request.source, "time") or TIMES[int(_read(request.source, "block"))])),
         )
 
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
