@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 MAX_ANSWER_BYTES = 64 << 20
 MAX_LAUNCHES = 2000
-_DEVICE = "cuda:0"
 _ERROR_LINES = 30
 
 
@@ -94,13 +93,14 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> None:
     """Call the model on tensors without contents, twice: what only the first call does is no part of a call."""
     import torch
 
+    device = standin.fake_name()
     with contextlib.ExitStack() as modes:
         modes.enter_context(torch.no_grad())
         modes.enter_context(standin.fake_device())
-        modes.enter_context(standin.on_device(_DEVICE, recorder))
+        modes.enter_context(standin.on_device(device))
         model = loading.make_model(module, abi)
-        _move(model)
-        inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=_DEVICE) for spec in abi.inputs]
+        _move(model, device)
+        inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=device) for spec in abi.inputs]
         modes.enter_context(recorder.library_mode())
         for _ in range(2):
             recorder.launches.clear()
@@ -108,17 +108,24 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> None:
             model(*[a.value if isinstance(a, ScalarSpec) else next(given) for a in abi.arguments])
 
 
-def _move(model: torch.nn.Module) -> None:
+def _move(model: torch.nn.Module, device: str) -> None:
     """Put parameters and buffers on the device; `Module.to` cannot swap tensors without contents."""
     import torch
 
     for part in model.modules():
         for name, parameter in part._parameters.items():
             if parameter is not None:
-                part._parameters[name] = torch.nn.Parameter(torch.empty_like(parameter, device=_DEVICE), requires_grad=False)
+                part._parameters[name] = torch.nn.Parameter(_elsewhere(parameter, device), requires_grad=False)
         for name, value in part._buffers.items():
             if value is not None:
-                part._buffers[name] = torch.empty_like(value, device=_DEVICE)
+                part._buffers[name] = _elsewhere(value, device)
+
+
+def _elsewhere(value: torch.Tensor, device: str) -> torch.Tensor:
+    """Make a tensor like `value` on the device; `empty_like` would compute a constant for real."""
+    import torch
+
+    return torch.empty(value.shape, dtype=value.dtype, device=device)
 
 
 def _is_cause(failure: BaseException | None, error: BaseException | None) -> bool:

@@ -27,16 +27,14 @@ def new_seed() -> int:
 
 def sitting(problem: Problem, place: int, stage: Literal["search", "confirm"], *, battery: bool) -> Sitting:
     """Plan the calls of one runner; `place` counts the sizes, so that different ones meet different distributions."""
-    fresh = tuple(
-        CallSpec(seed=new_seed(), distribution=AS_MADE, group=AS_MADE, slots=2 if number == 0 else 1)
-        for number in range(FRESH_CALLS[stage])
-    )
+    count = FRESH_CALLS[stage] if problem.abi.compulsory_bytes < LARGE_BYTES else 1
+    fresh = tuple(CallSpec(seed=new_seed(), distribution=AS_MADE, group=AS_MADE, slots=2 if number == 0 else 1) for number in range(count))
     names = [name for name in BATTERY if name not in TIES or all(is_float(spec) for spec in problem.abi.outputs)]
     if not any(is_float(spec) for spec in problem.abi.inputs) or not battery:
         names = []
     first, others = BATTERY_CALLS[stage]
-    count = first if place == 0 else others
+    tries = min(first if place == 0 else others, len(names))
     # every size starts elsewhere in the list, so that together they cover it
-    chosen = [names[(place * others + step) % len(names)] for step in range(min(count, len(names)))]
+    chosen = [names[(place * others + step) % len(names)] for step in range(tries)]
     tried = tuple(CallSpec(seed=new_seed(), distribution=name, group=name) for name in chosen)
     return Sitting(problem=problem.model_dump_json(), shake=new_seed() if place else None, calls=fresh + tried)

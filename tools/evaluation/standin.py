@@ -12,8 +12,6 @@ from tools.records import HardwareSheet
 if TYPE_CHECKING:
     import torch
 
-    from tools.evaluation.recording import Recorder
-
 
 def capability(sheet: HardwareSheet) -> tuple[int, int]:
     """Compute capability of a CUDA target, (0, 0) for others."""
@@ -90,6 +88,63 @@ class DriverStandIn:
         return torch.cuda
 
 
+class Stream:
+    """The only stream: what is put on it is done at once."""
+
+    cuda_stream = 0
+
+    def __init__(self, *_: object, **__: object) -> None:
+        """Take whatever a stream is made with."""
+
+    def __enter__(self) -> Stream:
+        """Become the current stream, as it already is."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stay the current stream."""
+
+    def wait_stream(self, _: object) -> None:
+        """Wait for nothing."""
+
+    def wait_event(self, _: object) -> None:
+        """Wait for nothing."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Give an event that has happened."""
+        return event or Event()
+
+    def synchronize(self) -> None:
+        """Wait for nothing."""
+
+    def query(self) -> bool:
+        """Tell that all is done."""
+        return True
+
+
+class Event:
+    """An event that has happened; nothing is timed where there is no device."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        """Take whatever an event is made with."""
+
+    def record(self, _: object = None) -> None:
+        """Happen."""
+
+    def wait(self, _: object = None) -> None:
+        """Wait for nothing."""
+
+    def synchronize(self) -> None:
+        """Wait for nothing."""
+
+    def query(self) -> bool:
+        """Tell that it has happened."""
+        return True
+
+    def elapsed_time(self, _: object) -> float:
+        """Give a time that no tuner can choose by."""
+        return 1.0
+
+
 notes: dict[str, None] = {}
 """What a stand-in decided in this process that a device might have decided otherwise."""
 
@@ -131,6 +186,13 @@ def install(sheet: HardwareSheet) -> None:
         "empty_cache": lambda: None,
     }
     replies |= {"device": lambda _: contextlib.nullcontext(), "device_of": lambda _: contextlib.nullcontext()}
+    replies |= {
+        "Stream": Stream,
+        "Event": Event,
+        "current_stream": Stream,
+        "default_stream": Stream,
+        "stream": lambda _: contextlib.nullcontext(),
+    }
     for name, reply in replies.items():
         setattr(torch.cuda, name, reply)
     # Triton ships no types
@@ -163,11 +225,15 @@ def fake_device() -> Iterator[None]:
             setattr(module, name, function)
 
 
-def on_device(device: str, recorder: Recorder | None = None) -> Any:
-    """Make a mode in which whatever is sent to `cuda` goes to `device` instead.
+def fake_name() -> str:
+    """Name the device of tensors without contents: torch built without CUDA follows only some operators on a CUDA one."""
+    import torch
 
-    With a recorder the tensors have no contents: copies into them are recorded, as torch without CUDA cannot copy there.
-    """
+    return "cuda:0" if torch.version.cuda or torch.version.hip else "cpu"
+
+
+def on_device(device: str) -> Any:
+    """Make a mode in which whatever is sent to `cuda` goes to `device` instead."""
     import torch
     from torch.overrides import TorchFunctionMode
 
@@ -183,9 +249,6 @@ def on_device(device: str, recorder: Recorder | None = None) -> Any:
                 return True
             if func is torch.Tensor.cuda:
                 return args[0].to(target)
-            if recorder is not None and func is torch.Tensor.copy_:
-                recorder.operator("aten.copy_.default", args, args[0])
-                return args[0]
             if func is torch.Tensor.to:
                 args = (args[0], *(_placed(a, target) for a in args[1:]))
             return func(*args, **_placed_keywords(kwargs or {}, target))

@@ -56,7 +56,7 @@ def _build_once() -> None:
         # seen on an H200: where there is a driver, a fake CUDA tensor starts it in this process, and no fork can use CUDA then
         return
     with standin.fake_device():
-        value = torch.empty(4, 4, device="cuda:0")
+        value = torch.empty(4, 4, device=standin.fake_name())
         torch.softmax(value @ value + 1, -1)
 
 

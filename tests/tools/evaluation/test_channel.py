@@ -1,0 +1,90 @@
+"""The border: whatever bytes come out of a runner are read without harm."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State
+from tools.evaluation.memory import Block, Memory
+from tools.evaluation.patches import draw
+from tools.records import ABI, TensorSpec
+
+SPECS = (TensorSpec(name="x", shape=(5, 7), dtype="float32"), TensorSpec(name="i", shape=(9,), dtype="int64"))
+ONE = TensorSpec(name="output0", shape=(5, 7), dtype="float32")
+INTERFACE = ABI(arguments=SPECS, outputs=(ONE,))
+
+
+@given(st.binary(max_size=200))
+def test_random_bytes_are_no_reply_or_a_valid_one(data: bytes) -> None:
+    """Any message is either refused or has a known state."""
+    reply = Reply.unpack(data)
+
+    assert reply is None or reply.state in set(State)
+
+
+@given(st.binary(min_size=3000, max_size=3000))
+def test_random_report_gives_bounded_shapes(data: bytes) -> None:
+    """Any bytes in the report give at most 32 outputs of at most 8 dimensions."""
+    exchange = Exchange(INTERFACE)
+    memory = Memory(exchange.size)
+    memory.bytes_at(0, len(data))[:] = np.frombuffer(data, dtype=np.uint8)
+    shapes = exchange.read_shapes(memory)
+    memory.close()
+
+    assert len(shapes) <= 32
+    assert all(len(shape.shape) <= 8 for shape in shapes)
+
+
+def test_messages_come_back_as_sent() -> None:
+    """A command and a reply survive packing."""
+    command = Command(Order.CALL, Load.PATCHES | Load.POISON_B, 3)
+
+    assert Command.unpack(command.pack()) == command
+    assert Reply.unpack(Reply(State.DONE, 1.5, 2.5).pack()) == Reply(State.DONE, 1.5, 2.5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "word"),
+    [
+        (OutputShape("float32", (1, 7), True), "shape"),
+        (OutputShape("float32", (35,), True), "shape"),
+        (OutputShape("float16", (5, 7), True), "float16"),
+        (OutputShape("float32", (5, 7), False), "same memory"),
+    ],
+)
+def test_output_that_differs_from_the_abi_is_named(shape: OutputShape, word: str) -> None:
+    """Shape, dtype and density are held against the ABI, with the reason."""
+    assert word in str(shape.mismatch(ONE))
+    assert OutputShape("float32", (5, 7), True).mismatch(ONE) is None
+
+
+def test_memory_cannot_be_resized() -> None:
+    """Whoever holds the memory cannot shrink it under a reader."""
+    memory = Memory(4096)
+
+    with pytest.raises(PermissionError):
+        os.ftruncate(memory.fd, 0)
+    memory.close()
+
+
+def test_patches_change_only_floats_and_only_to_values_of_the_same_tensor() -> None:
+    """A patch moves values within a float input, names every changed element, and leaves integers alone."""
+    block = Block(SPECS)
+    contents = np.zeros(block.nbytes, dtype=np.uint8)
+    values = contents[: 5 * 7 * 4].view(np.float32)
+    values[:] = np.arange(35)
+    before = contents.copy()
+
+    patches = draw(block, contents, random.Random(3))
+
+    changed = set(np.flatnonzero(values != before[: 5 * 7 * 4].view(np.float32)).tolist())
+    assert changed
+    assert changed <= {element for argument, element in patches.elements if argument == 0}
+    assert set(values.tolist()) <= set(range(35))
+    assert (contents[5 * 7 * 4 :] == before[5 * 7 * 4 :]).all()

@@ -1,0 +1,65 @@
+"""Which calls are made."""
+
+from __future__ import annotations
+
+from tools.evaluation.distributions import AS_MADE, BATTERY, TIES
+from tools.evaluation.provenance import provenance
+from tools.evaluation.schedule import sitting
+from tools.records import Launch, Problem
+
+
+def test_every_call_has_a_seed_of_its_own(problem: Problem) -> None:
+    """No two calls, of one sitting or of two, share a seed."""
+    calls = [call for _ in range(3) for call in sitting(problem, 0, "search", battery=True).calls]
+
+    assert len({call.seed for call in calls}) == len(calls)
+
+
+def test_first_call_runs_twice_and_others_once(problem: Problem) -> None:
+    """The first call is repeated with another poison."""
+    calls = sitting(problem, 0, "search", battery=True).calls
+
+    assert [call.slots for call in calls] == [2] + [1] * (len(calls) - 1)
+    assert [call.distribution for call in calls[:3]] == [AS_MADE] * 3
+
+
+def test_confirmation_tries_the_whole_battery(problem: Problem) -> None:
+    """A confirmation makes more fresh calls, and every distribution."""
+    calls = sitting(problem, 0, "confirm", battery=True).calls
+
+    assert {call.distribution for call in calls} == {AS_MADE, *BATTERY}
+    assert sum(call.distribution == AS_MADE for call in calls) == 5
+
+
+def test_integer_outputs_meet_no_ties(problem: Problem) -> None:
+    """Where outputs are indices, inputs with equal elements are left out."""
+    output = problem.abi.outputs[0].model_copy(update={"dtype": "int64"})
+    indices = problem.model_copy(update={"abi": problem.abi.model_copy(update={"outputs": (output,)})})
+
+    assert not {call.distribution for call in sitting(indices, 0, "confirm", battery=True).calls} & set(TIES)
+
+
+def test_parameters_are_moved_at_every_size_but_the_first(problem: Problem) -> None:
+    """Default parameters are kept once and shaken elsewhere."""
+    assert sitting(problem, 0, "search", battery=True).shake is None
+    assert sitting(problem, 1, "search", battery=True).shake is not None
+
+
+def test_huge_problem_gets_one_fresh_call(problem: Problem) -> None:
+    """Inputs of gigabytes pass through the host's memory: one call, run twice, is what it gets."""
+    argument = problem.abi.inputs[0].model_copy(update={"shape": (1 << 14, 1 << 15)})
+    huge = problem.model_copy(update={"abi": problem.abi.model_copy(update={"arguments": (argument,)})})
+
+    assert [call.slots for call in sitting(huge, 0, "search", battery=False).calls] == [2]
+
+
+def test_provenance_ignores_memory_being_prepared() -> None:
+    """Clearing a buffer makes no candidate a library's; a product does."""
+    own = Launch(kind="triton", name="kernel", nbytes=1)
+    clear = Launch(kind="library", name="aten.zeros.default", nbytes=1)
+    product = Launch(kind="library", name="aten.mm.default", nbytes=1)
+
+    assert provenance([clear, own]) == "authored"
+    assert provenance([product, own]) == "mixed"
+    assert provenance([clear, product]) == "library"
+    assert provenance([clear]) == "unknown"

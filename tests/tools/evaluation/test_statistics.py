@@ -1,0 +1,80 @@
+"""Medians, intervals, and whether a time can be believed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tools.evaluation.plausibility import is_impossible, tier, unexplained_us
+from tools.evaluation.statistics import sample, speedup
+from tools.evaluation.timing import repetitions
+from tools.hardware import load_sheet
+from tools.records import Problem, Tier
+
+
+def noisy(median: float, count: int = 60, seed: int = 0) -> list[float]:
+    """Times around a median."""
+    return list(median * np.random.default_rng(seed).lognormal(0.0, 0.02, count))
+
+
+def test_sample_has_median_and_quartiles() -> None:
+    """A sample holds the median, the quartiles and the count."""
+    found = sample([5.0, 1.0, 2.0, 3.0, 4.0])
+
+    assert (found.low_us, found.median_us, found.high_us, found.count) == (2.0, 3.0, 4.0, 5)
+
+
+def test_speedup_interval_holds_the_ratio() -> None:
+    """The interval lies around the ratio of medians and is repeatable."""
+    ratio, low, high = speedup(noisy(20.0), noisy(10.0, seed=1))
+
+    assert low < ratio < high
+    assert ratio == pytest.approx(2.0, rel=0.02)
+    assert high - low < 0.1
+    assert (ratio, low, high) == speedup(noisy(20.0), noisy(10.0, seed=1))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_same_against_same_is_no_win(seed: int) -> None:
+    """Two samples of one thing give an interval that holds 1, in nearly all of many tries."""
+    _, low, high = speedup(noisy(10.0, seed=seed), noisy(10.0, seed=seed + 100))
+
+    assert low < 1.02
+    assert high > 0.98
+
+
+def test_tier_is_bracketed_only_where_the_clock_confirms() -> None:
+    """Events within five per cent of the bracket make it bracketed; shorter ones, or none, in-process."""
+    assert tier([960.0], [1000.0]) is Tier.BRACKETED
+    assert tier([940.0], [1000.0]) is Tier.IN_PROCESS
+    assert tier([960.0], []) is Tier.IN_PROCESS
+
+
+def test_work_outside_the_events_is_unexplained() -> None:
+    """A call that answers long after its events end has a gap; ordinary overhead has none."""
+    overhead = noisy(150.0)
+
+    assert unexplained_us([10.0] * 9, [170.0] * 9, overhead) == 0.0
+    assert unexplained_us([10.0] * 9, [5000.0] * 9, overhead) == pytest.approx(4990.0)
+
+
+def test_time_below_what_memory_allows_is_impossible(problem: Problem) -> None:
+    """A large problem cannot be faster than reading its inputs once; a small one fits into the L2 and proves nothing."""
+    sheet = load_sheet("h200")
+    matrix = {"shape": (1 << 15, 1 << 15)}
+    tensors = (problem.abi.inputs[0].model_copy(update=matrix),), (problem.abi.outputs[0].model_copy(update=matrix),)
+    large = problem.abi.model_copy(update={"arguments": tensors[0], "outputs": tensors[1]})
+    work = problem.work.model_copy(update={"eager_bytes": 2 << 32})
+    big = problem.model_copy(update={"abi": large, "work": work})
+
+    assert is_impossible(100.0, big, sheet)
+    assert not is_impossible(2000.0, big, sheet)
+    assert is_impossible(float("nan"), big, sheet)
+    assert not is_impossible(1.0, problem, sheet)
+
+
+def test_repetitions_follow_the_reference_within_bounds() -> None:
+    """A slow reference is timed fewer times than a fast one, a confirmation more often."""
+    assert repetitions("search", 1e6) == 15
+    assert repetitions("search", 5.0) == 60
+    assert repetitions("confirm", 5.0) == 200
