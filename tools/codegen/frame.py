@@ -12,6 +12,7 @@ from tools.codegen.lowering import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.sizes import express
 from tools.codegen.spaces import Access, Axis, Space, host_size, shape_values
+from tools.codegen.tidy import prune, words
 
 Parameters = Mapping[str, bool | int | float | str]
 
@@ -45,7 +46,9 @@ class Frame:
     masks: dict[str, str]
     """Axis name to its mask variable, for axes that need one."""
     sizes: tuple[str, ...] = ()
-    """Sizes among the kernel's parameters, once its signature is written; the host may need more."""
+    """Sizes among the kernel's parameters, once it is finished; the host may need more."""
+    used: frozenset[str] = frozenset()
+    """Every name in the finished kernel."""
 
     def offset(self, access: Access) -> str:
         """Write where an access points, along all axes."""
@@ -71,28 +74,35 @@ class Frame:
         mask = self.mask(access)
         scope.say(f"tl.store({self.offset(access)}, {value}{f', mask={mask}' if mask else ''})")
 
+    def finish(self, lines: Sequence[str]) -> list[str]:
+        """Drop dead statements, and note which parameters are left with a use."""
+        kept = prune(lines)
+        used = words(kept)
+        self.used = used
+        self.sizes = tuple(name for name in self.space.used if name in used)
+        return kept
+
     def signature(self, constants: Sequence[str]) -> list[str]:
         """List the kernel's parameters: pointers, sizes, strides, numbers, constants."""
-        self.sizes = tuple(self.space.used)
-        return [*self.pointers(), *self.sizes, *self.space.strides, *self.scalar_names(), *(f"{c}: tl.constexpr" for c in constants)]
+        pointers = [f"{access.name}_ptr" for access in self.tensors()]
+        numbers = [name for name in self.body.arguments.values() if name in self.used]
+        strides = [name for name in self.space.strides if name in self.used]
+        return [*pointers, *self.sizes, *strides, *numbers, *(f"{name}: tl.constexpr" for name in constants if name in self.used)]
 
-    def pointers(self) -> list[str]:
-        """List the pointer parameters."""
-        return [f"{access.name}_ptr" for access in (*self.reads, *self.writes)]
-
-    def scalar_names(self) -> list[str]:
-        """List the parameters that carry numbers which come from sizes."""
-        return list(self.body.arguments.values())
+    def tensors(self) -> list[Access]:
+        """List the tensors the kernel touches."""
+        return [access for access in (*self.reads, *self.writes) if f"{access.name}_ptr" in self.used]
 
     def scalar_values(self) -> list[str]:
-        """Write those numbers as the host computes them."""
+        """Write the numbers that come from sizes, as the host computes them."""
         values = []
-        for place in self.body.arguments:
+        for place, name in self.body.arguments.items():
             varying = self.space.kernel.builder.arguments[place]
             text = express(varying.values, shape_values(self.reads))
             if text is None:
                 raise LoweringError("a number that varies with the sizes cannot be told from the inputs' shapes")
-            values.append(text)
+            if name in self.used:
+                values.append(text)
         return values
 
     def size_lines(self, known: dict[str, tuple[int, ...]]) -> list[str]:
@@ -104,10 +114,11 @@ class Frame:
                 known[name] = atoms
         return lines
 
-    def call_arguments(self) -> list[str]:
-        """List what the host passes for the pointers, sizes, strides and numbers."""
-        tensors = [access.name for access in (*self.reads, *self.writes)]
-        return [*tensors, *self.sizes, *self.space.strides.values(), *self.scalar_values()]
+    def call_arguments(self, constants: Mapping[str, object]) -> list[str]:
+        """List what the host passes: tensors, sizes, strides, numbers, and the constants the kernel uses."""
+        strides = [text for name, text in self.space.strides.items() if name in self.used]
+        given = [f"{name}={value}" for name, value in constants.items() if name in self.used]
+        return [*(access.name for access in self.tensors()), *self.sizes, *strides, *self.scalar_values(), *given]
 
 
 def _zero(dtype: str) -> str:

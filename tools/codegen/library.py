@@ -98,13 +98,6 @@ class Caller:
                 text = repr(arg)
         return text
 
-    def size(self, sizes: tuple[int, ...]) -> str:
-        """Write one dimension of a result."""
-        text = express(sizes, self.facts)
-        if text is None:
-            raise LoweringError("a size varies and cannot be told from the shapes of the inputs")
-        return text
-
     def _number(self, varying: Varying) -> str:
         text = express(varying.values, self.facts)
         if text is None:
@@ -120,13 +113,14 @@ class Caller:
         return f"{name}({', '.join(words)})"
 
 
-def _reshape(caller: Caller, node: Node) -> str:
-    out = node.outputs[0]
-    return f"{caller.text(node.args[0])}.reshape({', '.join(caller.size(sizes) for sizes in out.shape)})"
+def _shaped(name: str) -> Callable[[Caller, Node], str]:
+    """A view with a list of sizes, as the reference gives it; reshape copies where a view would refuse."""
 
+    def write(caller: Caller, node: Node) -> str:
+        sizes = node.args[1] if len(node.args) > 1 else node.kwargs["size"]
+        return f"{caller.text(node.args[0])}.{name}({', '.join(caller.text(size) for size in sizes)})"
 
-def _expand(caller: Caller, node: Node) -> str:
-    return f"{caller.text(node.args[0])}.expand({', '.join(caller.size(sizes) for sizes in node.outputs[0].shape)})"
+    return write
 
 
 def _permute(caller: Caller, node: Node) -> str:
@@ -145,8 +139,9 @@ def _property(name: str) -> Callable[[Caller, Node], str]:
 
 
 VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
-    **dict.fromkeys(("view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "squeeze"), _reshape),
-    **dict.fromkeys(("expand", "expand_as"), _expand),
+    **dict.fromkeys(("view", "reshape", "_unsafe_view"), _shaped("reshape")), "expand": _shaped("expand"),
+    **{name: _method(name) for name in ("flatten", "unflatten", "squeeze", "expand_as")},
+    **dict.fromkeys(("view_as", "reshape_as"), _method("reshape_as")),
     "permute": _permute, "transpose": _method("transpose"), "unsqueeze": _method("unsqueeze"), "chunk": _method("chunk"),
     "split": _method("split"), "split_with_sizes": _method("split"), "select": _method("select"), "t": _method("t"),
     "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),

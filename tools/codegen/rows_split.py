@@ -170,52 +170,36 @@ class SplitWriter:
 
     def _kernel_text(self, stage: _Stage, name: str, words: str) -> str:
         self.helpers.update(stage.frame.body.helpers)
-        space, used = stage.frame.space, "\n".join(stage.lines)
-        head = []
+        space = stage.frame.space
         if stage.reads_columns:
             head = ["pid = tl.program_id(0)", "split = pid % n_splits", *row_lines(space, self.plan, self.vector, "(pid // n_splits)")]
             head += ["begin = split * chunk", f"end = tl.minimum(begin + chunk, {stage.loop.n_cols})"]
         else:
             head = row_lines(space, self.plan, self.vector, "tl.program_id(0)")
-        parameters = self._parameters(stage, used)
-        arrow = summary(
-            self.kernel, [a for a in self._reads() if f"{a.name}_ptr" in used], [a for a in self._writes() if f"{a.name}_ptr" in used]
-        )
-        return "\n".join(
-            [
-                "@triton.jit",
-                *block(f"def {name}", parameters, ":"),
-                f'    """{words}: {arrow.removesuffix(" -> ")}."""',
-                *("    " + line for line in head),
-                *stage.lines,
-            ]
-        )
+        text = stage.frame.finish([*("    " + line for line in head), *stage.lines])
+        touched = stage.frame.tensors()
+        arrow = summary(self.kernel, [a for a in touched if not a.is_output], [a for a in touched if a.is_output])
+        words = f"{words}: {arrow.removesuffix(' -> ').removeprefix(' -> ')}"
+        return "\n".join(["@triton.jit", *block(f"def {name}", self._parameters(stage), ":"), f'    """{words}."""', *text])
 
-    def _parameters(self, stage: _Stage, used: str) -> list[str]:
-        stage.frame.sizes = tuple(stage.frame.space.used)
-        pointers = [f"{access.name}_ptr" for access in self.plan.accesses if f"{access.name}_ptr" in used]
-        splits = ["n_splits", *(["chunk"] if stage.reads_columns or "chunk" in used else [])]
-        constants = [
-            *(["ROWS"] if self.vector else []),
-            *(["SPLITS"] if "SPLITS" in used else []),
-            *(["BLOCK_N"] if "BLOCK_N" in used else []),
-        ]
-        return [
-            *pointers, *(f"{name}_ptr" for name in stage.parts.values()), *stage.frame.sizes, *splits,
-            *stage.frame.space.strides, *stage.frame.scalar_names(), *(f"{name}: tl.constexpr" for name in constants),
-        ]  # fmt: skip
+    def _extra(self, stage: _Stage) -> list[str]:
+        """List the buffers of partial results and the sizes of the split that a stage uses, as they are called on the host."""
+        buffers = [name for name in stage.parts.values() if f"{name}_ptr" in stage.frame.used]
+        return [*buffers, *(name for name in ("n_splits", "chunk") if name in stage.frame.used)]
+
+    def _parameters(self, stage: _Stage) -> list[str]:
+        extra = [name if name in ("n_splits", "chunk") else f"{name}_ptr" for name in self._extra(stage)]
+        own = stage.frame.signature([])
+        count = len(stage.frame.tensors())
+        constants = [f"{name}: tl.constexpr" for name in ("ROWS", "SPLITS", "BLOCK_N") if name in stage.frame.used]
+        return [*own[:count], *extra, *own[count:], *constants]
 
     def _call(self, stage: _Stage, name: str, wide: bool) -> list[str]:
-        used = "\n".join(stage.lines)
-        tensors = [access.name for access in self.plan.accesses if f"{access.name}_ptr" in used]
-        splits = ["n_splits", *(["chunk"] if stage.reads_columns or "chunk" in used else [])]
-        constants = [f"ROWS={self.parameters['ROWS']}"] if self.vector else []
-        constants += ["SPLITS=triton.next_power_of_2(n_splits)"] if "SPLITS" in used else []
-        constants += ["BLOCK_N=block_n"] if "BLOCK_N" in used else []
-        arguments = [
-            *tensors, *stage.parts.values(), *stage.frame.sizes, *splits, *stage.frame.space.strides.values(),
-            *stage.frame.scalar_values(), *constants, f"num_warps={self.parameters['num_warps']}",
-        ]  # fmt: skip
+        own = stage.frame.call_arguments({})
+        count = len(stage.frame.tensors())
+        values = {"ROWS": self.parameters["ROWS"], "SPLITS": "triton.next_power_of_2(n_splits)", "BLOCK_N": "block_n"}
+        constants = [f"{key}={value}" for key, value in values.items() if key in stage.frame.used]
+        arguments = [*own[:count], *self._extra(stage), *own[count:], *constants, f"num_warps={self.parameters['num_warps']}"]
         return block(f"{name}[({'tiles * n_splits' if wide else 'tiles'},)]", arguments, "")
 
     def _host(self, calls: list[tuple[_Stage, str, bool]]) -> list[str]:

@@ -229,12 +229,14 @@ def host_size(space: Space, wanted: tuple[int, ...], known: dict[str, tuple[int,
         for name, atoms in known.items():
             if not set(atoms) & set(target) and sorted(everything) == sorted((*atoms, *target)):
                 return f"{access.name}.numel() // {name}"
-    whole = _by_value(space, wanted, reads)
-    if whole is not None:
-        return whole
-    factors = [_by_value(space, run, reads) for run in _runs(space, wanted, reads)]
+    factors = [_run_text(space, run, reads) for run in _runs(wanted, reads)]
     if None in factors:
-        raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
+        whole = _by_value(space, wanted, reads)
+        if whole is None:
+            raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
+        return whole
+    if len(factors) == 1:
+        return str(factors[0])
     return " * ".join(f"({text})" if text and "//" in text else str(text) for text in factors)
 
 
@@ -243,7 +245,7 @@ def _by_value(space: Space, atoms: tuple[int, ...], reads: Sequence[Access]) -> 
     return express(product((known.size(atom) for atom in atoms), known.traces), shape_values(reads))
 
 
-def _runs(space: Space, wanted: tuple[int, ...], reads: Sequence[Access]) -> list[tuple[int, ...]]:
+def _runs(wanted: tuple[int, ...], reads: Sequence[Access]) -> list[tuple[int, ...]]:
     """Cut atoms into runs that make up whole dimensions, and single atoms."""
     runs, rest = [], list(wanted)
     for access in reads:
@@ -252,6 +254,22 @@ def _runs(space: Space, wanted: tuple[int, ...], reads: Sequence[Access]) -> lis
                 runs.append(dim)
                 rest = [atom for atom in rest if atom not in dim]
     return [*((atom,) for atom in rest), *runs]
+
+
+def _run_text(space: Space, run: tuple[int, ...], reads: Sequence[Access]) -> str | None:
+    """Write the size of a run: a dimension, a dimension over the other parts it is split into, or what its values say."""
+    for access in reads:
+        for text, atoms in _shape_facts(access):
+            if atoms == run:
+                return text
+    for access in reads:
+        for place, dim in enumerate(access.dims):
+            # where nothing varies, the first part of a split is the literal and the rest follow from it
+            if len(dim) > 1 and set(run) <= set(dim) and run[0] != dim[0]:
+                others = _by_value(space, tuple(atom for atom in dim if atom not in run), reads)
+                if others is not None:
+                    return f"{access.name}.shape[{place}] // {others if others.isalnum() else f'({others})'}"
+    return _by_value(space, run, reads)
 
 
 def _shape_facts(access: Access) -> Iterable[tuple[str, tuple[int, ...]]]:

@@ -49,15 +49,13 @@ class _Writer:
         for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
             self.frame.store(tail, access, self.body.assign(tail, output.expr))
         self._product(scope)
-        head = self._head()
+        text = self.frame.finish([*self._head(), *lines, *epilogue])
         constants = ["BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "EVEN_K"]
         kernel = [
             "@triton.jit",
             *block(f"def {self.name}_kernel", self.frame.signature(constants), ":"),
             f'    """One tile of the product a program: {summary(self.space.kernel, self.reads, self.writes)}."""',
-            *head,
-            *lines,
-            *epilogue,
+            *text,
         ]
         return RegionText(
             self.name,
@@ -145,10 +143,10 @@ class _Writer:
         p = self.parameters
         batch = "n_outer * " if self.batched else ""
         lines.append(f"grid = ({batch}triton.cdiv(n_rows, {p['BLOCK_M']}) * triton.cdiv(n_cols, {p['BLOCK_N']}),)")
-        constants = [f"{name}={p[name]}" for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")]
-        constants.append(f"EVEN_K=n_inner % {p['BLOCK_K']} == 0")
+        constants: dict[str, object] = {name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")}
+        constants["EVEN_K"] = f"n_inner % {p['BLOCK_K']} == 0"
         launch = [f"num_warps={p['num_warps']}", f"num_stages={p['num_stages']}"]
-        lines += block(f"{self.name}_kernel[grid]", [*self.frame.call_arguments(), *constants, *launch], "")
+        lines += block(f"{self.name}_kernel[grid]", [*self.frame.call_arguments(constants), *launch], "")
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         parameters = [f"{access.name}: torch.Tensor" for access in self.reads]

@@ -87,13 +87,12 @@ class _Writer:
         for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
             self.frame.store(scope, access, self.body.assign(scope, output.expr))
         head = self._tile_head() if self.tile else self._flat_head()
-        constants = ["BLOCK_M", "BLOCK_N"] if self.tile else ["BLOCK"]
+        text = self.frame.finish([*head, *lines])
         kernel = [
             "@triton.jit",
-            *block(f"def {self.name}_kernel", self.frame.signature(constants if self.space.axes else []), ":"),
+            *block(f"def {self.name}_kernel", self.frame.signature(["BLOCK_M", "BLOCK_N", "BLOCK"]), ":"),
             f'    """{summary(self.space.kernel, self.reads, self.writes)}."""',
-            *head,
-            *lines,
+            *text,
         ]
         return RegionText(
             self.name,
@@ -145,20 +144,20 @@ class _Writer:
         lines += [allocation(self.space, access, known, device) for access in self.writes]
         warps = self.parameters["num_warps"]
         elements = int(self.parameters["ELEMENTS"]) * 32 * int(warps)
-        call = self.frame.call_arguments()
+        constants: dict[str, object] = {}
         if self.tile:
             lines += [
                 f"block_n = min(triton.next_power_of_2(n_cols), {elements})",
                 f"block_m = {elements} // block_n",
                 "grid = (triton.cdiv(n_rows, block_m) * triton.cdiv(n_cols, block_n),)",
             ]
-            call += ["BLOCK_M=block_m", "BLOCK_N=block_n"]
+            constants = {"BLOCK_M": "block_m", "BLOCK_N": "block_n"}
         elif self.space.axes:
             lines.append(f"grid = (triton.cdiv(n_elements, {elements}),)")
-            call.append(f"BLOCK={elements}")
+            constants = {"BLOCK": elements}
         else:
             lines.append("grid = (1,)")
-        lines += block(f"{self.name}_kernel[grid]", [*call, f"num_warps={warps}"], "")
+        lines += block(f"{self.name}_kernel[grid]", [*self.frame.call_arguments(constants), f"num_warps={warps}"], "")
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         parameters = [f"{access.name}: torch.Tensor" for access in self.reads]

@@ -53,14 +53,12 @@ class _Writer:
             LoopWriter(self.frame, self.vector, self.parameters).write(scope)
         else:
             self._store_all(scope)
-        constants = (["ROWS"] if self.vector else []) + ["BLOCK_N"]
-        head = self._head()
+        text = self.frame.finish([*self._head(), *lines])
         kernel = [
             "@triton.jit",
-            *block(f"def {self.name}_kernel", self.frame.signature(constants), ":"),
+            *block(f"def {self.name}_kernel", self.frame.signature(["ROWS", "BLOCK_N"]), ":"),
             f'    """{self._words()}: {summary(self.space.kernel, self.reads, self.writes)}."""',
-            *head,
-            *lines,
+            *text,
         ]
         return RegionText(
             self.name,
@@ -102,17 +100,13 @@ class _Writer:
             self.space.used.setdefault(axis.size_name, axis.atoms)
         lines += self.frame.size_lines(known)
         lines += [allocation(self.space, access, known, device) for access in self.writes]
-        constants = []
-        if self.vector:
-            constants.append(f"ROWS={self.parameters['ROWS']}")
+        constants: dict[str, object] = {"ROWS": self.parameters["ROWS"], "BLOCK_N": "triton.next_power_of_2(n_cols)"}
         if self.looped:
             lines.append(f"block_n = min(triton.next_power_of_2(n_cols), {self.parameters['BLOCK_N']})")
-            constants.append("BLOCK_N=block_n")
-        else:
-            constants.append("BLOCK_N=triton.next_power_of_2(n_cols)")
+            constants["BLOCK_N"] = "block_n"
         lines.append(f"grid = ({row_tiles(self.space, self.plan, self.vector, int(self.parameters['ROWS']))},)")
-        launch = [f"num_warps={self.parameters['num_warps']}"]
-        lines += block(f"{self.name}_kernel[grid]", [*self.frame.call_arguments(), *constants, *launch], "")
+        launch = f"num_warps={self.parameters['num_warps']}"
+        lines += block(f"{self.name}_kernel[grid]", [*self.frame.call_arguments(constants), launch], "")
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         parameters = [f"{access.name}: torch.Tensor" for access in self.reads]

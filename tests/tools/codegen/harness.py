@@ -1,0 +1,84 @@
+"""What the tests of emitted code share: samples as problems, schedules with chosen parameters, and workers in processes of their own."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tests.tools.codegen.samples import SAMPLES
+from tools.codegen import LoweringError, OperatorGraph, Schedule, initial_schedule, trace
+from tools.codegen.regions import plan_region
+from tools.problems import load_problem
+from tools.records import Problem
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+
+Settings = Mapping[str, Mapping[str, bool | int | float | str]]
+"""Parameters by template."""
+
+
+def problem_of(source: str, name: str = "sample") -> Problem:
+    """Load a reference from its text."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{name}.py"
+        path.write_text(source)
+        return load_problem(path)
+
+
+@functools.cache
+def traced(name: str) -> tuple[Problem, OperatorGraph]:
+    """Load and trace a sample once."""
+    problem = problem_of(SAMPLES[name], name)
+    return problem, trace(problem)
+
+
+SMALL = {"ROWS": 5, "COLS": 37, "BATCH": 2, "STEPS": 5, "DIM": 20, "WIDE": 35, "HEIGHT": 5, "WIDTH": 7}
+"""Sizes at which sources written for others are run: odd, and few enough for the interpreter."""
+
+
+@functools.cache
+def at_small_sizes(name: str) -> Problem:
+    """Load a sample at sizes that no trace of it saw."""
+    source = re.sub(r"^([A-Z]+) = \d+$", lambda found: f"{found[1]} = {SMALL.get(found[1], 8)}", SAMPLES[name], flags=re.MULTILINE)
+    return problem_of(source, name)
+
+
+def generated(graph: OperatorGraph, settings: Settings) -> Schedule:
+    """Generate every region that can be, with the settings of its template."""
+    regions = []
+    for region in initial_schedule(graph).regions:
+        try:
+            template = plan_region(graph, region.nodes).template
+        except LoweringError:
+            regions.append(region)
+        else:
+            regions.append(region.model_copy(update={"template": template, "parameters": dict(settings[template])}))
+    return Schedule(regions=tuple(regions))
+
+
+def run_worker(script: str, jobs: list[dict[str, Any]], interpret: bool) -> list[dict[str, Any]]:
+    """Run a worker script over jobs in one process and return its results."""
+    with tempfile.TemporaryDirectory() as folder:
+        todo, done = Path(folder) / "jobs.json", Path(folder) / "results.json"
+        todo.write_text(json.dumps(jobs))
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | ({"TRITON_INTERPRET": "1"} if interpret else {})
+        command = [sys.executable, "-W", "ignore", str(HERE / script), str(todo), str(done)]
+        finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+        assert finished.returncode == 0, finished.stderr[-2000:]
+        return list(json.loads(done.read_text()))
+
+
+def write_job(folder: Path, name: str, problem: Problem, source: str) -> dict[str, str]:
+    """Put a problem and a source into files and return the job for a worker."""
+    (folder / f"{name}.json").write_text(problem.model_dump_json())
+    (folder / f"{name}.py").write_text(source)
+    return {"problem": str(folder / f"{name}.json"), "source": str(folder / f"{name}.py")}

@@ -1,0 +1,139 @@
+"""Small references of every family, in both file forms."""
+
+from __future__ import annotations
+
+FUNCTION_HEAD = "import torch\nimport torch.nn.functional as F\n\nROWS = 33\nCOLS = 70\n\n"
+FUNCTION_TAIL = "\n\ndef example_inputs():\n    return ({inputs},)\n"
+XY = "torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)"
+
+
+def function(body: str, inputs: str = "torch.randn(ROWS, COLS)", arguments: str = "x") -> str:
+    """Write a reference of the plain form that returns `body`."""
+    return f"{FUNCTION_HEAD}def sample({arguments}):\n    return {body}\n{FUNCTION_TAIL.format(inputs=inputs)}"
+
+
+MODULES = '''import torch
+from torch import nn
+import torch.nn.functional as F
+
+BATCH = 3
+STEPS = 12
+DIM = 24
+WIDE = 40
+
+
+class Model(nn.Module):
+    """A transformer's feed-forward block."""
+
+    def __init__(self, dim, wide):
+        super(Model, self).__init__()
+        self.norm = nn.LayerNorm(dim)
+        self.net = nn.Sequential(nn.Linear(dim, wide), nn.GELU(), nn.Linear(wide, dim, bias=False))
+        self.scale = nn.Parameter(torch.randn(dim))
+
+    def forward(self, x):
+        return x + self.net(self.norm(x)) * self.scale
+
+
+def get_inputs():
+    return [torch.randn(BATCH, STEPS, DIM)]
+
+
+def get_init_inputs():
+    return [DIM, WIDE]
+'''
+
+CHANNELS = """import torch
+from torch import nn
+import torch.nn.functional as F
+
+BATCH = 3
+CHANNELS = 8
+HEIGHT = 9
+WIDTH = 10
+
+
+class Model(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, channels, 3, padding=1)
+        self.norm = nn.GroupNorm(4, channels)
+        self.slope = nn.PReLU(channels)
+
+    def forward(self, x):
+        y = self.norm(self.slope(self.conv(x)))
+        return torch.sigmoid(y), y.mean(dim=(2, 3)), F.instance_norm(x), torch.softmax(x, dim=1)
+
+
+def get_inputs():
+    return [torch.randn(BATCH, CHANNELS, HEIGHT, WIDTH)]
+
+
+def get_init_inputs():
+    return [CHANNELS]
+"""
+
+SAMPLES: dict[str, str] = {
+    "activations": function(
+        "(torch.tanh(x), F.elu(x), F.selu(x), F.softplus(x * 10), F.mish(x * 8), F.hardswish(x), F.leaky_relu(x), F.logsigmoid(x), "
+        "F.gelu(x), F.gelu(x, approximate='tanh'), F.softshrink(x), F.hardtanh(x), F.softsign(x), F.silu(x), F.hardsigmoid(x))"
+    ),
+    "arithmetic": function(
+        "(x**3, x.abs() ** 0.5, x.abs() ** 1.7, 2.0**x, 1 / x, "
+        "torch.exp(x * 5), torch.log1p(x.abs()), torch.expm1(x * 0.1), "
+        "torch.rsqrt(x.abs() + 1), torch.maximum(x, y), torch.lerp(x, y, 0.3), torch.addcmul(x, x, y, value=0.5), torch.sign(x), 2 - x, torch.sin(x))",
+        XY,
+        "x, y",
+    ),
+    "dtypes": function(
+        "(x.to(torch.float16), (x > 0) & (y > 0), (x > 0).float() * y, x.half() + y.half(), x - y.int(), torch.where(x > y, x, 0.0), "
+        "x.masked_fill(x < 0, float('-inf')), torch.clamp(x, -0.3, 0.7), x.half().float() * y)",
+        XY,
+        "x, y",
+    ),
+    "broadcast": function(
+        "(torch.relu(x * row + col) * scalar, x.transpose(0, 1) * 2 + 1)",
+        "torch.randn(ROWS, COLS), torch.randn(ROWS, 1), torch.randn(COLS), torch.randn(())",
+        "x, row, col, scalar",
+    ),
+    "gated": function("F.silu(x.chunk(2, dim=-1)[0]) * x.chunk(2, dim=-1)[1]", "torch.randn(5, ROWS, 2 * COLS)"),
+    "permuted": function("torch.tanh(y.transpose(1, 2)) + x", "torch.randn(4, ROWS, COLS), torch.randn(4, COLS, ROWS)", "x, y"),
+    "softmax": function("(torch.softmax(x * 3, -1), torch.log_softmax(x, -1), torch.logsumexp(x, 1))"),
+    "strided_softmax": function("torch.softmax(x, dim=1)", "torch.randn(3, ROWS, COLS)"),
+    "reductions": function(
+        "(x.sum(-1), x.mean(-1, keepdim=True), x.amax(1), x.min(dim=1)[0], x.var(1), x.std(dim=1), torch.norm(x, dim=1))"
+    ),
+    "outer_reductions": function(
+        "(x.sum(1), x.mean((0, 2)), x.var(dim=0), x.amax((0, 1)), x.sum(dim=(0, 1)))", "torch.randn(4, ROWS, COLS)"
+    ),
+    "whole": function("(x.sum(), x.mean(), x.std(), torch.norm(x), x.max())"),
+    "arguments": function("(x.argmax(1), x.argmin(dim=0), x.max(1)[1])"),
+    "rms": function(
+        "x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w + x", "torch.randn(ROWS, COLS), torch.randn(COLS)", "x, w"
+    ),
+    "centred": function("(x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True)", "torch.randn(ROWS, COLS) + 100"),
+    "normalised": function("x / torch.norm(x, p=2, dim=1, keepdim=True)"),
+    "cross_entropy": function(
+        "(F.cross_entropy(x, t), F.nll_loss(torch.log_softmax(x, 1), t))",
+        "torch.randn(ROWS, COLS), torch.randint(0, COLS, (ROWS,))",
+        "x, t",
+    ),
+    "losses": function(
+        "(F.mse_loss(x, y), F.smooth_l1_loss(x, y), F.huber_loss(x, y), F.l1_loss(x, y, reduction='sum'), "
+        "F.kl_div(torch.log_softmax(x, -1), torch.softmax(y, -1), reduction='batchmean'))",
+        XY,
+        "x, y",
+    ),
+    "half_softmax": function("torch.softmax(x, -1)", "torch.randn(ROWS, COLS, dtype=torch.float16)"),
+    "products": function(
+        "(F.relu(x @ y - 1), torch.addmm(b, x, y), x + F.linear(x, x[0:1].expand(x.shape[1], -1)), torch.bmm(z, z.transpose(1, 2)) * 0.3)",
+        "torch.randn(ROWS, COLS), torch.randn(COLS, ROWS), torch.randn(ROWS, ROWS), torch.randn(3, ROWS, COLS)",
+        "x, y, b, z",
+    ),
+    "half_product": function(
+        "torch.tanh(x @ y)", "torch.randn(ROWS, COLS, dtype=torch.float16), torch.randn(COLS, ROWS, dtype=torch.float16)", "x, y"
+    ),
+    "feed_forward": MODULES,
+    "channels": CHANNELS,
+}
+"""By name: source text."""

@@ -1,0 +1,37 @@
+"""Emitted kernels compile to machine code for real targets, without a GPU."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.codegen.harness import at_small_sizes, generated, run_worker, traced, write_job
+from tests.tools.codegen.test_emitted import SETTINGS
+from tools.codegen import emit
+
+REPRESENTATIVES = (
+    ("activations", "registers"),
+    ("softmax", "registers"),
+    ("strided_softmax", "online"),
+    ("centred", "split"),
+    ("cross_entropy", "looped"),
+    ("products", "looped"),
+    ("half_product", "registers"),
+    ("dtypes", "registers"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", [90, 80])
+def test_emitted_kernels_compile(tmp_path: Path, arch: int) -> None:
+    """Every kernel of the representatives compiles for the architecture."""
+    jobs: list[dict[str, Any]] = []
+    for name, setting in REPRESENTATIVES[: None if arch == 90 else 4]:
+        problem, graph = traced(name)
+        source = emit(problem, graph, generated(graph, SETTINGS[setting])).source
+        jobs.append({**write_job(tmp_path, f"{name}_{setting}", at_small_sizes(name), source), "arch": arch})
+    for job, result in zip(jobs, run_worker("compile_worker.py", jobs, interpret=False), strict=True):
+        assert "crash" not in result, (job["source"], result["crash"])
+        assert result["kernels"]

@@ -1,0 +1,71 @@
+"""Emitted sources compute what their references compute, at other sizes than those they were written for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.tools.codegen.harness import at_small_sizes, generated, run_worker, traced, write_job
+from tests.tools.codegen.samples import SAMPLES
+from tools.codegen import emit, initial_schedule
+
+PRODUCT = {"GROUP_M": 4, "num_warps": 4, "num_stages": 2, "right": "as_is"}
+SETTINGS: dict[str, Any] = {
+    "registers": {
+        "pointwise": {"algorithm": "tile", "ELEMENTS": 4, "num_warps": 1},
+        "rows": {"algorithm": "registers", "ROWS": 1, "num_warps": 4},
+        "matmul": {**PRODUCT, "BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16, "precision": "ieee", "accumulate": "direct"},
+        "window": {"ELEMENTS": 4, "num_warps": 1},
+        "scan": {"BLOCK_N": 64, "ROWS": 1, "num_warps": 4},
+    },
+    "looped": {
+        "pointwise": {"algorithm": "flat", "ELEMENTS": 2, "num_warps": 2},
+        "rows": {"algorithm": "looped", "ROWS": 4, "BLOCK_N": 32, "num_warps": 4, "num_stages": 2},
+        "matmul": {
+            **PRODUCT, "BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 32, "precision": "tf32x3", "accumulate": "chunked", "right": "k_major",
+        },
+        "window": {"ELEMENTS": 2, "num_warps": 1},
+        "scan": {"BLOCK_N": 16, "ROWS": 4, "num_warps": 4},
+    },
+    "online": {
+        "pointwise": {"algorithm": "tile", "ELEMENTS": 8, "num_warps": 4},
+        "rows": {"algorithm": "online", "ROWS": 1, "BLOCK_N": 16, "num_warps": 4, "num_stages": 1},
+        "matmul": {**PRODUCT, "BLOCK_M": 64, "BLOCK_N": 16, "BLOCK_K": 16, "precision": "ieee", "accumulate": "chunked"},
+        "window": {"ELEMENTS": 8, "num_warps": 4},
+        "scan": {"BLOCK_N": 32, "ROWS": 1, "num_warps": 4},
+    },
+    "split": {
+        "pointwise": {"algorithm": "tile", "ELEMENTS": 8, "num_warps": 4},
+        "rows": {"algorithm": "split", "ROWS": 2, "BLOCK_N": 16, "SPLITS": 4, "num_warps": 4, "num_stages": 1},
+        "matmul": {**PRODUCT, "BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "precision": "ieee", "accumulate": "direct"},
+        "window": {"ELEMENTS": 8, "num_warps": 4},
+        "scan": {"BLOCK_N": 128, "ROWS": 2, "num_warps": 4},
+    },
+}  # fmt: skip
+"""Parameters of every template, by the row algorithm they exercise."""
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run every sample with every setting at sizes it was not traced at, all in one process."""
+    folder = tmp_path_factory.mktemp("emitted")
+    jobs, keys = [], []
+    for name in SAMPLES:
+        problem, graph = traced(name)
+        schedules = {"library": initial_schedule(graph)} | {key: generated(graph, settings) for key, settings in SETTINGS.items()}
+        for key, schedule in schedules.items():
+            source = emit(problem, graph, schedule).source
+            jobs.append(write_job(folder, f"{name}_{key}", at_small_sizes(name), source))
+            keys.append((name, key))
+    return dict(zip(keys, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", ["library", *SETTINGS])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_emitted_source_matches_float64(results: Any, name: str, setting: str) -> None:
+    """The emitted source is as accurate as the reference, within a factor of four, at small odd sizes."""
+    result = results[name, setting]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0

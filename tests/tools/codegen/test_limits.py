@@ -1,0 +1,50 @@
+"""What cannot be generated is said, and left to the reference."""
+
+from __future__ import annotations
+
+from tests.tools.codegen.harness import problem_of, traced
+from tests.tools.codegen.samples import function
+from tools.codegen import emit, initial_schedule, limits, options, trace
+from tools.hardware import load_sheet
+
+
+def test_convolution_is_a_limit_with_a_reason() -> None:
+    """A convolution is named with the reason, and the emitted source says that the library runs it."""
+    problem, graph = traced("channels")
+    found = {limit.operator: limit.reason for limit in limits(graph)}
+    assert "no template" in found["aten.conv2d.default"]
+    emission = emit(problem, graph, initial_schedule(graph))
+    assert any("aten.conv2d.default is left to the library" in note for note in emission.notes)
+    assert "Left to the library: aten.conv2d.default" in emission.source
+
+
+def test_untraceable_reference_keeps_its_forward() -> None:
+    """A reference whose control flow depends on data is kept as it is, with the reason, and offers no action."""
+    problem = problem_of(function("x * 2 if float(x.sum()) > 0 else x"))
+    graph = trace(problem)
+    emission = emit(problem, graph, initial_schedule(graph))
+    assert graph.blocked
+    assert options(graph, initial_schedule(graph), load_sheet("h200")) == ()
+    assert "class ModelNew" in emission.source
+    assert emission.notes
+
+
+def test_training_batch_norm_stays_with_the_library() -> None:
+    """Batch norm in training mode writes to buffers: it is a limit, and its update is emitted as the library's call."""
+    source = (
+        "import torch\nfrom torch import nn\n\nN = 4\n\n\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.bn = nn.BatchNorm2d(3)\n\n    def forward(self, x):\n        return torch.relu(self.bn(x))\n\n\n"
+        "def get_inputs():\n    return [torch.randn(N, 3, 8, 8)]\n\n\ndef get_init_inputs():\n    return []\n"
+    )
+    problem = problem_of(source)
+    training = problem.model_copy(update={"abi": problem.abi.model_copy(update={"training": True})})
+    graph = trace(training)
+    reasons = {limit.operator: limit.reason for limit in limits(graph)}
+    assert "running statistics" in reasons["aten.batch_norm.default"]
+    assert "F.batch_norm(" in emit(training, graph, initial_schedule(graph)).source
+
+
+def test_every_limit_names_its_operator() -> None:
+    """A limit says which operator and why, in words."""
+    _, graph = traced("channels")
+    assert all(limit.operator and limit.reason for limit in limits(graph))

@@ -1,0 +1,51 @@
+"""Numbers are told apart from sizes by how they vary between traces."""
+
+from __future__ import annotations
+
+import pytest
+
+from tools.codegen.atoms import Atoms, ShapeMismatchError
+from tools.codegen.sizes import Fact, express
+
+FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        ((8, 8, 8), "8"),
+        ((1024, 257, 64), "x.shape[1]"),
+        ((2048, 514, 128), "x.shape[1] * 2"),
+        ((1023, 256, 63), "x.shape[1] - 1"),
+        ((4096 * 1024, 5 * 257, 8 * 64), "x.shape[0] * x.shape[1]"),
+        ((1 / 1024, 1 / 257, 1 / 64), "1.0 / x.shape[1]"),
+        ((1024**-0.5, 257**-0.5, 64**-0.5), "x.shape[1] ** -0.5"),
+        ((17, 19, 23), None),
+    ],
+)
+def test_a_number_is_written_as_the_sizes_it_follows(values: tuple[int, ...], text: str | None) -> None:
+    """A number that varies is written in terms of sizes that vary alike, or not at all."""
+    assert express(values, FACTS) == text
+
+
+def test_reshape_splits_a_dimension_shared_by_two_tensors() -> None:
+    """Splitting a dimension of one tensor splits it in every tensor that shares it."""
+    atoms = Atoms(2)
+    left, right = atoms.dims([(12, 20), (8, 4)]), atoms.dims([(12, 20), (8, 4)])
+    atoms.broadcast(left, right)
+    split = atoms.regroup(left, [(3, 5), (4, 4), (8, 4)])
+    assert atoms.resolve(right) == (split[0] + split[1], split[2])
+
+
+def test_reshape_without_common_split_is_refused() -> None:
+    """A reshape that cuts across dimensions cannot be seen through."""
+    atoms = Atoms(1)
+    with pytest.raises(ShapeMismatchError):
+        atoms.regroup(atoms.dims([(6,), (4,)]), [(4,), (6,)])
+
+
+def test_broadcast_takes_the_other_side_where_one_is_missing() -> None:
+    """A dimension of size one takes on the other operand's atom."""
+    atoms = Atoms(1)
+    left, right = atoms.dims([(5,), (1,)]), atoms.dims([(1,), (7,)])
+    assert atoms.broadcast(left, right) == (left[0], right[1])
