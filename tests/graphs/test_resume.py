@@ -14,7 +14,7 @@ from tests.support.scripted_server import Rule, Scenario, ScriptedServer
 from tools.records import Candidate, Evaluation, Plan, Record
 from tools.tracing import RunStore
 
-NODES = ("measure", "recall", "plan", "write", "evaluate", "repair", "profile", "roll_back", "review", "learn", "confirm")
+NODES = ("measure", "recall", "plan", "write", "evaluate", "repair", "profile", "review", "learn", "roll_back", "confirm")
 KINDS: tuple[tuple[str, type[Record]], ...] = (("plan", Plan), ("candidate", Candidate), ("evaluation", Evaluation), ("review", Review))
 KILLED = -9
 
@@ -58,9 +58,9 @@ def test_a_run_killed_in_every_node_ends_like_an_undisturbed_one(tmp_path: Path)
     _assert_nothing_evaluated_twice(killed)
 
 
-def _plans(*blocks: int) -> str:
+def _plan(block: int) -> str:
     fixed = {"kind": "tiling", "region": "exp", "rationale": "try it", "predicted_gain": None, "strategies": []}
-    return json.dumps({"plans": [{**fixed, "parameters": [{"name": "BLOCK", "value": block}]} for block in blocks]})
+    return json.dumps({"plans": [{**fixed, "parameters": [{"name": "BLOCK", "value": block}]}]})
 
 
 def _code(block: str, verdict: str) -> str:
@@ -72,9 +72,8 @@ def _scenario() -> Scenario:
     diagnosis = json.dumps({"bottleneck": "dram-bandwidth", "evidence": "It is.", "figures": []})
     return Scenario(
         rules=[
-            Rule(role="planner", answer=_plans(16, 64), uses=1),
-            Rule(role="planner", answer=_plans(32, 128), uses=1),
-            Rule(role="planner", answer=_plans()),
+            *(Rule(role="planner", answer=_plan(block), uses=1) for block in (64, 32, 16, 128)),
+            Rule(role="planner", answer=json.dumps({"plans": []})),
             Rule(role="repairer", match="block: 32", answer=_code("32", "PASS")),
             Rule(role="repairer", answer="I do not know how to mend it."),
             Rule(role="coder", match=r'"BLOCK": (?P<block>16|32)\b', answer=_code("${block}", "WRONG")),

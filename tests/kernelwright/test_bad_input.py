@@ -128,6 +128,5 @@ def test_a_corrupt_knowledge_base(refused: Refused, tmp_path: Path) -> None:
     """A damaged log of strategies is named."""
     folder = tmp_path / "home" / "knowledge"
     folder.mkdir(parents=True)
-    for name in ("log.db", "knowledge.db", "log.sqlite", "events.db"):
-        (folder / name).write_bytes(b"garbage" * 1000)
+    (folder / "log.sqlite3").write_bytes(b"garbage" * 1000)
     assert str(folder) in refused("knowledge", "list")

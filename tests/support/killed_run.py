@@ -17,6 +17,7 @@ from pathlib import Path
 from agents import build_team, team_settings
 from graphs.optimize.execute import execute
 from graphs.optimize.settings import RunSettings
+from graphs.search.protocol import SearchSettings
 from tests.support.loop import small_services
 from tools.records import Budget
 from tools.tracing import RunStore
@@ -46,8 +47,11 @@ def main() -> None:
         RunStore.create(folder, {"run": folder.name, "created": "0"}).close()
     store = KillingStore(folder)
     store.node, store.edge = node, edge
-    settings = RunSettings(target="h200", memory=False, budget=Budget(evaluations=40))
-    team = build_team(team_settings("scripted", sys.argv[4], ["coder=llm"]), store) if len(sys.argv) > 4 else None
+    team, batch = None, 2
+    if len(sys.argv) > 4:
+        # one plan at a time: a kill then finds no request of another plan under way, so every request can be counted
+        team, batch = build_team(team_settings("scripted", sys.argv[4], ["coder=llm"]), store), 1
+    settings = RunSettings(target="h200", memory=False, budget=Budget(evaluations=40), search_settings=SearchSettings(batch=batch))
     delivery = asyncio.run(execute(small_services(folder, settings, store=store, team=team), lambda event: None))
     sys.stdout.write(delivery.candidate)
 

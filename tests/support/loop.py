@@ -9,12 +9,11 @@ import asyncio
 import re
 from pathlib import Path
 
-from agents.profiler.builtin import BuiltinProfiler
-from agents.reviewer.builtin import BuiltinReviewer
-
 from agents import AgentTeam
 from agents.coder.protocol import Coder, CodingTask, Draft, Refusal
 from agents.planner.protocol import Briefing
+from agents.profiler.builtin import BuiltinProfiler
+from agents.reviewer.builtin import BuiltinReviewer
 from graphs.optimize.context import Services
 from graphs.optimize.settings import RunSettings
 from knowledge.protocol import Memory, NoMemory
@@ -47,6 +46,16 @@ TIMES = {16: 90.0, 32: 70.0, 64: 50.0, 128: 40.0, 256: 45.0, 512: 80.0}
 """Microseconds by block size, relative to nothing measured: a landscape for tests."""
 
 
+SOURCE = """import torch
+
+def exp(x):
+    return torch.exp(x)
+
+def example_inputs():
+    return [torch.randn(1024, 1024)]
+"""
+
+
 def small_problem() -> Problem:
     """A pointwise problem, made without torch."""
     x = TensorSpec(name="x", shape=(1024, 1024), dtype="float32")
@@ -57,9 +66,7 @@ def small_problem() -> Problem:
         pointwise_flops=x.numel,
         eager_bytes=2 * x.nbytes,
     )
-    return Problem(
-        name="exp", form=ProblemForm.FUNCTION, entry="exp", source="def exp(x): ...", abi=ABI(arguments=(x,), outputs=(x,)), work=work
-    )
+    return Problem(name="exp", form=ProblemForm.FUNCTION, entry="exp", source=SOURCE, abi=ABI(arguments=(x,), outputs=(x,)), work=work)
 
 
 class TextPool:
