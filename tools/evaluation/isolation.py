@@ -24,6 +24,8 @@ class Isolation(Record):
     """Runs under a user id of its own without privileges."""
     seccomp: bool = True
     """System calls are filtered."""
+    group: bool = False
+    """A control group bounds memory and processes of the whole sandbox."""
 
     @property
     def sentence(self) -> str:
@@ -45,7 +47,7 @@ class Isolation(Record):
         walls.append("another user" if self.other_user else "the same user")
         walls.append("no new privileges")
         walls.append("seccomp deny list" if self.seccomp else "no seccomp filter")
-        walls.append("limits on memory, processes, files and time")
+        walls.append("limits on memory, processes, files and time" + (", by a control group too" if self.group else ""))
         weak = "" if self.namespaces or self.files == "landlock" else "Crash isolation only: "
         return weak + ", ".join(walls)
 
@@ -55,6 +57,8 @@ class Limits(Record):
 
     memory_bytes: int = 0
     """Private memory of each process, bytes; 0 means no limit (CUDA reserves far more than it uses)."""
+    total_bytes: int = 8 << 30
+    """Memory of the whole sandbox, shared memory and scratch included, where a control group can bound it."""
     processes: int = 256
     """Processes and threads together."""
     file_bytes: int = 1 << 30
@@ -77,6 +81,8 @@ class Box(Record):
     """Trees that a private root holds, read-only."""
     devices: tuple[str, ...] = ()
     """Device nodes it may use, e.g. `/dev/nvidia0`; empty without a GPU."""
+    groups: tuple[str, ...] = ()
+    """Files to join the sandbox's control group by."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Variables it gets, and no others."""
 

@@ -20,7 +20,9 @@ _PR_SET_DUMPABLE = 4
 
 
 def unshare(box: Box) -> None:
-    """Leave the machine's namespaces; the next fork is the first process of the new ones."""
+    """Join the control group and leave the machine's namespaces; the next fork is the first process of the new ones."""
+    for file in box.groups:
+        Path(file).write_text("0")
     if not box.isolation.namespaces:
         return
     if box.isolation.user_namespace:

@@ -26,7 +26,7 @@ from tools.evaluation.timing import TimedSession, time_rival
 from tools.evaluation.workshop import Workshop
 from tools.profiling.estimate import estimate_reference, estimate_time
 from tools.profiling.nvml import driver_version
-from tools.records import Evaluation, HardwareSheet, KernelResources, Problem, Tier, Verdict
+from tools.records import Evaluation, HardwareSheet, KernelResources, Problem, Tier, Verdict, content_hash
 
 _RESOURCES_S = 120.0
 _CHEAP_PROGRAMS = 2048
@@ -66,6 +66,8 @@ class Supervisor:
         self._gpu = shop.device is not None
         self._device = threading.Lock()
         self._rivals = RivalShelf(shop)
+        # by content: equal machine code is read once
+        self._read: dict[str, tuple[tuple[KernelResources, ...], tuple[str, ...]]] = {}
         self._readers = ThreadPoolExecutor(thread_name_prefix="machine-code")
 
     def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
@@ -249,10 +251,15 @@ class Supervisor:
         """Read the machine code of the compiled kernels; the notes say what could not be read."""
         if not case.build.kernels:
             return (), ()
-        job = ResourcesJob(arch=case.request.target.arch, kernels=case.build.kernels)
+        arch = case.request.target.arch
+        key = content_hash(arch, *(f"{kernel.name} {kernel.shared_bytes} {kernel.code}" for kernel in case.build.kernels))
+        if key in self._read:
+            return self._read[key]
+        job = ResourcesJob(arch=arch, kernels=case.build.kernels)
         try:
             done = self._shop.ask("resources", job.model_dump_json().encode(), {}, time.monotonic() + _RESOURCES_S, cancel, sandboxed=True)
             answer = ResourcesAnswer.model_validate_json(done.answer)
         except (DeadlineError, ValidationError):
             return (), ("The machine code could not be read: its figures are missing.",)
-        return answer.kernels, answer.notes
+        self._read[key] = answer.kernels, answer.notes
+        return self._read[key]

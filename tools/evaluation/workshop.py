@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.errors import MachineError
+from tools.evaluation import control_group
 from tools.evaluation.child import Child, DeadlineError
 from tools.evaluation.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
 from tools.evaluation.nursery import Nursery
@@ -38,7 +39,8 @@ _GPU_TREES = ("/sys", "/etc/nvidia", "/etc/OpenCL", "/run/nvidia-persistenced", 
 _GPU_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset", "/dev/nvidia-caps")
 _PROBE_S = 60.0
 _MAX_ANSWER = 128 << 20
-_INTERPRETER_MEMORY = 4 << 30
+_INTERPRETER_MEMORY = 3 << 30
+_INTERPRETER_SCRATCH = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Workshop:
     def __init__(self, scratch: Path, device: int | None) -> None:
         """Work in `scratch`, on NVIDIA device `device` or without a GPU."""
         self.device = device
+        control_group.sweep()
         scratch.mkdir(parents=True, exist_ok=True)
         self._phases = scratch / f"phases-{os.getpid()}-{id(self):x}"
         self._phases.mkdir(mode=0o711)
@@ -97,9 +100,12 @@ class Workshop:
             except (MachineError, DeadlineError) as error:
                 reasons.append(f"{step.sentence}: {error}")
                 continue
+            group = control_group.make(_limits(gpu=gpu))
+            group.remove()
+            found = step.model_copy(update={"group": bool(group.files)})
             with self._lock:
-                self._isolations[gpu] = step
-            return step
+                self._isolations[gpu] = found
+            return found
         raise MachineError(f"No sandbox works on this machine: {'; '.join(reasons)[-1500:]}", "Run as root, or allow user namespaces.")
 
     def _try(self, isolation: Isolation, *, gpu: bool) -> None:
@@ -114,8 +120,10 @@ class Workshop:
     def untrusted(self, nursery: Nursery, name: str, job: bytes, shared: Mapping[str, int], *, gpu: bool, cancel: int) -> Iterator[Child]:
         """Fork a phase that meets candidate code, inside the walls, under a user id of its own."""
         isolation = self.isolation(gpu=gpu)
-        with self._uid() as uid, nursery.phase(name, job, shared, self._box(isolation, uid, nursery, gpu=gpu), cancel) as child:
-            yield child
+        with self._uid() as uid, self._group(isolation, gpu=gpu) as groups:
+            box = self._box(isolation, uid, nursery, gpu=gpu).model_copy(update={"groups": groups})
+            with nursery.phase(name, job, shared, box, cancel) as child:
+                yield child
 
     def ask(self, name: str, job: bytes, shared: Mapping[str, int], deadline: float, cancel: int, *, sandboxed: bool = False) -> Finished:
         """Run a phase to its end and read its answer; an answer that is not there is empty."""
@@ -134,6 +142,15 @@ class Workshop:
             os.close(answer)
 
     @contextmanager
+    def _group(self, isolation: Isolation, *, gpu: bool) -> Iterator[tuple[str, ...]]:
+        """Make a control group for one sandbox and remove it after; no files where the machine allows none."""
+        group = control_group.make(_limits(gpu=gpu)) if isolation.group else control_group.ControlGroup(())
+        try:
+            yield group.files
+        finally:
+            group.remove()
+
+    @contextmanager
     def _uid(self) -> Iterator[int]:
         with self._lock:
             uid = next(uid for uid in PLAIN_UIDS if uid not in self._uids)
@@ -145,11 +162,10 @@ class Workshop:
                 self._uids.discard(uid)
 
     def _box(self, isolation: Isolation, uid: int, nursery: Nursery, *, gpu: bool) -> Box:
-        limits = Limits() if gpu else Limits(memory_bytes=_INTERPRETER_MEMORY)
         blind = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}
         return Box(
             isolation=isolation,
-            limits=limits,
+            limits=_limits(gpu=gpu),
             uid=uid,
             scratch="",
             readable=readable_trees(gpu=gpu),
@@ -174,6 +190,18 @@ class Workshop:
         self.native.close()
         self.interpreter.close()
         shutil.rmtree(self._phases, ignore_errors=True)
+
+
+def _limits(*, gpu: bool) -> Limits:
+    """What one sandbox may use of this machine's memory: CUDA reserves far more than it uses, so there only a group can bound it."""
+    if gpu:
+        return Limits(total_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4)
+    return Limits(
+        memory_bytes=_INTERPRETER_MEMORY,
+        total_bytes=_INTERPRETER_MEMORY,
+        file_bytes=_INTERPRETER_SCRATCH,
+        scratch_bytes=_INTERPRETER_SCRATCH,
+    )
 
 
 def readable_trees(*, gpu: bool) -> tuple[str, ...]:
