@@ -114,7 +114,7 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "algorithm",
                 "flat, tile; registers, looped, online, split",
                 "how a pointwise region is walked (flat: one vector; tile: rows by columns) or a row is reduced (registers: whole; "
-                "looped: one pass a level; online: levels merged by rescaled running sums; split: several programs a row, then another kernel)",
+                "looped: one pass a level; online: levels merged by rescaled running sums; split: several programs a row)",
             ),
             _P("sms", "a whole number", "multiprocessors of the device, from which first block sizes are chosen"),
         ),

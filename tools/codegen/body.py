@@ -25,6 +25,8 @@ CALLS = {
     "sin": "tl.sin", "cos": "tl.cos", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "where": "tl.where",
     "fmax": "tl.maximum", "fmin": "tl.minimum",
 }  # fmt: skip
+ALONG_ROWS = ("reduce_", "scan_")
+"""What the template writes itself: reductions and scans."""
 LONGEST = 72
 """A formula longer than this gets a variable."""
 
@@ -102,7 +104,7 @@ class Body:
             return self._index(record), ATOM
         if record.op == "load":
             return self.load(scope, expr), ATOM
-        return (self.reduce(scope, expr), ATOM) if record.op.startswith("reduce_") else None
+        return (self.reduce(scope, expr), ATOM) if record.op.startswith(ALONG_ROWS) else None
 
     def _index(self, record: Expr) -> str:
         wanted = self.b.atoms.leaves(record.extra)

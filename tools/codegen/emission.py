@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tools.codegen import template_pointwise, template_rows
+from tools.codegen import template_matmul, template_pointwise, template_rows, template_window
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters, RegionText
 from tools.codegen.graph import OperatorGraph
@@ -14,7 +14,7 @@ from tools.codegen.module_text import ForwardText, class_text
 from tools.codegen.naming import Names
 from tools.codegen.reference_text import KeptText, keep
 from tools.codegen.region_names import function_name
-from tools.codegen.regions import MATMUL, POINTWISE, ROWS, plan_region
+from tools.codegen.regions import MATMUL, POINTWISE, ROWS, WINDOW, plan_region
 from tools.codegen.schedule import Region, Schedule
 from tools.records import Problem, ProblemForm, Record
 
@@ -46,9 +46,7 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
 
 def emitters() -> dict[str, Emitter]:
     """Return the templates by name."""
-    from tools.codegen import template_matmul
-
-    return {POINTWISE: template_pointwise.emit, ROWS: template_rows.emit, MATMUL: template_matmul.emit}
+    return {POINTWISE: template_pointwise.emit, ROWS: template_rows.emit, MATMUL: template_matmul.emit, WINDOW: template_window.emit}
 
 
 def _region(graph: OperatorGraph, region: Region, names: Names) -> RegionText:

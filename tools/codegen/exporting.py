@@ -59,7 +59,6 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
     """Export `module` called with `arguments` and read the graph."""
     import torch
 
-    module.train(problem.abi.training)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:

@@ -72,6 +72,8 @@ class Load:
     dims: Dims
     private: bool = False
     """Read under atoms of its own: other readers of the tensor do not share it."""
+    parameter: bool = False
+    """A parameter or buffer of the module: contiguous by construction."""
 
 
 class Builder:
@@ -86,14 +88,14 @@ class Builder:
         self.labels: dict[int, str] = {}
         self._known: dict[Expr, int] = {}
 
-    def load(self, ref: Ref, meta: TensorMeta, again: bool = False) -> tuple[Value, Dims]:
+    def load(self, ref: Ref, meta: TensorMeta, again: bool = False, parameter: bool = False) -> tuple[Value, Dims]:
         """Read a tensor of the region's surroundings, once however often it is used; with `again` under atoms of its own."""
         for place, known in enumerate(self.loads):
             if known.ref == ref and not again and not known.private:
                 return self._load_expr(place, known), known.dims
         if meta.dtype not in COMPUTE:
             raise LoweringError(f"{meta.dtype} tensors are not generated")
-        self.loads.append(Load(ref, meta, self.atoms.dims(meta.shape), again))
+        self.loads.append(Load(ref, meta, self.atoms.dims(meta.shape), again, parameter))
         return self._load_expr(len(self.loads) - 1, self.loads[-1]), self.loads[-1].dims
 
     def _load_expr(self, place: int, load: Load) -> Value:
@@ -152,6 +154,11 @@ class Builder:
         gone = frozenset(self.atoms.leaves(chosen))
         kept = frozenset(self.atoms.leaves(tuple(expr.atoms))) - gone
         return self._add(Expr(f"reduce_{kind}", (value.id,), dtype, kept, chosen))
+
+    def scan(self, kind: str, value: Value, atoms: Iterable[int]) -> Value:
+        """Accumulate along `atoms`, each position with all before it."""
+        expr = self.exprs[value.id]
+        return self._add(Expr(f"scan_{kind}", (value.id,), expr.dtype, expr.atoms, tuple(atoms)))
 
     def lift(self, value: Value | bool | float | Varying) -> Value:
         """Make a number a value."""

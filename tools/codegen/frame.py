@@ -136,6 +136,8 @@ def conversion(dtype: str) -> str:
 
 def neutral(kind: str, dtype: str) -> str:
     """Write the value that changes nothing in a reduction."""
+    if kind == "prod":
+        return "1.0" if dtype.startswith("float") else "1"
     if kind == "sum":
         return "0.0" if dtype.startswith("float") else "0"
     if dtype.startswith("float"):
@@ -178,6 +180,15 @@ def allocation(space: Space, access: Access, known: dict[str, tuple[int, ...]], 
     return f"{access.name} = torch.empty({shape_text(space, access, known)}, dtype=torch.{access.meta.dtype}, device={device}.device)"
 
 
+def guard(space: Space, accesses: Sequence[Access]) -> list[str]:
+    """Write the check that a kernel with 32-bit offsets needs at run time; nothing where its offsets are 64-bit."""
+    if space.is_wide():
+        return []
+    counts = ", ".join(f"{access.name}.numel()" for access in accesses)
+    largest = f"max({counts})" if len(accesses) > 1 else counts
+    return [f'assert {largest} < 2**31, "offsets are 32-bit"']
+
+
 def block(header: str, items: Sequence[str], footer: str, indent: str = "") -> list[str]:
     """Write `header(items)footer` on one line, or one item a line where it is too long."""
     line = f"{indent}{header}({', '.join(items)}){footer}"
@@ -203,6 +214,6 @@ def summary(kernel: Kernel, reads: Sequence[Access], writes: Sequence[Access]) -
 
 
 __all__ = [
-    "Access", "Axis", "Body", "Frame", "Names", "Parameters", "RegionText", "Scope", "Space", "allocation", "block", "conversion",
+    "Access", "Axis", "Body", "Frame", "Names", "Parameters", "RegionText", "Scope", "Space", "allocation", "block", "conversion", "guard",
     "neutral", "shape_text", "shape_words", "summary", "vanishes",
 ]  # fmt: skip

@@ -16,6 +16,8 @@ Rule = Callable[[Lowering, Node], None]
 def _contract(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:
     """Multiply `[..., m, k]` by `[..., k, n]`, broadcasting the batch dimensions."""
     atoms = low.b.atoms
+    if low.window is not None:
+        raise LoweringError("a product and a pooling do not share a kernel")
     if len(left.dims) < 2 or len(right.dims) < 2:
         raise LoweringError(f"{node.target} of a vector is not generated")
     if left.dims[-1] and right.dims[-2]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tools.codegen.expressions import LoweringError, Value
+from tools.codegen.expressions import COMPUTE, LoweringError, Value
 from tools.codegen.graph import Node, Ref
 from tools.codegen.lower_losses import LOSS_RULES
 from tools.codegen.lower_norms import NORMS
@@ -91,10 +91,20 @@ def _norm(low: Lowering, node: Node) -> None:
     low.define(node, value, rows.kept(keepdim))
 
 
+def _scan(kind: str) -> Rule:
+    def rule(low: Lowering, node: Node) -> None:
+        rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
+        value = low.b.compute(rows.x, COMPUTE[node.outputs[0].dtype])
+        low.define(node, low.b.scan(kind, value, rows.atoms), rows.dims)
+
+    return rule
+
+
 ROWS: dict[str, Rule] = {
     "sum": _simple("sum"), "mean": _simple("mean"), "amax": _simple("max"), "amin": _simple("min"),
     "max": _extremum("max"), "min": _extremum("min"), "argmax": _arg_extremum("max"), "argmin": _arg_extremum("min"),
     "var": _variance(root=False), "std": _variance(root=True), "norm": _norm, "linalg_vector_norm": _norm,
+    "cumsum": _scan("sum"), "cumprod": _scan("prod"),
     **NORMS, **LOSS_RULES,
 }  # fmt: skip
 """Rules by operator name; `max` and `min` of two tensors are told apart by their arguments."""

@@ -51,6 +51,26 @@ class Contraction:
 
 
 @dataclass(frozen=True)
+class Window:
+    """A pooling inside the region: which tensor is looked at, and how."""
+
+    place: int
+    """Among the loads."""
+    kind: str
+    """`max` or `mean`."""
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    count_padding: bool
+    """Whether a mean counts elements outside the input."""
+    spatial: tuple[int, ...]
+    """Atoms of the result's spatial dimensions."""
+    expr: int
+    """The accumulator, as an expression of what follows."""
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A lowered region: expressions, what is read, what is written, what is reduced."""
 
@@ -59,6 +79,7 @@ class Kernel:
     reduced: tuple[int, ...]
     """Leaf atoms that every reduction of the region runs over; empty for a pointwise region."""
     contraction: Contraction | None = None
+    window: Window | None = None
 
 
 class Lowering:
@@ -73,6 +94,7 @@ class Lowering:
         self.known: dict[Ref, Lowered] = {}
         self.reduced: list[tuple[int, ...]] = []
         self.contraction: Contraction | None = None
+        self.window: Window | None = None
 
     def run(self) -> Kernel:
         """Lower every member and find the outputs; raises LoweringError."""
@@ -94,7 +116,7 @@ class Lowering:
         if node is not None and is_view(node):
             found = self._through(node, ref)
         else:
-            value, dims = self.b.load(ref, self.graph.meta(ref))
+            value, dims = self.b.load(ref, self.graph.meta(ref), parameter=ref.name in self.graph.parameters)
             self.b.label(value, ref.name)
             found = Lowered(value, dims)
         self.known[ref] = found
@@ -111,7 +133,7 @@ class Lowering:
                 return Lowered(base.value, see_through(self.b.atoms, node, base.dims))
             except (LoweringError, ShapeMismatchError):
                 self.b.loads.pop()
-        value, dims = self.b.load(ref, self.graph.meta(ref), again=True)
+        value, dims = self.b.load(ref, self.graph.meta(ref), again=True, parameter=ref.name in self.graph.parameters)
         return Lowered(value, dims)
 
     def define(self, node: Node, value: Value, dims: Dims, index: int = 0) -> None:
@@ -133,7 +155,7 @@ class Lowering:
                     raise
         if any(self._is_internal(each) for each in node.refs):
             raise LoweringError(f"{node.target} of an intermediate is not generated")
-        value, dims = self.b.load(ref, self.graph.meta(ref))
+        value, dims = self.b.load(ref, self.graph.meta(ref), parameter=ref.name in self.graph.parameters)
         self.b.label(value, ref.name)
         return Lowered(value, dims)
 
@@ -147,8 +169,11 @@ class Lowering:
     def _lower(self, node: Node) -> None:
         from tools.codegen.lower_products import PRODUCTS
         from tools.codegen.lower_rows import ROWS
+        from tools.codegen.lower_windows import WINDOWS
 
-        if node.op in PRODUCTS and self.contraction is None:
+        if node.op in WINDOWS:
+            WINDOWS[node.op](self, node)
+        elif node.op in PRODUCTS and self.contraction is None:
             PRODUCTS[node.op](self, node)
         elif node.op in ROWS:
             ROWS[node.op](self, node)
@@ -177,7 +202,7 @@ class Lowering:
             outputs.append(Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims)))
         if not outputs:
             raise LoweringError("nothing outside reads the region")
-        return Kernel(self.b, tuple(outputs), self._common_reduction(), self.contraction)
+        return Kernel(self.b, tuple(outputs), self._common_reduction(), self.contraction, self.window)
 
     def _escaping(self) -> Sequence[Ref]:
         """Values of members that are read outside, through views or not, or returned."""

@@ -8,7 +8,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.regions import Planned, can_generate, natural_regions, ordered, plan_region, producers
 from tools.codegen.schedule import LIBRARY, Region, Schedule
-from tools.codegen.tuning import KNOBS, defaults, worthwhile
+from tools.codegen.tuning import KNOBS, defaults, possible, worthwhile
 from tools.records import Action, ActionKind, HardwareSheet
 
 USUAL_SMS = 132
@@ -157,6 +157,8 @@ def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Acti
         parameters[name] = value
     if parameters == region.parameters:
         raise IllegalActionError(f"{action} changes nothing")
+    if not possible(plan_region(graph, region.nodes), parameters):
+        raise IllegalActionError(f"region {region.id} holds a scan, which one program must walk in order: it cannot be split")
     return schedule.replaced(region.model_copy(update={"parameters": parameters}))
 
 

@@ -12,9 +12,10 @@ from tools.codegen.lower_products import PRODUCTS
 from tools.codegen.lowering import Kernel, Lowering
 from tools.codegen.rows_space import row_layout
 from tools.codegen.schedule import Region, Schedule
+from tools.codegen.template_window import window_layout
 from tools.codegen.views import is_view
 
-POINTWISE, ROWS, MATMUL = "pointwise", "rows", "matmul"
+POINTWISE, ROWS, MATMUL, WINDOW = "pointwise", "rows", "matmul", "window"
 MOST_NODES = 48
 """A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
 
@@ -43,6 +44,11 @@ def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
             raise LoweringError("a product and a reduction do not share a kernel")
         product_layout(kernel)
         return Planned(MATMUL, kernel)
+    if kernel.window is not None:
+        if kernel.reduced:
+            raise LoweringError("a pooling and a reduction do not share a kernel")
+        window_layout(kernel)
+        return Planned(WINDOW, kernel)
     if kernel.reduced:
         row_layout(kernel)
         return Planned(ROWS, kernel)

@@ -84,6 +84,8 @@ class LoopWriter:
             if stages <= 1
             else f"tl.range({self.begin}, {self.end}, BLOCK_N, num_stages={stages})"
         )
+        self.before = len(scope.lines)
+        self.outside = scope.indent
         scope.say(f"for start in {walk}:")
         inner = scope.nested()
         wide = ".to(tl.int64)" if self.frame.space.is_wide() else ""
@@ -147,6 +149,21 @@ class LoopWriter:
         if kind != "sum" or not vanishes(self.b, arg, self.cols):
             text = f"tl.where(mask_n, {text}, {neutral(kind, self.b.exprs[arg].dtype if self.b.exprs[arg].dtype != 'bool' else 'int32')})"
         inner.say(f"{name} += {text}" if kind == "sum" else f"{name} = tl.{kind}imum({name}, {text})")
+
+    def scan(self, inner: Scope, expr: int) -> str:
+        """Write a scan of one block, carried over from the block before; the carry starts before the loop."""
+        record = self.b.exprs[expr]
+        kind, body = record.op.removeprefix("scan_"), self.frame.body
+        carry = self.frame.names.fresh(f"{body.name_of(expr)}_carry")
+        shape = "[ROWS, 1]" if self.vector else "[1]"
+        none = neutral(kind, record.dtype)
+        inner.lines.insert(self.before, f"{self.outside}{carry} = tl.full({shape}, {none}, tl.{record.dtype})")
+        sign = "+" if kind == "sum" else "*"
+        text = f"tl.where(mask_n, {body.text(inner, record.args[0])[0]}, {none})"
+        name = body.bind(inner, expr, f"{carry} {sign} tl.cum{kind}({text}, axis={1 if self.vector else 0})")
+        last = f"tl.arange(0, BLOCK_N){'[None, :]' if self.vector else ''} == BLOCK_N - 1"
+        inner.say(f"{carry} = tl.zeros_like({carry}) + tl.sum(tl.where({last}, {name}, 0), {self.axis})")
+        return name
 
     def stores(self, scope: Scope, row_guard: str = "") -> None:
         """Write the outputs: those of rows once, those of columns in a last pass."""

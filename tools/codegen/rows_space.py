@@ -27,6 +27,8 @@ class RowLayout:
     """Size of the innermost group of kept dimensions."""
     inner_reduction: bool
     """Whether the reduced dimensions are contiguous; otherwise the kept ones are."""
+    scans: bool = False
+    """Whether something accumulates along the columns, so that they must be walked in order by one program."""
 
     def space(self, kernel: Kernel, vector: bool) -> Space:
         """Make the axes; where the kept dimensions are contiguous, whole outer groups become a scalar axis."""
@@ -60,7 +62,10 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     inner = product((atoms.size(a) for a in (row_groups[-1] if row_groups else ())), atoms.traces)[0]
     strided = main.strides[cols[-1]]
     inner_reduction = not strided or not rows or main.strides.get(rows[-1], (0,)) != ()
-    return RowLayout(accesses, rows, row_groups, cols, col_groups, sizes["rows"], sizes["cols"], inner, inner_reduction)
+    scans = any(expr.op.startswith("scan_") for expr in kernel.builder.exprs)
+    if scans and len(col_groups) > 1:
+        raise LoweringError("a scan along dimensions that are not one in memory is not generated")
+    return RowLayout(accesses, rows, row_groups, cols, col_groups, sizes["rows"], sizes["cols"], inner, inner_reduction, scans)
 
 
 def _check_outputs(accesses: tuple[Access, ...], kept: set[int]) -> None:

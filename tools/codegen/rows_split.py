@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tools.codegen.body import Body
-from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, neutral, summary
+from tools.codegen.expressions import LoweringError
+from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary
 from tools.codegen.lowering import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.rows_head import row_lines, row_tiles
@@ -36,6 +37,8 @@ class SplitWriter:
     def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: RowLayout) -> None:
         """Take the region and its layout."""
         self.kernel, self.name, self.parameters, self.plan = kernel, name, parameters, plan
+        if plan.scans:
+            raise LoweringError("a scan is not split over programs")
         self.vector = int(parameters["ROWS"]) > 1 and bool(plan.rows)
         self.accesses = {access.name: access for access in plan.accesses}
         self.buffers: dict[int, str] = {}
@@ -207,7 +210,7 @@ class SplitWriter:
         first = calls[0][0]
         space = first.frame.space
         reads, writes = self._reads(), self._writes()
-        lines = [f"{access.name} = {access.name}.contiguous()" for access in reads if access.meta.contiguous and access.dims]
+        lines = [f"{access.name} = {access.name}.contiguous()" for access in reads if access.may_need_copy]
         for axis in space.axes:
             space.used.setdefault(axis.size_name, axis.atoms)
         for stage, _, _ in calls:
@@ -225,6 +228,7 @@ class SplitWriter:
             for expr, name in self.buffers.items()
         ]
         lines += [allocation(space, access, known, reads[0].name) for access in writes]
+        lines += [] if self.plan.inner_reduction else guard(space, reads[:1])
         for stage, name, wide in calls:
             lines += self._call(stage, name, wide)
         lines.append("return " + ", ".join(access.name for access in writes))

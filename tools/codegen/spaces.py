@@ -34,6 +34,13 @@ class Access:
     dims: Dims
     strides: dict[int, Stride]
     is_output: bool = False
+    parameter: bool = False
+    """Contiguous by construction: a parameter or buffer of the module."""
+
+    @property
+    def may_need_copy(self) -> bool:
+        """Whether the host function must make sure that it is contiguous."""
+        return self.meta.contiguous and bool(self.dims) and not self.parameter
 
 
 @dataclass
@@ -72,6 +79,8 @@ class Space:
     """Sizes that the kernel takes as arguments, by name."""
     strides: dict[str, str] = field(default_factory=dict)
     """Run-time strides that the kernel takes, by argument name: host expression."""
+    given: dict[tuple[int, ...], str] = field(default_factory=dict)
+    """Sizes that the host function computes itself, by atoms."""
     parts_used: set[str] = field(default_factory=set)
     """Axes whose index is taken apart."""
 
@@ -159,7 +168,7 @@ def accesses_of(kernel: Kernel, names: Sequence[str]) -> tuple[Access, ...]:
     found = []
     for load, name in zip(kernel.builder.loads, names, strict=False):
         dims = atoms.resolve(load.dims)
-        found.append(Access(load.ref, name, load.meta, dims, _strides(dims, name, load.meta)))
+        found.append(Access(load.ref, name, load.meta, dims, _strides(dims, name, load.meta), parameter=load.parameter))
     for output, name in zip(kernel.outputs, names[len(kernel.builder.loads) :], strict=True):
         dims = atoms.resolve(output.dims)
         strides = _strides(dims, "", replace(output.meta, contiguous=True))
@@ -218,26 +227,35 @@ def memory_order(wanted: Iterable[int], accesses: Sequence[Access]) -> tuple[int
 
 def host_size(space: Space, wanted: tuple[int, ...], known: dict[str, tuple[int, ...]]) -> str:
     """Write the number of elements over `wanted` in terms of the shapes of the tensors the host function takes."""
+    if wanted in space.given:
+        return space.given[wanted]
     reads = [access for access in space.accesses if not access.is_output]
-    target = tuple(sorted(wanted))
+    whole = _whole_text(reads, tuple(sorted(wanted)), known)
+    if whole is not None:
+        return whole
+    factors = [_run_text(space, run, reads) for run in _runs(wanted, reads)]
+    if None in factors:
+        by_value = _by_value(space, wanted, reads)
+        if by_value is None:
+            raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
+        return by_value
+    if len(factors) == 1:
+        return str(factors[0])
+    return " * ".join(f"({text})" if text and "//" in text else str(text) for text in factors)
+
+
+def _whole_text(reads: Sequence[Access], target: tuple[int, ...], known: dict[str, tuple[int, ...]]) -> str | None:
+    """Write a size that is part of a tensor's shape as it stands, or what is left of its elements by a size already read."""
     for access in reads:
         for text, atoms in _shape_facts(access):
             if tuple(sorted(atoms)) == target:
                 return text
     for access in reads:
-        everything = [atom for dim in access.dims for atom in dim]
+        everything = sorted(atom for dim in access.dims for atom in dim)
         for name, atoms in known.items():
-            if not set(atoms) & set(target) and sorted(everything) == sorted((*atoms, *target)):
+            if not set(atoms) & set(target) and everything == sorted((*atoms, *target)):
                 return f"{access.name}.numel() // {name}"
-    factors = [_run_text(space, run, reads) for run in _runs(wanted, reads)]
-    if None in factors:
-        whole = _by_value(space, wanted, reads)
-        if whole is None:
-            raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
-        return whole
-    if len(factors) == 1:
-        return str(factors[0])
-    return " * ".join(f"({text})" if text and "//" in text else str(text) for text in factors)
+    return None
 
 
 def _by_value(space: Space, atoms: tuple[int, ...], reads: Sequence[Access]) -> str | None:
@@ -258,6 +276,8 @@ def _runs(wanted: tuple[int, ...], reads: Sequence[Access]) -> list[tuple[int, .
 
 def _run_text(space: Space, run: tuple[int, ...], reads: Sequence[Access]) -> str | None:
     """Write the size of a run: a dimension, a dimension over the other parts it is split into, or what its values say."""
+    if run in space.given:
+        return space.given[run]
     for access in reads:
         for text, atoms in _shape_facts(access):
             if atoms == run:

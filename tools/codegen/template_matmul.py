@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tools.codegen.body import Body
 from tools.codegen.expressions import LoweringError
-from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, summary
+from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.lowering import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.product_space import ProductLayout, product_layout
@@ -134,12 +134,13 @@ class _Writer:
         for access in self.reads:
             if self.k_major and access.name == self.plan.right.name:
                 lines.append(f"{access.name} = {access.name}.transpose(-2, -1).contiguous()")
-            elif access.meta.contiguous and access.dims:
+            elif access.may_need_copy:
                 lines.append(f"{access.name} = {access.name}.contiguous()")
         for axis in self.space.axes:
             self.space.used.setdefault(axis.size_name, axis.atoms)
         lines += self.frame.size_lines(known)
         lines += [allocation(self.space, access, known, device) for access in self.writes]
+        lines += guard(self.space, (self.plan.left, self.plan.right, *self.writes))
         p = self.parameters
         batch = "n_outer * " if self.batched else ""
         lines.append(f"grid = ({batch}triton.cdiv(n_rows, {p['BLOCK_M']}) * triton.cdiv(n_cols, {p['BLOCK_N']}),)")

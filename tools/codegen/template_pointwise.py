@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tools.codegen.body import Body
 from tools.codegen.expressions import LoweringError
-from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, summary
+from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.lowering import Kernel
 from tools.codegen.naming import Names, Scope, access_names
 from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce
@@ -109,7 +109,7 @@ class _Writer:
         size = self.space.monomial(axis.atoms)
         if axis.name in self.space.parts_used:
             lines = [
-                "offs = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)",
+                f"offs = tl.program_id(0){'.to(tl.int64)' if self.space.is_wide() else ''} * BLOCK + tl.arange(0, BLOCK)",
                 f"mask = offs < {size}",
                 *self.space.parts(axis),
             ]
@@ -138,10 +138,12 @@ class _Writer:
     def _host(self) -> list[str]:
         known: dict[str, tuple[int, ...]] = {}
         device = self.reads[0].name
-        lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.meta.contiguous and access.dims]
+        lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.may_need_copy]
         sizes = self.frame.size_lines(known)
         lines += sizes
         lines += [allocation(self.space, access, known, device) for access in self.writes]
+        if not self.tile and self.space.parts_used:
+            lines += guard(self.space, self.writes)
         warps = self.parameters["num_warps"]
         elements = int(self.parameters["ELEMENTS"]) * 32 * int(warps)
         constants: dict[str, object] = {}

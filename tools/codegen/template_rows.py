@@ -9,7 +9,7 @@ end, so that long rows lose no accuracy.
 from __future__ import annotations
 
 from tools.codegen.body import Body
-from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, neutral, summary, vanishes
+from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary, vanishes
 from tools.codegen.lowering import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.rows_head import row_lines, row_tiles
@@ -43,14 +43,15 @@ class _Writer:
         self.body = Body(self.space, names, self._load, self._reduce)
         self.frame = Frame(self.space, f"{name}_kernel", names, self.reads, self.writes, self.body, masks)
         self.looped = parameters["algorithm"] != "registers"
-        self.policy = ""
+        self.loop: LoopWriter | None = None
 
     def write(self) -> RegionText:
         """Write kernel and host function."""
         lines: list[str] = []
         scope = Scope(lines, "    ")
         if self.looped:
-            LoopWriter(self.frame, self.vector, self.parameters).write(scope)
+            self.loop = LoopWriter(self.frame, self.vector, self.parameters)
+            self.loop.write(scope)
         else:
             self._store_all(scope)
         text = self.frame.finish([*self._head(), *lines])
@@ -95,11 +96,13 @@ class _Writer:
     def _host(self) -> list[str]:
         known: dict[str, tuple[int, ...]] = {}
         device = self.reads[0].name
-        lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.meta.contiguous and access.dims]
+        lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.may_need_copy]
         for axis in self.space.axes[:-1]:
             self.space.used.setdefault(axis.size_name, axis.atoms)
         lines += self.frame.size_lines(known)
         lines += [allocation(self.space, access, known, device) for access in self.writes]
+        if not self.plan.inner_reduction:
+            lines += guard(self.space, self.reads[:1])
         constants: dict[str, object] = {"ROWS": self.parameters["ROWS"], "BLOCK_N": "triton.next_power_of_2(n_cols)"}
         if self.looped:
             lines.append(f"block_n = min(triton.next_power_of_2(n_cols), {self.parameters['BLOCK_N']})")
@@ -118,7 +121,12 @@ class _Writer:
 
     def _reduce(self, scope: Scope, expr: int) -> str:
         record = self.body.b.exprs[expr]
-        kind = record.op.removeprefix("reduce_")
+        way, kind = record.op.split("_")
+        if way == "scan":
+            if self.loop is not None:
+                return self.loop.scan(scope, expr)
+            block_ = f"tl.where(mask_n, {self.body.text(scope, record.args[0])[0]}, {neutral(kind, record.dtype)})"
+            return self.body.bind(scope, expr, f"tl.cum{kind}({block_}, axis={1 if self.vector else 0})")
         return self.body.bind(scope, expr, reduced(self.body, scope, kind, record.args[0], self.vector, frozenset(self.plan.cols)))
 
 

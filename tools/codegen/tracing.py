@@ -9,7 +9,7 @@ from tools.codegen.exporting import ExportedGraph, export_module
 from tools.codegen.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.normalise import normalise
 from tools.codegen.sizes import Varying
-from tools.records import Problem, TensorSpec
+from tools.records import Problem, ProblemForm, TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +28,14 @@ def export_problem(problem: Problem) -> ExportedGraph:
 
     from tools.problems import open_problem
 
-    with FakeTensorMode(allow_non_fake_inputs=True):
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    if problem.form is ProblemForm.EXPORTED:
+        # an archive brings its parameters along: they are loaded for real, the arguments are not
         module = open_problem(problem).module
-        return export_module(module, fake_arguments(problem), problem)
+        with mode:
+            return export_module(module, fake_arguments(problem), problem)
+    with mode:
+        return export_module(open_problem(problem).module, fake_arguments(problem), problem)
 
 
 def fake_arguments(problem: Problem) -> tuple[Any, ...]:

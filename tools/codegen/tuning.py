@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.codegen import template_pointwise
 from tools.codegen.graph import TensorMeta
-from tools.codegen.regions import MATMUL, POINTWISE, ROWS, Planned
+from tools.codegen.regions import MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.codegen.rows_space import RowLayout, row_layout
 from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
 
@@ -39,6 +39,10 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "num_warps": WARPS,
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4)),
     },
+    WINDOW: {
+        "ELEMENTS": Knob(ActionKind.VECTORISATION, (1, 2, 4, 8, 16, 32)),
+        "num_warps": WARPS,
+    },
     MATMUL: {
         "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
         "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
@@ -65,6 +69,9 @@ def defaults(planned: Planned, sms: int) -> Parameters:
         return _pointwise(planned)
     if planned.template == ROWS:
         return _rows(row_layout(planned.kernel), sms)
+    if planned.template == WINDOW:
+        # neighbours share most of their windows: few elements a thread, so that they are in the cache together
+        return {"ELEMENTS": 2, "num_warps": 4}
     return _matmul(planned, sms)
 
 
@@ -84,11 +91,18 @@ def _rows(layout: RowLayout, sms: int) -> Parameters:
     columns = power_of_two(layout.n_cols)
     if not layout.inner_reduction:
         return _strided_rows(layout, columns, sms)
-    if layout.n_rows < sms and layout.n_cols >= 8192:
+    if layout.n_rows < sms and layout.n_cols >= 8192 and not layout.scans:
         splits = max(2, min(1024, power_of_two(2 * sms // layout.n_rows), columns // 4096))
         return {"algorithm": "split", "ROWS": 1, "BLOCK_N": 4096, "SPLITS": splits, "num_warps": 8, "num_stages": 1}
     if columns > LONGEST_REGISTER_ROW:
-        return {"algorithm": "online", "ROWS": 1, "BLOCK_N": 4096, "SPLITS": 2, "num_warps": 8, "num_stages": 1}
+        return {
+            "algorithm": "looped" if layout.scans else "online",
+            "ROWS": 1,
+            "BLOCK_N": 4096,
+            "SPLITS": 2,
+            "num_warps": 8,
+            "num_stages": 1,
+        }
     rows = 1
     while rows < 16 and rows * columns < 1024 and layout.n_rows >= 4 * sms * rows:
         rows *= 2
@@ -105,6 +119,8 @@ def _strided_rows(layout: RowLayout, columns: int, sms: int) -> Parameters:
         return {"algorithm": "registers", "ROWS": rows, "BLOCK_N": 32, "SPLITS": 2, "num_warps": 4, "num_stages": 1}
     block = max(16, 4096 // rows)
     splits = max(2, min(256, power_of_two(2 * sms * rows // max(layout.n_rows, 1)), columns // block))
+    if layout.scans:
+        return {"algorithm": "looped", "ROWS": rows, "BLOCK_N": block, "SPLITS": 2, "num_warps": 4, "num_stages": 1}
     algorithm = "split" if layout.n_rows < sms * rows // 2 and columns >= 4 * block else "online"
     return {"algorithm": algorithm, "ROWS": rows, "BLOCK_N": block, "SPLITS": splits, "num_warps": 4, "num_stages": 1}
 
@@ -136,11 +152,17 @@ def power_of_two(number: int) -> int:
     return 1 << max(0, (number - 1).bit_length())
 
 
+def possible(planned: Planned, parameters: Mapping[str, Value]) -> bool:
+    """Whether the template can be emitted with these parameters: a scan is walked by one program, in order."""
+    return planned.template != ROWS or parameters["algorithm"] != "split" or not row_layout(planned.kernel).scans
+
+
 def worthwhile(planned: Planned, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes the kernel and can run on the device."""
     checks: dict[str, Callable[[], bool]] = {
         POINTWISE: lambda: _pointwise_fits(planned, parameters, knob),
         ROWS: lambda: _rows_fit(row_layout(planned.kernel), parameters, knob),
+        WINDOW: lambda: 64 <= int(parameters["ELEMENTS"]) * 32 * int(parameters["num_warps"]) <= 8192,
         MATMUL: lambda: _matmul_fits(planned, parameters, knob, sheet),
     }
     return checks[planned.template]()
@@ -159,6 +181,8 @@ def _rows_fit(layout: RowLayout, parameters: Mapping[str, Value], knob: str) -> 
     whole = algorithm == "registers"
     idle = {"BLOCK_N", "SPLITS", "num_stages"} if whole else set() if algorithm == "split" else {"SPLITS"}
     if knob in idle or (not whole and columns <= block):
+        return False
+    if layout.scans and algorithm in ("online", "split"):
         return False
     if algorithm == "split" and columns // int(parameters["SPLITS"]) < 16:
         return False

@@ -16,6 +16,7 @@ from typing import Any
 from tests.tools.codegen.samples import SAMPLES
 from tools.codegen import LoweringError, OperatorGraph, Schedule, initial_schedule, trace
 from tools.codegen.regions import plan_region
+from tools.codegen.tuning import possible
 from tools.problems import load_problem
 from tools.records import Problem
 
@@ -57,11 +58,14 @@ def generated(graph: OperatorGraph, settings: Settings) -> Schedule:
     regions = []
     for region in initial_schedule(graph).regions:
         try:
-            template = plan_region(graph, region.nodes).template
+            planned = plan_region(graph, region.nodes)
         except LoweringError:
             regions.append(region)
         else:
-            regions.append(region.model_copy(update={"template": template, "parameters": dict(settings[template])}))
+            parameters = dict(settings[planned.template])
+            if not possible(planned, parameters):
+                parameters["algorithm"] = "looped"
+            regions.append(region.model_copy(update={"template": planned.template, "parameters": parameters}))
     return Schedule(regions=tuple(regions))
 
 

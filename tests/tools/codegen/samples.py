@@ -81,7 +81,8 @@ SAMPLES: dict[str, str] = {
     "arithmetic": function(
         "(x**3, x.abs() ** 0.5, x.abs() ** 1.7, 2.0**x, 1 / x, "
         "torch.exp(x * 5), torch.log1p(x.abs()), torch.expm1(x * 0.1), "
-        "torch.rsqrt(x.abs() + 1), torch.maximum(x, y), torch.lerp(x, y, 0.3), torch.addcmul(x, x, y, value=0.5), torch.sign(x), 2 - x, torch.sin(x))",
+        "torch.rsqrt(x.abs() + 1), torch.maximum(x, y), torch.lerp(x, y, 0.3), torch.addcmul(x, x, y, value=0.5), torch.sign(x), "
+        "2 - x, torch.sin(x))",
         XY,
         "x, y",
     ),
@@ -132,6 +133,17 @@ SAMPLES: dict[str, str] = {
     ),
     "half_product": function(
         "torch.tanh(x @ y)", "torch.randn(ROWS, COLS, dtype=torch.float16), torch.randn(COLS, ROWS, dtype=torch.float16)", "x, y"
+    ),
+    "scans": function(
+        "(torch.cumsum(x, 1), torch.cumsum(y * 2, dim=1) + 1, torch.cumprod(x * 0.1 + 1, -1), x.cumsum(0))",
+        "torch.randn(ROWS, COLS), torch.randn(3, ROWS, COLS)",
+        "x, y",
+    ),
+    "pooling": function(
+        "(torch.relu(F.max_pool2d(x, 3, stride=2, padding=1) * b), F.avg_pool2d(x, 2), F.max_pool1d(s, 4, stride=1, dilation=2), "
+        "F.avg_pool2d(x, (3, 2), padding=(1, 0), count_include_pad=False), F.adaptive_avg_pool2d(x, 1), F.max_pool3d(x, 2))",
+        "torch.randn(2, 4, ROWS, COLS), torch.randn(4, 1, 1), torch.randn(2, ROWS, COLS)",
+        "x, b, s",
     ),
     "feed_forward": MODULES,
     "channels": CHANNELS,

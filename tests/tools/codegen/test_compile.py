@@ -20,6 +20,10 @@ REPRESENTATIVES = (
     ("products", "looped"),
     ("half_product", "registers"),
     ("dtypes", "registers"),
+    ("scans", "looped"),
+    ("scans", "registers"),
+    ("pooling", "registers"),
+    ("outer_reductions", "split"),
 )
 
 

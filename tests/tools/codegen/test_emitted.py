@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from torch import nn
 
 from tests.tools.codegen.harness import at_small_sizes, generated, run_worker, traced, write_job
 from tests.tools.codegen.samples import SAMPLES
-from tools.codegen import emit, initial_schedule
+from tools.codegen import emit, initial_schedule, trace
+from tools.problems import problem_from_module
 
 PRODUCT = {"GROUP_M": 4, "num_warps": 4, "num_stages": 2, "right": "as_is"}
 SETTINGS: dict[str, Any] = {
@@ -17,7 +21,6 @@ SETTINGS: dict[str, Any] = {
         "rows": {"algorithm": "registers", "ROWS": 1, "num_warps": 4},
         "matmul": {**PRODUCT, "BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16, "precision": "ieee", "accumulate": "direct"},
         "window": {"ELEMENTS": 4, "num_warps": 1},
-        "scan": {"BLOCK_N": 64, "ROWS": 1, "num_warps": 4},
     },
     "looped": {
         "pointwise": {"algorithm": "flat", "ELEMENTS": 2, "num_warps": 2},
@@ -26,21 +29,18 @@ SETTINGS: dict[str, Any] = {
             **PRODUCT, "BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 32, "precision": "tf32x3", "accumulate": "chunked", "right": "k_major",
         },
         "window": {"ELEMENTS": 2, "num_warps": 1},
-        "scan": {"BLOCK_N": 16, "ROWS": 4, "num_warps": 4},
     },
     "online": {
         "pointwise": {"algorithm": "tile", "ELEMENTS": 8, "num_warps": 4},
         "rows": {"algorithm": "online", "ROWS": 1, "BLOCK_N": 16, "num_warps": 4, "num_stages": 1},
         "matmul": {**PRODUCT, "BLOCK_M": 64, "BLOCK_N": 16, "BLOCK_K": 16, "precision": "ieee", "accumulate": "chunked"},
         "window": {"ELEMENTS": 8, "num_warps": 4},
-        "scan": {"BLOCK_N": 32, "ROWS": 1, "num_warps": 4},
     },
     "split": {
         "pointwise": {"algorithm": "tile", "ELEMENTS": 8, "num_warps": 4},
         "rows": {"algorithm": "split", "ROWS": 2, "BLOCK_N": 16, "SPLITS": 4, "num_warps": 4, "num_stages": 1},
         "matmul": {**PRODUCT, "BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "precision": "ieee", "accumulate": "direct"},
         "window": {"ELEMENTS": 8, "num_warps": 4},
-        "scan": {"BLOCK_N": 128, "ROWS": 2, "num_warps": 4},
     },
 }  # fmt: skip
 """Parameters of every template, by the row algorithm they exercise."""
@@ -67,5 +67,16 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], d
 def test_emitted_source_matches_float64(results: Any, name: str, setting: str) -> None:
     """The emitted source is as accurate as the reference, within a factor of four, at small odd sizes."""
     result = results[name, setting]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
+
+
+def test_exported_module_gets_a_constructor_of_its_own(tmp_path: Path) -> None:
+    """A module given in Python, kept as an archive, becomes a source whose state dict has the archive's keys."""
+    module = nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.LayerNorm(30)).eval()
+    problem = problem_from_module(module, (torch.randn(17, 20),), name="stack")
+    graph = trace(problem)
+    source = emit(problem, graph, generated(graph, SETTINGS["registers"])).source
+    (result,) = run_worker("interpreter_worker.py", [write_job(tmp_path, "stack", problem, source)], interpret=True)
     assert "crash" not in result, result["crash"]
     assert result["error"] <= 1.0
