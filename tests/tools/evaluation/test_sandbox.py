@@ -185,10 +185,10 @@ def test_unprivileged_launcher_isolates_too() -> None:
     interpreters = [
         path for path in (os.path.realpath(sys.executable), shutil.which(f"python{version}", path="/usr/bin:/usr/local/bin")) if path
     ]
-    usable = [path for path in interpreters if _runs(nobody, path)]
-    if not usable:
-        pytest.skip("no interpreter that another user may run")
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(path for path in sys.path if "site-packages" in path)}
+    usable = [path for path in interpreters if _runs(nobody, path, environment)]
+    if not usable:
+        pytest.skip("no interpreter that another user may run, with its packages")
     command = [*nobody, usable[0], "-B", str(script)]
     done = subprocess.run(command, cwd="/tmp", capture_output=True, text=True, timeout=200, check=False, env=environment)
 
@@ -211,10 +211,11 @@ def test_everything_dies_with_the_supervisor() -> None:
     wait_until(lambda: not any(_alive(pid) for pid in family))
 
 
-def _runs(launcher: list[str], interpreter: str) -> bool:
-    """Whether another user may start the interpreter, and start it again from within."""
-    again = "import subprocess, sys; subprocess.run([sys.executable, '-V'], check=True)"
-    return subprocess.run([*launcher, interpreter, "-c", again], capture_output=True, check=False, cwd="/").returncode == 0
+def _runs(launcher: list[str], interpreter: str, environment: dict[str, str]) -> bool:
+    """Whether another user may start the interpreter, and from within once more with its packages."""
+    again = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'import numpy, pytest'], check=True)"
+    done = subprocess.run([*launcher, interpreter, "-c", again], capture_output=True, check=False, cwd="/", env=environment)
+    return done.returncode == 0
 
 
 def wait_until(condition: Callable[[], bool], limit_s: float = 60.0) -> None:
