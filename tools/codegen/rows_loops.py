@@ -192,14 +192,17 @@ class _Online:
         b, names = loop.b, loop.frame.names
         self.source = b.exprs[first].args[0]
         self.softmax = b.exprs[first].op == "reduce_max"
-        self.one = names.fresh("lane_max" if self.softmax else "lane_mean")
+        self.one = names.fresh("running_max" if self.softmax else "lane_mean")
         self.two = names.fresh("lane_sum" if self.softmax else "lane_m2")
 
     def open(self, scope: Scope) -> None:
         """Start the accumulators."""
         dtype = self.loop.b.exprs[self.first].dtype
-        start = '-float("inf")' if self.softmax else "0.0"
-        scope.say(f"{self.one} = tl.full({self.loop.shape}, {start}, tl.{dtype})")
+        if self.softmax:
+            # one maximum a row, not one a lane: each element then costs one exponential
+            scope.say(f'{self.one} = tl.max(tl.full({self.loop.shape}, -float("inf"), tl.{dtype}), {self.loop.axis})')
+        else:
+            scope.say(f"{self.one} = tl.full({self.loop.shape}, 0.0, tl.{dtype})")
         scope.say(f"{self.two} = tl.full({self.loop.shape}, 0.0, tl.{dtype})")
 
     def update(self, inner: Scope) -> None:
@@ -207,7 +210,7 @@ class _Online:
         x = self.loop.frame.body.assign(inner, self.source)
         one, two = self.one, self.two
         if self.softmax:
-            inner.say(f'new_max = tl.maximum({one}, tl.where(mask_n, {x}, -float("inf")))')
+            inner.say(f'new_max = tl.maximum({one}, tl.max(tl.where(mask_n, {x}, -float("inf")), {self.loop.axis}))')
             inner.say('anchor = tl.where(new_max == -float("inf"), 0.0, new_max)')
             inner.say(f"{two} = {two} * tl.exp({one} - anchor) + tl.where(mask_n, tl.exp({x} - anchor), 0.0)")
             inner.say(f"{one} = new_max")
@@ -222,9 +225,8 @@ class _Online:
         """Combine the lanes."""
         body, axis = self.loop.frame.body, self.loop.axis
         if self.softmax:
-            peak = body.bind(scope, self.first, f"tl.max({self.one}, {axis})")
-            scope.say(f'anchor = tl.where({peak} == -float("inf"), 0.0, {peak})')
-            body.bind(scope, self.second, f"tl.sum({self.two} * tl.exp({self.one} - anchor), {axis})")
+            body.bind(scope, self.first, self.one)
+            body.bind(scope, self.second, f"tl.sum({self.two}, {axis})")
             return
         length = self.loop.length
         lanes = f"tl.arange(0, BLOCK_N){'[None, :]' if self.loop.vector else ''}"

@@ -57,8 +57,8 @@ KNOBS: dict[str, dict[str, Knob]] = {
 }
 """Every parameter that a schedule can hold."""
 
-LONGEST_REGISTER_ROW = 16384
-"""Columns up to which a row is held in registers: 32 elements a thread of 16 warps, the most that leaves room for a second operand."""
+LONGEST_REGISTER_ROW = 32768
+"""Columns up to which a row is held in registers: 32 elements a thread of 32 warps, the most that leaves room for a second operand."""
 MOST_A_THREAD = 64
 """Elements of one tile a thread may hold; beyond it the 255 registers of a thread spill with one more operand."""
 
@@ -106,7 +106,7 @@ def _rows(layout: RowLayout, sms: int) -> Parameters:
     rows = 1
     while rows < 16 and rows * columns < 1024 and layout.n_rows >= 4 * sms * rows:
         rows *= 2
-    warps = max(1, min(16, rows * columns // 512))
+    warps = max(1, min(16 if columns <= 16384 else 32, rows * columns // 512))
     return {"algorithm": "registers", "ROWS": rows, "BLOCK_N": 4096, "SPLITS": 2, "num_warps": warps, "num_stages": 1}
 
 

@@ -109,7 +109,14 @@ class Check:
         self, source: str, sheet: HardwareSheet, deadline: float, problem: Problem, tape: Tape, sitting: Sitting, use: tuple[bool, ...]
     ) -> str | Outcome:
         """Check one size; return what the runner printed, or how it failed."""
-        job = RunnerJob(abi=problem.abi, source=source, device=self._device, sheet=sheet, flush_bytes=self._flush_bytes(sheet))
+        job = RunnerJob(
+            abi=problem.abi,
+            source=source,
+            device=self._device,
+            sheet=sheet,
+            flush_bytes=self._flush_bytes(sheet),
+            tf32=problem.policy.name == "tf32",
+        )
         try:
             return self._feed(job, tape, sitting, use, deadline)
         except RunError as failure:

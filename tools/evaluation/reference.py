@@ -19,12 +19,19 @@ def _defaults(dtype: torch.dtype, *, tf32: bool) -> Iterator[None]:
 
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
-    torch.backends.cuda.matmul.allow_tf32 = tf32
-    torch.backends.cudnn.allow_tf32 = tf32
+    allow_tf32(tf32)
     try:
         yield
     finally:
         torch.set_default_dtype(previous)
+
+
+def allow_tf32(allowed: bool) -> None:
+    """Say whether cuBLAS and cuDNN may round float32 to TF32 in this process."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed
 
 
 class DeclaredReference:

@@ -14,6 +14,7 @@ from tools.evaluation.lead_in import lead_in
 from tools.evaluation.memory import Block, Memory
 from tools.evaluation.phases import Phase
 from tools.evaluation.poison import poison
+from tools.evaluation.reference import allow_tf32
 from tools.records import ABI, HardwareSheet, Record, ScalarSpec
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class RunnerJob(Record):
     """What host code may ask about the device."""
     flush_bytes: int = 0
     """Written before each call to empty the L2 cache; 0 on the CPU."""
+    tf32: bool = False
+    """Whether library calls may round float32 to TF32: the policy's word, as for the reference and the baselines."""
     threads: int = 1
 
 
@@ -45,6 +48,7 @@ class Runner:
         self._abi = job.abi
         self._cuda = job.device != "cpu"
         torch.set_num_threads(job.threads)
+        allow_tf32(job.tf32)
         self._modes = contextlib.ExitStack()
         self._modes.enter_context(torch.no_grad())
         if not self._cuda:

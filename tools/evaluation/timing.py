@@ -102,7 +102,8 @@ class TimedSession:
             stack.callback(self._held.close)
             self._held.fill(self._shop, self._cancel)
             flush = int(2 * self._sheet.l2_mib * 1024 * 1024)
-            job = RunnerJob(abi=self._problem.abi, source=source, device="cuda", sheet=self._sheet, flush_bytes=flush)
+            tf32 = self._problem.policy.name == "tf32"
+            job = RunnerJob(abi=self._problem.abi, source=source, device="cuda", sheet=self._sheet, flush_bytes=flush, tf32=tf32)
             deadline = time.monotonic() + timeout_s
             try:
                 with (
