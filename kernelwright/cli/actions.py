@@ -13,8 +13,9 @@ def command(json: Json = False) -> None:
     from tools.actions import GUIDE, render_guide
 
     if json:
+        from dataclasses import asdict
         from json import dumps
 
-        print(dumps({kind: meaning.model_dump(mode="json") for kind, meaning in GUIDE.items()}, indent=1))
+        print(dumps({kind: asdict(meaning) for kind, meaning in GUIDE.items()}, indent=1))
     else:
         print(render_guide())
