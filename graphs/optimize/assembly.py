@@ -6,8 +6,6 @@ import secrets
 import time
 from pathlib import Path
 
-from tools.evaluation.local import LocalPool
-
 from agents import build_team
 from agents.models import budget_guard
 from graphs.optimize.context import Services
@@ -15,6 +13,7 @@ from graphs.optimize.settings import RunSettings, default_home
 from graphs.search import open_search
 from knowledge.protocol import Memory, NoMemory
 from tools.errors import UserError
+from tools.evaluation.local import LocalPool
 from tools.hardware import detect_sheet, load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import HardwareSheet, Problem
