@@ -142,7 +142,7 @@ async def learn(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, An
             runtime.stream_writer({"event": "learnt", "plan": name, "strategies": list(changed)})
     ended = state["ended"] or services.exhausted() or ""
     if not ended and not services.search(state["search"]).ask():
-        ended = "nothing left to try"
+        ended = "no untried step, or no progress"
     return {"round": state["round"] + 1, "ended": ended}
 
 

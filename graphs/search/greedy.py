@@ -18,8 +18,8 @@ class GreedyState(Record):
     """Every passing candidate's speed-up; the reference is 1.0."""
     barren: tuple[str, ...] = ()
     """Parents with no plan left."""
-    best: float = 1.0
-    """Best speed-up the reviewer accepted."""
+    best: float = 0.0
+    """Best speed-up of a passing candidate; below 1 while all are slower than the reference."""
     stale_rounds: int = 0
     """Rounds since `best` last rose."""
 
@@ -62,7 +62,7 @@ class Greedy:
         state = self._state
         passed = {t.candidate: t.speedup for t in results if t.verdict is Verdict.PASS}
         barren = dict.fromkeys([*state.barren, *(t.parent for t in results if not t.plan)])
-        best = max([state.best, *(t.speedup for t in results if t.accepted)])
+        best = max([state.best, *passed.values()])
         tried = any(t.plan for t in results)
         self._state = GreedyState(
             speedups={**state.speedups, **passed},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -38,8 +39,15 @@ def _options(
         os.environ["KERNELWRIGHT_DEBUG"] = "1"
 
 
+def _help(module: ModuleType) -> str:
+    """A command's help is its module's docstring; its examples keep their lines."""
+    words, _, examples = (module.__doc__ or "").partition("Examples:")
+    lines = [line for line in examples.splitlines() if line.strip()]
+    return words + ("\b\nExamples:\n" + "\n".join(lines) if lines else "")
+
+
 for module in (optimize, resume, runs, trace, doctor, hardware, actions):
-    app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__)(module.command)
+    app.command(name=module.__name__.rpartition(".")[2], help=_help(module))(module.command)
 app.add_typer(knowledge.app, name="knowledge")
 
 

@@ -51,6 +51,11 @@ def list_(
 
     Example: kernelwright knowledge list --state observed
     """
+    from knowledge.records import StrategyState
+    from tools.errors import UserError
+
+    if state and state not in set(StrategyState):
+        raise UserError(f"There is no state {state!r}.", f"Choose one of: {', '.join(StrategyState)}.")
     _print([s for s in _open(home).all() if not state or s.state == state], json)
 
 
@@ -60,13 +65,16 @@ def show(name: Annotated[str, typer.Argument(metavar="ID", help="Id of a strateg
 
     Example: kernelwright knowledge show 3f2a
     """
-    print(_open(home).get(name).model_dump_json(indent=1))
+    from json import dumps
+
+    strategy = _open(home).get(name)
+    print(dumps({"id": strategy.id, **strategy.model_dump(mode="json")}, indent=1))
 
 
 @app.command()
 def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Plain words.")],
-    limit: Annotated[int, typer.Option(min=1)] = 8,
+    limit: Annotated[int, typer.Option(min=1, help="Strategies to show.")] = 8,
     embedder: Embedder = "default",
     home: Home = None,
     json: Json = False,
@@ -80,7 +88,7 @@ def search(
 
 @app.command()
 def stats(home: Home = None) -> None:
-    """Count strategies by state, kind and family, as JSON.
+    """Count strategies by state and family, and the log's events, as JSON.
 
     Example: kernelwright knowledge stats
     """
@@ -104,7 +112,10 @@ def import_(file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON-line
 
     Example: kernelwright knowledge import memory.jsonl
     """
-    print(_open(home).import_(file))
+    done = _open(home).import_(file)
+    print(f"{done.added} strategies added, {done.known} known already, {done.credited} credited with new trials")
+    for conflict in done.conflicts:
+        print(f"  left as it was: {conflict}")
 
 
 @app.command()
@@ -113,4 +124,4 @@ def rebuild(embedder: Embedder = "default", home: Home = None) -> None:
 
     Example: kernelwright knowledge rebuild
     """
-    print(_open(home, embedder).rebuild())
+    print(f"{_open(home, embedder).rebuild()} strategies indexed")

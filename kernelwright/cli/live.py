@@ -18,7 +18,7 @@ from graphs.optimize.context import Services
 from graphs.optimize.execute import execute
 from graphs.optimize.records import Recall
 from kernelwright.cli.report import result_facts
-from kernelwright.cli.trace_views import evaluation_table
+from kernelwright.cli.trace_views import calls_spent, evaluation_table
 from tools.errors import UserError
 from tools.problems import problem_notes
 from tools.records import ROOT, Evaluation, Plan, Profile
@@ -53,10 +53,8 @@ def _print_result(facts: dict[str, Any]) -> None:
     if facts["kernel"]:
         console.print(f"kernel:  {facts['kernel']}", soft_wrap=True)
     spent = facts["spent"]
-    money = f", {spent['tokens']:,} tokens, {spent['money_usd']:.4f} USD" if spent["tokens"] else ""
-    console.print(
-        f"spent:   {spent['evaluations']} evaluations in {spent['wall_s']:.0f} s{money}; the search ended by: {facts['search_ended']}"
-    )
+    console.print(f"spent:   {spent['evaluations']} evaluations in {spent['wall_s']:.0f} s, {calls_spent(spent)}")
+    console.print(f"ended:   {facts['search_ended']}")
     console.print(f"inspect: kernelwright trace {facts['run']}", soft_wrap=True)
 
 

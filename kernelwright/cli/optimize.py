@@ -28,20 +28,25 @@ def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The PyTorch reference.")],
     entry: Annotated[str | None, typer.Option(help="Function to optimise, where FILE has several.")] = None,
     target: Annotated[
-        str, typer.Option(help="Device to optimise for; see `kernelwright hardware`.", show_default="this machine's GPU")
+        str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
     policy: Annotated[
-        Literal["exact", "tf32", "fp16", "bf16"], typer.Option(help="Precision the reference is declared to have.")
+        Literal["exact", "tf32", "fp16", "bf16"],
+        typer.Option(help="exact: float32 stays float32. The others: the reference may round to that, so a candidate may too."),
     ] = "exact",
-    budget: Annotated[int, typer.Option(min=0, help="Evaluations to spend; 0 sets no limit.")] = 16,
+    budget: Annotated[int, typer.Option(min=0, help="Evaluations to spend on the search; confirming adds a few. 0 sets no limit.")] = 16,
     minutes: Annotated[float, typer.Option(min=0, help="Wall time to spend; 0 sets no limit.")] = 0,
-    usd: Annotated[float, typer.Option(min=0, help="Money to spend on model calls; 0 sets no limit.")] = 0,
-    tokens: Annotated[int, typer.Option(min=0, help="Tokens to spend on model calls; 0 sets no limit.")] = 0,
-    search: Annotated[str, typer.Option(help="Search method.")] = "greedy",
+    usd: Annotated[
+        float, typer.Option(min=0, help="Money for model calls; one that could exceed it is not made. Needs a known price. 0: no limit.")
+    ] = 0,
+    tokens: Annotated[
+        int, typer.Option(min=0, help="Tokens for model calls; each call reserves a full reply (16,384). 0 sets no limit.")
+    ] = 0,
+    search: Annotated[str, typer.Option(help="Search method: greedy.")] = "greedy",
     width: Annotated[int, typer.Option(min=1, help="Candidates the search keeps as parents.")] = 2,
     batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round.")] = 2,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds each phase of an evaluation may take.")] = 120.0,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds the candidate's own build, check and timing may each take.")] = 120.0,
     model: Annotated[
         str, typer.Option(help="Language model for planner, coder, profiler and reviewer.", show_default="none: built-in")
     ] = "",
@@ -49,8 +54,14 @@ def command(
     key_file: Annotated[
         str, typer.Option(help="File that holds the server's key.", show_default="KERNELWRIGHT_API_KEY or OPENAI_API_KEY")
     ] = "",
-    prices: Annotated[str, typer.Option(help="Price table of your own; its format is described in data/prices/.")] = "",
-    role: Annotated[list[str] | None, typer.Option(help="Variant of one role, e.g. `coder=builtin`; may be repeated.")] = None,
+    prices: Annotated[str, typer.Option(help="Price table of your own, as docs/models.md describes.")] = "",
+    role: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=VARIANT[:MODEL]",
+            help="Who plays a role (planner, coder, profiler, reviewer): builtin or llm, or mixed for the coder; may be repeated.",
+        ),
+    ] = None,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither recall strategies nor learn any.")] = False,
     embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
     out: Annotated[Path | None, typer.Option(help="Also write the kernel to this file.")] = None,

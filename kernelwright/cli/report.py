@@ -98,7 +98,7 @@ def candidate_facts(store: RunStore, prefix: str) -> Facts:
         raise UserError(f"{len(matches)} candidates of this run start with {prefix!r}.", "Take an id from `kernelwright trace RUN`.")
     candidate = known[matches[0]]
     profile = store.get("profile", candidate.id, Profile)
-    recalls = store.all("recall", Recall, subject=candidate.parent)
+    recalls = _recalls_for(store, candidate)
     return {
         **_candidate_line(store, candidate),
         "notes": list(candidate.notes),
@@ -108,6 +108,14 @@ def candidate_facts(store: RunStore, prefix: str) -> Facts:
         "evaluations": [e.model_dump(mode="json") for e in store.all("evaluation", Evaluation, subject=candidate.id).values()],
         "profile": profile.model_dump(mode="json") if profile else None,
     }
+
+
+def _recalls_for(store: RunStore, candidate: Candidate) -> dict[str, Recall]:
+    """What was recalled for the parent in the round that planned this candidate: the last recall before it was written."""
+    written = store.written("candidate", candidate.id)
+    earlier = [name for name in store.all("recall", Recall, subject=candidate.parent) if store.written("recall", name) <= written]
+    found = store.get("recall", earlier[-1], Recall) if earlier else None
+    return {earlier[-1]: found} if found else {}
 
 
 def _recalled_line(name: str, one: Recalled) -> Facts:

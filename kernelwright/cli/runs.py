@@ -24,12 +24,12 @@ def command(home: Home = None, json: Json = False) -> None:
         print(dumps(facts, indent=1))
         return
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     if not facts:
         print(f"No runs in {folder}. Start one with: kernelwright optimize FILE")
         return
-    table = Table("run", "state", "target", "evaluations", "speed-up", "tier", "started", box=None)
+    table = Table(Column("run", no_wrap=True, overflow="fold"), "state", "target", "evaluations", "speed-up", "tier", "started", box=None)
     for fact in facts:
         started = time.strftime("%Y-%m-%d %H:%M", time.localtime(fact["created"]))
         speedup = f"{fact['speedup']:.2f}x" if fact["speedup"] else "–"

@@ -47,8 +47,15 @@ def _headline(line: Facts) -> str:
 
 
 def _spent(spent: Facts) -> str:
-    money = f", {spent['tokens']:,} tokens, {spent['money_usd']:.4f} USD" if spent["tokens"] else ", no model calls"
-    return f"spent: {spent['evaluations']} evaluations, {spent['wall_s']:.0f} s, {spent['gpu_s']:.1f} GPU s{money}"
+    return f"spent: {spent['evaluations']} evaluations, {spent['wall_s']:.0f} s, {spent['gpu_s']:.1f} GPU s, {calls_spent(spent)}"
+
+
+def calls_spent(spent: Facts) -> str:
+    """Tokens and money; calls whose model has no known price cost nothing that could be added up, and that is said."""
+    if not spent["tokens"]:
+        return "no model calls"
+    money = f"{spent['money_usd']:.4f} USD" if spent["money_usd"] else "price unknown"
+    return f"{spent['tokens']:,} tokens, {money}"
 
 
 def show_candidate(facts: Facts) -> None:

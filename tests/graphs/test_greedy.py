@@ -43,12 +43,20 @@ def test_a_barren_parent_is_not_asked_for_again() -> None:
 
 
 def test_patience_ends_the_search() -> None:
-    """After `patience` rounds with no better accepted candidate, nothing more is asked for."""
+    """After `patience` rounds with no faster candidate, nothing more is asked for."""
     search = _open(patience=2)
-    for round_ in range(2):
+    for round_ in range(3):
         assert search.ask()
         search.tell([_passed(f"c{round_}", 0.9, accepted=False)])
     assert search.ask() == ()
+
+
+def test_progress_below_the_reference_is_progress() -> None:
+    """While every candidate is slower than the reference, a faster one than before still resets the patience."""
+    search = _open(patience=2)
+    for round_ in range(6):
+        search.tell([_passed(f"c{round_}", 0.5 + round_ / 20, accepted=False)])
+        assert search.ask()
 
 
 def test_a_dumped_search_goes_on_the_same() -> None:

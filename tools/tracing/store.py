@@ -85,6 +85,11 @@ class RunStore:
         rows = self._db.query("SELECT json FROM records WHERE kind = ? AND id = ?", kind, name)
         return self._load(type_, rows[0]["json"]) if rows else None
 
+    def written(self, kind: str, name: str) -> float:
+        """When a record was written, seconds since the epoch; 0 where there is none."""
+        rows = self._db.query("SELECT created FROM records WHERE kind = ? AND id = ?", kind, name)
+        return float(rows[0]["created"]) if rows else 0.0
+
     def all(self, kind: str, type_: type[R], subject: str | None = None) -> dict[str, R]:
         """Read every record of a kind by name, oldest first; only those about `subject` where one is given."""
         where, values = ("", ()) if subject is None else (" AND subject = ?", (subject,))

@@ -1,0 +1,69 @@
+"""Memory across runs: the second run of a similar operator starts from what the first one taught."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from graphs.optimize.execute import execute
+from graphs.optimize.records import Recall
+from graphs.optimize.settings import RunSettings
+from kernelwright.cli.report import candidate_facts, tree_facts
+from knowledge.embedding import open_embedder
+from knowledge.records import StrategyState
+from knowledge.store import KnowledgeBase
+from tests.support.loop import small_services
+from tools.records import ROOT, Budget, Plan
+
+
+def _memory(tmp_path: Path) -> KnowledgeBase:
+    return KnowledgeBase(tmp_path / "knowledge", open_embedder("hashing"), seeds=None)
+
+
+async def _run(tmp_path: Path, name: str) -> None:
+    settings = RunSettings(target="h200", budget=Budget(evaluations=8))
+    await execute(small_services(tmp_path / name, settings, memory=_memory(tmp_path)), lambda event: None)
+
+
+async def test_a_second_run_recalls_what_the_first_one_learnt(tmp_path: Path) -> None:
+    """An empty memory recalls nothing in the first round of the first run, and the first run's lessons in that of the second."""
+    await _run(tmp_path, "first")
+    first = small_services(tmp_path / "first").store.get("recall", f"1/{ROOT}", Recall)
+    await _run(tmp_path, "second")
+    second = small_services(tmp_path / "second").store.get("recall", f"1/{ROOT}", Recall)
+    assert first is not None
+    assert first.recalled == ()
+    assert second is not None
+    assert second.recalled
+    assert all("first" in r.strategy.source for r in second.recalled)
+
+
+async def test_the_trace_shows_which_strategy_led_to_which_plan(tmp_path: Path) -> None:
+    """A candidate's trace lists what was recalled before its plan, and marks what the plan rests on."""
+    await _run(tmp_path, "first")
+    await _run(tmp_path, "second")
+    store = small_services(tmp_path / "second").store
+    plan = next(p for p in store.all("plan", Plan).values() if p.strategies)
+    line = next(c for c in tree_facts(store)["candidates"] if c["plan"] == plan.id)
+    facts = candidate_facts(store, line["id"])
+    assert facts["strategies"] == list(plan.strategies)
+    assert set(plan.strategies) <= {one["id"] for one in facts["recalled"]}
+
+
+async def test_a_failed_step_is_recalled_as_a_warning(tmp_path: Path) -> None:
+    """What failed in the first run comes back in the second marked as a warning."""
+    await _run(tmp_path, "first")
+    await _run(tmp_path, "second")
+    recalled = small_services(tmp_path / "second").store.get("recall", f"1/{ROOT}", Recall)
+    assert recalled is not None
+    warnings = [r for r in recalled.recalled if r.warning]
+    assert warnings
+    assert all(r.strategy.state is not StrategyState.CONFIRMED for r in warnings)
+
+
+async def test_learning_again_after_a_kill_changes_nothing(tmp_path: Path) -> None:
+    """Replaying a run's outcomes into the same memory leaves its strategies as they are."""
+    await _run(tmp_path, "first")
+    before = _memory(tmp_path).all()
+    (tmp_path / "first" / "checkpoints.db").unlink()
+    await _run(tmp_path, "first")
+    assert _memory(tmp_path).all() == before
