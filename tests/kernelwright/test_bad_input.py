@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from kernelwright.cli.app import main
 from tests.support.loop import small_services
+from tests.support.scripted_server import Rule, Scenario, ScriptedServer
 from tools.records import Evaluation
 from tools.tracing import RunStore
 
@@ -97,6 +99,44 @@ def test_a_hosted_model_without_a_key(refused: Refused, tmp_path: Path, monkeypa
     for name in ("OPENAI_API_KEY", "KERNELWRIGHT_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
     assert "OPENAI_API_KEY" in refused("optimize", _write(tmp_path, FUNCTION.format(body="x * 2")), "--model", "gpt-5")
+
+
+def test_a_key_that_the_server_refuses(refused: Refused, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refused key names the variable it came from, and never shows the key."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-wrong")
+    with ScriptedServer(Scenario(key="sk-right")) as server:
+        text = _write(tmp_path, FUNCTION.format(body="x * 2"))
+        said = refused("optimize", text, "--model", "scripted", "--base-url", server.url)
+    assert "OPENAI_API_KEY" in said
+    assert "sk-wrong" not in said
+
+
+def test_a_model_the_server_does_not_have(refused: Refused, tmp_path: Path) -> None:
+    """A wrong model name lists those that the server has."""
+    missing = Rule(status=404, message="no such model", code="model_not_found")
+    with ScriptedServer(Scenario(rules=[missing], models=["the-right-one"])) as server:
+        text = _write(tmp_path, FUNCTION.format(body="x * 2"))
+        said = refused("optimize", text, "--model", "a-wrong-one", "--base-url", server.url)
+    assert "the-right-one" in said
+
+
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a disk with no space left a run ends with a line that says so, and a store opened before keeps what it had."""
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "none", str(small)], check=False, capture_output=True).returncode:
+        pytest.skip("needs root to mount a small file system")
+    try:
+        monkeypatch.setattr(
+            sys, "argv", ["kernelwright", "optimize", _write(tmp_path, FUNCTION.format(body="x * 2")), "--home", str(small)]
+        )
+        (small / "filler").write_bytes(b"0" * 400_000)
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        assert "space" in capsys.readouterr().err
+    finally:
+        subprocess.run(["umount", "-l", str(small)], check=True)
 
 
 def test_an_unwritable_home(refused: Refused, tmp_path: Path) -> None:

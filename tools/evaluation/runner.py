@@ -8,7 +8,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation import loading, standin
+from tools.evaluation import loading, scan_order, standin
 from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State
 from tools.evaluation.lead_in import lead_in
 from tools.evaluation.memory import Block, Memory
@@ -53,6 +53,7 @@ class Runner:
         self._modes.enter_context(torch.no_grad())
         if not self._cuda:
             standin.install(job.sheet)
+            scan_order.install()
             self._modes.enter_context(standin.on_device("cpu"))
         self._exchange = Exchange(job.abi)
         self._memory = Memory.attach(phase.shared["exchange"])
