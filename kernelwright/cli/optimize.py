@@ -36,6 +36,7 @@ def command(
     ] = "exact",
     budget: Annotated[int, typer.Option(min=0, help="Evaluations to spend on the search; confirming adds a few. 0 sets no limit.")] = 16,
     minutes: Annotated[float, typer.Option(min=0, help="Wall time to spend; 0 sets no limit.")] = 0,
+    gpu_seconds: Annotated[float, typer.Option(min=0, help="GPU time to spend; 0 sets no limit.")] = 0,
     usd: Annotated[
         float, typer.Option(min=0, help="Money for model calls; one that could exceed it is not made. Needs a known price. 0: no limit.")
     ] = 0,
@@ -81,7 +82,7 @@ def command(
         problem_file=str(file),
         target=target,
         policy=PrecisionPolicy(name=policy),
-        budget=Budget(evaluations=budget, tokens=tokens, money_usd=usd, wall_s=minutes * 60),
+        budget=Budget(evaluations=budget, tokens=tokens, money_usd=usd, wall_s=minutes * 60, gpu_s=gpu_seconds),
         search=search,
         search_settings=SearchSettings(width=width, batch=batch),
         repairs=repairs,

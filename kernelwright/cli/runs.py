@@ -5,8 +5,6 @@ Example: kernelwright runs --json
 
 from __future__ import annotations
 
-import time
-
 from kernelwright.cli.options import Home, Json, home_folder
 
 
@@ -29,9 +27,9 @@ def command(home: Home = None, json: Json = False) -> None:
     if not facts:
         print(f"No runs in {folder}. Start one with: kernelwright optimize FILE")
         return
-    table = Table(Column("run", no_wrap=True, overflow="fold"), "state", "target", "evaluations", "speed-up", "tier", "started", box=None)
+    names = ("run", "state", "target", "evals", "speed-up", "tier")
+    table = Table(*(Column(name, no_wrap=True, overflow="fold") for name in names), box=None)
     for fact in facts:
-        started = time.strftime("%Y-%m-%d %H:%M", time.localtime(fact["created"]))
         speedup = f"{fact['speedup']:.2f}x" if fact["speedup"] else "–"
-        table.add_row(fact["run"], fact["state"], fact["target"], str(fact["evaluations"]), speedup, fact["tier"] or "–", started)
+        table.add_row(fact["run"], fact["state"], fact["target"], str(fact["evaluations"]), speedup, fact["tier"] or "–")
     Console().print(table)

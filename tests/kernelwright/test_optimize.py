@@ -67,7 +67,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.slow
 def test_an_operator_in_a_verified_kernel_out(command: Any, tmp_path: Path) -> None:
-    """With no key, no server and no GPU: a kernel file, a PASS with its errors, an estimate that says so, and a run that can be inspected."""
+    """With no key, server or GPU: a kernel file, a PASS with its errors, an estimate that says so, and a run that can be inspected."""
     result = command("optimize", "operator.py", "--budget", "2", "--target", "a100", "--embedder", "hashing", "--out", "kernel.py")
     assert result["evaluation"]["verdict"] == "PASS"
     assert result["evaluation"]["timing"] is None
