@@ -85,7 +85,8 @@ def _ncu() -> str:
     from tools.profiling.ncu import find_ncu
 
     found = find_ncu()
-    return str(found) if found else "not found: profiles rest on events, machine code and the model"
+    rest = "profiles rest on events, machine code and the model"
+    return f"{found}, not used yet: {rest}" if found else f"not found: {rest}"
 
 
 def _key() -> str:

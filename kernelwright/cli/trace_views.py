@@ -70,6 +70,8 @@ def show_candidate(facts: Facts) -> None:
         console.print(evaluation_table(evaluation))
     if facts["profile"]:
         console.print(_profile_table(facts["profile"]))
+        for note in facts["profile"]["notes"]:
+            console.print(f"  note: {escape(note)}", highlight=False)
     if facts["review"]:
         console.print(f"review: {escape(facts['review'])}\nlesson: {escape(facts['lesson'])}", highlight=False)
     console.print(Syntax(facts["diff"], "diff", background_color="default"))

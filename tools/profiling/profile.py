@@ -26,6 +26,10 @@ _EAGER_NOTE = "PyTorch's own kernels are not read: registers, occupancy and inst
 STATIC, MODEL, EVENTS = FigureSource.STATIC, FigureSource.MODEL, FigureSource.EVENTS
 
 
+NO_COUNTERS = "Hardware counters are not read yet: the figures rest on events, machine code, recorded launches and the model."
+"""`ncu` can run and read Nsight Compute; no evaluation calls it so far."""
+
+
 def profile_candidate(problem: Problem, evaluation: Evaluation, baselines: Baselines, sheet: HardwareSheet) -> Profile:
     """Profile a passing candidate: figures with their sources, and the bottleneck they imply on `sheet`.
 
@@ -48,7 +52,7 @@ def profile_candidate(problem: Problem, evaluation: Evaluation, baselines: Basel
         ),
         bottleneck=bottleneck,
         evidence=evidence,
-        notes=(*_time_notes(evaluation, baselines), _kernel_note(heaviest)),
+        notes=(*_time_notes(evaluation, baselines), _kernel_note(heaviest), NO_COUNTERS),
     )
 
 
