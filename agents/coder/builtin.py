@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 
 from agents.coder.protocol import CodingTask, Draft, Refusal
-from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
+from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, limits, options, trace
 from tools.errors import UserError
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem, Verdict
 
@@ -33,6 +33,10 @@ class BuiltinCoder:
         if parent is not None and parent.schedule is None:
             return ()
         return await asyncio.to_thread(self._options, problem, parent, sheet)
+
+    async def limits(self, problem: Problem) -> tuple[str, ...]:
+        """Name each operator that no template can generate, and why."""
+        return await asyncio.to_thread(self._limits, problem)
 
     async def write(self, task: CodingTask) -> Draft | Refusal:
         """Apply the action to the parent's schedule and emit the source."""
@@ -60,6 +64,10 @@ class BuiltinCoder:
     def _start(self, problem: Problem) -> Draft | Refusal:
         graph = self._graph(problem)
         return _draft(problem, graph, initial_schedule(graph), ())
+
+    def _limits(self, problem: Problem) -> tuple[str, ...]:
+        found = limits(self._graph(problem))
+        return tuple(dict.fromkeys(one.reason if one.operator in one.reason else f"{one.operator}: {one.reason}" for one in found))
 
     def _options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         graph = self._graph(problem)

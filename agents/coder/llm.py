@@ -34,6 +34,10 @@ class LLMCoder:
         """None: any action is allowed."""
         return ()
 
+    async def limits(self, problem: Problem) -> tuple[str, ...]:
+        """None: a model may try anything."""
+        return ()
+
     async def write(self, task: CodingTask) -> Draft | Refusal:
         """Ask for the source that the action makes of the parent."""
         start = await self._start(task)

@@ -30,6 +30,10 @@ class MixedCoder:
         """List what is done by construction; anything else is allowed too."""
         return await self._builtin.options(problem, parent, sheet)
 
+    async def limits(self, problem: Problem) -> tuple[str, ...]:
+        """None: a model may try anything."""
+        return ()
+
     async def write(self, task: CodingTask) -> Draft | Refusal:
         """Apply a listed action by construction, any other by the model."""
         listed = await self.options(task.problem, task.parent, task.sheet)

@@ -45,6 +45,9 @@ class Coder(Protocol):
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         """List the legal actions on this parent; empty where there are none or where any is allowed."""
 
+    async def limits(self, problem: Problem) -> tuple[str, ...]:
+        """Say what this coder cannot generate for `problem`, one sentence an operator; empty where it takes on anything."""
+
     async def write(self, task: CodingTask) -> Draft | Refusal:
         """Apply the task's action to its parent."""
 

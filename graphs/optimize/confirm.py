@@ -27,8 +27,14 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
         if not reason:
             return _write(services, Delivery(candidate=name, evaluation=request.key, reason=_praise(evaluation), ended=ended))
         reasons.append(f"{name}: {reason}")
-    why = "; ".join(reasons) or "no candidate was right and faster than the reference"
+    why = "; ".join(reasons) or await _why_nothing(services, candidates)
     return _write(services, Delivery(candidate=ROOT, evaluation="", reason=f"Keep the reference: {why}.", ended=ended))
+
+
+async def _why_nothing(services: Services, candidates: Sequence[str]) -> str:
+    limits = await services.team.coder.limits(services.problem)
+    said = f". What the {services.team.coder.name} coder cannot generate yet: {'; '.join(limits)}" if limits else ""
+    return ("no candidate was right and faster than the reference" if candidates else "no candidate could be written") + said
 
 
 def _promising(services: Services, candidates: Sequence[str]) -> list[str]:

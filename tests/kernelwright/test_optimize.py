@@ -79,6 +79,15 @@ def test_an_operator_in_a_verified_kernel_out(command: Any, tmp_path: Path) -> N
     assert [run["run"] for run in command("runs")] == [result["run"]]
 
 
+def test_what_the_built_in_coder_cannot_do_is_said(command: Any) -> None:
+    """An operator without a template ends with "keep the reference" and the name of what cannot be generated."""
+    operator = Path(__file__).parents[2] / "data" / "operators" / "attention.py"
+    result = command("optimize", str(operator), "--budget", "2", "--no-memory")
+    assert result["kernel"] is None
+    assert "Keep the reference" in result["reason"]
+    assert "scaled_dot_product_attention" in result["reason"]
+
+
 @pytest.mark.slow
 def test_a_language_model_writes_fails_repairs_and_delivers(command: Any) -> None:
     """Every role played by a model: a wrong first source is repaired, verified and delivered, and the calls are in the trace."""

@@ -131,6 +131,10 @@ class BlockCoder:
         own = int(_read(parent.source, "block")) if parent else 0
         return tuple(Action(kind=ActionKind.TILING, region="r0", parameters={"BLOCK": size}) for size in BLOCKS if size != own)
 
+    async def limits(self, problem: Problem) -> tuple[str, ...]:
+        """None."""
+        return ()
+
     async def write(self, task: CodingTask) -> Draft | Refusal:
         """Write the block size down; the parent's line keeps candidates of different parents apart."""
         size = int(task.plan.action.parameters["BLOCK"])
