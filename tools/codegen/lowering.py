@@ -147,12 +147,16 @@ class Lowering:
         source = node.args[0]
         if ref.index == 0 and len(node.outputs) == 1 and isinstance(source, Ref):
             internal = self._is_internal(source)
+            loads, known = len(self.b.loads), dict(self.known)
             try:
                 base = self.value(source)
                 return Lowered(base.value, see_through(self.b.atoms, node, base.dims))
             except (LoweringError, ShapeMismatchError):
                 if internal:
                     raise
+                # the view itself is read instead: what was loaded on the way to it is not
+                del self.b.loads[loads:]
+                self.known = known
         if any(self._is_internal(each) for each in node.refs):
             raise LoweringError(f"{node.target} of an intermediate is not generated")
         value, dims = self.b.load(ref, self.graph.meta(ref), parameter=ref.name in self.graph.parameters)

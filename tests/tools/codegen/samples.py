@@ -97,6 +97,7 @@ SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, COLS), torch.randn(ROWS, 1), torch.randn(COLS), torch.randn(())",
         "x, row, col, scalar",
     ),
+    "shifted": function("F.relu(x[:, 1:]) * x[:, :-1]"),
     "gated": function("F.silu(x.chunk(2, dim=-1)[0]) * x.chunk(2, dim=-1)[1]", "torch.randn(5, ROWS, 2 * COLS)"),
     "permuted": function("torch.tanh(y.transpose(1, 2)) + x", "torch.randn(4, ROWS, COLS), torch.randn(4, COLS, ROWS)", "x, y"),
     "softmax": function("(torch.softmax(x * 3, -1), torch.log_softmax(x, -1), torch.logsumexp(x, 1))"),
