@@ -18,6 +18,7 @@ from tools.evaluation.channel import Load
 from tools.evaluation.child import DeadlineError
 from tools.evaluation.conversation import Conversation, RunError
 from tools.evaluation.inputs import InputsAnswer, InputsJob
+from tools.evaluation.lead_in import flush_bytes
 from tools.evaluation.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.runner import RunnerJob
 from tools.evaluation.tape import Sitting, Tape
@@ -72,7 +73,7 @@ class Check:
             return outcome
 
     def _flush_bytes(self, sheet: HardwareSheet) -> int:
-        return int(2 * sheet.l2_mib * 1024 * 1024) if self._gpu else 0
+        return flush_bytes(sheet) if self._gpu else 0
 
     @contextmanager
     def _tapes(self) -> Iterator[list[Tape]]:

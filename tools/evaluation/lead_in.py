@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tools.records import HardwareSheet
+
 if TYPE_CHECKING:
     import torch
 
 HEAD_START_CYCLES = 2_000_000
 """About 1 ms at the clocks of the known devices: longer than Python takes to issue the launches of an operator."""
+
+
+def flush_bytes(sheet: HardwareSheet) -> int:
+    """Bytes to overwrite so that nothing a call needs is left in the L2: twice its size."""
+    return int(2 * sheet.l2_mib * 1024 * 1024)
 
 
 def lead_in(flush: torch.Tensor | None, primed: bool) -> None:

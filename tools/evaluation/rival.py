@@ -10,6 +10,7 @@ from tools.errors import MachineError
 from tools.evaluation.baseline import BaselineJob
 from tools.evaluation.channel import REPLY_BYTES, Command, Load, Order, Reply, State
 from tools.evaluation.child import Child, DeadlineError
+from tools.evaluation.lead_in import flush_bytes
 from tools.evaluation.timing_tape import TimingTape
 from tools.evaluation.workshop import Workshop
 from tools.records import HardwareSheet, Problem
@@ -37,7 +38,7 @@ class RivalProcess:
         """What can be timed."""
         self.notes: list[str] = []
         self._stack = ExitStack()
-        flush = int(2 * sheet.l2_mib * 1024 * 1024)
+        flush = flush_bytes(sheet)
         job = BaselineJob(sitting=held.sitting, flush_bytes=flush, cache=str(shop.trusted_cache))
         try:
             self._child: Child = self._stack.enter_context(

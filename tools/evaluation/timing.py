@@ -18,6 +18,7 @@ from tools.evaluation import plausibility
 from tools.evaluation.channel import Load
 from tools.evaluation.conversation import CallTimes, Conversation, RunError
 from tools.evaluation.correctness import ORACLE_S, Outcome
+from tools.evaluation.lead_in import flush_bytes
 from tools.evaluation.memory import Block
 from tools.evaluation.oracle import OracleAnswer, OracleJob
 from tools.evaluation.rival import RivalProcess
@@ -101,7 +102,7 @@ class TimedSession:
         with ExitStack() as stack:
             stack.callback(self._held.close)
             self._held.fill(self._shop, self._cancel)
-            flush = int(2 * self._sheet.l2_mib * 1024 * 1024)
+            flush = flush_bytes(self._sheet)
             tf32 = self._problem.policy.name == "tf32"
             job = RunnerJob(abi=self._problem.abi, source=source, device="cuda", sheet=self._sheet, flush_bytes=flush, tf32=tf32)
             deadline = time.monotonic() + timeout_s
