@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from tools.evaluation.builder import BuildAnswer, BuilderJob
 from tools.evaluation.child import DeadlineError
-from tools.evaluation.correctness import Check, Outcome
+from tools.evaluation.correctness import Check, Outcome, size_of
 from tools.evaluation.machine_code import ResourcesAnswer, ResourcesJob
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.provenance import provenance
@@ -26,7 +26,7 @@ from tools.evaluation.timing import TimedSession, time_rival
 from tools.evaluation.workshop import Workshop
 from tools.profiling.estimate import estimate_reference, estimate_time
 from tools.profiling.nvml import driver_version
-from tools.records import Evaluation, HardwareSheet, KernelResources, Problem, Tier, Verdict, content_hash
+from tools.records import Evaluation, HardwareSheet, KernelResources, Problem, Seeds, Tier, Verdict, content_hash
 
 _RESOURCES_S = 120.0
 _CHEAP_PROGRAMS = 2048
@@ -45,6 +45,7 @@ class _Case:
     kernels: tuple[KernelResources, ...] = ()
     notes: list[str] = field(default_factory=list)
     log: str = ""
+    seeds: list[Seeds] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -92,6 +93,7 @@ class Supervisor:
             sandbox=self._shop.isolation(gpu=self._gpu).sentence,
             notes=tuple(dict.fromkeys([*outcome.notes, *case.notes])),
             log=outcome.log or case.log,
+            seeds=tuple(case.seeds),
             versions=self._versions(),
             seconds=time.monotonic() - start,
             phase_seconds=case.seconds,
@@ -149,6 +151,7 @@ class Supervisor:
             rival = self._rivals.rival(request.problem, request.target, request.stage, cancel)
             case.notes += rival.notes
             session = TimedSession(self._shop, request.problem, request.target, request.stage, cancel)
+            case.seeds.append(session.seeds)
             found = session.run(request.source, rival, request.timeout_s)
         except BaseException:
             self._rivals.clear()
@@ -198,6 +201,7 @@ class Supervisor:
         sittings = tuple(
             sitting(problem, place, stage, battery=bool(problem.sizes) or not self._gpu) for place, problem in enumerate(problems)
         )
+        case.seeds += [one.published("check", size_of(problem)) for problem, one in zip(problems, sittings, strict=True)]
         check = Check(self._shop, problems, sittings, cancel)
         return check.run(case.request.source, case.request.target, case.request.timeout_s)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tools.evaluation.memory import Block, Memory
-from tools.records import ABI, Record
+from tools.records import ABI, Record, SeededCall, Seeds
 
 
 class CallSpec(Record):
@@ -26,6 +28,11 @@ class Sitting(Record):
     shake: int | None
     """Seed by which parameters that are all equal (zero biases, unit scales) are moved; None leaves them."""
     calls: tuple[CallSpec, ...]
+
+    def published(self, purpose: Literal["check", "time"], size: str, patches: int | None = None) -> Seeds:
+        """Write the seeds down, the evaluation being over."""
+        calls = tuple(SeededCall(seed=call.seed, distribution=call.distribution, runs=call.slots) for call in self.calls)
+        return Seeds(purpose=purpose, size=size, shake=self.shake, calls=calls, patches=patches)
 
 
 class Tape:

@@ -17,7 +17,7 @@ from tools.evaluation import patches as patching
 from tools.evaluation import plausibility
 from tools.evaluation.channel import Load
 from tools.evaluation.conversation import CallTimes, Conversation, RunError
-from tools.evaluation.correctness import ORACLE_S, Outcome
+from tools.evaluation.correctness import ORACLE_S, Outcome, size_of
 from tools.evaluation.lead_in import flush_bytes
 from tools.evaluation.memory import Block
 from tools.evaluation.oracle import OracleAnswer, OracleJob
@@ -28,7 +28,7 @@ from tools.evaluation.statistics import sample, speedup
 from tools.evaluation.timing_tape import TimingTape
 from tools.evaluation.workshop import Workshop
 from tools.profiling.nvml import NvmlSampler
-from tools.records import HardwareSheet, Problem, Timing, Verdict
+from tools.records import HardwareSheet, Problem, RawTimes, Seeds, Timing, Verdict
 
 if TYPE_CHECKING:
     import numpy
@@ -64,6 +64,18 @@ class Measured:
     overhead_us: list[float] = field(default_factory=list)
     """Answer less event of the eager baseline on an idle device: what being called from outside costs."""
 
+    @property
+    def raw(self) -> RawTimes:
+        """All of them, as a record."""
+        return RawTimes(
+            candidate=tuple(self.event_us),
+            baselines={name: tuple(times) for name, times in self.rivals.items()},
+            idle_event=tuple(self.idle_event_us),
+            answer=tuple(self.answer_us),
+            bracket=tuple(self.bracket_us),
+            overhead=tuple(self.overhead_us),
+        )
+
 
 def repetitions(stage: Stage, reference_us: float) -> int:
     """Fix the number of timed calls from the reference's time alone."""
@@ -94,8 +106,14 @@ class TimedSession:
         # inputs of a gigabyte or more would fill the host's memory
         self._validated = _VALIDATED[stage] if problem.abi.compulsory_bytes < LARGE_BYTES else 1
         # inputs change by chance that the candidate cannot foresee
-        self._chance = random.Random(secrets.randbits(128))  # noqa: S311 - seeded by the system's generator
+        self._seed = secrets.randbits(128)
+        self._chance = random.Random(self._seed)  # noqa: S311 - seeded by the system's generator
         self._held = TimingTape(problem, self._validated)
+
+    @property
+    def seeds(self) -> Seeds:
+        """Where its inputs came from, to be published when the evaluation has ended."""
+        return self._held.first.published("time", size_of(self._problem), patches=self._seed)
 
     def run(self, source: str, rival: RivalProcess, timeout_s: float) -> Outcome | Timing:
         """Time `source`; an Outcome says that it may not have a time."""
@@ -198,6 +216,7 @@ class TimedSession:
             clock_mhz=sampler.clock_mhz,
             power_w=sampler.power_w,
             throttled=sampler.throttled,
+            raw=measured.raw,
         )
 
 

@@ -79,6 +79,21 @@ class Sample(Record):
     count: int
 
 
+class RawTimes(Record):
+    """Every time of one session in the order it was measured, microseconds: what the samples of a `Timing` are made of."""
+
+    candidate: tuple[float, ...]
+    baselines: dict[str, tuple[float, ...]]
+    idle_event: tuple[float, ...] = ()
+    """The candidate on an idle device, as its own process says."""
+    answer: tuple[float, ...] = ()
+    """The same calls by the supervisor's clock, from inputs revealed to answered."""
+    bracket: tuple[float, ...] = ()
+    """The same calls, from inputs revealed to outputs collected."""
+    overhead: tuple[float, ...] = ()
+    """Answer less event of the eager baseline on an idle device: what being called from outside costs."""
+
+
 class Timing(Record):
     """Measured times: the candidate's and, interleaved with it in one session, the baselines'."""
 
@@ -96,6 +111,8 @@ class Timing(Record):
     power_w: float | None = None
     throttled: bool | None = None
     """Whether NVML reported a throttle reason while timing; None where it could not be read."""
+    raw: RawTimes | None = None
+    """None in evaluations of versions that did not keep it."""
 
     @model_validator(mode="after")
     def _is_measured(self) -> Self:
@@ -167,6 +184,29 @@ class KernelResources(Record):
     """
 
 
+class SeededCall(Record):
+    """Where the inputs of one call came from."""
+
+    seed: int
+    distribution: str
+    runs: int
+    """How many times it was run, each with another poison."""
+
+
+class Seeds(Record):
+    """Where the inputs at one size came from: secret while the candidate ran, published since."""
+
+    purpose: Literal["check", "time"]
+    size: str
+    """As in `Correctness.sizes`."""
+    shake: int | None
+    """Seed by which parameters that are all equal were moved; None where they were left."""
+    calls: tuple[SeededCall, ...]
+    """Calls that were planned; those on which the reference has no digits were not judged."""
+    patches: int | None = None
+    """While timing: seed of the elements that changed from call to call."""
+
+
 class Evaluation(Record):
     """Verdict, errors, timing and tier of one candidate."""
 
@@ -185,6 +225,8 @@ class Evaluation(Record):
     """Which isolation was in force, in words."""
     notes: tuple[str, ...] = ()
     """What was not available or fell back, one sentence each."""
+    seeds: tuple[Seeds, ...] = ()
+    """Drawn for this evaluation alone, and written down when it had ended."""
     log: str = ""
     """Tail of what the candidate and its build printed; display only."""
     versions: dict[str, str] = Field(default_factory=dict)
