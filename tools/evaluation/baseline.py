@@ -20,7 +20,7 @@ class BaselineJob(Record):
     """Its first call's inputs are used in every call."""
     flush_bytes: int
     cache: str
-    """A folder that only trusted processes use: compiled references are kept there."""
+    """A folder that only trusted processes use: compiled references are kept there; empty means its own scratch."""
 
 
 class Rival:
@@ -65,7 +65,8 @@ class Rival:
 def serve(phase: Phase) -> None:
     """Serve calls until told to stop; a call that fails is answered, printed, and ends nothing: compiling may fail."""
     job = BaselineJob.model_validate_json(phase.job)
-    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": job.cache, "TRITON_CACHE_DIR": f"{job.cache}/triton", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    cache = job.cache or str(phase.scratch)
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     rival = Rival(phase, job)
     phase.control.send(Reply(State.READY).pack())
     while True:

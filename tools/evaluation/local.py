@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
+from tools.evaluation.derive import Derived
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.supervisor import Supervisor
 from tools.evaluation.workshop import Workshop
@@ -22,16 +23,17 @@ T = TypeVar("T")
 class LocalPool:
     """Judges candidates on this machine; builds and interpreted checks run side by side, a GPU times one at a time."""
 
-    def __init__(self, scratch: Path, device: int | Literal["auto"] | None = "auto", parallel: int = 0) -> None:
+    def __init__(self, scratch: Path, device: int | Literal["auto"] | None = "auto", parallel: int = 0, *, wary: bool = False) -> None:
         """Work in `scratch`, on NVIDIA device `device` (`auto`: the first there is; None: the interpreter).
 
         `parallel` evaluations run at once; 0 chooses half of the processor's cores. Processes start with the first evaluation.
+        A `wary` pool runs the reference inside walls too: for a problem that a stranger wrote.
         """
         if device == "auto":
             device = 0 if device_title(0) is not None else None
         self.name = "local (interpreter)" if device is None else f"local (GPU {device}: {device_title(device)})"
         self._device = device
-        self._shop = Workshop(scratch, device)
+        self._shop = Workshop(scratch, device, wary=wary)
         self._supervisor = Supervisor(self._shop)
         self._threads = ThreadPoolExecutor(parallel or max(1, (os.cpu_count() or 2) // 2), thread_name_prefix="evaluation")
 
@@ -59,6 +61,10 @@ class LocalPool:
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Time the reference, or estimate it where there is no GPU."""
         return await self._run(partial(self._supervisor.baselines, problem, target))
+
+    async def derive(self, problem: Problem) -> Derived:
+        """Read a problem's ABI, work and small variants anew out of its source."""
+        return await self._run(partial(self._supervisor.derive, problem))
 
     async def close(self) -> None:
         """End every process the pool started."""

@@ -16,6 +16,7 @@ PHASES = {
     "oracle": "tools.evaluation.oracle:judge",
     "baseline": "tools.evaluation.baseline:serve",
     "resources": "tools.evaluation.machine_code:read",
+    "derive": "tools.evaluation.derive:derive",
     "probe": "tools.evaluation.probe:run",
 }
 """Phase to function; only `builder` and `runner` ever meet candidate code."""

@@ -39,11 +39,9 @@ class RivalProcess:
         self.notes: list[str] = []
         self._stack = ExitStack()
         flush = flush_bytes(sheet)
-        job = BaselineJob(sitting=held.sitting, flush_bytes=flush, cache=str(shop.trusted_cache))
+        job = BaselineJob(sitting=held.sitting, flush_bytes=flush, cache="" if shop.wary else str(shop.trusted_cache))
         try:
-            self._child: Child = self._stack.enter_context(
-                shop.native.phase("baseline", job.model_dump_json().encode(), held.shared, None, cancel)
-            )
+            self._child: Child = self._stack.enter_context(shop.trusted("baseline", job.model_dump_json().encode(), held.shared, cancel))
             self._expect(State.READY, START_S)
             if self._call("eager", START_S) is None:
                 raise MachineError(f"The reference fails on this device: {self._last()}", "Run the problem's file by itself on this GPU.")

@@ -15,7 +15,8 @@ from pydantic import ValidationError
 
 from tools.evaluation.builder import BuildAnswer, BuilderJob
 from tools.evaluation.child import DeadlineError
-from tools.evaluation.correctness import Check, Outcome, size_of
+from tools.evaluation.correctness import ORACLE_S, Check, Outcome, size_of
+from tools.evaluation.derive import Derived, DeriveJob
 from tools.evaluation.machine_code import ResourcesAnswer, ResourcesJob
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.provenance import provenance
@@ -24,6 +25,7 @@ from tools.evaluation.schedule import sitting
 from tools.evaluation.statistics import sample
 from tools.evaluation.timing import TimedSession, time_rival
 from tools.evaluation.workshop import Workshop
+from tools.logs import telling_part
 from tools.profiling.estimate import estimate_reference, estimate_time
 from tools.profiling.nvml import driver_version
 from tools.records import Evaluation, HardwareSheet, KernelResources, Problem, Seeds, Tier, Verdict, content_hash
@@ -115,6 +117,18 @@ class Supervisor:
             self._rivals.rest()
         samples = {name: sample(values) for name, values in times.items()}
         return Baselines(tier=Tier.IN_PROCESS, samples=samples, device=target.title, notes=tuple(rival.notes))
+
+    def derive(self, problem: Problem, cancel: int) -> Derived:
+        """Read a problem's ABI, work and small variants anew out of its source, where this workshop runs references."""
+        self._shop.start()
+        job = DeriveJob(problem=problem).model_dump_json().encode()
+        try:
+            done = self._shop.ask("derive", job, {}, time.monotonic() + ORACLE_S, cancel)
+            return Derived.model_validate_json(done.answer)
+        except DeadlineError:
+            return Derived(problem=None, refusal=f"{problem.name}: its source did not end within {ORACLE_S:.0f} s.")
+        except ValidationError:
+            return Derived(problem=None, refusal=f"{problem.name}: its source gave no answer: {telling_part(done.log)} ({done.ending}).")
 
     def close(self) -> None:
         """End what is kept between evaluations."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tools
 from tools.errors import MachineError
 from tools.evaluation import control_group
 from tools.evaluation.child import Child, DeadlineError
@@ -55,9 +56,13 @@ class Finished:
 class Workshop:
     """Owns the processes of a pool; every method may be called from several threads."""
 
-    def __init__(self, scratch: Path, device: int | None) -> None:
-        """Work in `scratch`, on NVIDIA device `device` or without a GPU."""
+    def __init__(self, scratch: Path, device: int | None, *, wary: bool = False) -> None:
+        """Work in `scratch`, on NVIDIA device `device` or without a GPU.
+
+        A `wary` one judges a stranger's problem: what runs the reference gets walls of its own as well.
+        """
         self.device = device
+        self.wary = wary
         control_group.sweep()
         scratch.mkdir(parents=True, exist_ok=True)
         self._phases = scratch / f"phases-{os.getpid()}-{id(self):x}"
@@ -117,11 +122,34 @@ class Workshop:
                     raise MachineError(f"the probe failed: {child.log.text.strip()[-300:]}", "")
 
     @contextmanager
-    def untrusted(self, nursery: Nursery, name: str, job: bytes, shared: Mapping[str, int], *, gpu: bool, cancel: int) -> Iterator[Child]:
-        """Fork a phase that meets candidate code, inside the walls, under a user id of its own."""
+    def trusted(self, name: str, job: bytes, shared: Mapping[str, int], cancel: int) -> Iterator[Child]:
+        """Fork a phase that runs the reference and never meets a candidate; in a wary workshop inside the walls."""
+        if self.wary:
+            own = (str(Path(tools.__file__).resolve().parent),)
+            gpu = self.device is not None
+            with self.untrusted(self.native, name, job, shared, gpu=gpu, cancel=cancel, readable=own) as child:
+                yield child
+        else:
+            with self.native.phase(name, job, shared, None, cancel) as child:
+                yield child
+
+    @contextmanager
+    def untrusted(
+        self,
+        nursery: Nursery,
+        name: str,
+        job: bytes,
+        shared: Mapping[str, int],
+        *,
+        gpu: bool,
+        cancel: int,
+        readable: tuple[str, ...] = (),
+    ) -> Iterator[Child]:
+        """Fork a phase that meets candidate code, inside the walls, under a user id of its own; it may also read `readable`."""
         isolation = self.isolation(gpu=gpu)
         with self._uid() as uid, self._group(isolation, gpu=gpu) as groups:
-            box = self._box(isolation, uid, nursery, gpu=gpu).model_copy(update={"groups": groups})
+            box = self._box(isolation, uid, nursery, gpu=gpu)
+            box = box.model_copy(update={"groups": groups, "readable": (*box.readable, *readable)})
             with nursery.phase(name, job, shared, box, cancel) as child:
                 yield child
 
@@ -134,7 +162,7 @@ class Workshop:
                 with self.untrusted(self.native, name, job, given, gpu=False, cancel=cancel) as child:
                     child.wait(deadline)
             else:
-                with self.native.phase(name, job, given, None, cancel) as child:
+                with self.trusted(name, job, given, cancel) as child:
                     child.wait(deadline)
             size = min(os.fstat(answer).st_size, _MAX_ANSWER)
             return Finished(os.pread(answer, size, 0), child.log.text, child.ending)

@@ -5,8 +5,17 @@ only (oracle, baseline, tracer); `small_variants` derives small, odd sizes of it
 torch: modules that need it are imported inside the functions that run references.
 """
 
-from tools.problems.load import load_problem, problem_from_module, problem_notes
+from tools.problems.load import load_problem, problem_from_module, problem_notes, reload_problem
 from tools.problems.opening import Reference, open_problem
 from tools.problems.variants import describe_sizes, small_variants
 
-__all__ = ["Reference", "describe_sizes", "load_problem", "open_problem", "problem_from_module", "problem_notes", "small_variants"]
+__all__ = [
+    "Reference",
+    "describe_sizes",
+    "load_problem",
+    "open_problem",
+    "problem_from_module",
+    "problem_notes",
+    "reload_problem",
+    "small_variants",
+]

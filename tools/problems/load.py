@@ -53,6 +53,14 @@ def problem_from_module(
     return problem.model_copy(update={"abi": problem.abi.model_copy(update={"training": module.training})})
 
 
+def reload_problem(problem: Problem) -> Problem:
+    """Read ABI and work anew out of a problem's own source, which is run for it; whatever is wrong with it raises UserError."""
+    fresh = _problem(problem.name, problem.name, problem.form, problem.entry, problem.source, problem.policy)
+    if problem.form is not ProblemForm.EXPORTED:
+        return fresh
+    return fresh.model_copy(update={"abi": fresh.abi.model_copy(update={"training": problem.abi.training})})
+
+
 def problem_notes(problem: Problem) -> tuple[str, ...]:
     """Say what a user should know about a problem that is no error, one sentence each; runs it at a small size."""
     from tools.problems.trial import inputs_differ, outputs_follow_inputs
