@@ -34,3 +34,20 @@ class NoMemory:
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Keep nothing."""
         return ()
+
+
+class FrozenMemory:
+    """A memory that recalls what another knows and learns nothing: what a comparison holds still."""
+
+    def __init__(self, memory: Memory) -> None:
+        """Recall from `memory`."""
+        self.name = f"{memory.name} (frozen)"
+        self._memory = memory
+
+    async def recall(self, situation: Situation, limit: int = 6) -> tuple[Recalled, ...]:
+        """Return what the other memory recalls."""
+        return await self._memory.recall(situation, limit)
+
+    async def learn(self, outcome: Outcome) -> tuple[str, ...]:
+        """Keep nothing."""
+        return ()

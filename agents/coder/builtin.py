@@ -15,6 +15,9 @@ FREE_TEXT = "The parent is free text without a schedule; the built-in coder chan
 TOO_LARGE = (Verdict.BUILD_FAILED, Verdict.CRASHED, Verdict.TIMED_OUT)
 """Ends that a smaller parameter can mend: it needs fewer registers, less shared memory, less compile time."""
 
+_TRACING = threading.Lock()
+"""torch.export is not safe in two threads at once, and several runs may share this process."""
+
 
 class BuiltinCoder:
     """Changes schedules and emits sources. It never guesses: what it cannot do it refuses."""
@@ -25,8 +28,6 @@ class BuiltinCoder:
     def __init__(self) -> None:
         """Start with nothing traced."""
         self._graphs: dict[str, OperatorGraph] = {}
-        # torch.export is not safe in two threads at once
-        self._tracing = threading.Lock()
 
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         """List the legal actions on this parent; none on free text."""
@@ -83,7 +84,7 @@ class BuiltinCoder:
 
     def _graph(self, problem: Problem) -> OperatorGraph:
         """Trace a problem once."""
-        with self._tracing:
+        with _TRACING:
             if problem.id not in self._graphs:
                 self._graphs[problem.id] = trace(problem)
             return self._graphs[problem.id]

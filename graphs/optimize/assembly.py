@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from agents import build_team
@@ -11,9 +12,10 @@ from agents.models import budget_guard
 from graphs.optimize.context import Services
 from graphs.optimize.settings import RunSettings, default_home
 from graphs.search import open_search
-from knowledge.protocol import Memory, NoMemory
+from knowledge.protocol import FrozenMemory, Memory, NoMemory
 from tools.errors import UserError
 from tools.evaluation.local import LocalPool
+from tools.evaluation.protocol import EvaluatorPool
 from tools.hardware import detect_sheet, load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import HardwareSheet, Problem
@@ -23,11 +25,25 @@ ESTIMATE_TARGET = "h200"
 """Sheet that estimates are made for where this machine has no GPU and the user names none."""
 
 
-def start_run(problem: Problem, settings: RunSettings, home: Path) -> RunStore:
-    """Make a new run's folder below `home`/runs; every wrong setting is refused before anything is made."""
+@dataclass(frozen=True)
+class Shared:
+    """What several runs of one process have in common; what is None each run opens for itself."""
+
+    pool: EvaluatorPool | None = None
+    """Whoever shares it closes it: the run's own `close` must then be without effect."""
+    memory: Memory | None = None
+    variants: tuple[Problem, ...] | None = None
+    """The problem's small variants, where they are known already."""
+
+
+def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = "") -> RunStore:
+    """Make a new run's folder below `home`/runs; every wrong setting is refused before anything is made.
+
+    Where no name is given for the run, it is called after its problem and the time.
+    """
     open_search(settings.search, settings.search_settings)
     sheet = resolve_target(settings.target)
-    run = f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    run = run or f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     settings = settings.model_copy(update={"target": sheet.name, "knowledge": settings.knowledge or str(home / "knowledge")})
     store = RunStore.create(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())})
     store.put("problem", problem.id, problem)
@@ -52,8 +68,9 @@ def open_or_start(run: str, problem_file: str, home: str) -> Services:
     return assemble(open_run(folder, run) if run else start_run(load_problem(Path(problem_file)), RunSettings(), folder))
 
 
-def assemble(store: RunStore) -> Services:
+def assemble(store: RunStore, shared: Shared | None = None) -> Services:
     """Open everything a run works with; nothing is started until it is used."""
+    shared = shared or Shared()
     settings = RunSettings.model_validate_json(store.meta("settings"))
     problem = next(iter(store.all("problem", Problem).values()), None)
     if problem is None:
@@ -62,23 +79,24 @@ def assemble(store: RunStore) -> Services:
         run=store.meta("run"),
         settings=settings,
         problem=problem,
-        variants=small_variants(problem),
+        variants=small_variants(problem) if shared.variants is None else shared.variants,
         sheet=load_sheet(settings.target),
         store=store,
-        pool=LocalPool(scratch=store.folder / "scratch"),
+        pool=shared.pool or LocalPool(scratch=store.folder / "scratch"),
         team=build_team(settings.team, store, guard=budget_guard(settings.budget, store.spent)),
-        memory=open_memory(settings),
+        memory=shared.memory or open_memory(settings),
     )
 
 
 def open_memory(settings: RunSettings) -> Memory:
-    """Open the knowledge base, or the null memory of `--no-memory`."""
+    """Open the knowledge base, frozen where the run only recalls, or the null memory of `--no-memory`."""
     if not settings.memory:
         return NoMemory()
     from knowledge.embedding import open_embedder
     from knowledge.store import KnowledgeBase
 
-    return KnowledgeBase(Path(settings.knowledge), open_embedder(settings.embedder), server=settings.chroma_server or None)
+    known = KnowledgeBase(Path(settings.knowledge), open_embedder(settings.embedder), server=settings.chroma_server or None)
+    return known if settings.learns else FrozenMemory(known)
 
 
 def resolve_target(name: str) -> HardwareSheet:

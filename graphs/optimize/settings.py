@@ -28,6 +28,8 @@ class RunSettings(Record):
     """Wall-clock limit of each phase of an evaluation."""
     memory: bool = True
     """False is `--no-memory`."""
+    learns: bool = True
+    """False: what is known is recalled, and nothing is added to it."""
     knowledge: str = ""
     """Folder of the knowledge base; empty means the one in the home folder."""
     embedder: str = "default"

@@ -14,6 +14,10 @@ from tools.problems.seeding import seeded
 from tools.records import Problem
 
 
+class RandomReferenceError(UserError):
+    """The reference's outputs are not a function of its inputs: no candidate can be judged by it."""
+
+
 def outputs_follow_inputs(problem: Problem) -> bool:
     """Run twice with different inputs; False where every output is the same although an input differs.
 
@@ -41,10 +45,10 @@ def require_deterministic(problem: Problem, title: str, random: tuple[str, ...])
 
 
 def refuse_random(title: str, random: tuple[str, ...]) -> None:
-    """Raise the UserError for a reference whose outputs are not a function of its inputs."""
+    """Raise the error for a reference whose outputs are not a function of its inputs."""
     why = f"it draws random numbers ({', '.join(dict.fromkeys(random))})" if random else "it keeps state between calls"
     what = f"{title}: the reference is not deterministic: two calls on equal inputs give different outputs; {why}."
-    raise UserError(what, "Remove that, or end the constructor with self.eval() where only training is random (dropout).")
+    raise RandomReferenceError(what, "Remove that, or end the constructor with self.eval() where only training is random (dropout).")
 
 
 def call(reference: Reference, inputs: list[Any], seed: int) -> list[torch.Tensor]:
