@@ -41,6 +41,8 @@ class Load(IntFlag):
     """For the baseline only: run the compiled reference."""
     PRIMED = 16
     """Keep the device busy until the host has issued the call, so that its events hold device time and no waiting for the host."""
+    UNPOISONED = 32
+    """Leave memory as it is: a test has switched poison off."""
 
 
 class State(IntEnum):

@@ -7,8 +7,10 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from tools.evaluation import weakening
 from tools.evaluation.channel import REPLY_BYTES, Command, Exchange, Load, Order, Reply, State, fill_pattern
 from tools.evaluation.child import Child, DeadlineError
+from tools.evaluation.defences import Defence
 from tools.evaluation.memory import Memory
 from tools.evaluation.patches import Patches
 from tools.evaluation.runner import RunnerJob
@@ -49,7 +51,7 @@ class Conversation:
         self._shop = shop
         self._job = job
         self._tape = tape
-        self._deadline = deadline
+        self._deadline = weakening.deadline(deadline, shop.off)
         self._cancel = cancel
         self._gpu = gpu
         self._stack = ExitStack()
@@ -103,7 +105,8 @@ class Conversation:
     def call(self, load: Load, patches: int = 0, *, collected: bool = True) -> CallTimes:
         """Have it run once; where the outputs will be `collected`, what is in their place is poisoned first."""
         assert self._child is not None
-        if collected:
+        load = weakening.load(load, self._shop.off)
+        if collected and not load & Load.UNPOISONED:
             self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
         start = time.perf_counter_ns()
         self._child.send(Command(Order.CALL, load, patches).pack())
@@ -118,9 +121,19 @@ class Conversation:
         That is the time, microseconds, from the call's inputs revealed to its outputs collected.
         """
         assert self._child is not None
+        if Defence.COLLECTED_AT_ONCE in self._shop.off:
+            time.sleep(weakening.LATE_S)
         self._child.send(Command(Order.COLLECT).pack())
         self._expect(State.COLLECTED, "while its outputs were read")
         bracket_us = (time.perf_counter_ns() - self._revealed) / 1e3
+        if Defence.OUTPUT_ABI not in self._shop.off:
+            self._check_outputs()
+        if Defence.INPUTS_COMPARED not in self._shop.off:
+            self._check_inputs()
+        outputs[:] = self._exchange.outputs.raw(self._memory)
+        return bracket_us
+
+    def _check_outputs(self) -> None:
         shapes = self._exchange.read_shapes(self._memory)
         specs = self._job.abi.outputs
         if len(shapes) != len(specs):
@@ -128,9 +141,6 @@ class Conversation:
         for shape, spec in zip(shapes, specs, strict=True):
             if (wrong := shape.mismatch(spec)) is not None:
                 raise self._failure(Verdict.WRONG, wrong)
-        self._check_inputs()
-        outputs[:] = self._exchange.outputs.raw(self._memory)
-        return bracket_us
 
     def _check_inputs(self) -> None:
         after = self._exchange.after.at(0)

@@ -13,7 +13,7 @@ from typing import Literal
 from pydantic import ValidationError
 
 from tools.errors import MachineError
-from tools.evaluation import numerics
+from tools.evaluation import numerics, weakening
 from tools.evaluation.channel import Load
 from tools.evaluation.child import DeadlineError
 from tools.evaluation.conversation import Conversation, RunError
@@ -112,7 +112,7 @@ class Check:
         """Check one size; return what the runner printed, or how it failed."""
         job = RunnerJob(
             abi=problem.abi,
-            source=source,
+            source=weakening.source(source, problem, self._shop.off),
             device=self._device,
             sheet=sheet,
             flush_bytes=self._flush_bytes(sheet),
@@ -146,7 +146,7 @@ class Check:
             return _unjudged("The oracle could not judge the outputs", log)
         if not answer.calls:
             return _unjudged("No call could be judged", "; ".join(answer.notes))
-        return self._conclude(answer)
+        return self._conclude(weakening.judged(answer, self._shop.off))
 
     def _conclude(self, answer: OracleAnswer) -> Outcome:
         sizes = tuple(dict.fromkeys(size_of(self._problems[call.sitting]) for call in answer.calls))

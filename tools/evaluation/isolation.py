@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from tools.evaluation.defences import NONE, Defences
 from tools.records import Record
 
 
@@ -85,6 +86,8 @@ class Box(Record):
     """Files to join the sandbox's control group by."""
     environment: dict[str, str] = Field(default_factory=dict)
     """Variables it gets, and no others."""
+    missing: Defences = NONE
+    """Walls that a test leaves out."""
 
 
 PLAIN_UIDS = range(61184, 65520)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, Self, TypeVar
 
+from tools.evaluation.defences import Defences
 from tools.evaluation.derive import Derived
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.supervisor import Supervisor
@@ -36,6 +38,16 @@ class LocalPool:
         self._shop = Workshop(scratch, device, wary=wary)
         self._supervisor = Supervisor(self._shop)
         self._threads = ThreadPoolExecutor(parallel or max(1, (os.cpu_count() or 2) // 2), thread_name_prefix="evaluation")
+
+    def weakened(self, off: Defences) -> Self:
+        """Give a view of this pool with defences switched off, to test that each is needed.
+
+        Its evaluations name them in `weakened`, and are no evidence of anything. Close the pool itself, not the view.
+        """
+        twin = copy.copy(self)
+        twin._shop = self._shop.weakened(off)
+        twin._supervisor = self._supervisor.weakened(twin._shop)
+        return twin
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         """Judge one candidate; cancelling the task ends its processes."""

@@ -18,6 +18,7 @@ class Log:
         """Open the pipe; both ends close on exec, the writing one is handed to the process."""
         self.reader, self.writer = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self.writer, True)
+        self.limit = TAIL_BYTES
         self._tail = bytearray()
         self._dropped = False
 
@@ -31,9 +32,9 @@ class Log:
             if not data:
                 return False
             self._tail += data
-            if len(self._tail) > TAIL_BYTES:
+            if len(self._tail) > self.limit:
                 self._dropped = True
-                del self._tail[:-TAIL_BYTES]
+                del self._tail[: -self.limit]
         return True
 
     @property

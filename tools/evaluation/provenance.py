@@ -32,12 +32,15 @@ _MOVES = frozenset(
 """Operators that prepare memory and compute nothing: they make no candidate a library's."""
 
 
-def provenance(launches: Iterable[Launch]) -> Provenance:
-    """Class the recorded launches: only the candidate's own kernels, only a library's, or both; preparing memory does not count."""
+def provenance(launches: Iterable[Launch], *, blind: bool = False) -> Provenance:
+    """Class the recorded launches: only the candidate's own kernels, only a library's, or both; preparing memory does not count.
+
+    `blind` sees no library, for tests of this defence.
+    """
     own = library = False
     for launch in launches:
         own = own or launch.kind == "triton"
-        library = library or (launch.kind == "library" and launch.name.split(".")[1] not in _MOVES)
+        library = library or (not blind and launch.kind == "library" and launch.name.split(".")[1] not in _MOVES)
     if own:
         return "mixed" if library else "authored"
     return "library" if library else "unknown"

@@ -74,7 +74,8 @@ class Runner:
         if command.load & Load.ALL:
             for target, source in zip(self._inputs, self._sources(), strict=True):
                 target.copy_(source)
-        poison(self._job.device, [spec.nbytes for spec in self._abi.outputs], bool(command.load & Load.POISON_B))
+        if not command.load & Load.UNPOISONED:
+            poison(self._job.device, [spec.nbytes for spec in self._abi.outputs], bool(command.load & Load.POISON_B))
         inputs = iter(self._inputs)
         arguments = [a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments]
         patches = self._staged(command) if command.load & Load.PATCHES else []

@@ -9,12 +9,12 @@ import tempfile
 from pathlib import Path
 
 from tools.evaluation import landlock, seccomp, syscalls
+from tools.evaluation.defences import Defence, Defences
 from tools.evaluation.isolation import Box
 
 SCRATCH = Path("/scratch")
 """Where scratch is inside a private root."""
 
-_NAMESPACES = syscalls.CLONE_NEWNS | syscalls.CLONE_NEWNET | syscalls.CLONE_NEWIPC | syscalls.CLONE_NEWUTS | syscalls.CLONE_NEWPID
 _PLAIN_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _PR_SET_DUMPABLE = 4
 
@@ -31,7 +31,18 @@ def unshare(box: Box) -> None:
         Path("/proc/self/setgroups").write_text("deny")
         Path("/proc/self/uid_map").write_text(f"{box.uid} {uid} 1")
         Path("/proc/self/gid_map").write_text(f"{box.uid} {gid} 1")
-    syscalls.unshare(_NAMESPACES)
+    syscalls.unshare(_namespaces(box.missing))
+
+
+def _namespaces(missing: Defences) -> int:
+    flags = syscalls.CLONE_NEWNS | syscalls.CLONE_NEWUTS
+    if missing.isdisjoint([Defence.OWN_PROCESSES, Defence.END_OF_TREE]):
+        flags |= syscalls.CLONE_NEWPID
+    if Defence.OWN_NETWORK not in missing:
+        flags |= syscalls.CLONE_NEWNET
+    if Defence.OWN_IPC not in missing:
+        flags |= syscalls.CLONE_NEWIPC
+    return flags
 
 
 def enter(box: Box) -> Path:
@@ -104,6 +115,9 @@ def _private_root(box: Box) -> None:
         ("tmp", 1 << 24, "1777"),
     ):
         (root / name).mkdir(exist_ok=True)
+        if name == "dev/shm" and Defence.PRIVATE_MEMORY_FILES in box.missing:
+            syscalls.mount("/dev/shm", root / name, None, syscalls.MS_BIND)  # noqa: S108 - the machine's own, on purpose
+            continue
         syscalls.mount(name, root / name, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, f"mode={mode},size={size},{owner}")
     # after the writable folders: Python itself may live in one of them
     for tree in box.readable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import threading
 import time
@@ -9,13 +10,15 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 from pydantic import ValidationError
 
+from tools.evaluation import weakening
 from tools.evaluation.builder import BuildAnswer, BuilderJob
 from tools.evaluation.child import DeadlineError
 from tools.evaluation.correctness import ORACLE_S, Check, Outcome, size_of
+from tools.evaluation.defences import Defence
 from tools.evaluation.derive import Derived, DeriveJob
 from tools.evaluation.machine_code import ResourcesAnswer, ResourcesJob
 from tools.evaluation.protocol import Baselines, EvaluationRequest
@@ -73,6 +76,12 @@ class Supervisor:
         self._read: dict[str, tuple[tuple[KernelResources, ...], tuple[str, ...]]] = {}
         self._readers = ThreadPoolExecutor(thread_name_prefix="machine-code")
 
+    def weakened(self, shop: Workshop) -> Self:
+        """Give the same supervisor, working in a weakened view of its workshop."""
+        twin = copy.copy(self)
+        twin._shop = shop
+        return twin
+
     def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
         """Judge one candidate; `cancel` is a descriptor that turns readable to give up."""
         start = time.monotonic()
@@ -91,7 +100,8 @@ class Supervisor:
             rule=outcome.rule,
             correctness=outcome.correctness,
             launches=case.build.launches,
-            provenance=provenance(case.build.launches),
+            provenance=provenance(case.build.launches, blind=Defence.PROVENANCE in self._shop.off),
+            weakened=tuple(sorted(self._shop.off)),
             sandbox=self._shop.isolation(gpu=self._gpu).sentence,
             notes=tuple(dict.fromkeys([*outcome.notes, *case.notes])),
             log=outcome.log or case.log,
@@ -211,9 +221,11 @@ class Supervisor:
         problems = self._problems(case)
         if isinstance(problems, Outcome):
             return problems
+        problems = weakening.sizes(problems, self._shop.off)
         stage = case.request.stage
         sittings = tuple(
-            sitting(problem, place, stage, battery=bool(problem.sizes) or not self._gpu) for place, problem in enumerate(problems)
+            weakening.sitting(sitting(problem, place, stage, battery=bool(problem.sizes) or not self._gpu), self._shop.off)
+            for place, problem in enumerate(problems)
         )
         case.seeds += [one.published("check", size_of(problem)) for problem, one in zip(problems, sittings, strict=True)]
         check = Check(self._shop, problems, sittings, cancel)

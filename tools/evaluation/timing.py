@@ -18,9 +18,11 @@ from tools.evaluation import plausibility
 from tools.evaluation.channel import Load
 from tools.evaluation.conversation import CallTimes, Conversation, RunError
 from tools.evaluation.correctness import ORACLE_S, Outcome, size_of
+from tools.evaluation.defences import Defence
 from tools.evaluation.lead_in import flush_bytes
 from tools.evaluation.memory import Block
 from tools.evaluation.oracle import OracleAnswer, OracleJob
+from tools.evaluation.patches import Patches
 from tools.evaluation.rival import RivalProcess
 from tools.evaluation.runner import RunnerJob
 from tools.evaluation.schedule import LARGE_BYTES
@@ -177,7 +179,8 @@ class TimedSession:
 
     def _call(self, runner: Conversation, current: numpy.ndarray, load: Load, *, collected: bool) -> CallTimes:
         """Change some elements of the inputs and have the candidate run once."""
-        changed = patching.draw(Block(self._problem.abi.inputs), current, self._chance)
+        same = Defence.CHANGED_ELEMENTS in self._shop.off
+        changed = Patches([]) if same else patching.draw(Block(self._problem.abi.inputs), current, self._chance)
         runner.patch(changed, current)
         poison = Load.POISON_B if self._chance.random() < 0.5 else Load(0)
         return runner.call(Load.PATCHES | poison | load, len(changed.elements), collected=collected)
@@ -191,6 +194,8 @@ class TimedSession:
             answer = OracleAnswer.model_validate_json(done.answer)
         except ValidationError:
             raise MachineError(f"The oracle failed: {done.log.strip()[-300:]}", "Check the device's memory with nvidia-smi.") from None
+        if Defence.TIMED_CALLS_JUDGED in self._shop.off:
+            return None
         wrong = [call for call in answer.calls if not all(error.passed for error in call.outputs)]
         if not wrong:
             return None
@@ -199,11 +204,12 @@ class TimedSession:
 
     def _conclude(self, measured: Measured, sampler: NvmlSampler) -> Outcome | Timing:
         candidate = sample(measured.event_us)
-        if plausibility.is_impossible(candidate.median_us, self._problem, self._sheet):
+        impossible = plausibility.is_impossible(candidate.median_us, self._problem, self._sheet)
+        if impossible and Defence.ROOFLINE not in self._shop.off:
             note = f"A median of {candidate.median_us:.3g} µs is less than this device needs to read the inputs once."
             return Outcome(Verdict.IMPOSSIBLE_TIME, notes=[note])
         gap = plausibility.unexplained_us(measured.idle_event_us, measured.answer_us, measured.overhead_us)
-        if gap:
+        if gap and Defence.CLOCKS_AGREE not in self._shop.off:
             note = f"Its events say {candidate.median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note])
         return Timing(

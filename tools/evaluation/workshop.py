@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import os
 import shutil
@@ -13,12 +14,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import tools
 from tools.errors import MachineError
-from tools.evaluation import control_group
+from tools.evaluation import control_group, weakening
 from tools.evaluation.child import Child, DeadlineError
+from tools.evaluation.defences import NONE, Defence, Defences
 from tools.evaluation.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
 from tools.evaluation.nursery import Nursery
 from tools.evaluation.probe import WORKS
@@ -63,6 +65,8 @@ class Workshop:
         """
         self.device = device
         self.wary = wary
+        self.off: Defences = NONE
+        """Defences that a test has switched off."""
         control_group.sweep()
         scratch.mkdir(parents=True, exist_ok=True)
         self._phases = scratch / f"phases-{os.getpid()}-{id(self):x}"
@@ -78,6 +82,12 @@ class Workshop:
         self._started = False
         self._uids: set[int] = set()
         self._isolations: dict[bool, Isolation] = {}
+
+    def weakened(self, off: Defences) -> Self:
+        """Give the same workshop, the same processes, with defences switched off: for tests of the defences alone."""
+        twin = copy.copy(self)
+        twin.off = off
+        return twin
 
     def start(self) -> None:
         """Start the zygotes this machine needs, side by side, and find out which walls it allows."""
@@ -149,8 +159,10 @@ class Workshop:
         isolation = self.isolation(gpu=gpu)
         with self._uid() as uid, self._group(isolation, gpu=gpu) as groups:
             box = self._box(isolation, uid, nursery, gpu=gpu)
-            box = box.model_copy(update={"groups": groups, "readable": (*box.readable, *readable)})
+            box = weakening.box(box.model_copy(update={"groups": groups, "readable": (*box.readable, *readable)}), self.off)
             with nursery.phase(name, job, shared, box, cancel) as child:
+                if Defence.LOG_LIMIT in self.off:
+                    child.log.limit = sys.maxsize
                 yield child
 
     def ask(self, name: str, job: bytes, shared: Mapping[str, int], deadline: float, cancel: int, *, sandboxed: bool = False) -> Finished:
@@ -172,7 +184,7 @@ class Workshop:
     @contextmanager
     def _group(self, isolation: Isolation, *, gpu: bool) -> Iterator[tuple[str, ...]]:
         """Make a control group for one sandbox and remove it after; no files where the machine allows none."""
-        group = control_group.make(_limits(gpu=gpu)) if isolation.group else control_group.ControlGroup(())
+        group = control_group.make(weakening.limits(_limits(gpu=gpu), self.off)) if isolation.group else control_group.ControlGroup(())
         try:
             yield group.files
         finally:
@@ -193,7 +205,7 @@ class Workshop:
         blind = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}
         return Box(
             isolation=isolation,
-            limits=_limits(gpu=gpu),
+            limits=weakening.limits(_limits(gpu=gpu), self.off),
             uid=uid,
             scratch="",
             readable=readable_trees(gpu=gpu),

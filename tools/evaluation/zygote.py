@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.evaluation import sandbox, syscalls, wire
+from tools.evaluation.defences import NONE, Defence
 from tools.evaluation.isolation import Box
 from tools.evaluation.phases import Phase, phase_function
 from tools.evaluation.warmup import warm_up
@@ -92,7 +93,8 @@ def warden(message: dict[str, Any], descriptors: list[int]) -> None:
         os.close(fd)
     wire.send(status, {"pid": pid}, [os.pidfd_open(pid)])
     _, code = os.waitpid(pid, 0)
-    end_descendants()
+    if Defence.END_OF_TREE not in (box.missing if box else NONE):
+        end_descendants()
     wire.send(status, {"exit": os.waitstatus_to_exitcode(code)})
     os._exit(0)
 
@@ -130,7 +132,8 @@ def _inner(phase: str, named: dict[str, int], box: Box | None, folder: str) -> N
         os.dup2(null, 0)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        _close_all_but({0, 1, 2, *named.values()})
+        if Defence.CLOSED_DESCRIPTORS not in (box.missing if box else NONE):
+            _close_all_but({0, 1, 2, *named.values()})
         sys.stdout = os.fdopen(1, "w", buffering=1, errors="replace", closefd=False)
         sys.stderr = os.fdopen(2, "w", buffering=1, errors="replace", closefd=False)
         with os.fdopen(named.pop("job"), "rb") as file:

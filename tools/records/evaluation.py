@@ -225,6 +225,8 @@ class Evaluation(Record):
     """Which isolation was in force, in words."""
     notes: tuple[str, ...] = ()
     """What was not available or fell back, one sentence each."""
+    weakened: tuple[str, ...] = ()
+    """Defences of the evaluator that a test had switched off; where there are any, the verdict proves nothing and goes into no bundle."""
     seeds: tuple[Seeds, ...] = ()
     """Drawn for this evaluation alone, and written down when it had ended."""
     log: str = ""
