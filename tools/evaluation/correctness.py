@@ -50,6 +50,7 @@ class Check:
         self._sittings = sittings
         self._cancel = cancel
         self._gpu = shop.device is not None
+        self._left_out: tuple[str, ...] = ()
 
     @property
     def _device(self) -> str:
@@ -95,9 +96,11 @@ class Check:
         job = InputsJob(sittings=self._sittings, device=self._device)
         done = self._trusted("inputs", job.model_dump_json(), tapes)
         try:
-            return InputsAnswer.model_validate_json(done[0]).usable
+            answer = InputsAnswer.model_validate_json(done[0])
         except ValidationError:
             return _unjudged("The inputs could not be made", done[1])
+        self._left_out = answer.notes
+        return answer.usable
 
     def _trusted(self, phase: str, job: str, tapes: list[Tape]) -> tuple[bytes, str]:
         try:
@@ -152,7 +155,7 @@ class Check:
         sizes = tuple(dict.fromkeys(size_of(self._problems[call.sitting]) for call in answer.calls))
         executor: Literal["gpu", "interpreter"] = "gpu" if self._gpu else "interpreter"
         correctness = Correctness(outputs=worst_errors(answer.calls), calls=len(answer.calls), sizes=sizes, executor=executor)
-        notes = list(answer.notes)
+        notes = [*self._left_out, *answer.notes]
         unstable = next((call for call in answer.calls if not call.repeat_agrees), None)
         if unstable is not None:
             where = f"{size_of(self._problems[unstable.sitting])}, inputs “{unstable.group}”"

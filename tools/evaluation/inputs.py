@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.distributions import AS_MADE, transform
+from tools.evaluation.distributions import AS_MADE, NON_FINITE, transform
 from tools.evaluation.phases import Phase
 from tools.evaluation.reference import DeclaredReference
 from tools.evaluation.tape import CallSpec, Sitting, Tape
@@ -27,6 +27,8 @@ class InputsAnswer(Record):
 
     usable: tuple[tuple[bool, ...], ...]
     """By sitting and call: False where the reference raises, or has no finite answer, on a distribution of the battery."""
+    notes: tuple[str, ...] = ()
+    """Which were left out, and why."""
 
 
 def make(phase: Phase) -> None:
@@ -36,14 +38,21 @@ def make(phase: Phase) -> None:
     job = InputsJob.model_validate_json(phase.job)
     torch.set_num_threads(job.threads)
     usable = []
+    notes: dict[str, None] = {}
     for index, sitting in enumerate(job.sittings):
         problem = Problem.model_validate_json(sitting.problem)
         tape = Tape(problem.abi, sitting.calls, phase.shared[f"inputs{index}"], phase.shared[f"outputs{index}"])
         reference = DeclaredReference(problem, job.device)
         _write_parameters(reference, sitting, tape)
-        usable.append(tuple(_write_inputs(reference, tape, number, call) for number, call in enumerate(sitting.calls)))
+        problems = [_write_inputs(reference, tape, number, call) for number, call in enumerate(sitting.calls)]
+        usable.append(tuple(not problem for problem in problems))
+        notes |= {
+            f"Inputs “{call.distribution}” were left out: {problem}.": None
+            for call, problem in zip(sitting.calls, problems, strict=True)
+            if problem
+        }
         tape.close()
-    phase.answer(InputsAnswer(usable=tuple(usable)).model_dump_json().encode())
+    phase.answer(InputsAnswer(usable=tuple(usable), notes=tuple(notes)).model_dump_json().encode())
 
 
 def _write_parameters(reference: DeclaredReference, sitting: Sitting, tape: Tape) -> None:
@@ -52,14 +61,14 @@ def _write_parameters(reference: DeclaredReference, sitting: Sitting, tape: Tape
     values = reference.parameters()
     if sitting.shake is not None:
         torch.manual_seed(sitting.shake)
-        values = {name: _shaken(value) for name, value in values.items()}
+        values = {name: shaken(value) for name, value in values.items()}
         reference.load(values)
     targets = tape.parameters.tensors(tape.inputs_memory)
     for spec, target in zip(tape.abi.parameters, targets, strict=True):
         target.copy_(values[spec.name])
 
 
-def _shaken(value: torch.Tensor) -> torch.Tensor:
+def shaken(value: torch.Tensor) -> torch.Tensor:
     """Move a float tensor whose elements are all equal: what is only a default must not be built into a kernel."""
     import torch
 
@@ -68,19 +77,36 @@ def _shaken(value: torch.Tensor) -> torch.Tensor:
     return value + (torch.rand(value.shape) * 0.45 + 0.05).to(value.dtype).to(value.device)
 
 
-def _write_inputs(reference: DeclaredReference, tape: Tape, number: int, call: CallSpec) -> bool:
+def _write_inputs(reference: DeclaredReference, tape: Tape, number: int, call: CallSpec) -> str:
+    """Write the inputs of a call; say why they are of no use, or nothing."""
+    import torch
+
+    made = made_inputs(reference, call)
+    tensors = [value for value in made if isinstance(value, torch.Tensor)]
+    for target, value in zip(tape.inputs(number).tensors(tape.inputs_memory), tensors, strict=True):
+        target.copy_(value)
+    return unusable(reference, made, call.distribution)
+
+
+def made_inputs(reference: DeclaredReference, call: CallSpec) -> list[Any]:
+    """Make the arguments of a call."""
     import torch
 
     made: list[Any] = reference.inputs(call.seed)
     torch.manual_seed(call.seed ^ 0x5DEECE66D)
-    made = transform(call.distribution, made)
-    tensors = [value for value in made if isinstance(value, torch.Tensor)]
-    for target, value in zip(tape.inputs(number).tensors(tape.inputs_memory), tensors, strict=True):
-        target.copy_(value)
-    if call.distribution == AS_MADE:
-        return True
+    return transform(call.distribution, made)
+
+
+def unusable(reference: DeclaredReference, arguments: list[Any], distribution: str) -> str:
+    """Say why inputs of a distribution prove nothing; empty where they do."""
+    import torch
+
+    if distribution == AS_MADE:
+        return ""
     try:
-        outputs = reference.outputs(made)
-    except (RuntimeError, ValueError, IndexError, ArithmeticError):
-        return False
-    return all(bool(torch.isfinite(output).all()) for output in outputs if output.is_floating_point())
+        outputs = reference.outputs(arguments)
+    except (RuntimeError, ValueError, IndexError, ArithmeticError) as error:
+        return f"the reference raises {type(error).__name__} on them"
+    if distribution != NON_FINITE and not all(bool(torch.isfinite(output).all()) for output in outputs if output.is_floating_point()):
+        return "the reference answers with NaN or infinity"
+    return ""

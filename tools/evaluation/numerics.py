@@ -1,9 +1,9 @@
 """How wrong an output is, and how wrong it may be.
 
 Errors are relative to a float64 oracle. The limit is `factor` times the largest of: the reference's own error at its
-declared precision; the oracle's change when every float input moves by one unit roundoff of that precision (a result
+declared precision; the oracle's change when its float inputs are known no better than that precision (a result
 cannot be asked to have digits that its inputs do not determine); and never below a floor of a few units in the last place,
-because GPU libraries' elementary functions are that far from correctly rounded.
+because GPU libraries' elementary functions are that far from correctly rounded. An explicit tolerance raises it.
 """
 
 from __future__ import annotations
@@ -26,6 +26,16 @@ functions appendix), and a fused chain of four of them by 8 units, that is 16 ro
 2.9e-4. Half formats: the rounding of the result dominates. float64: the oracle has no more digits than the candidate, so
 the floor alone judges sums in another order.
 """
+
+POLICY_FLOOR = {"exact": 0.0, "tf32": 1.5 * 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
+"""Smallest limit of the relative L2 error that a policy gives.
+
+tf32: a tensor core drops the lower bits of its operands unless the caller rounds them first, which is off by up to a unit in
+the last place, 2^-10, and half of it in the mean; both operands of a product together by 1.4 times 2^-11 in the mean.
+"""
+
+SMALLEST_NORMAL = {"float32": 2.0**-126, "bfloat16": 2.0**-126}
+"""A result below it may be flushed to zero: library functions on a GPU do that. Other formats keep their denormals."""
 
 ROW_FLOOR = 2.0
 """The floor of the worst row over the floor of the whole: one row averages over fewer elements."""
@@ -61,7 +71,8 @@ def is_float(spec: TensorSpec) -> bool:
 def distance(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> Errors:
     """Measure `value` against `oracle` over the elements that are finite in `reference` and oracle; elsewhere it must equal `reference`.
 
-    Shapes are equal. A zero oracle has no relative error: there the error's root mean square is taken as it is.
+    Shapes are equal. A zero oracle has no relative error: there the error's root mean square is taken as it is. Zero is no
+    error where the truth is too small for a normal number.
     """
     import torch
 
@@ -72,6 +83,8 @@ def distance(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor)
     keep = torch.isfinite(reference) & torch.isfinite(oracle)
     zero = torch.zeros((), dtype=torch.float64, device=oracle.device)
     truth = torch.where(keep, oracle.double(), zero)
+    smallest = SMALLEST_NORMAL.get(str(value.dtype).removeprefix("torch."), 0.0)
+    keep &= (value != 0) | (truth.abs() >= smallest)
     error = torch.where(keep, value.double() - truth, zero)
     width = oracle.shape[-1] if oracle.dim() else 1
     rows = torch.linalg.vector_norm(truth.reshape(-1, width), dim=1)
@@ -103,9 +116,12 @@ def limits(spec: TensorSpec, policy: PrecisionPolicy, own: Errors, sensitivity: 
     """Say how wrong an output may be, given the reference's own error and the oracle's sensitivity."""
     if not is_float(spec):
         return EXACT
-    floor = FLOOR_ROUNDOFFS[spec.dtype] * ROUNDOFF[spec.dtype]
+    floor = max(FLOOR_ROUNDOFFS[spec.dtype] * ROUNDOFF[spec.dtype], POLICY_FLOOR[policy.name])
     worst = own.largest(sensitivity)
-    return Errors(max(policy.factor * worst.relative_l2, floor), max(policy.factor * worst.worst_row, ROW_FLOOR * floor))
+    return Errors(
+        max(policy.factor * worst.relative_l2, floor, policy.tolerance),
+        max(policy.factor * worst.worst_row, ROW_FLOOR * floor, policy.worst_row_tolerance),
+    )
 
 
 def output_error(spec: TensorSpec, found: Errors, own: Errors, limit: Errors) -> OutputError:

@@ -111,6 +111,20 @@ class Oracle:
         with _defaults(torch.float64, tf32=False):
             return self._reference.outputs([_as(value, torch.float64) for value in arguments])
 
+    def magnitudes(self, arguments: list[Any]) -> list[torch.Tensor]:
+        """Run in float64 on the magnitudes of float arguments and parameters: bounds of every partial sum of a linear reference."""
+        import torch
+
+        module = self._reference.module
+        kept = {name: value.clone() for name, value in module.state_dict().items()}
+        try:
+            with torch.no_grad():
+                for value in module.state_dict().values():
+                    value.abs_() if value.is_floating_point() else value
+            return self.outputs([v.abs() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in arguments])
+        finally:
+            module.load_state_dict(kept)
+
     def sensitivity(self, arguments: list[Any], roundoff: float) -> list[torch.Tensor]:
         """Run in float64 with every float input moved by one `roundoff`, up or down at random."""
         import torch

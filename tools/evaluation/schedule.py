@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Literal
 
-from tools.evaluation.distributions import AS_MADE, BATTERY, TIES
+from tools.evaluation.distributions import AS_MADE, BATTERY, HARD, NON_FINITE, allowed
 from tools.evaluation.numerics import is_float
 from tools.evaluation.tape import CallSpec, Sitting
 from tools.records import Problem
@@ -13,8 +13,11 @@ from tools.records import Problem
 FRESH_CALLS = {"search": 3, "confirm": 5}
 """Calls with inputs as the problem makes them, each with its own seed, at each size."""
 
-BATTERY_CALLS = {"search": (6, 2), "confirm": (len(BATTERY), 5)}
-"""Distributions tried on the first variant, and on each other one."""
+BATTERY_CALLS = {"search": (7, 3), "confirm": (len(BATTERY), 8)}
+"""Distributions tried on the first variant, and on each other one: the hard ones as far as they go, then others by chance."""
+
+WRITTEN_CALLS = {"search": 1, "confirm": 3}
+"""The same for the problem as written on a GPU: its inputs pass through the host's memory."""
 
 LARGE_BYTES = 1 << 30
 """From this size on a problem gets one fresh call (run twice): its inputs and outputs pass through the host's memory."""
@@ -25,16 +28,34 @@ def new_seed() -> int:
     return secrets.randbits(62)
 
 
-def sitting(problem: Problem, place: int, stage: Literal["search", "confirm"], *, battery: bool) -> Sitting:
-    """Plan the calls of one runner; `place` counts the sizes, so that different ones meet different distributions."""
-    count = FRESH_CALLS[stage] if problem.abi.compulsory_bytes < LARGE_BYTES else 1
-    fresh = tuple(CallSpec(seed=new_seed(), distribution=AS_MADE, group=AS_MADE, slots=2 if number == 0 else 1) for number in range(count))
-    names = [name for name in BATTERY if name not in TIES or all(is_float(spec) for spec in problem.abi.outputs)]
-    if not any(is_float(spec) for spec in problem.abi.inputs) or not battery:
-        names = []
-    first, others = BATTERY_CALLS[stage]
-    tries = min(first if place == 0 else others, len(names))
-    # every size starts elsewhere in the list, so that together they cover it
-    chosen = [names[(place * others + step) % len(names)] for step in range(tries)]
-    tried = tuple(CallSpec(seed=new_seed(), distribution=name, group=name) for name in chosen)
-    return Sitting(problem=problem.model_dump_json(), shake=new_seed() if place else None, calls=fresh + tried)
+def sitting(problem: Problem, place: int, stage: Literal["search", "confirm"], *, battery: bool, shaken: bool = False) -> Sitting:
+    """Plan the calls of one runner; `place` counts the sizes, so that different ones meet different distributions.
+
+    Without `battery` the problem is large: only a few of the hard distributions are tried. Parameters are shaken at every size but
+    the first, and where that is asked for.
+    """
+    large = problem.abi.compulsory_bytes >= LARGE_BYTES
+    count = 1 if large else FRESH_CALLS[stage]
+    calls = [CallSpec(seed=new_seed(), distribution=AS_MADE, group=AS_MADE, slots=2 if number == 0 else 1) for number in range(count)]
+    tries = BATTERY_CALLS[stage][min(place, 1)] if battery else 0 if large else WRITTEN_CALLS[stage]
+    calls += [CallSpec(seed=new_seed(), distribution=name, group=name) for name in distributions(problem, tries, place)]
+    return Sitting(problem=problem.model_dump_json(), shake=new_seed() if place or shaken else None, calls=tuple(calls))
+
+
+def distributions(problem: Problem, tries: int, place: int = 0) -> tuple[str, ...]:
+    """Choose which distributions to try: hard ones first, others by chance that no candidate can foresee."""
+    if not tries or not any(is_float(spec) for spec in problem.abi.inputs):
+        return ()
+    names = allowed(problem.work.operators, integers_out=not all(is_float(spec) for spec in problem.abi.outputs))
+    hard = [name for name in HARD if name in names]
+    if tries < len(hard) + 2:
+        # where there is no room for all of them the first stays and the others take turns
+        hard = hard[:1] + _turned(hard[1:], place)[: max(0, tries // 2 - 1)]
+    others = [name for name in names if name not in hard]
+    chosen = [*hard, *secrets.SystemRandom().sample(others, max(0, min(tries - len(hard), len(others))))][:tries]
+    return (*chosen, NON_FINITE) if problem.policy.non_finite else tuple(chosen)
+
+
+def _turned(names: list[str], place: int) -> list[str]:
+    start = place % len(names) if names else 0
+    return names[start:] + names[:start]

@@ -1,0 +1,29 @@
+"""Rounding to fewer bits of mantissa, whatever the exponent: how a shorter format loses digits, without its limits of range."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import torch
+
+SHORTER = {2.0**-53: 2.0**-24, 2.0**-24: 2.0**-11, 2.0**-11: 2.0**-8, 2.0**-8: 2.0**-4}
+"""Roundoff of the next shorter format: float64, float32, TF32 and fp16, bf16, fp8 (E4M3)."""
+
+
+def rounded(value: torch.Tensor, roundoff: float) -> torch.Tensor:
+    """Round a float tensor to nearest, ties to even, keeping its dtype."""
+    import torch
+
+    mantissa, exponent = torch.frexp(value.double())
+    scale = 2.0 ** round(-math.log2(roundoff))
+    made = torch.ldexp((mantissa * scale).round() / scale, exponent)
+    return torch.where(torch.isfinite(value), made, value.double()).to(value.dtype)
+
+
+def all_rounded(values: list[Any], roundoff: float) -> list[Any]:
+    """Round the float tensors among `values`."""
+    import torch
+
+    return [rounded(v, roundoff) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values]
