@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tools.codegen import template_matmul, template_pointwise, template_rows, template_window
+from tools.codegen import template_attention, template_matmul, template_pointwise, template_rows, template_window
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters, RegionText
 from tools.codegen.graph import OperatorGraph
@@ -14,7 +14,7 @@ from tools.codegen.module_text import ForwardText, class_text
 from tools.codegen.naming import Names
 from tools.codegen.reference_text import KeptText, keep
 from tools.codegen.region_names import function_name
-from tools.codegen.regions import MATMUL, POINTWISE, ROWS, WINDOW, plan_region
+from tools.codegen.regions import ATTENTION, MATMUL, POINTWISE, ROWS, WINDOW, plan_region
 from tools.codegen.schedule import Region, Schedule
 from tools.records import Problem, ProblemForm, Record
 
@@ -46,14 +46,21 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
 
 def emitters() -> dict[str, Emitter]:
     """Return the templates by name."""
-    return {POINTWISE: template_pointwise.emit, ROWS: template_rows.emit, MATMUL: template_matmul.emit, WINDOW: template_window.emit}
+    return {
+        POINTWISE: template_pointwise.emit,
+        ROWS: template_rows.emit,
+        MATMUL: template_matmul.emit,
+        ATTENTION: template_attention.emit,
+        WINDOW: template_window.emit,
+    }
 
 
 def _region(graph: OperatorGraph, region: Region, names: Names) -> RegionText:
     planned = plan_region(graph, region.nodes)
     if planned.template != region.template:
         raise LoweringError(f"region {region.id} is a {planned.template} region, not {region.template}")
-    name = function_name([graph.by_name[node] for node in region.nodes], names)
+    nodes = [graph.by_name[node] for node in region.nodes]
+    name = names.fresh("attention") if planned.template == ATTENTION else function_name(nodes, names)
     names.fresh(f"{name}_kernel")
     return emitters()[region.template](planned.kernel, name, region.parameters)
 

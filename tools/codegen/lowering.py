@@ -71,6 +71,25 @@ class Window:
 
 
 @dataclass(frozen=True)
+class Attention:
+    """The second product of an attention: weights made of a contraction's scores, times values."""
+
+    logits: int
+    """What the softmax is taken of, as an expression over rows and columns of the scores."""
+    value: Lowered
+    wide: tuple[int, ...]
+    """Atoms of one value's elements."""
+    softmax: bool
+    """Whether the weights are the softmax of the logits; otherwise they are the logits themselves."""
+    causal: bool
+    """Whether columns after the row count for nothing, so that they need not be looked at."""
+    safe: bool
+    """Whether a row without any finite logit gives zeros; otherwise NaN, as a plain softmax does."""
+    expr: int
+    """The result, as an expression of what follows."""
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A lowered region: expressions, what is read, what is written, what is reduced."""
 
@@ -80,6 +99,7 @@ class Kernel:
     """Leaf atoms that every reduction of the region runs over; empty for a pointwise region."""
     contraction: Contraction | None = None
     window: Window | None = None
+    attention: Attention | None = None
 
 
 class Lowering:
@@ -95,6 +115,9 @@ class Lowering:
         self.reduced: list[tuple[int, ...]] = []
         self.contraction: Contraction | None = None
         self.window: Window | None = None
+        self.attention: Attention | None = None
+        self.weights: dict[Ref, Lowered] = {}
+        """Softmaxes of an attention, by the logits they are taken of."""
 
     def run(self) -> Kernel:
         """Lower every member and find the outputs; raises LoweringError."""
@@ -124,7 +147,7 @@ class Lowering:
 
     def read_again(self, ref: Ref) -> Lowered:
         """Read a value from memory under atoms of its own: what a product walks otherwise than the operators after it."""
-        if self._is_internal(ref):
+        if self.is_internal(ref):
             raise LoweringError("an operand of the product is made in the same region: operands must be in memory")
         node = self.graph.by_name.get(ref.name)
         if node is not None and is_view(node) and len(node.outputs) == 1 and isinstance(node.args[0], Ref):
@@ -146,7 +169,7 @@ class Lowering:
     def _through(self, node: Node, ref: Ref) -> Lowered:
         source = node.args[0]
         if ref.index == 0 and len(node.outputs) == 1 and isinstance(source, Ref):
-            internal = self._is_internal(source)
+            internal = self.is_internal(source)
             loads, known = len(self.b.loads), dict(self.known)
             try:
                 base = self.value(source)
@@ -157,25 +180,30 @@ class Lowering:
                 # the view itself is read instead: what was loaded on the way to it is not
                 del self.b.loads[loads:]
                 self.known = known
-        if any(self._is_internal(each) for each in node.refs):
+        if any(self.is_internal(each) for each in node.refs):
             raise LoweringError(f"{node.target} of an intermediate is not generated")
         value, dims = self.b.load(ref, self.graph.meta(ref), parameter=ref.name in self.graph.parameters)
         self.b.label(value, ref.name)
         return Lowered(value, dims)
 
-    def _is_internal(self, ref: Ref) -> bool:
+    def is_internal(self, ref: Ref) -> bool:
         """Whether a value comes, through views, from a member."""
         node = self.graph.by_name.get(ref.name)
         if node is None:
             return False
-        return node.name in self.inside or (is_view(node) and any(self._is_internal(each) for each in node.refs))
+        return node.name in self.inside or (is_view(node) and any(self.is_internal(each) for each in node.refs))
 
     def _lower(self, node: Node) -> None:
+        from tools.codegen.lower_attention import ATTENTION, second_product, weigh
         from tools.codegen.lower_products import PRODUCTS
         from tools.codegen.lower_rows import ROWS
         from tools.codegen.lower_windows import WINDOWS
 
-        if node.op in WINDOWS:
+        if weigh(self, node) or second_product(self, node):
+            return
+        if node.op in ATTENTION:
+            ATTENTION[node.op](self, node)
+        elif node.op in WINDOWS:
             WINDOWS[node.op](self, node)
         elif node.op in PRODUCTS and self.contraction is None:
             PRODUCTS[node.op](self, node)
@@ -206,7 +234,7 @@ class Lowering:
             outputs.append(Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims)))
         if not outputs:
             raise LoweringError("nothing outside reads the region")
-        return Kernel(self.b, tuple(outputs), self._common_reduction(), self.contraction, self.window)
+        return Kernel(self.b, tuple(outputs), self._common_reduction(), self.contraction, self.window, self.attention)
 
     def _escaping(self) -> Sequence[Ref]:
         """Values of members that are read outside, through views or not, or returned."""

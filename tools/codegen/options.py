@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import OperatorGraph
-from tools.codegen.regions import Planned, can_generate, natural_regions, ordered, plan_region, producers
+from tools.codegen.lower_products import PRODUCTS
+from tools.codegen.regions import Planned, can_generate, natural_regions, ordered, plan_region, producers, producers_of
 from tools.codegen.schedule import LIBRARY, Region, Schedule
 from tools.codegen.tuning import KNOBS, defaults, possible, worthwhile
 from tools.records import Action, ActionKind, HardwareSheet
@@ -65,9 +66,24 @@ def _fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> 
                 feeder = home[source]
                 if feeder.id != region.id:
                     pairs[feeder.id, region.id] = (feeder, region)
+    for nodes, name in _attentions(graph, schedule, home):
+        if can_generate(graph, nodes):
+            yield Action(kind=ActionKind.FUSION, region=name, parameters={"scope": "together", "sms": sheet.sms})
     for one, two in list(pairs.values())[:MOST_PAIRS]:
         if can_generate(graph, (*one.nodes, *two.nodes)):
             yield Action(kind=ActionKind.FUSION, region=f"{one.id}+{two.id}", parameters={"scope": "together", "sms": sheet.sms})
+
+
+def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the three regions of an attention written out: two products, and what makes the second's left operand of the first."""
+    for last in schedule.regions:
+        product = next((graph.by_name[name] for name in last.nodes if graph.by_name[name].op in ("matmul", "bmm")), None)
+        left = producers_of(graph, product.args[0]) if product else set()
+        for middle in {home[source].id: home[source] for source in left}.values():
+            sources = {home[source].id: home[source] for name in middle.nodes for source in producers(graph, graph.by_name[name])}
+            for first in sources.values():
+                if len({first.id, middle.id, last.id}) == 3 and any(graph.by_name[name].op in PRODUCTS for name in first.nodes):
+                    yield (*first.nodes, *middle.nodes, *last.nodes), f"{first.id}+{middle.id}+{last.id}"
 
 
 def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Iterator[Action]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from tools.codegen import template_pointwise
 from tools.codegen.expressions import LoweringError
-from tools.codegen.graph import Node, OperatorGraph
+from tools.codegen.graph import Node, OperatorGraph, Ref
+from tools.codegen.lower_attention import ATTENTION as ATTENTION_RULES
 from tools.codegen.lower_products import PRODUCTS
 from tools.codegen.lowering import Kernel, Lowering
 from tools.codegen.rows_space import row_layout
@@ -15,7 +16,9 @@ from tools.codegen.schedule import Region, Schedule
 from tools.codegen.template_window import window_layout
 from tools.codegen.views import is_view
 
-POINTWISE, ROWS, MATMUL, WINDOW = "pointwise", "rows", "matmul", "window"
+POINTWISE, ROWS, MATMUL, WINDOW, ATTENTION = "pointwise", "rows", "matmul", "window", "attention"
+STANDING_ALONE = {*PRODUCTS, *ATTENTION_RULES}
+"""Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
 MOST_NODES = 48
 """A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
 
@@ -37,6 +40,11 @@ def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
     kernel = Lowering(graph, names).run()
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
+    if kernel.attention is not None:
+        from tools.codegen.attention_space import attention_layout
+
+        attention_layout(kernel)
+        return Planned(ATTENTION, kernel)
     if kernel.contraction is not None:
         from tools.codegen.template_matmul import product_layout
 
@@ -103,7 +111,7 @@ def natural_regions(graph: OperatorGraph) -> Schedule:
 
 
 def _join(graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[str, int]) -> int | None:
-    if node.op in PRODUCTS or node.name in graph.effects:
+    if node.op in STANDING_ALONE or node.name in graph.effects:
         return None
     feeders = sorted({home[name] for name in producers(graph, node)}, reverse=True)
     joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]
@@ -121,18 +129,20 @@ def _join(graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[
 
 
 def _stands_alone(graph: OperatorGraph, group: Sequence[str]) -> bool:
-    return any(graph.by_name[name].op in PRODUCTS for name in group) or not can_generate(graph, group)
+    return any(graph.by_name[name].op in STANDING_ALONE for name in group) or not can_generate(graph, group)
 
 
 def producers(graph: OperatorGraph, node: Node) -> set[str]:
     """Name the nodes that feed `node`, seen through views."""
-    found: set[str] = set()
-    for ref in node.refs:
-        source = graph.by_name.get(ref.name)
-        if source is None:
-            continue
-        found |= producers(graph, source) if is_view(source) else {source.name}
-    return found
+    return {name for ref in node.refs for name in producers_of(graph, ref)}
+
+
+def producers_of(graph: OperatorGraph, ref: object) -> set[str]:
+    """Name the nodes that make one value, seen through views."""
+    source = graph.by_name.get(ref.name) if isinstance(ref, Ref) else None
+    if source is None:
+        return set()
+    return producers(graph, source) if is_view(source) else {source.name}
 
 
 def ordered(graph: OperatorGraph, groups: Sequence[tuple[str, ...]]) -> tuple[Region, ...]:

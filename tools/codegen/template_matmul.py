@@ -81,10 +81,10 @@ class _Writer:
             "group_rows = tl.minimum(tiles_m - group * GROUP_M, GROUP_M)",
             "pid_m = group * GROUP_M + pid % (GROUP_M * tiles_n) % group_rows",
             "pid_n = pid % (GROUP_M * tiles_n) // group_rows",
-            f"off_m = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]){wide}",
+            f"off_m = pid_m{wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
             f"mask_m = off_m < {size['rows']}",
             *self.space.parts(self.space.axis("rows")),
-            f"off_n = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]){wide}",
+            f"off_n = pid_n{wide} * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
             f"mask_n = off_n < {size['cols']}",
             *self.space.parts(self.space.axis("cols")),
         ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.codegen import template_pointwise
 from tools.codegen.graph import TensorMeta
-from tools.codegen.regions import MATMUL, POINTWISE, ROWS, WINDOW, Planned
+from tools.codegen.regions import ATTENTION, MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.codegen.rows_space import RowLayout, row_layout
 from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
 
@@ -54,6 +54,15 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
     },
+    ATTENTION: {
+        "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128)),
+        "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128)),
+        "BLOCK_D": Knob(ActionKind.TILING, (32, 64, 128, 256)),
+        "BLOCK_V": Knob(ActionKind.TILING, (32, 64, 128, 256)),
+        "precision": Knob(ActionKind.PRECISION, ("ieee", "tf32x3", "bf16x6")),
+        "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
+        "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4)),
+    },
 }
 """Every parameter that a schedule can hold."""
 
@@ -75,7 +84,7 @@ def defaults(planned: Planned, sms: int) -> Parameters:
     if planned.template == WINDOW:
         # neighbours share most of their windows: few elements a thread, so that they are in the cache together
         return {"ELEMENTS": 2, "num_warps": 4}
-    return _matmul(planned, sms)
+    return _attention(planned) if planned.template == ATTENTION else _matmul(planned, sms)
 
 
 def _pointwise(planned: Planned) -> Parameters:
@@ -151,6 +160,26 @@ def _matmul(planned: Planned, sms: int) -> Parameters:
     }
 
 
+def _attention(planned: Planned) -> Parameters:
+    from tools.codegen.attention_space import attention_layout
+
+    layout = attention_layout(planned.kernel)
+    half = layout.dtype in ("float16", "bfloat16")
+    head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))
+    # a head held whole lies in registers or shared memory all through the walk: 64 KiB of queries at most
+    widest = 256 if half else 128
+    block_m = min(128 if half else 64, max(16, power_of_two(layout.n_rows)))
+    return {
+        "BLOCK_M": block_m,
+        "BLOCK_N": min(64 if half and value <= 128 else 32, max(16, power_of_two(layout.n_cols))),
+        "BLOCK_D": head if head <= widest else 64,
+        "BLOCK_V": min(value, widest),
+        "precision": "ieee" if half else "tf32x3",
+        "num_warps": 8 if block_m * min(value, widest) >= 128 * 128 else 4,
+        "num_stages": 2,
+    }
+
+
 def power_of_two(number: int) -> int:
     """Round up to a power of two, at least one."""
     return 1 << max(0, (number - 1).bit_length())
@@ -168,6 +197,7 @@ def worthwhile(planned: Planned, parameters: Mapping[str, Value], knob: str, she
         ROWS: lambda: _rows_fit(row_layout(planned.kernel), parameters, knob),
         WINDOW: lambda: 64 <= int(parameters["ELEMENTS"]) * 32 * int(parameters["num_warps"]) <= 8192,
         MATMUL: lambda: _matmul_fits(planned, parameters, knob, sheet),
+        ATTENTION: lambda: _attention_fits(planned, parameters, knob, sheet),
     }
     return checks[planned.template]()
 
@@ -217,3 +247,20 @@ def _matmul_fits(planned: Planned, parameters: Mapping[str, Value], knob: str, s
     warps = int(parameters["num_warps"])
     shared = (block_m + block_n) * block_k * ITEM_BYTES[layout.dtype] * int(parameters["num_stages"])
     return shared <= sheet.shared_kib_per_block * 1024 and 8 <= block_m * block_n // (32 * warps) <= 128
+
+
+def _attention_fits(planned: Planned, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    from tools.codegen.attention_space import attention_layout
+
+    layout = attention_layout(planned.kernel)
+    if knob == "precision" and layout.dtype != "float32":
+        return False
+    block_m, block_n, block_d, block_v = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_D", "BLOCK_V"))
+    head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))
+    longest = {"BLOCK_M": layout.n_rows, "BLOCK_N": layout.n_cols, "BLOCK_D": head, "BLOCK_V": value}
+    if knob in longest and int(parameters[knob]) > max(16, power_of_two(longest[knob])):
+        return False
+    stages, bytes_each = int(parameters["num_stages"]), ITEM_BYTES[layout.dtype]
+    shared = (block_m * min(block_d, head) + stages * block_n * (min(block_d, head) + min(block_v, value))) * bytes_each
+    a_thread = block_m * (min(block_v, value) + block_n) // (32 * int(parameters["num_warps"]))
+    return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 192
