@@ -28,19 +28,19 @@ class BuiltinPlanner:
         while left and len(chosen) < count:
             best = max(range(len(left)), key=lambda i: (left[i].score - _repeats(left[i], chosen), -i))
             chosen.append(left.pop(best))
-        return tuple(_plan(one, briefing) for one in chosen)
+        return tuple(plan_of(one, briefing) for one in chosen)
 
 
-def rank(briefing: Briefing) -> list[Scored]:
-    """Score every action not yet tried that is worth trying; best first, the coder's own order among equals."""
+def rank(briefing: Briefing, least: float | None = WORTH_TRYING) -> list[Scored]:
+    """Score every allowed action not yet tried, from a score of `least` on; best first, the coder's own order among equals."""
     if (briefing.profile.figure("floor_share") or 0.0) >= AT_FLOOR:
         return []
     done = {one.action.id for one in briefing.tried}
-    listed = {action.id: action for action in briefing.options}
-    others = {a.id: a for a in invented_actions(briefing) if a.id not in listed} if briefing.free else {}
+    listed = {action.id: action for action in briefing.options if briefing.allows(action)}
+    others = {a.id: a for a in invented_actions(briefing) if a.id not in listed and briefing.allows(a)} if briefing.free else {}
     scored = [score_action(a, briefing) for key, a in listed.items() if key not in done]
     scored += [score_action(a, briefing, proven=False) for key, a in others.items() if key not in done]
-    return sorted((one for one in scored if one.score >= WORTH_TRYING), key=lambda one: -one.score)
+    return sorted((one for one in scored if least is None or one.score >= least), key=lambda one: -one.score)
 
 
 def _repeats(one: Scored, chosen: list[Scored]) -> float:
@@ -48,7 +48,8 @@ def _repeats(one: Scored, chosen: list[Scored]) -> float:
     return SAME_AGAIN * alike
 
 
-def _plan(one: Scored, briefing: Briefing) -> Plan:
+def plan_of(one: Scored, briefing: Briefing) -> Plan:
+    """Make the plan of a scored action, with its reasons in words."""
     return Plan(
         parent=briefing.parent,
         action=one.action,

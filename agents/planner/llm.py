@@ -51,7 +51,8 @@ class LLMPlanner:
         """Return at most `count` plans; none where the model sees nothing worth trying."""
         messages = PROMPTS.opening("plan", **view(briefing, count))
         # a parent is planned for again each time something was tried on it
-        purpose = f"plan {briefing.parent} {count} {content_hash(*(one.action.id for one in briefing.tried))}"
+        limits = (*briefing.kinds, *briefing.regions, *(one.candidate for one in briefing.inspirations))
+        purpose = f"plan {briefing.parent} {count} {content_hash(*(one.action.id for one in briefing.tried), *limits)}"
         try:
             return await self._asked(briefing, count, messages, purpose)
         except ModelUnavailable as error:
@@ -152,8 +153,13 @@ def _fault(plan: Plan, choice: Choice, briefing: Briefing) -> str:
         return f"there is no strategy {', '.join(invented)} in the list"
     if action.id in {one.action.id for one in briefing.tried}:
         return "this was tried on this parent already"
-    if action in briefing.options:
-        return ""
+    if not briefing.allows(action):
+        return "another kind or region was asked for"
+    return "" if action in briefing.options else _stray(action, briefing)
+
+
+def _stray(action: Action, briefing: Briefing) -> str:
+    """Why an action that is not listed cannot be used; empty where the coder is free and knows the region."""
     if not briefing.free:
         return "this is not one of the options"
     names = known_regions(briefing)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from knowledge.records import Recalled
-from tools.records import Action, HardwareSheet, Plan, Problem, Profile, Record, Verdict
+from tools.records import Action, ActionKind, HardwareSheet, Plan, Problem, Profile, Record, Verdict
 
 
 class Tried(Record):
@@ -18,6 +18,18 @@ class Tried(Record):
     """Parent time over child time; None where it failed."""
     reason: str
     """The reviewer's sentence about it, or the coder's."""
+
+
+class Inspiration(Record):
+    """Another candidate that the search method wants the planner to see."""
+
+    candidate: str
+    speedup: float
+    """Best baseline time over its time."""
+    steps: tuple[Action, ...]
+    """The actions that led to it from the reference, the first one first."""
+    mate: bool = False
+    """Whether it is a second parent: its steps are worth taking over."""
 
 
 class Briefing(Record):
@@ -37,6 +49,15 @@ class Briefing(Record):
     sheet: HardwareSheet
     speedup: float
     """Best baseline time over the parent's time; 1.0 for ROOT."""
+    kinds: tuple[ActionKind, ...] = ()
+    """The search method's constraint: the action must be of one of these; empty means any."""
+    regions: tuple[str, ...] = ()
+    """The search method's constraint: the action must apply to one of these; empty means any."""
+    inspirations: tuple[Inspiration, ...] = ()
+
+    def allows(self, action: Action) -> bool:
+        """Whether an action keeps the search method's constraint."""
+        return (not self.kinds or action.kind in self.kinds) and (not self.regions or action.region in self.regions)
 
 
 class Planner(Protocol):

@@ -21,6 +21,10 @@ SLOWER_WEIGHT = 5.0
 """Taken off for an equal action that made the parent slower or changed nothing that could be told from noise."""
 FASTER_WEIGHT = 1.0
 """Given for an equal action that gained: its neighbours are worth a look."""
+INSPIRED_WEIGHT = 1.5
+"""Given for a step that led to a faster candidate which the search method shows; half of it for a slower one's."""
+MATE_WEIGHT = 3.0
+"""The same for a step that led to a second parent."""
 DIRECTION_WEIGHT = 0.9
 """Less than a step between kinds: it orders options of one kind and region only."""
 UNPROVEN = 2.0
@@ -61,8 +65,9 @@ def score_action(action: Action, briefing: Briefing, proven: bool = True) -> Sco
     direction = DIRECTION_WEIGHT * _direction(action, briefing)
     advice, cited, gain, praise = _advice(action, briefing)
     tried, lessons = _lessons(action, briefing.tried)
-    total = prior + direction + advice + tried - (0.0 if proven else UNPROVEN)
-    return Scored(action, total, prior, (*praise, *lessons), cited, _possible(gain, briefing), proven)
+    shown, examples = _inspired(action, briefing)
+    total = prior + direction + advice + tried + shown - (0.0 if proven else UNPROVEN)
+    return Scored(action, total, prior, (*praise, *lessons, *examples), cited, _possible(gain, briefing), proven)
 
 
 def _possible(gain: float | None, briefing: Briefing) -> float | None:
@@ -136,6 +141,17 @@ def _record(strategy: Strategy) -> str:
         tier = "estimated" if best.tier == Tier.ESTIMATED else "measured"
         return f"gained up to {best.gain:.2f}x in {len(strategy.trials)} tries ({tier}, {best.device})"
     return f"predicts {strategy.expected_gain:.2f}x" if strategy.expected_gain else "advises it"
+
+
+def _inspired(action: Action, briefing: Briefing) -> tuple[float, list[str]]:
+    """Points of the shown candidate that speaks loudest for an action, and a clause that names it."""
+    best, clause = 0.0, ""
+    for one in briefing.inspirations:
+        weight = MATE_WEIGHT if one.mate else INSPIRED_WEIGHT * (1.0 if one.speedup > briefing.speedup else 0.5)
+        points = weight * max((likeness(action, step) for step in one.steps), default=0.0)
+        if points > best:
+            best, clause = points, f"candidate {one.candidate} ({one.speedup:.2f}x) took such a step"
+    return best, [clause] if clause else []
 
 
 def _lessons(action: Action, tried: tuple[Tried, ...]) -> tuple[float, list[str]]:

@@ -1,0 +1,69 @@
+"""Rating every possible step of a parent: what search methods that draw, or that keep decisions open, choose among."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from agents.planner.builtin import BuiltinPlanner, plan_of, rank
+from agents.planner.protocol import Briefing, Planner
+from tools.records import Action, ActionKind, Plan, Record
+
+ASKED = 6
+"""Plans asked of a language model for one rating; what it names comes first, in its order."""
+TOP_SCORE = 10.0
+DIFFICULTY = {
+    ActionKind.LAUNCH: 1,
+    ActionKind.VECTORISATION: 1,
+    ActionKind.PIPELINE: 1,
+    ActionKind.TILING: 2,
+    ActionKind.REORDERING: 2,
+    ActionKind.LAYOUT: 3,
+    ActionKind.PRECISION: 3,
+    ActionKind.FUSION: 3,
+    ActionKind.ALGORITHM: 4,
+}
+"""How much of a kernel each kind rewrites, from 1 to 5: a judgement of ours, no measurement."""
+
+
+class Rating(Record):
+    """One possible step with what the planner thinks of it."""
+
+    action: Action
+    score: float
+    """From 0 to 10."""
+    predicted_gain: float | None = None
+    difficulty: int = Field(ge=1, le=5)
+    rationale: str
+    strategies: tuple[str, ...] = ()
+    planner: str
+
+
+async def rate(planner: Planner, briefing: Briefing, *, ask: bool = True) -> tuple[Rating, ...]:
+    """Rate every step not yet tried, best first; with `ask` off, or where the built-in planner plans, by its scores alone.
+
+    A language model is asked for its plans by the planner's protocol: they come first, in its order; it gives no probabilities of its
+    own, so the order is all that is used. The rest follows by the built-in scores, below them.
+    """
+    ranked = rank(briefing, least=None)
+    known = [plan_of(one, briefing) for one in ranked]
+    scores = {one.action.id: one.score for one in ranked}
+    if not ask or isinstance(planner, BuiltinPlanner):
+        return tuple(_rating(plan, scores[plan.action.id]) for plan in known)
+    named = await planner.plan(briefing, ASKED)
+    first = {plan.action.id: _rating(plan, TOP_SCORE - 0.5 * place) for place, plan in enumerate(named)}
+    ceiling = min((one.score for one in first.values()), default=TOP_SCORE)
+    rest = [_rating(plan, min(scores[plan.action.id], ceiling)) for plan in known if plan.action.id not in first]
+    return (*first.values(), *rest)
+
+
+def _rating(plan: Plan, score: float) -> Rating:
+    kind, regions = plan.action.kind, plan.action.region.count("+")
+    return Rating(
+        action=plan.action,
+        score=round(min(TOP_SCORE, max(0.0, score)), 4),
+        predicted_gain=plan.predicted_gain,
+        difficulty=min(5, DIFFICULTY[kind] + (regions > 2)),
+        rationale=plan.rationale,
+        strategies=plan.strategies,
+        planner=plan.planner,
+    )
