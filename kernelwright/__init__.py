@@ -49,4 +49,8 @@ def __getattr__(name: str) -> Any:
         from kernelwright import api
 
         return getattr(api, name)
+    if name in {"evaluate", "verify", "Judgement"}:
+        from kernelwright import judging
+
+        return getattr(judging, name)
     raise AttributeError(f"module 'kernelwright' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The public Python API: what the command line does, as two functions.
+"""The public Python API: what the command line does, as functions.
 
 ```python
 import kernelwright
@@ -6,7 +6,12 @@ import kernelwright
 result = kernelwright.optimize("my_operator.py")
 result = kernelwright.optimize(my_module, (example_input,))
 print(result.reason, result.kernel)
+
+found = kernelwright.evaluate("my_operator.py", "any_kernel.py", bundle="evidence")
+print(found.evaluation.verdict, kernelwright.verify("evidence").failed)
 ```
+
+`evaluate` and `verify` are in `kernelwright.judging`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,98 @@
+"""Judge a kernel file from any source: whether it is right, and how fast.
+
+KERNEL defines a ModelNew that takes what the reference in PROBLEM takes. It runs in the sandbox alone. Exit status: 0 for
+PASS, 1 for any other verdict, 2 for a wrong input.
+
+Examples:
+  kernelwright evaluate my_operator.py my_kernel.py
+
+  kernelwright evaluate my_operator.py my_kernel.py --bundle evidence
+
+  kernelwright evaluate my_operator.py my_kernel.py --target a100 --json
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from kernelwright.cli.options import Json
+
+if TYPE_CHECKING:
+    from kernelwright.judging import Judgement
+
+
+def command(
+    problem: Annotated[Path, typer.Argument(metavar="PROBLEM", help="The PyTorch reference.")],
+    kernel: Annotated[Path, typer.Argument(metavar="KERNEL", help="Python file that defines ModelNew.")],
+    entry: Annotated[str | None, typer.Option(help="Function to judge against, where PROBLEM has several.")] = None,
+    target: Annotated[
+        str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
+    ] = "",
+    policy: Annotated[
+        Literal["exact", "tf32", "fp16", "bf16"],
+        typer.Option(help="exact: float32 stays float32. The others: the reference may round to that, so the kernel may too."),
+    ] = "exact",
+    stage: Annotated[Literal["search", "confirm"], typer.Option(help="confirm: more calls and more repetitions.")] = "confirm",
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds the kernel's own build, check and timing may each take.")] = 120.0,
+    bundle: Annotated[Path | None, typer.Option(help="Write an evidence bundle to this folder, which must not exist yet.")] = None,
+    json: Json = False,
+) -> None:
+    """Evaluate and print."""
+    from kernelwright.judging import evaluate
+    from tools.records import PrecisionPolicy
+
+    found = evaluate(
+        problem,
+        kernel,
+        target=target,
+        policy=PrecisionPolicy(name=policy),
+        entry=entry,
+        stage=stage,
+        timeout_s=timeout,
+        bundle=bundle,
+    )
+    if json:
+        from json import dumps
+
+        print(dumps(facts(found), indent=1))
+    else:
+        _print(found)
+    raise typer.Exit(0 if found.evaluation.verdict == "PASS" else 1)
+
+
+def facts(found: Judgement) -> dict[str, Any]:
+    """What `--json` prints: the evaluation without seeds and raw times, which the bundle has, and what it is about."""
+    fields = found.evaluation.model_dump(mode="json", exclude={"seeds": True, "timing": {"raw"}})
+    return {
+        "problem": found.problem.name,
+        "policy": found.problem.policy.model_dump(mode="json"),
+        "target": found.target.name,
+        **fields,
+        "errors": fields["correctness"]["outputs"] if fields["correctness"] else [],
+        "class": found.evaluation.provenance,
+        "tier": found.evaluation.tier,
+        "time_us": found.evaluation.time_us,
+        "speedup": found.evaluation.speedup,
+        "problem_notes": list(found.notes),
+        "bundle": str(found.bundle) if found.bundle else None,
+        "digest": found.digest or None,
+    }
+
+
+def _print(found: Judgement) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+
+    from kernelwright.cli.trace_views import evaluation_table
+
+    console = Console(highlight=False)
+    console.rule(escape(f"{found.problem.name} on {found.target.title}, policy {found.problem.policy}"))
+    for note in found.notes:
+        console.print(f"note:    {escape(note)}", soft_wrap=True)
+    console.print(evaluation_table(found.evaluation.model_dump(mode="json")))
+    if found.bundle:
+        console.print(f"bundle:  {escape(str(found.bundle))}, digest {found.digest}", soft_wrap=True)
+        console.print(f"check:   kernelwright verify {escape(str(found.bundle))}", soft_wrap=True)

@@ -1,0 +1,133 @@
+"""Judging without a search: any kernel file against a problem, and a bundle against this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from tools.evaluation import Baselines, EvaluationRequest, LocalPool
+from tools.evidence import Bundle, Origin, Report, Verifier, make_bundle, write_bundle
+from tools.evidence.bundle import candidate_id
+from tools.evidence.folder import check_place
+from tools.problems import load_problem, problem_notes, small_variants
+from tools.problems.source import read_source
+from tools.records import Evaluation, HardwareSheet, PrecisionPolicy, Problem, Profile, Record, Verdict
+
+Stage = Literal["search", "confirm"]
+
+_DEFAULT_POLICY = PrecisionPolicy()
+
+
+class Judgement(Record):
+    """What `evaluate` found."""
+
+    problem: Problem
+    target: HardwareSheet
+    evaluation: Evaluation
+    notes: tuple[str, ...]
+    """About the problem: what keeps its figures from meaning much."""
+    bundle: Path | None
+    """The evidence bundle; None where none was asked for, or where the verdict says nothing about the kernel."""
+    digest: str
+    """Of the bundle."""
+
+
+def evaluate(
+    problem: str | Path,
+    kernel: str | Path,
+    *,
+    target: str = "",
+    policy: PrecisionPolicy = _DEFAULT_POLICY,
+    entry: str | None = None,
+    stage: Stage = "confirm",
+    timeout_s: float = 120.0,
+    bundle: str | Path | None = None,
+) -> Judgement:
+    """Judge the kernel file `kernel`, which defines `ModelNew`, on the problem file `problem`; blocks until that is done.
+
+    A bad kernel is a verdict. Raises UserError for wrong input and MachineError where this machine fails.
+    """
+    from graphs.optimize.assembly import resolve_target
+
+    if bundle is not None:
+        check_place(Path(bundle))
+    source = read_source(Path(kernel))
+    sheet = resolve_target(target)
+    loaded = load_problem(Path(problem), policy, entry)
+    request = EvaluationRequest(
+        problem=loaded,
+        variants=small_variants(loaded),
+        candidate=candidate_id(loaded, source),
+        source=source,
+        target=sheet,
+        stage=stage,
+        timeout_s=timeout_s,
+    )
+    with _scratch() as scratch:
+        evaluation, baselines, name = asyncio.run(_judge(request, LocalPool(scratch), alone=bundle is not None))
+    made = None
+    if bundle is not None and evaluation.verdict is not Verdict.INFRASTRUCTURE:
+        made = make_bundle(request, evaluation, Origin.here(evaluator=name), baselines, _profile(request, evaluation, baselines))
+    digest = write_bundle(made, Path(bundle)) if made and bundle else ""
+    return Judgement(
+        problem=loaded,
+        target=sheet,
+        evaluation=evaluation,
+        notes=problem_notes(loaded),
+        bundle=Path(bundle) if bundle and digest else None,
+        digest=digest,
+    )
+
+
+async def _judge(request: EvaluationRequest, pool: LocalPool, *, alone: bool) -> tuple[Evaluation, Baselines | None, str]:
+    """Evaluate; where the reference's time `alone` is wanted too and there is a figure to go with it, time that."""
+    try:
+        evaluation = await pool.evaluate(request)
+        baselines = await pool.baselines(request.problem, request.target) if alone and evaluation.tier else None
+        return evaluation, baselines, pool.name
+    finally:
+        await pool.close()
+
+
+def _profile(request: EvaluationRequest, evaluation: Evaluation, baselines: Baselines | None) -> Profile | None:
+    from tools.profiling.profile import profile_candidate
+
+    if evaluation.verdict is not Verdict.PASS or baselines is None:
+        return None
+    return profile_candidate(request.problem, evaluation, baselines, request.target)
+
+
+def verify(
+    bundle: str | Path,
+    *,
+    run: bool = True,
+    problem: str | Path | None = None,
+    entry: str | None = None,
+    policy: str = "",
+    digest: str = "",
+) -> Report:
+    """Re-check an evidence bundle: its files, its figures and, with `run`, its kernel on this machine with fresh seeds.
+
+    Kernel and reference of the bundle run in the sandbox. `problem` is the user's own copy of the problem: it then takes the
+    bundle's place, and is trusted. `policy` and `digest` are what the bundle must have. Raises UserError where there is no bundle.
+    """
+    verifier = Verifier(Path(bundle), digest=digest, policy=policy, own_copy=load_problem(Path(problem), entry=entry) if problem else None)
+    with _scratch() as scratch:
+
+        def open_pool(found: Bundle, wary: bool) -> LocalPool:
+            # judged again as it was judged: by the interpreter, or on a GPU
+            checked = found.evaluation.correctness
+            interpreted = checked is not None and checked.executor == "interpreter"
+            return LocalPool(scratch, None if interpreted else "auto", wary=wary)
+
+        return asyncio.run(verifier.verify(open_pool if run else None))
+
+
+@contextmanager
+def _scratch() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="kernelwright-") as folder:
+        yield Path(folder)
