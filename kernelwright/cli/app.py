@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import kernelwright
-from kernelwright.cli import actions, doctor, hardware, knowledge, optimize, resume, runs, trace
+from kernelwright.cli import actions, doctor, evaluate, hardware, knowledge, optimize, resume, runs, trace, verify
 from tools.errors import KernelwrightError
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ def _help(module: ModuleType) -> str:
     return words + ("\b\nExamples:\n" + "\n".join(lines) if lines else "")
 
 
-for module in (optimize, resume, runs, trace, doctor, hardware, actions):
+for module in (optimize, evaluate, verify, resume, runs, trace, doctor, hardware, actions):
     app.command(name=module.__name__.rpartition(".")[2], help=_help(module))(module.command)
 app.add_typer(knowledge.app, name="knowledge")
 
