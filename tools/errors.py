@@ -25,3 +25,7 @@ class UserError(KernelwrightError):
 
 class MachineError(KernelwrightError):
     """A failure of the machine at hand; it says nothing about any candidate."""
+
+
+class Postponed(KernelwrightError):  # noqa: N818 - no error of anybody
+    """A question was put where others answer it, and has no answer yet: the run stops here and can be resumed later."""

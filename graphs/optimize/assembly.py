@@ -10,11 +10,11 @@ from pathlib import Path
 from agents import build_team
 from agents.models import budget_guard
 from graphs.optimize.context import Services
+from graphs.optimize.evaluators import checked, open_evaluator
 from graphs.optimize.settings import RunSettings, default_home
 from graphs.search import open_search
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
 from tools.errors import UserError
-from tools.evaluation.local import LocalPool
 from tools.evaluation.protocol import EvaluatorPool
 from tools.hardware import detect_sheet, load_sheet
 from tools.problems import load_problem, small_variants
@@ -43,6 +43,7 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     """
     open_search(settings.search, settings.search_settings)
     sheet = resolve_target(settings.target)
+    settings = checked(settings)
     run = run or f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     settings = settings.model_copy(update={"target": sheet.name, "knowledge": settings.knowledge or str(home / "knowledge")})
     store = RunStore.create(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())})
@@ -82,7 +83,7 @@ def assemble(store: RunStore, shared: Shared | None = None) -> Services:
         variants=small_variants(problem) if shared.variants is None else shared.variants,
         sheet=load_sheet(settings.target),
         store=store,
-        pool=shared.pool or LocalPool(scratch=store.folder / "scratch"),
+        pool=shared.pool or open_evaluator(settings, store),
         team=build_team(settings.team, store, guard=budget_guard(settings.budget, store.spent)),
         memory=shared.memory or open_memory(settings),
     )

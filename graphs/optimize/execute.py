@@ -14,7 +14,7 @@ from graphs.optimize.context import Context, Services
 from graphs.optimize.graph import build
 from graphs.optimize.records import Delivery
 from graphs.optimize.state import STATE_VERSION
-from tools.errors import UserError
+from tools.errors import Postponed, UserError
 from tools.tracing.database import readable
 
 Listener = Callable[[dict[str, Any]], None]
@@ -59,7 +59,11 @@ async def _execute(services: Services, listener: Listener) -> Delivery:
             async for _, event in cast("AsyncIterator[tuple[Any, dict[str, Any]]]", stream):
                 listener(event)
     delivery = services.store.get("delivery", services.run, Delivery)
-    assert delivery is not None
+    if delivery is None:
+        raise Postponed(
+            f"The run {services.run} waits for answers: evaluator {services.pool.name}.",
+            f"Have them evaluated (kernelwright worker --spool DIR --drain), then: kernelwright resume {services.run}",
+        )
     return delivery
 
 

@@ -18,6 +18,7 @@ from graphs.optimize.records import Recall
 from graphs.optimize.state import STATE_VERSION, OptimizeState
 from graphs.search.protocol import Ask, Told
 from graphs.spans import traced
+from graphs.waiting import pausing
 from knowledge.records import Outcome, Situation
 from knowledge.situation import describe_situation
 from tools.evaluation.protocol import Baselines
@@ -31,7 +32,8 @@ async def measure(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, 
     store, problem = services.store, services.problem
     baselines = store.get("baselines", problem.id, Baselines)
     if baselines is None:
-        baselines = await services.pool.baselines(problem, services.sheet)
+        with pausing():
+            baselines = await services.pool.baselines(problem, services.sheet)
         store.put("baselines", problem.id, baselines)
     profile = await services.team.profiler.diagnose_reference(problem, baselines, services.sheet)
     store.put("profile", ROOT, profile)

@@ -26,6 +26,12 @@ class RunSettings(Record):
     """Repairs of one failing draft before it is rolled back."""
     timeout_s: float = Field(default=120.0, gt=0)
     """Wall-clock limit of each phase of an evaluation."""
+    evaluator: str = "local"
+    """`local`, or `spool:DIR`: a folder that evaluation workers watch."""
+    devices: str = "all"
+    """Of the local evaluator: `all` GPUs, `interpreter`, or NVML numbers such as `0,1`."""
+    wait: bool = True
+    """False: a run stops, to be resumed, where an answer is not there yet."""
     memory: bool = True
     """False is `--no-memory`."""
     learns: bool = True

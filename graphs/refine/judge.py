@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from graphs.optimize.context import Services
+from graphs.waiting import pausing
 from tools.evaluation.protocol import EvaluationRequest
 from tools.records import Evaluation
 
@@ -15,6 +16,7 @@ async def judge(services: Services, request: EvaluationRequest) -> Evaluation:
         known = services.store.get("evaluation", request.key, Evaluation)
         if known is not None:
             return known
-        evaluation = await services.pool.evaluate(request)
+        with pausing():
+            evaluation = await services.pool.evaluate(request)
         services.store.put("evaluation", request.key, evaluation, subject=request.candidate)
         return evaluation

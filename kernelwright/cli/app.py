@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 import kernelwright
-from kernelwright.cli import actions, doctor, evaluate, hardware, knowledge, optimize, resume, runs, trace, verify
-from tools.errors import KernelwrightError
+from kernelwright.cli import actions, doctor, evaluate, hardware, knowledge, optimize, resume, runs, trace, verify, worker
+from tools.errors import KernelwrightError, Postponed
 
 app = typer.Typer(
     name="kernelwright",
@@ -46,7 +46,7 @@ def _help(module: ModuleType) -> str:
     return words + ("\b\nExamples:\n" + "\n".join(lines) if lines else "")
 
 
-for module in (optimize, evaluate, verify, resume, runs, trace, doctor, hardware, actions):
+for module in (optimize, evaluate, verify, resume, runs, trace, doctor, hardware, actions, worker):
     app.command(name=module.__name__.rpartition(".")[2], help=_help(module))(module.command)
 app.add_typer(knowledge.app, name="knowledge")
 
@@ -59,7 +59,8 @@ def main() -> None:
         if os.environ.get("KERNELWRIGHT_DEBUG"):
             raise
         print(f"kernelwright: {error.what}\n  {error.mend}", file=sys.stderr)
-        sys.exit(2)
+        # 75: come back later, as sysexits.h has it
+        sys.exit(75 if isinstance(error, Postponed) else 2)
     except KeyboardInterrupt:
         print("kernelwright: stopped. What was finished is kept: `kernelwright resume RUN` goes on from here.", file=sys.stderr)
         sys.exit(130)

@@ -22,6 +22,7 @@ from kernelwright.cli.trace_views import calls_spent, evaluation_table
 from tools.errors import UserError
 from tools.problems import problem_notes
 from tools.records import ROOT, Evaluation, Plan, Profile
+from tools.spool import SpoolPool
 from tools.tracing import RunStore
 
 
@@ -80,6 +81,8 @@ class Progress:
         self._line("agents", services.team.describe())
         self._line("target", f"{services.sheet.title}; evaluator {services.pool.name}")
         self._line("memory", services.memory.name)
+        if isinstance(services.pool, SpoolPool):
+            services.pool.listener = lambda line: self._line("spool", line)
 
     def __call__(self, event: dict[str, Any]) -> None:
         """Print one event."""

@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from kernelwright.cli.options import Home, Json, home_folder
+from kernelwright.cli.options import Devices, Evaluator, Home, Json, Wait, home_folder
 
 
 def command(
@@ -65,6 +65,9 @@ def command(
     ] = None,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither recall strategies nor learn any.")] = False,
     embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
+    evaluator: Evaluator = "local",
+    devices: Devices = "all",
+    wait: Wait = True,
     out: Annotated[Path | None, typer.Option(help="Also write the kernel to this file.")] = None,
     home: Home = None,
     json: Json = False,
@@ -87,6 +90,9 @@ def command(
         search_settings=SearchSettings(width=width, batch=batch),
         repairs=repairs,
         timeout_s=timeout,
+        evaluator=evaluator,
+        devices=devices,
+        wait=wait,
         memory=not no_memory,
         embedder=embedder,
         team=team_settings(model, base_url, role or [], key_file, prices),

@@ -12,17 +12,23 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.cli.options import Home, Json, home_folder
+from kernelwright.cli.options import Devices, Evaluator, Home, Json, Wait, home_folder
 
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run, or the start of it.")],
     out: Annotated[Path | None, typer.Option(help="Also write the kernel to this file.")] = None,
+    evaluator: Evaluator = "",
+    devices: Devices = "",
+    wait: Wait = True,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Continue a run and see it through."""
     from graphs.optimize.assembly import open_run
+    from graphs.optimize.evaluators import change_evaluator
     from kernelwright.cli.live import see_through
 
-    see_through(open_run(home_folder(home), run), as_json=json, out=out)
+    store = open_run(home_folder(home), run)
+    change_evaluator(store, evaluator, devices, wait=wait)
+    see_through(store, as_json=json, out=out)

@@ -6,7 +6,7 @@ from typing import Literal, Protocol
 
 from pydantic import Field
 
-from tools.records import Estimate, Evaluation, HardwareSheet, Problem, Record, Sample, Tier, content_hash
+from tools.records import Admission, Estimate, Evaluation, HardwareSheet, Problem, Record, Sample, Tier, content_hash
 
 
 class EvaluationRequest(Record):
@@ -45,6 +45,8 @@ class Baselines(Record):
     """Name of the device that was timed, or of the target."""
     notes: tuple[str, ...] = ()
     """What fell back or failed, e.g. why torch.compile could not be timed."""
+    admission: Admission = Admission()
+    """Whether the problem can tell right from wrong: what trivial kernels pass on it, and which inputs do not matter."""
 
     @property
     def best_us(self) -> float:
@@ -58,8 +60,9 @@ class Baselines(Record):
 class EvaluatorPool(Protocol):
     """Judges candidates in sandboxes; several `evaluate` calls may be in flight."""
 
-    name: str
-    """How the pool is shown to people, e.g. `local (1 GPU)`, `local (interpreter)`."""
+    @property
+    def name(self) -> str:
+        """How the pool is shown to people, e.g. `local (1 GPU)`, `local (interpreter)`; it may change as workers come and go."""
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         """Judge one candidate; a bad candidate is a verdict, a failing machine raises MachineError."""

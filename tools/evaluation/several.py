@@ -1,0 +1,88 @@
+"""A pool over several devices: one pool each, a candidate to the device that has least to do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from tools.errors import MachineError
+from tools.evaluation.local import LocalPool
+from tools.evaluation.protocol import Baselines, EvaluationRequest, EvaluatorPool
+from tools.hardware.devices import ALL, choose_devices
+from tools.profiling.nvml import device_title
+from tools.records import Evaluation, HardwareSheet, Problem
+
+T = TypeVar("T", Evaluation, Baselines)
+
+_BUILDS_AHEAD = 2
+"""Evaluations at once for each GPU beyond the one that has it: they build meanwhile."""
+
+
+class SeveralPool:
+    """Spreads evaluations over pools of equal devices; all of one evaluation, its baselines too, happens on one device."""
+
+    def __init__(self, name: str, pools: Sequence[EvaluatorPool]) -> None:
+        """Own `pools`, one a device; a device whose machine fails is not used again."""
+        self._title = name
+        self._pools = tuple(pools)
+        self._busy = [0] * len(self._pools)
+        self._out: dict[int, str] = {}
+
+    @property
+    def name(self) -> str:
+        """The devices, and how many of them were taken out."""
+        return f"{self._title}, {len(self._out)} out of use)" if self._out else f"{self._title})"
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        """Judge one candidate on the device that has least to do."""
+        return await self._on_a_device(lambda pool: pool.evaluate(request))
+
+    async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
+        """Time the reference on the device that has least to do."""
+        return await self._on_a_device(lambda pool: pool.baselines(problem, target))
+
+    async def close(self) -> None:
+        """End every pool."""
+        await asyncio.gather(*(pool.close() for pool in self._pools))
+
+    async def _on_a_device(self, ask: Callable[[EvaluatorPool], Awaitable[T]]) -> T:
+        notes: list[str] = []
+        while True:
+            index = min((i for i in range(len(self._pools)) if i not in self._out), key=lambda i: self._busy[i], default=None)
+            if index is None:
+                raise MachineError(f"No device is left: {'; '.join(self._out.values())}", "Mend the machine and start again.")
+            self._busy[index] += 1
+            try:
+                found: T = await ask(self._pools[index])
+            except MachineError as error:
+                self._out[index] = error.what
+                if len(self._out) == len(self._pools):
+                    raise
+                notes.append(f"Evaluated again on another device: {self._pools[index].name} failed: {error.what}")
+            else:
+                return found.model_copy(update={"notes": (*found.notes, *notes)})
+            finally:
+                self._busy[index] -= 1
+
+
+def open_local(scratch: Path, devices: str = ALL, title: str = "", parallel: int = 0) -> EvaluatorPool:
+    """Open this machine's pool on `devices` (see `choose_devices`); without a GPU the interpreter.
+
+    `parallel` evaluations run at once; 0 chooses by cores and devices.
+    """
+    chosen = choose_devices(devices, title)
+    parallel = parallel or capacity(len(chosen))
+    if len(chosen) < 2:
+        return LocalPool(scratch, chosen[0] if chosen else None, parallel)
+    each = max(1, -(-parallel // len(chosen)))
+    name = f"local (GPUs {', '.join(map(str, chosen))}: {device_title(chosen[0])}"
+    return SeveralPool(name, [LocalPool(scratch, index, each) for index in chosen])
+
+
+def capacity(gpus: int) -> int:
+    """How many evaluations to have under way: half of the cores, and no more than keep each GPU supplied."""
+    half = max(1, (os.cpu_count() or 2) // 2)
+    return half if gpus == 0 else max(2 * gpus, min(half, (1 + _BUILDS_AHEAD) * gpus))
