@@ -115,15 +115,20 @@ class Oracle:
         """Run in float64 on the magnitudes of float arguments and parameters: bounds of every partial sum of a linear reference."""
         import torch
 
-        module = self._reference.module
-        kept = {name: value.clone() for name, value in module.state_dict().items()}
-        try:
-            with torch.no_grad():
-                for value in module.state_dict().values():
-                    value.abs_() if value.is_floating_point() else value
+        made = {name: value.abs() for name, value in self._reference.parameters().items() if value.is_floating_point()}
+        with self.replaced(made):
             return self.outputs([v.abs() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in arguments])
+
+    @contextmanager
+    def replaced(self, values: Mapping[str, torch.Tensor]) -> Iterator[None]:
+        """Make a context in which some parameters have other values."""
+        module = self._reference.module
+        kept = {name: value.clone() for name, value in self._reference.parameters().items() if name in values}
+        module.load_state_dict(dict(values), strict=False)
+        try:
+            yield
         finally:
-            module.load_state_dict(kept)
+            module.load_state_dict(kept, strict=False)
 
     def sensitivity(self, arguments: list[Any], roundoff: float) -> list[torch.Tensor]:
         """Run in float64 with every float input moved by one `roundoff`, up or down at random."""

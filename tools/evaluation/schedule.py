@@ -16,8 +16,11 @@ FRESH_CALLS = {"search": 3, "confirm": 5}
 BATTERY_CALLS = {"search": (7, 3), "confirm": (len(BATTERY), 8)}
 """Distributions tried on the first variant, and on each other one: the hard ones as far as they go, then others by chance."""
 
-WRITTEN_CALLS = {"search": 1, "confirm": 3}
-"""The same for the problem as written on a GPU: its inputs pass through the host's memory."""
+WRITTEN_CALLS = {"search": 2, "confirm": 5}
+"""The same for the problem as written on a GPU, where inputs of `MIDDLE_BYTES` or more pass through the host's memory."""
+
+MIDDLE_BYTES = 128 << 20
+"""Below this size a confirmation tries every distribution on the problem as written too."""
 
 LARGE_BYTES = 1 << 30
 """From this size on a problem gets one fresh call (run twice): its inputs and outputs pass through the host's memory."""
@@ -37,9 +40,15 @@ def sitting(problem: Problem, place: int, stage: Literal["search", "confirm"], *
     large = problem.abi.compulsory_bytes >= LARGE_BYTES
     count = 1 if large else FRESH_CALLS[stage]
     calls = [CallSpec(seed=new_seed(), distribution=AS_MADE, group=AS_MADE, slots=2 if number == 0 else 1) for number in range(count)]
-    tries = BATTERY_CALLS[stage][min(place, 1)] if battery else 0 if large else WRITTEN_CALLS[stage]
+    tries = BATTERY_CALLS[stage][min(place, 1)] if battery else _written_calls(problem, stage)
     calls += [CallSpec(seed=new_seed(), distribution=name, group=name) for name in distributions(problem, tries, place)]
     return Sitting(problem=problem.model_dump_json(), shake=new_seed() if place or shaken else None, calls=tuple(calls))
+
+
+def _written_calls(problem: Problem, stage: Literal["search", "confirm"]) -> int:
+    if problem.abi.compulsory_bytes >= LARGE_BYTES:
+        return 0
+    return len(BATTERY) if stage == "confirm" and problem.abi.compulsory_bytes < MIDDLE_BYTES else WRITTEN_CALLS[stage]
 
 
 def distributions(problem: Problem, tries: int, place: int = 0) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from tools.evaluation import weakening
+from tools.evaluation.admissions import Admissions
 from tools.evaluation.builder import BuildAnswer, BuilderJob
 from tools.evaluation.child import DeadlineError
 from tools.evaluation.correctness import ORACLE_S, Check, Outcome, size_of
@@ -72,6 +73,7 @@ class Supervisor:
         self._gpu = shop.device is not None
         self._device = threading.Lock()
         self._rivals = RivalShelf(shop)
+        self._admissions = Admissions(shop)
         # by content: equal machine code is read once
         self._read: dict[str, tuple[tuple[KernelResources, ...], tuple[str, ...]]] = {}
         self._readers = ThreadPoolExecutor(thread_name_prefix="machine-code")
@@ -113,11 +115,14 @@ class Supervisor:
         )
 
     def baselines(self, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
-        """Time the reference, or estimate it where there is no GPU."""
-        if not self._gpu:
-            return Baselines(tier=Tier.ESTIMATED, estimate=estimate_reference(problem, target), device=target.title)
+        """Examine the problem, and time the reference, or estimate it where there is no GPU."""
         self._shop.start()
+        if not self._gpu:
+            admission = self._admissions.admission(problem, cancel)
+            estimate = estimate_reference(problem, target)
+            return Baselines(tier=Tier.ESTIMATED, estimate=estimate, device=target.title, admission=admission)
         with self._device:
+            admission = self._admissions.admission(problem, cancel)
             try:
                 rival = self._rivals.rival(problem, target, "search", cancel)
                 times = time_rival(rival, "search")
@@ -126,7 +131,7 @@ class Supervisor:
                 raise
             self._rivals.rest()
         samples = {name: sample(values) for name, values in times.items()}
-        return Baselines(tier=Tier.IN_PROCESS, samples=samples, device=target.title, notes=tuple(rival.notes))
+        return Baselines(tier=Tier.IN_PROCESS, samples=samples, device=target.title, notes=tuple(rival.notes), admission=admission)
 
     def derive(self, problem: Problem, cancel: int) -> Derived:
         """Read a problem's ABI, work and small variants anew out of its source, where this workshop runs references."""

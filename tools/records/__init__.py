@@ -4,6 +4,7 @@ Records hold facts and validate them; they run nothing. Import them from here.
 """
 
 from tools.records.action import Action, ActionKind
+from tools.records.admission import Admission, NullPass
 from tools.records.base import Record, content_hash
 from tools.records.budget import Budget, Spent
 from tools.records.candidate import ROOT, Candidate, Plan
@@ -44,6 +45,7 @@ __all__ = [
     "ROOT",
     "Action",
     "ActionKind",
+    "Admission",
     "Bottleneck",
     "Budget",
     "Candidate",
@@ -55,6 +57,7 @@ __all__ = [
     "HardwareSheet",
     "KernelResources",
     "Launch",
+    "NullPass",
     "OperatorFamily",
     "OutputError",
     "Plan",
