@@ -7,7 +7,7 @@ import contextlib
 import traceback
 from typing import TYPE_CHECKING, Any, Literal
 
-from tools.evaluation import loading, standin
+from tools.evaluation import kernel_cache, loading, standin
 from tools.evaluation.phases import Phase
 from tools.evaluation.recording import Recorder
 from tools.records import ABI, HardwareSheet, Launch, Record, ScalarSpec
@@ -26,6 +26,10 @@ class BuilderJob(Record):
     abi: ABI
     source: str
     sheet: HardwareSheet
+    others: tuple[ABI, ...] = ()
+    """Of other sizes that will be run: their kernels are compiled too, where their host code can be followed."""
+    launchers: bool = False
+    """Compile what launches the kernels as well: they will run on this machine's GPU."""
 
 
 class KernelBinary(Record):
@@ -49,6 +53,8 @@ class BuildAnswer(Record):
     bfloat16: bool = False
     """Some kernel computes with bfloat16, which Triton's interpreter gets wrong."""
     notes: tuple[str, ...] = ()
+    cache: str = ""
+    """Packed cache of the compiler, for the candidate's own runners."""
 
 
 def build(phase: Phase) -> None:
@@ -64,7 +70,7 @@ def build(phase: Phase) -> None:
 
 def _build(job: BuilderJob, phase: Phase, interim: bytes) -> BuildAnswer:
     standin.install(job.sheet)
-    recorder = Recorder(job.sheet)
+    recorder = Recorder(job.sheet, launchers=job.launchers)
     recorder.install()
     try:
         module = loading.import_candidate(job.source, phase.scratch)
@@ -79,13 +85,19 @@ def _build(job: BuilderJob, phase: Phase, interim: bytes) -> BuildAnswer:
         traceback.print_exc(limit=-6)
         note = f"The host code could not be followed without a GPU ({type(error).__name__}: {_first_line(error)}): launches are not known."
         return BuildAnswer(status="opaque", reason=_telling(error), notes=(note,))
-    binaries = recorder.binaries.values()
+    launches, binaries = tuple(recorder.launches[:MAX_LAUNCHES]), tuple(recorder.binaries.values())
+    for abi in job.others:
+        # these are compiled ahead of time to save time: one that fails here fails where it is run
+        with contextlib.suppress(Exception):
+            _dry_run(module, abi, recorder)
+    folder = kernel_cache.cache_folder()
     return BuildAnswer(
         status="built",
-        launches=tuple(recorder.launches[:MAX_LAUNCHES]),
+        launches=launches,
         kernels=tuple(KernelBinary(name=b.name, code=base64.b64encode(b.code).decode(), shared_bytes=b.shared_bytes) for b in binaries),
         bfloat16=any(b.bfloat16 for b in binaries),
         notes=tuple(standin.notes),
+        cache=kernel_cache.pack(folder) if folder else "",
     )
 
 

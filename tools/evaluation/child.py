@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
 import socket
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from tools.errors import MachineError
@@ -69,6 +71,11 @@ class Child:
             self._control.send(data)
         except OSError:
             return
+
+    def hand(self, message: Mapping[str, object], descriptors: list[int]) -> None:
+        """Send a trusted child a message with descriptors; one that is gone is noticed at the next `receive`."""
+        with contextlib.suppress(OSError):
+            wire.send(self._control, message, descriptors)
 
     def receive(self, deadline: float, limit: int = 4096) -> bytes | None:
         """Wait for its next message; None where it ended without one."""

@@ -50,14 +50,16 @@ class Check:
         self._sittings = sittings
         self._cancel = cancel
         self._gpu = shop.device is not None
+        self._cache = ""
         self._left_out: tuple[str, ...] = ()
 
     @property
     def _device(self) -> str:
         return "cuda" if self._gpu else "cpu"
 
-    def run(self, source: str, sheet: HardwareSheet, timeout_s: float) -> Outcome:
-        """Check `source`; the deadline is of the candidate's own running time."""
+    def run(self, source: str, sheet: HardwareSheet, timeout_s: float, cache: str = "") -> Outcome:
+        """Check `source`, of which `cache` is compiled; the deadline is of the candidate's own running time."""
+        self._cache = cache
         with self._tapes() as tapes:
             usable = self._make_inputs(tapes)
             if isinstance(usable, Outcome):
@@ -104,7 +106,9 @@ class Check:
 
     def _trusted(self, phase: str, job: str, tapes: list[Tape]) -> tuple[bytes, str]:
         try:
-            done = self._shop.ask(phase, job.encode(), self._shared(tapes), time.monotonic() + ORACLE_S, self._cancel)
+            done = self._shop.ask(
+                phase, job.encode(), self._shared(tapes), time.monotonic() + ORACLE_S, self._cancel, problem=self._problems[0]
+            )
         except DeadlineError:
             raise MachineError(f"The {phase} process took longer than {ORACLE_S:.0f} s.", "Give the problem smaller sizes.") from None
         return done.answer, f"{done.log.strip()} ({done.ending})"
@@ -120,6 +124,7 @@ class Check:
             sheet=sheet,
             flush_bytes=self._flush_bytes(sheet),
             tf32=problem.policy.name == "tf32",
+            cache=self._cache,
         )
         try:
             return self._feed(job, tape, sitting, use, deadline)

@@ -57,6 +57,7 @@ def judge(phase: Phase) -> None:
     for index, sitting in enumerate(job.sittings):
         bench = _Bench(index, sitting, phase, job.device)
         verdicts += bench.judge(job.skip[index], notes)
+        bench.close()
     phase.answer(OracleAnswer(calls=tuple(verdicts), notes=tuple(notes)).model_dump_json().encode())
 
 
@@ -85,6 +86,10 @@ class _Bench:
         values = self._tape.parameters.tensors(self._tape.inputs_memory)
         parameters = {spec.name: value.to(device) for spec, value in zip(abi.parameters, values, strict=True)}
         self._yardstick = Yardstick(self._problem, parameters, device)
+
+    def close(self) -> None:
+        """Give the sitting's memory back."""
+        self._tape.close()
 
     def judge(self, skip: tuple[bool, ...], notes: dict[str, None]) -> list[CallVerdict]:
         """Measure each call, then hold it against the limits of its group."""

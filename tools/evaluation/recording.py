@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import inspect
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,8 +60,9 @@ class _Pointer:
 class Recorder:
     """Launches in order, and the kernels behind them."""
 
-    def __init__(self, sheet: HardwareSheet) -> None:
-        """Compile for `sheet`."""
+    def __init__(self, sheet: HardwareSheet, *, launchers: bool = False) -> None:
+        """Compile for `sheet`; with `launchers` also the host code by which Triton launches each kernel."""
+        self._launchers = launchers
         self.launches: list[Launch] = []
         self.binaries: dict[int, Binary] = {}
         self.failure: BaseException | None = None
@@ -111,6 +114,7 @@ class Recorder:
         try:
             kernel = original(function, *pointers, grid=grid, warmup=True, **named)
             kernel = kernel.result() if hasattr(kernel, "result") and not hasattr(kernel, "asm") else kernel
+            self._compile_launcher(kernel)
             self._keep(kernel)
         except BaseException as error:
             self.failure = error
@@ -130,6 +134,13 @@ class Recorder:
             )
         )
         return kernel
+
+    def _compile_launcher(self, kernel: Any) -> None:
+        """Have Triton compile what it launches the kernel by, into its cache; where that is not how it works, there is nothing to do."""
+        if id(kernel) in self.binaries or not self._launchers:
+            return
+        with contextlib.suppress(Exception):
+            importlib.import_module("triton.backends.nvidia.driver").CudaLauncher(kernel.src, kernel.metadata)
 
     def _keep(self, kernel: Any) -> None:
         from triton.runtime import errors

@@ -8,7 +8,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation import loading, scan_order, standin
+from tools.evaluation import kernel_cache, loading, scan_order, standin, warmup
 from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State
 from tools.evaluation.lead_in import lead_in
 from tools.evaluation.memory import Block, Memory
@@ -35,6 +35,8 @@ class RunnerJob(Record):
     tf32: bool = False
     """Whether library calls may round float32 to TF32: the policy's word, as for the reference and the baselines."""
     threads: int = 1
+    cache: str = ""
+    """What the builder has compiled, packed."""
 
 
 class Runner:
@@ -59,6 +61,9 @@ class Runner:
         self._memory = Memory.attach(phase.shared["exchange"])
         self._inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=job.device) for spec in job.abi.inputs]
         self._flush = torch.empty(job.flush_bytes, dtype=torch.uint8, device=job.device) if job.flush_bytes else None
+        if (folder := kernel_cache.cache_folder()) is not None:
+            kernel_cache.unpack(warmup.host_modules(), folder)
+            kernel_cache.unpack(job.cache, folder)
         module = loading.import_candidate(job.source, phase.scratch)
         self._model = loading.make_model(module, job.abi)
         parameters = Memory.attach(phase.shared["parameters"])

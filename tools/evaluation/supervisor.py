@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -25,7 +26,7 @@ from tools.evaluation.machine_code import ResourcesAnswer, ResourcesJob
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.provenance import provenance
 from tools.evaluation.rival import RivalShelf
-from tools.evaluation.schedule import sitting
+from tools.evaluation.schedule import LARGE_BYTES, sitting
 from tools.evaluation.statistics import sample
 from tools.evaluation.timing import TimedSession, time_rival
 from tools.evaluation.workshop import Workshop
@@ -76,7 +77,7 @@ class Supervisor:
         self._admissions = Admissions(shop)
         # by content: equal machine code is read once
         self._read: dict[str, tuple[tuple[KernelResources, ...], tuple[str, ...]]] = {}
-        self._readers = ThreadPoolExecutor(thread_name_prefix="machine-code")
+        self._threads = ThreadPoolExecutor(thread_name_prefix="supervisor")
 
     def weakened(self, shop: Workshop) -> Self:
         """Give the same supervisor, working in a weakened view of its workshop."""
@@ -147,7 +148,7 @@ class Supervisor:
 
     def close(self) -> None:
         """End what is kept between evaluations."""
-        self._readers.shutdown()
+        self._threads.shutdown()
         with self._device:
             self._rivals.clear()
 
@@ -158,30 +159,37 @@ class Supervisor:
 
     def _on_device(self, case: _Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
         """Check and time on the GPU, which one candidate has at a time."""
+        request = case.request
+        figures: dict[str, Any] = {}
         with self._device:
             start = time.monotonic()
-            with case.phase("check"):
-                outcome = self._check(case, cancel)
-            figures: dict[str, Any] = {}
-            if outcome.verdict is Verdict.PASS:
-                with case.phase("time"):
-                    outcome, figures = self._time(case, outcome, cancel)
+            reading = self._threads.submit(self._read_kernels, case, cancel)
+            with TimedSession(self._shop, request.problem, request.target, request.stage, cancel) as session:
+                begin = partial(session.start, request.source, self._cache(case), request.timeout_s, self._threads)
+                early = request.problem.abi.compulsory_bytes < LARGE_BYTES
+                if early:
+                    # a new process takes a while to start CUDA: it does so while others are checked
+                    begin()
+                with case.phase("check"):
+                    outcome = self._check(case, cancel)
+                if outcome.verdict is Verdict.PASS:
+                    if not early:
+                        begin()
+                    with case.phase("time"):
+                        outcome, figures = self._time(case, session, outcome, cancel)
             figures["gpu_seconds"] = time.monotonic() - start
-        if outcome.verdict is Verdict.PASS:
-            with case.phase("read"):
-                case.kernels, notes = self._read_kernels(case, cancel)
-            case.notes += notes
-            figures["kernels"] = case.kernels
+        case.kernels, notes = reading.result()
+        case.notes += notes
+        figures["kernels"] = case.kernels
         return outcome, figures
 
-    def _time(self, case: _Case, checked: Outcome, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+    def _time(self, case: _Case, session: TimedSession, checked: Outcome, cancel: int) -> tuple[Outcome, dict[str, Any]]:
         request = case.request
         try:
             rival = self._rivals.rival(request.problem, request.target, request.stage, cancel)
             case.notes += rival.notes
-            session = TimedSession(self._shop, request.problem, request.target, request.stage, cancel)
             case.seeds.append(session.seeds)
-            found = session.run(request.source, rival, request.timeout_s)
+            found = session.run(rival, request.timeout_s)
         except BaseException:
             self._rivals.clear()
             raise
@@ -193,7 +201,8 @@ class Supervisor:
     def _build(self, case: _Case, cancel: int) -> Outcome | None:
         """Compile the candidate for the target; an outcome ends the evaluation."""
         request = case.request
-        job = BuilderJob(abi=request.problem.abi, source=request.source, sheet=request.target)
+        others = tuple(variant.abi for variant in request.variants) if self._gpu else ()
+        job = BuilderJob(abi=request.problem.abi, source=request.source, sheet=request.target, others=others, launchers=self._gpu)
         try:
             done = self._shop.ask(
                 "builder", job.model_dump_json().encode(), {}, time.monotonic() + request.timeout_s, cancel, sandboxed=True
@@ -213,7 +222,7 @@ class Supervisor:
 
     def _check_and_read(self, case: _Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
         """Check with the interpreter while the compiled kernels are read beside it."""
-        reading = self._readers.submit(self._read_kernels, case, cancel)
+        reading = self._threads.submit(self._read_kernels, case, cancel)
         with case.phase("check"):
             outcome = self._check(case, cancel)
         case.kernels, notes = reading.result()
@@ -234,7 +243,11 @@ class Supervisor:
         )
         case.seeds += [one.published("check", size_of(problem)) for problem, one in zip(problems, sittings, strict=True)]
         check = Check(self._shop, problems, sittings, cancel)
-        return check.run(case.request.source, case.request.target, case.request.timeout_s)
+        return check.run(case.request.source, case.request.target, case.request.timeout_s, self._cache(case))
+
+    def _cache(self, case: _Case) -> str:
+        """What runners on a device need not compile again; the interpreter compiles nothing."""
+        return case.build.cache if self._gpu else ""
 
     def _problems(self, case: _Case) -> tuple[Problem, ...] | Outcome:
         """Choose the sizes to check at."""

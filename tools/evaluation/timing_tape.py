@@ -23,6 +23,7 @@ class TimingTape:
         specs = tuple(CallSpec(seed=new_seed(), distribution=AS_MADE, group=AS_MADE) for _ in range(1 + validated))
         self.sitting = Sitting(problem=problem.model_dump_json(), shake=None, calls=specs)
         self.tape = Tape(problem.abi, specs)
+        self._problem = problem
 
     @property
     def first(self) -> Sitting:
@@ -37,7 +38,7 @@ class TimingTape:
     def fill(self, shop: Workshop, cancel: int) -> None:
         """Have the base inputs made."""
         job = InputsJob(sittings=(self.first,), device="cuda")
-        done = shop.ask("inputs", job.model_dump_json().encode(), self.shared, time.monotonic() + ORACLE_S, cancel)
+        done = shop.ask("inputs", job.model_dump_json().encode(), self.shared, time.monotonic() + ORACLE_S, cancel, problem=self._problem)
         if not done.answer:
             raise MachineError(f"The inputs could not be made: {telling_part(done.log)}", "Run the problem's file by itself on this GPU.")
 

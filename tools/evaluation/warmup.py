@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import platform
 import tempfile
+from functools import cache
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from tools.evaluation import kernel_cache
 from tools.evaluation.phases import PHASES, phase_function
 
 
@@ -22,6 +27,7 @@ def warm_up() -> dict[str, str]:
     (torch.ones(2) + 1).sum().item()
     if not os.environ.get("TRITON_INTERPRET"):
         _build_once()
+    host_modules()
     return {
         "python": platform.python_version(),
         "torch": str(torch.__version__),
@@ -52,12 +58,35 @@ def _build_once() -> None:
         finally:
             os.environ.pop("TRITON_CACHE_DIR")
             driver._active, driver._default = before
-    if torch.version.cuda:
-        # seen on an H200: where there is a driver, a fake CUDA tensor starts it in this process, and no fork can use CUDA then
-        return
+    # seen on an H200: where there is a driver, a fake CUDA tensor starts it in this process, and no fork can use CUDA then
+    place = "cpu" if torch.version.cuda else standin.fake_name()
     with standin.fake_device():
-        value = torch.empty(4, 4, device=standin.fake_name())
+        value = torch.empty(4, 4, device=place)
         torch.softmax(value @ value + 1, -1)
+    # what the first launch under a dispatch mode imports: seconds, in each builder
+    importlib.import_module("torch._higher_order_ops.triton_kernel_wrap")
+
+
+@cache
+def host_modules() -> str:
+    """Have a child compile the C module by which Triton talks to the driver and pack its cache; empty without a GPU.
+
+    Called before the first fork, so that every runner has it and none compiles it again.
+    """
+    if os.environ.get("TRITON_INTERPRET") or not os.environ.get("CUDA_VISIBLE_DEVICES"):
+        return ""
+    with tempfile.TemporaryDirectory(prefix="kernelwright-warm-") as folder:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.environ["TRITON_CACHE_DIR"] = folder
+                # no compiler or no driver: then there is nothing to keep, and a runner says what is missing
+                with contextlib.suppress(Exception):
+                    importlib.import_module("triton.backends.nvidia.driver").CudaUtils()
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+        return kernel_cache.pack(Path(folder))
 
 
 def _sheet() -> Any:

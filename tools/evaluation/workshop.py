@@ -13,17 +13,19 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import tools
 from tools.errors import MachineError
-from tools.evaluation import control_group, weakening
+from tools.evaluation import control_group, standing, weakening
 from tools.evaluation.child import Child, DeadlineError
 from tools.evaluation.defences import NONE, Defence, Defences
 from tools.evaluation.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
 from tools.evaluation.nursery import Nursery
 from tools.evaluation.probe import WORKS
+from tools.records import Problem, content_hash
 
 _SYSTEM = (
     "/usr",
@@ -82,6 +84,7 @@ class Workshop:
         self._started = False
         self._uids: set[int] = set()
         self._isolations: dict[bool, Isolation] = {}
+        self._oracle = standing.StandingOracle()
 
     def weakened(self, off: Defences) -> Self:
         """Give the same workshop, the same processes, with defences switched off: for tests of the defences alone."""
@@ -165,19 +168,36 @@ class Workshop:
                     child.log.limit = sys.maxsize
                 yield child
 
-    def ask(self, name: str, job: bytes, shared: Mapping[str, int], deadline: float, cancel: int, *, sandboxed: bool = False) -> Finished:
-        """Run a phase to its end and read its answer; an answer that is not there is empty."""
+    def ask(
+        self,
+        name: str,
+        job: bytes,
+        shared: Mapping[str, int],
+        deadline: float,
+        cancel: int,
+        *,
+        sandboxed: bool = False,
+        problem: Problem | None = None,
+    ) -> Finished:
+        """Run a phase to its end and read its answer; an answer that is not there is empty.
+
+        Given the `problem`, what the standing oracle can do on a device is done by it.
+        """
         answer = os.memfd_create("answer", os.MFD_CLOEXEC)
         try:
             given = {**shared, "answer": answer}
             if sandboxed:
                 with self.untrusted(self.native, name, job, given, gpu=False, cancel=cancel) as child:
                     child.wait(deadline)
+            elif problem is not None and self.device is not None and name in standing.JOBS:
+                kept = content_hash(problem.source, problem.entry)
+                fork = partial(self.trusted, "standing", b"", {}, cancel)
+                log, ending = self._oracle.ask(fork, kept, name, job, given, deadline, cancel)
+                return Finished(_answer(answer), log, ending)
             else:
                 with self.trusted(name, job, given, cancel) as child:
                     child.wait(deadline)
-            size = min(os.fstat(answer).st_size, _MAX_ANSWER)
-            return Finished(os.pread(answer, size, 0), child.log.text, child.ending)
+            return Finished(_answer(answer), child.log.text, child.ending)
         finally:
             os.close(answer)
 
@@ -227,9 +247,15 @@ class Workshop:
 
     def close(self) -> None:
         """End every process and remove the phases' folder."""
+        self._oracle.close()
         self.native.close()
         self.interpreter.close()
         shutil.rmtree(self._phases, ignore_errors=True)
+
+
+def _answer(fd: int) -> bytes:
+    """Read what a phase left as its answer, a bounded part of it."""
+    return os.pread(fd, min(os.fstat(fd).st_size, _MAX_ANSWER), 0)
 
 
 def _limits(*, gpu: bool) -> Limits:
