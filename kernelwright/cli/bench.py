@@ -1,0 +1,187 @@
+"""Optimise every problem of a suite and report what came of it, or report again on what was measured before.
+
+SUITE is a KernelBench clone (or one of its levels), or any folder of operator files. Each problem is a run of its own that `kernelwright
+trace` can show. Results are kept in the folder of --out, one line a run, as each ends; the same command goes on where it was
+stopped. Several searches, memories or agents, as comma lists, are compared on the same problems at equal budgets.
+`kernelwright bench report DIR…` puts shards together.
+
+Examples:
+  kernelwright bench data/operators --evaluations 8
+
+  kernelwright bench ~/KernelBench --levels 1,2 --problems 1%3 --out results/h200
+
+  kernelwright bench ~/KernelBench --levels 1 --shard 2/8 --stop-after 1500 --out results/h200
+
+  kernelwright bench ~/KernelBench --levels 1 --problems 1-40 --search greedy,bandit --memory off,learning --seeds 3
+
+  kernelwright bench report results/shard1 results/shard2 --out results/h200
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from typer.core import TyperGroup
+
+from kernelwright.cli.options import Json
+
+STOPPED = 3
+"""Exit status where --stop-after ended the bench before its last problem."""
+
+
+class _SuiteFirst(TyperGroup):
+    """`bench SUITE` is `bench run SUITE`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Put the default command's name first where no command is named."""
+        if args and args[0] not in self.commands:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(help="Optimise every problem of a suite, compare arms, and report.", cls=_SuiteFirst, no_args_is_help=True)
+
+
+def _help() -> str:
+    """The module's docstring; its examples keep their lines."""
+    words, _, examples = (__doc__ or "").partition("Examples:")
+    return words + "\b\nExamples:\n" + "\n".join(line for line in examples.splitlines() if line.strip())
+
+
+@app.command(help=_help())
+def run(
+    suite: Annotated[Path, typer.Argument(metavar="SUITE", help="A KernelBench clone or level, or a folder of operator files.")],
+    levels: Annotated[str, typer.Option(help="KernelBench levels, e.g. 1,2.", show_default="all")] = "",
+    problems: Annotated[
+        str, typer.Option(help="Numbers, ranges, names and remainders: 1-20,42,*norm*,1%3; remainders sift the rest.", show_default="all")
+    ] = "",
+    shard: Annotated[str, typer.Option(help="Do only this part, e.g. 2/8: every eighth problem from the second on.")] = "",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of results, runs and report.", show_default="./bench-SUITE", metavar="DIR")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with what the folder holds, or refuse to.")] = True,
+    jobs: Annotated[int, typer.Option(min=1, help="Runs in flight: builds of one overlap timing of another.")] = 2,
+    stop_after: Annotated[float, typer.Option(min=0, help="Stop after this many seconds, to be gone on with. 0: see it through.")] = 0,
+    target: Annotated[
+        str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
+    ] = "",
+    policy: Annotated[Literal["exact", "tf32", "fp16", "bf16"], typer.Option(help="As for `optimize`.")] = "exact",
+    evaluations: Annotated[int, typer.Option(min=0, help="Evaluations a run; 0 sets no limit.")] = 16,
+    seconds: Annotated[float, typer.Option(min=0, help="Wall seconds a run, waiting for the device included; 0 sets no limit.")] = 0,
+    gpu_seconds: Annotated[float, typer.Option(min=0, help="GPU seconds a run; 0 sets no limit.")] = 0,
+    usd: Annotated[float, typer.Option(min=0, help="Money for model calls a run; 0 sets no limit.")] = 0,
+    tokens: Annotated[int, typer.Option(min=0, help="Tokens a run; 0 sets no limit.")] = 0,
+    search: Annotated[str, typer.Option(help="Search methods to compare.")] = "greedy",
+    memory: Annotated[str, typer.Option(help="Memories to compare: off, frozen (recalls, never learns), learning.")] = "off",
+    agents: Annotated[
+        str, typer.Option(help="Agents to compare: builtin, llm, llm:MODEL, or roles as in planner=llm+coder=builtin.")
+    ] = "builtin",
+    seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem and arm, with seeds 0, 1, …")] = 1,
+    width: Annotated[int, typer.Option(min=1, help="As for `optimize`.")] = 2,
+    batch: Annotated[int, typer.Option(min=1, help="As for `optimize`.")] = 2,
+    patience: Annotated[int, typer.Option(min=0, help="Rounds without progress before a search ends; 0: spend the whole budget.")] = 4,
+    repairs: Annotated[int, typer.Option(min=0, help="As for `optimize`.")] = 3,
+    timeout: Annotated[float, typer.Option(min=1, help="As for `optimize`.")] = 120.0,
+    model: Annotated[str, typer.Option(help="Language model of the agents that have one.")] = "",
+    base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server.")] = "",
+    key_file: Annotated[str, typer.Option(help="File that holds the server's key.")] = "",
+    prices: Annotated[str, typer.Option(help="Price table of your own.")] = "",
+    knowledge: Annotated[
+        str, typer.Option(help="Knowledge base whose copy each remembering arm starts from.", show_default="the curated seeds alone")
+    ] = "",
+    embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
+    max_autotune: Annotated[
+        bool, typer.Option("--max-autotune", help="Also time torch.compile's max-autotune: minutes of compiling a problem.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run a shard of a bench and report on it."""
+    from agents import TeamSettings
+    from graphs.optimize.assembly import resolve_target
+    from graphs.optimize.settings import RunSettings
+    from graphs.search import METHODS, open_search
+    from graphs.search.protocol import SearchSettings
+    from kernelwright.bench.settings import MEMORY_ARMS, BenchSettings, MemoryArm, arm_words, read_team
+    from kernelwright.cli.bench_live import see_through
+    from tools.problems.suite import open_suite, select
+    from tools.problems.suite import shard as part_of
+    from tools.records import Budget, PrecisionPolicy
+
+    found = open_suite(suite, _numbers(levels))
+    items = part_of(select(found.items, problems), shard)
+    teams: dict[str, TeamSettings] = {}
+    for word in dict.fromkeys(part.strip() for part in agents.split(",") if part.strip()):
+        teams[word] = read_team(word, model, base_url, key_file, prices)
+    searches = arm_words(search, tuple(METHODS), "--search")
+    search_settings = SearchSettings(width=width, batch=batch, patience=patience)
+    for name in searches:
+        open_search(name, search_settings)
+    memories: tuple[MemoryArm, ...] = tuple(one for one in MEMORY_ARMS if one in arm_words(memory, MEMORY_ARMS, "--memory"))
+    settings = BenchSettings(
+        suite=str(suite),
+        kind=found.kind,
+        levels=_numbers(levels),
+        problems=problems,
+        run=RunSettings(
+            target=resolve_target(target).name,
+            policy=PrecisionPolicy(name=policy),
+            budget=Budget(evaluations=evaluations, tokens=tokens, money_usd=usd, wall_s=seconds, gpu_s=gpu_seconds),
+            search_settings=search_settings,
+            repairs=repairs,
+            timeout_s=timeout,
+            embedder=embedder,
+        ),
+        searches=searches,
+        memories=memories,
+        agents=teams,
+        seeds=seeds,
+        knowledge=knowledge,
+        max_autotune=max_autotune,
+    )
+    folder = out or Path(f"bench-{found.folder.name}")
+    whole = see_through(
+        settings, items, folder, shard, command_line(), resume=resume, in_flight=jobs, stop_after_s=stop_after, as_json=json
+    )
+    if not whole:
+        raise typer.Exit(STOPPED)
+
+
+@app.command()
+def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR…", help="Folders of --out; their rows are put together.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to write report.md and report.html to.", show_default="the first DIR", metavar="DIR")
+    ] = None,
+    mixed: Annotated[bool, typer.Option("--mixed", help="Put rows of other settings, hardware or versions together all the same.")] = False,
+    json: Json = False,
+) -> None:
+    """Put the results of one or more folders together and report on them.
+
+    Example: kernelwright bench report results/shard1 results/shard2 --out results/h200
+    """
+    from kernelwright.bench.merging import gather
+    from kernelwright.bench.pages import write_report
+    from kernelwright.cli.bench_live import print_summary
+
+    gathered = gather(folders, mixed=mixed)
+    print_summary(write_report(gathered, out or folders[0]), as_json=json)
+
+
+def _numbers(word: str) -> tuple[int, ...]:
+    from tools.errors import UserError
+
+    parts = [part.strip() for part in word.split(",") if part.strip()]
+    if not all(part.isdecimal() for part in parts):
+        raise UserError(f"{word!r} does not name levels.", "Write them like 1,2.")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+def command_line() -> str:
+    """The command as it was typed, for the report's header."""
+    from shlex import join
+
+    words: list[Any] = ["kernelwright", *sys.argv[1:]]
+    return join(map(str, words))

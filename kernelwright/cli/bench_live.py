@@ -1,0 +1,143 @@
+"""Sees a bench through: progress while it works, its report at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from kernelwright.bench.files import BenchFolder
+from kernelwright.bench.header import read_header
+from kernelwright.bench.jobs import Job
+from kernelwright.bench.merging import gather
+from kernelwright.bench.pages import write_report
+from kernelwright.bench.report import Report
+from kernelwright.bench.row import ResultRow, Status
+from kernelwright.bench.running import Bench
+from kernelwright.bench.settings import BenchSettings
+from tools.evaluation.local import LocalPool
+from tools.problems.suite import SuiteItem
+
+
+def see_through(
+    settings: BenchSettings,
+    items: Sequence[SuiteItem],
+    folder: Path,
+    shard: str,
+    command: str,
+    *,
+    resume: bool,
+    in_flight: int,
+    stop_after_s: float,
+    as_json: bool,
+) -> bool:
+    """Run or continue a shard, write the report on its folder, print the summary; return whether the shard is done."""
+    place, header = BenchFolder(folder, shard), read_header(command)
+    place.claim(settings, header, resume=resume)
+    pool = LocalPool(scratch=folder / "scratch" / place.tag)
+    watcher = Watcher(Console(stderr=True, highlight=False, quiet=as_json))
+    bench = Bench(settings, items, place, pool, in_flight=in_flight, code=header.code, listener=watcher)
+    watcher.open(bench, place, pool.name)
+
+    async def work() -> bool:
+        try:
+            return await bench.run(stop_after_s)
+        finally:
+            await pool.close()
+
+    try:
+        with watcher.progress:
+            whole = asyncio.run(work())
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        watcher.say("stopped. Finished rows are kept, runs in flight go on where they were: repeat the command.")
+        raise KeyboardInterrupt from None
+    if not whole:
+        watcher.say("time is up. Repeat the command to go on.")
+    if place.rows():
+        print_summary(write_report(gather([folder]), folder), as_json=as_json)
+    return whole
+
+
+class Watcher:
+    """Turns a bench's events into one line a finished run, and a bar with what is in flight."""
+
+    def __init__(self, console: Console) -> None:
+        """Print on `console`; the bar is drawn on a terminal only."""
+        self._console = console
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+        )
+        self.progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal or console.quiet)
+        self._bar = self.progress.add_task("bench")
+        self._began = time.monotonic()
+        self._inside: dict[str, str] = {}
+
+    def open(self, bench: Bench, place: BenchFolder, pool: str) -> None:
+        """Say what is about to be done."""
+        total, left = len(bench.jobs), len(bench.left)
+        arms = len({job.arm.name for job in bench.jobs})
+        self.progress.update(self._bar, total=total, completed=total - left)
+        done = f", {total - left} done already" if left < total else ""
+        self.say(f"{total} runs ({arms} arms) in shard {place.tag}{done}; evaluator {pool}; results in {place.folder}")
+
+    def say(self, text: str) -> None:
+        """Print one line."""
+        self._console.print(f"[dim]{time.monotonic() - self._began:7.1f}s[/] {escape(text)}", soft_wrap=True)
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Show one event."""
+        job: Job = event["job"]
+        if event["event"] == "row":
+            self._inside.pop(job.key, None)
+            self.progress.advance(self._bar)
+            self.say(line_of(event["row"]))
+        else:
+            done = self._inside.get(job.key, "")
+            self._inside[job.key] = f"{job.item.name} {_doing(event)}".strip() or done
+        self.progress.update(self._bar, description="; ".join(text[:44] for text in self._inside.values()) or "bench")
+
+
+def line_of(row: ResultRow) -> str:
+    """One finished run in a line."""
+    who = f"{row.problem:<40} {row.arm} s{row.seed}"
+    if row.status is Status.KERNEL:
+        figures = ", ".join(f"{value:.2f}x {name}" for name, (value, _, _) in row.speedups.items())
+        return f"{who}  kernel: {figures} ({row.tier}); {row.spent.evaluations} evaluations, {row.spent.gpu_s:.0f} GPU s"
+    return f"{who}  {row.status}: {row.reason[:160]}"
+
+
+def _doing(event: dict[str, Any]) -> str:
+    return "reading" if event["event"] == "started" else str(event["inner"]["event"])
+
+
+def print_summary(report: Report, *, as_json: bool) -> None:
+    """Print what a report says in short, or all of it as JSON."""
+    if as_json:
+        print(report.model_dump_json(indent=1))
+        return
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for section in report.sections:
+        table = Table(title=f"{section.basis}, {report.settings.suite}", title_justify="left", box=None)
+        for name in ("arm", "problems", "n", "right", "kernels", "geomean against", "evals", "GPU s"):
+            table.add_column(name, no_wrap=name != "geomean against")
+        for arm in section.arms:
+            for group in arm.groups:
+                means = ", ".join(f"{one.against} {one.geomean:.2f}x" for one in group.means if not math.isnan(one.geomean))
+                cells = (group.rows, group.right, group.delivered)
+                table.add_row(arm.arm, group.title, *map(str, cells), means, f"{group.evaluations:.1f}", f"{group.gpu_s:.0f}")
+        console.print(table)
+    for path in report.files:
+        console.print(f"report:  {path}", soft_wrap=True)
