@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from graphs.optimize.context import Services
+from graphs.optimize.evidence import keep_evidence
 from graphs.optimize.records import Delivery
 from graphs.refine.judge import judge
 from tools.records import ROOT, Evaluation, Verdict
@@ -23,6 +24,8 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
     for name in _promising(services, candidates)[:ATTEMPTS]:
         request = services.request(services.candidate(name), confirm=True)
         evaluation = await judge(services, request)
+        if evaluation.verdict is Verdict.PASS:
+            keep_evidence(services, request, evaluation)
         reason = shortfall(evaluation)
         if not reason:
             return _write(services, Delivery(candidate=name, evaluation=request.key, reason=_praise(evaluation), ended=ended))

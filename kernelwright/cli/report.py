@@ -6,6 +6,7 @@ from typing import Any
 
 from agents.coder.protocol import Refusal
 from agents.reviewer.protocol import Review
+from graphs.optimize.evidence import evidence_folder
 from graphs.optimize.records import Delivery, Recall
 from graphs.optimize.settings import RunSettings
 from knowledge.records import Recalled
@@ -135,6 +136,7 @@ def result_facts(store: RunStore) -> Facts:
     problem = next(iter(store.all("problem", Problem).values()))
     evaluation = store.get("evaluation", delivery.evaluation, Evaluation) if delivery.evaluation else None
     kernel = store.folder / "result" / "kernel.py"
+    bundle = evidence_folder(store.folder, delivery.candidate)
     return {
         **run_facts(store),
         "problem": problem.name,
@@ -142,6 +144,7 @@ def result_facts(store: RunStore) -> Facts:
         "reason": delivery.reason,
         "search_ended": delivery.ended,
         "kernel": str(kernel) if kernel.is_file() else None,
+        "bundle": str(bundle) if bundle.is_dir() else None,
         "evaluation": evaluation.model_dump(mode="json") if evaluation else None,
         "spent": store.spent().model_dump(mode="json"),
     }

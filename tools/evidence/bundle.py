@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from tools.errors import UserError
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evidence.origin import Origin
 from tools.records import Evaluation, HardwareSheet, Problem, Profile, Record, content_hash
@@ -54,7 +55,13 @@ def make_bundle(
     baselines: Baselines | None = None,
     profile: Profile | None = None,
 ) -> Bundle:
-    """Put an evaluation together with the job it answered; its candidate is named by the contents that were judged."""
+    """Put an evaluation together with the job it answered; its candidate is named by the contents that were judged.
+
+    An evaluation whose defences were switched off proves nothing and raises UserError.
+    """
+    if evaluation.weakened:
+        off = ", ".join(evaluation.weakened)
+        raise UserError(f"This evaluation is no evidence: defences were switched off ({off}).", "Evaluate again with all of them.")
     return Bundle(
         problem=request.problem,
         variants=request.variants,

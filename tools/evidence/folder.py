@@ -16,12 +16,12 @@ from tools.evidence.files import from_files, to_files
 def check_place(folder: Path) -> None:
     """Refuse a place that a bundle cannot be written to, before anything is spent on one."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder} exists already.", "Give --bundle a folder that does not exist yet.")
+        raise UserError(f"{folder} exists already.", "Name a folder that does not exist yet.")
     parent = folder.absolute().parent
     if not parent.is_dir():
-        raise UserError(f"The folder {parent} does not exist.", "Make it, or give --bundle another place.")
+        raise UserError(f"The folder {parent} does not exist.", "Make it, or choose another place.")
     if not os.access(parent, os.W_OK | os.X_OK):
-        raise UserError(f"The folder {parent} cannot be written to.", "Mend its permissions, or give --bundle another place.")
+        raise UserError(f"The folder {parent} cannot be written to.", "Mend its permissions, or choose another place.")
 
 
 def write_bundle(bundle: Bundle, folder: Path) -> str:
