@@ -21,6 +21,8 @@ class BaselineJob(Record):
     flush_bytes: int
     cache: str
     """A folder that only trusted processes use: compiled references are kept there; empty means its own scratch."""
+    max_autotune: bool = False
+    """Whether torch.compile's max-autotune mode will be asked for too."""
 
 
 class Rival:
@@ -43,11 +45,12 @@ class Rival:
         self._flush = torch.empty(job.flush_bytes, dtype=torch.uint8, device="cuda")
         self._eager, self._arguments = self._reference.prepared(arguments)
         self._compiled: Any = torch.compile(self._eager)
+        self._tuned: Any = torch.compile(self._eager, mode="max-autotune") if job.max_autotune else None
 
     def call(self, command: Command) -> Reply:
         """Time one call by events, with a cold L2."""
         torch = self._torch
-        function = self._compiled if command.load & Load.COMPILED else self._eager
+        function = self._compiled if command.load & Load.COMPILED else self._tuned if command.load & Load.TUNED else self._eager
         event: Any = torch.cuda.Event
         first, last = event(enable_timing=True), event(enable_timing=True)
         primed = bool(command.load & Load.PRIMED)

@@ -43,6 +43,8 @@ class Load(IntFlag):
     """Keep the device busy until the host has issued the call, so that its events hold device time and no waiting for the host."""
     UNPOISONED = 32
     """Leave memory as it is: a test has switched poison off."""
+    TUNED = 32
+    """For the baseline only: run the reference compiled with max-autotune."""
 
 
 class State(IntEnum):

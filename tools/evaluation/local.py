@@ -25,18 +25,27 @@ T = TypeVar("T")
 class LocalPool:
     """Judges candidates on this machine; builds and interpreted checks run side by side, a GPU times one at a time."""
 
-    def __init__(self, scratch: Path, device: int | Literal["auto"] | None = "auto", parallel: int = 0, *, wary: bool = False) -> None:
+    def __init__(
+        self,
+        scratch: Path,
+        device: int | Literal["auto"] | None = "auto",
+        parallel: int = 0,
+        *,
+        wary: bool = False,
+        max_autotune: bool = False,
+    ) -> None:
         """Work in `scratch`, on NVIDIA device `device` (`auto`: the first there is; None: the interpreter).
 
         `parallel` evaluations run at once; 0 chooses half of the processor's cores. Processes start with the first evaluation.
-        A `wary` pool runs the reference inside walls too: for a problem that a stranger wrote.
+        A `wary` pool runs the reference inside walls too: for a problem that a stranger wrote. With `max_autotune` that mode of
+        torch.compile is a baseline as well, which takes minutes of compiling a problem.
         """
         if device == "auto":
             device = 0 if device_title(0) is not None else None
         self.name = "local (interpreter)" if device is None else f"local (GPU {device}: {device_title(device)})"
         self._device = device
         self._shop = Workshop(scratch, device, wary=wary)
-        self._supervisor = Supervisor(self._shop)
+        self._supervisor = Supervisor(self._shop, max_autotune=max_autotune)
         self._threads = ThreadPoolExecutor(parallel or max(1, (os.cpu_count() or 2) // 2), thread_name_prefix="evaluation")
 
     def weakened(self, off: Defences) -> Self:

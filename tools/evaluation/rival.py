@@ -20,6 +20,16 @@ Stage = Literal["search", "confirm"]
 START_S = 300.0
 COMPILE_S = 600.0
 """torch.compile of a large network takes minutes the first time."""
+TUNE_S = 3000.0
+"""So does max-autotune, for every product in it."""
+TUNED = "max-autotune"
+_LOADS = {"eager": Load(0), "compile": Load.COMPILED, TUNED: Load.TUNED}
+_WARM_UPS = 3
+"""Calls until max-autotune has recorded its CUDA graph and replays it."""
+KEPT = 3
+"""Baseline processes kept at once: problems that are worked on side by side do not drive out each other's."""
+KEPT_SHARE = 1 / 16
+"""Share of the device's memory that the tensors of all kept problems may need together; the newest stays in any case."""
 
 
 class RivalTimes(NamedTuple):
@@ -32,14 +42,15 @@ class RivalTimes(NamedTuple):
 class RivalProcess:
     """A live baseline process."""
 
-    def __init__(self, shop: Workshop, held: TimingTape, sheet: HardwareSheet, cancel: int) -> None:
+    def __init__(self, shop: Workshop, held: TimingTape, sheet: HardwareSheet, cancel: int, *, max_autotune: bool = False) -> None:
         """Start it with the base inputs that are `held` and run every way of calling it once."""
         self.names = ["eager", "compile"]
         """What can be timed."""
         self.notes: list[str] = []
         self._stack = ExitStack()
         flush = flush_bytes(sheet)
-        job = BaselineJob(sitting=held.sitting, flush_bytes=flush, cache="" if shop.wary else str(shop.trusted_cache))
+        cache = "" if shop.wary else str(shop.trusted_cache)
+        job = BaselineJob(sitting=held.sitting, flush_bytes=flush, cache=cache, max_autotune=max_autotune)
         try:
             self._child: Child = self._stack.enter_context(shop.trusted("baseline", job.model_dump_json().encode(), held.shared, cancel))
             self._expect(State.READY, START_S)
@@ -48,9 +59,17 @@ class RivalProcess:
             if self._call("compile", COMPILE_S) is None:
                 self.names.remove("compile")
                 self.notes.append(f"torch.compile cannot run the reference: {self._last()}")
+            if max_autotune:
+                self._tune()
         except BaseException:
             self._stack.close()
             raise
+
+    def _tune(self) -> None:
+        if any(self._call(TUNED, TUNE_S) is None for _ in range(_WARM_UPS)):
+            self.notes.append(f"torch.compile with max-autotune cannot run the reference: {self._last()}")
+        else:
+            self.names.append(TUNED)
 
     def call(self, name: str, *, primed: bool = True) -> RivalTimes:
         """Time one call."""
@@ -68,7 +87,7 @@ class RivalProcess:
         self._stack.close()
 
     def _call(self, name: str, limit_s: float, *, primed: bool = False) -> RivalTimes | None:
-        load = (Load.COMPILED if name == "compile" else Load(0)) | (Load.PRIMED if primed else Load(0))
+        load = _LOADS[name] | (Load.PRIMED if primed else Load(0))
         start = time.perf_counter_ns()
         self._child.send(Command(Order.CALL, load).pack())
         reply = self._expect(State.DONE, limit_s)
@@ -91,36 +110,50 @@ class RivalProcess:
 
 
 class RivalShelf:
-    """Keeps the baseline process of the last problem: compiling a reference takes far longer than timing it."""
+    """Keeps the baseline processes of the last problems: compiling a reference takes far longer than timing it."""
 
-    def __init__(self, shop: Workshop) -> None:
+    def __init__(self, shop: Workshop, *, max_autotune: bool = False) -> None:
         """Start with none."""
         self._shop = shop
-        self._kept: tuple[str, RivalProcess] | None = None
+        self._max_autotune = max_autotune
+        self._kept: dict[str, tuple[RivalProcess, int]] = {}
+        """By problem, the one used longest ago first: its process and the bytes of its tensors."""
 
     def rival(self, problem: Problem, sheet: HardwareSheet, stage: Stage, cancel: int) -> RivalProcess:
         """Give the baseline process of `problem`; a confirmation gets a new one."""
-        if self._kept is not None and (self._kept[0] != problem.id or stage == "confirm"):
-            self.clear()
-        if self._kept is None:
+        if stage == "confirm":
+            self._drop(problem.id)
+        if problem.id not in self._kept:
+            self._make_room(problem.abi.compulsory_bytes, sheet)
             held = TimingTape(problem, 0)
             try:
                 held.fill(self._shop, cancel)
-                self._kept = (problem.id, RivalProcess(self._shop, held, sheet, cancel))
+                made = RivalProcess(self._shop, held, sheet, cancel, max_autotune=self._max_autotune)
+                self._kept[problem.id] = (made, problem.abi.compulsory_bytes)
             finally:
                 held.close()
-        rival = self._kept[1]
+        self._kept[problem.id] = self._kept.pop(problem.id)
+        rival = self._kept[problem.id][0]
         rival.watch(cancel)
         return rival
 
     def clear(self) -> None:
-        """End the process, if there is one."""
-        if self._kept is not None:
-            self._kept[1].watch(-1)
-            self._kept[1].close()
-            self._kept = None
+        """End every process."""
+        for problem in list(self._kept):
+            self._drop(problem)
 
     def rest(self) -> None:
-        """Leave the process waiting for the next candidate."""
-        if self._kept is not None:
-            self._kept[1].watch(-1)
+        """Leave the processes waiting for the next candidate."""
+        for rival, _ in self._kept.values():
+            rival.watch(-1)
+
+    def _make_room(self, nbytes: int, sheet: HardwareSheet) -> None:
+        room = KEPT_SHARE * sheet.memory_gb * 1e9
+        while self._kept and (len(self._kept) >= KEPT or nbytes + sum(size for _, size in self._kept.values()) > room):
+            self._drop(next(iter(self._kept)))
+
+    def _drop(self, problem: str) -> None:
+        if problem in self._kept:
+            rival, _ = self._kept.pop(problem)
+            rival.watch(-1)
+            rival.close()

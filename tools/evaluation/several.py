@@ -68,18 +68,18 @@ class SeveralPool:
                 self._busy[index] -= 1
 
 
-def open_local(scratch: Path, devices: str = ALL, title: str = "", parallel: int = 0) -> EvaluatorPool:
+def open_local(scratch: Path, devices: str = ALL, title: str = "", parallel: int = 0, *, max_autotune: bool = False) -> EvaluatorPool:
     """Open this machine's pool on `devices` (see `choose_devices`); without a GPU the interpreter.
 
-    `parallel` evaluations run at once; 0 chooses by cores and devices.
+    `parallel` evaluations run at once; 0 chooses by cores and devices. `max_autotune` adds that mode of torch.compile to the baselines.
     """
     chosen = choose_devices(devices, title)
     parallel = parallel or capacity(len(chosen))
     if len(chosen) < 2:
-        return LocalPool(scratch, chosen[0] if chosen else None, parallel)
+        return LocalPool(scratch, chosen[0] if chosen else None, parallel, max_autotune=max_autotune)
     each = max(1, -(-parallel // len(chosen)))
     name = f"local (GPUs {', '.join(map(str, chosen))}: {device_title(chosen[0])}"
-    return SeveralPool(name, [LocalPool(scratch, index, each) for index in chosen])
+    return SeveralPool(name, [LocalPool(scratch, index, each, max_autotune=max_autotune) for index in chosen])
 
 
 def capacity(gpus: int) -> int:

@@ -27,6 +27,7 @@ from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.provenance import provenance
 from tools.evaluation.rival import RivalShelf
 from tools.evaluation.schedule import LARGE_BYTES, sitting
+from tools.evaluation.static_rules import inspect_source, rejected
 from tools.evaluation.statistics import sample
 from tools.evaluation.timing import TimedSession, time_rival
 from tools.evaluation.workshop import Workshop
@@ -68,12 +69,12 @@ class _Case:
 class Supervisor:
     """Judges requests with one workshop; called from worker threads."""
 
-    def __init__(self, shop: Workshop) -> None:
-        """Use `shop`'s processes."""
+    def __init__(self, shop: Workshop, *, max_autotune: bool = False) -> None:
+        """Use `shop`'s processes; `max_autotune` adds that mode of torch.compile to the baselines."""
         self._shop = shop
         self._gpu = shop.device is not None
         self._device = threading.Lock()
-        self._rivals = RivalShelf(shop)
+        self._rivals = RivalShelf(shop, max_autotune=max_autotune)
         self._admissions = Admissions(shop)
         # by content: equal machine code is read once
         self._read: dict[str, tuple[tuple[KernelResources, ...], tuple[str, ...]]] = {}
@@ -90,8 +91,10 @@ class Supervisor:
         start = time.monotonic()
         self._shop.start()
         case = _Case(request)
-        with case.phase("build"):
-            outcome = self._build(case, cancel)
+        outcome = self._read_source(case)
+        if outcome is None:
+            with case.phase("build"):
+                outcome = self._build(case, cancel)
         figures: dict[str, Any] = {}
         if outcome is None and self._gpu:
             outcome, figures = self._on_device(case, cancel)
@@ -114,6 +117,17 @@ class Supervisor:
             phase_seconds=case.seconds,
             **figures,
         )
+
+    def _read_source(self, case: _Case) -> Outcome | None:
+        """Hold the source against the static rules: an outcome ends the evaluation, the rest is said in notes."""
+        if Defence.STATIC_RULES in self._shop.off:
+            return None
+        findings = inspect_source(case.request.source)
+        case.notes += [str(finding) for finding in findings if finding.severity == "note"]
+        reasons = rejected(findings)
+        if not reasons:
+            return None
+        return Outcome(Verdict.CHEATED, rule=f"static:{reasons[0].rule}", notes=[str(finding) for finding in reasons])
 
     def baselines(self, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
         """Examine the problem, and time the reference, or estimate it where there is no GPU."""
