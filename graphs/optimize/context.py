@@ -32,9 +32,11 @@ class Services:
     judging: dict[str, asyncio.Lock] = field(default_factory=dict)
     """One lock a job: two plans that lead to the same source wait for one evaluation."""
 
-    def search(self, state: str = "") -> SearchMethod:
-        """Make the run's search method, fresh or continued."""
-        return open_search(self.settings.search, self.settings.search_settings, state)
+    def search(self, state: str = "", round_: int = 0) -> SearchMethod:
+        """Make the run's search method, fresh or continued, with the run's store to look things up in."""
+        from graphs.optimize.archive import StoreArchive
+
+        return open_search(self.settings.search, self.settings.search_settings, state, StoreArchive(self, round_))
 
     def candidate(self, name: str) -> Candidate:
         """Read a candidate that must exist."""

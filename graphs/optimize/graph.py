@@ -9,7 +9,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
 from graphs.optimize.context import Context
-from graphs.optimize.nodes import confirm, fan_out, learn, measure, plan, recall, review, route
+from graphs.optimize.nodes import after_recall, confirm, fan_out, learn, measure, plan, recall, review, route
 from graphs.optimize.state import OptimizeInput, OptimizeOutput, OptimizeState
 from graphs.refine.graph import build as build_refine
 
@@ -26,7 +26,7 @@ def build(checkpointer: Checkpointer = None) -> CompiledStateGraph[Any, Context,
     builder.add_node("confirm", confirm)
     builder.add_edge(START, "measure")
     builder.add_edge("measure", "recall")
-    builder.add_edge("recall", "plan")
+    builder.add_conditional_edges("recall", after_recall)
     builder.add_conditional_edges("plan", fan_out, ["refine", "review"])
     builder.add_edge("refine", "review")
     builder.add_edge("review", "learn")

@@ -8,19 +8,19 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
-from agents.coder.protocol import Refusal
 from agents.models import BudgetReached
-from agents.planner.protocol import Briefing, Tried
 from agents.reviewer.protocol import Review, ReviewCase
+from graphs.optimize.archive import make_survey
+from graphs.optimize.briefing import recalled_for, situation_of
 from graphs.optimize.confirm import deliver
 from graphs.optimize.context import Context, Services
+from graphs.optimize.planning import plans_for
 from graphs.optimize.records import Recall
 from graphs.optimize.state import STATE_VERSION, OptimizeState
 from graphs.search.protocol import Ask, Told
 from graphs.spans import traced
 from graphs.waiting import pausing
-from knowledge.records import Outcome, Situation
-from knowledge.situation import describe_situation
+from knowledge.records import Outcome
 from tools.evaluation.protocol import Baselines
 from tools.records import ROOT, Evaluation, Plan, Profile
 
@@ -43,16 +43,24 @@ async def measure(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, 
 
 @traced
 async def recall(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Ask the search method for parents, and memory for what is known of their situations."""
+    """Survey what the search method wants to choose among, ask it what to do next, and memory about the parents' situations."""
     services = runtime.context.services
-    asks = services.search(state["search"]).ask()
+    search = services.search(state["search"], state["round"])
+    try:
+        while wanted := search.scout():
+            for survey in wanted:
+                await make_survey(services, survey, state["round"])
+    except BudgetReached as reached:
+        return {"asks": [], "ended": reached.what}
+    asks = search.ask()
     for ask in asks:
-        name = f"{state['round']}/{ask.parent}"
-        if services.store.get("recall", name, Recall) is None:
-            found = await services.memory.recall(_situation(services, ask.parent), services.settings.recall_limit)
-            services.store.put("recall", name, Recall(recalled=found), subject=ask.parent)
-        runtime.stream_writer({"event": "recalled", "recall": name})
-    return {"asks": [ask.model_dump_json() for ask in asks]}
+        runtime.stream_writer({"event": "recalled", "recall": await recalled_for(services, ask.parent, state["round"])})
+    return {"asks": [ask.model_dump_json() for ask in asks], "search": search.dump(), "ended": "" if asks else search.reason()}
+
+
+def after_recall(state: OptimizeState) -> Literal["plan", "confirm"]:
+    """End where the search method has nothing more to ask for."""
+    return "plan" if state["asks"] else "confirm"
 
 
 @traced
@@ -60,23 +68,26 @@ async def plan(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any
     """Let the planner turn each ask into plans of one action."""
     services = runtime.context.services
     left = services.evaluations_left()
-    plans: list[str] = []
+    made: dict[str, Plan] = {}
+    tags: dict[str, str] = {}
     barren: list[str] = []
+    ended = ""
     for text in state["asks"]:
         ask = Ask.model_validate_json(text)
-        count = ask.plans if left is None else min(ask.plans, left - len(plans))
+        count = ask.plans if left is None else min(ask.plans, left - len(made))
         if count <= 0:
             continue
         try:
-            made = await services.team.planner.plan(await _briefing(services, ask, state["round"]), count)
+            found = await plans_for(services, ask, state["round"], count, made.values())
         except BudgetReached as reached:
-            return {"plans": plans, "barren": barren, "ended": reached.what}
-        for one in made:
+            ended = reached.what
+            break
+        for one in found:
             services.store.put("plan", one.id, one, subject=ask.parent)
             runtime.stream_writer({"event": "planned", "plan": one.id})
-        plans.extend(one.id for one in made)
-        barren.extend([ask.parent] * (not made))
-    return {"plans": list(dict.fromkeys(plans)), "barren": barren}
+            made[one.id], tags[one.id] = one, ask.tag
+        barren.extend([text] * (not found))
+    return {"plans": list(made), "tags": tags, "barren": barren, **({"ended": ended} if ended else {})}
 
 
 def fan_out(state: OptimizeState) -> Sequence[Send] | Literal["review"]:
@@ -88,11 +99,12 @@ def fan_out(state: OptimizeState) -> Sequence[Send] | Literal["review"]:
 async def review(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Let the reviewer judge each result beside its parent, and tell the search method."""
     services = runtime.context.services
-    told = [Told(parent=parent) for parent in state["barren"]]
+    unmet = [Ask.model_validate_json(text) for text in state["barren"]]
+    told = [Told(parent=ask.parent, constrained=ask.constrained, tag=ask.tag) for ask in unmet]
     for name in state["plans"]:
-        told.append(await _review_one(services, name, state["results"][name]))
+        told.append(await _review_one(services, name, state["results"][name], state["tags"][name]))
         runtime.stream_writer({"event": "reviewed", "plan": name, "candidate": told[-1].candidate})
-    search = services.search(state["search"])
+    search = services.search(state["search"], state["round"])
     search.tell(told)
     best = services.evaluation(state["champion"])
     champion = max(told, key=lambda t: t.speedup, default=None)
@@ -101,13 +113,16 @@ async def review(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
     return update
 
 
-async def _review_one(services: Services, plan_id: str, candidate_id: str) -> Told:
+async def _review_one(services: Services, plan_id: str, candidate_id: str, tag: str) -> Told:
     store = services.store
     made = store.get("plan", plan_id, Plan)
     assert made is not None
     evaluation = services.evaluation(candidate_id) if candidate_id else None
+    told = Told(
+        parent=made.parent, plan=plan_id, kind=made.action.kind, region=made.action.region, predicted_gain=made.predicted_gain, tag=tag
+    )
     if evaluation is None:
-        return Told(parent=made.parent, plan=plan_id)
+        return told
     case = ReviewCase(
         problem=services.problem,
         plan=made,
@@ -123,14 +138,8 @@ async def _review_one(services: Services, plan_id: str, candidate_id: str) -> To
     if judged is None:
         judged = await services.team.reviewer.review(case)
         store.put("review", plan_id, judged, subject=candidate_id)
-    return Told(
-        parent=made.parent,
-        plan=plan_id,
-        candidate=candidate_id,
-        verdict=evaluation.verdict,
-        speedup=evaluation.speedup or 0.0,
-        accepted=judged.accepted,
-    )
+    ended = {"verdict": evaluation.verdict, "speedup": evaluation.speedup or 0.0, "accepted": judged.accepted}
+    return told.model_copy(update={"candidate": candidate_id, **ended})
 
 
 @traced
@@ -143,8 +152,6 @@ async def learn(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, An
             changed = await services.memory.learn(outcome)
             runtime.stream_writer({"event": "learnt", "plan": name, "strategies": list(changed)})
     ended = state["ended"] or services.exhausted() or ""
-    if not ended and not services.search(state["search"]).ask():
-        ended = "no untried step, or no progress"
     return {"round": state["round"] + 1, "ended": ended}
 
 
@@ -162,43 +169,6 @@ async def confirm(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, 
     return {"delivered": delivery.candidate}
 
 
-async def _briefing(services: Services, ask: Ask, round_: int) -> Briefing:
-    store, parent = services.store, services.store.candidate(ask.parent)
-    profile = store.get("profile", ask.parent, Profile)
-    recalled = store.get("recall", f"{round_}/{ask.parent}", Recall)
-    assert profile is not None
-    assert recalled is not None
-    options = await services.team.coder.options(services.problem, parent, services.sheet)
-    evaluation = services.evaluation(ask.parent)
-    return Briefing(
-        problem=services.problem,
-        parent=ask.parent,
-        parent_source=store.source(ask.parent),
-        profile=profile,
-        options=tuple(o for o in options if not ask.kinds or o.kind in ask.kinds),
-        free=services.team.coder.free,
-        tried=tuple(filter(None, (_tried(services, one) for one in store.all("plan", Plan, subject=ask.parent).values()))),
-        recalled=recalled.recalled,
-        sheet=services.sheet,
-        speedup=(evaluation.speedup if evaluation else None) or 1.0,
-    )
-
-
-def _tried(services: Services, made: Plan) -> Tried | None:
-    """What came of an earlier plan; None for one of a round that a kill cut short."""
-    judged = services.store.get("review", made.id, Review)
-    refused = services.store.get("refusal", made.id, Refusal)
-    if judged is not None:
-        return Tried(action=made.action, verdict=judged.verdict, gain=judged.gain.value if judged.gain else None, reason=judged.reason)
-    return Tried(action=made.action, verdict=None, gain=None, reason=refused.reason) if refused else None
-
-
-def _situation(services: Services, parent: str) -> Situation:
-    profile = services.store.get("profile", parent, Profile)
-    assert profile is not None
-    return describe_situation(services.problem, profile, services.sheet)
-
-
 def _outcome(services: Services, plan_id: str, candidate_id: str, round_: int) -> Outcome | None:
     store = services.store
     made = store.get("plan", plan_id, Plan)
@@ -210,7 +180,7 @@ def _outcome(services: Services, plan_id: str, candidate_id: str, round_: int) -
     return Outcome(
         run=services.run,
         plan=plan_id,
-        situation=_situation(services, made.parent),
+        situation=situation_of(services, made.parent),
         action=made.action,
         candidate=candidate_id,
         verdict=evaluation.verdict,

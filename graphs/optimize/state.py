@@ -6,7 +6,7 @@ from typing import Annotated, TypedDict
 
 from graphs.merge import merge
 
-STATE_VERSION = 1
+STATE_VERSION = 2
 """Raised when a checkpoint of the version before could not be continued; `resume` refuses others."""
 
 
@@ -28,8 +28,10 @@ class OptimizeState(TypedDict, total=False):
     """This round's asks, JSON."""
     plans: list[str]
     """This round's plan ids."""
+    tags: dict[str, str]
+    """Plan id to the tag of the ask it belongs to."""
     barren: list[str]
-    """Parents for which the planner found nothing this round."""
+    """This round's asks for which the planner found nothing, JSON."""
     results: Annotated[dict[str, str], merge]
     """Plan id to the candidate it ended with; empty string where the coder refused."""
     champion: str

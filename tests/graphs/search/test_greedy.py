@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from graphs.search.greedy import Greedy
-from graphs.search.protocol import SearchSettings, Told
+from graphs.search import open_search
+from graphs.search.protocol import SearchMethod, SearchSettings, Told
 from tools.records import ROOT, Verdict
 
 
@@ -11,8 +11,8 @@ def _passed(name: str, speedup: float, accepted: bool = True, parent: str = ROOT
     return Told(parent=parent, plan=f"plan-{name}", candidate=name, verdict=Verdict.PASS, speedup=speedup, accepted=accepted)
 
 
-def _open(**settings: int) -> Greedy:
-    return Greedy.open(SearchSettings(**settings), "")
+def _open(**settings: int) -> SearchMethod:
+    return open_search("greedy", SearchSettings(**settings))
 
 
 def test_the_first_ask_is_for_the_reference() -> None:
@@ -49,6 +49,7 @@ def test_patience_ends_the_search() -> None:
         assert search.ask()
         search.tell([_passed(f"c{round_}", 0.9, accepted=False)])
     assert search.ask() == ()
+    assert search.reason() == "no faster candidate in 2 rounds"
 
 
 def test_progress_below_the_reference_is_progress() -> None:
@@ -63,12 +64,12 @@ def test_a_dumped_search_goes_on_the_same() -> None:
     """A search continued from its dump asks what the original would ask."""
     search = _open()
     search.tell([_passed("a", 2.0), _passed("b", 1.5)])
-    again = Greedy.open(SearchSettings(), search.dump())
+    again = open_search("greedy", SearchSettings(), search.dump())
     assert again.ask() == search.ask()
 
 
-def test_telling_twice_changes_nothing_but_patience() -> None:
-    """A result told again leaves the asks as they were."""
+def test_telling_twice_changes_nothing() -> None:
+    """A result told again leaves the asks as they were, and costs no patience."""
     search = _open()
     search.tell([_passed("a", 2.0)])
     before = search.ask()

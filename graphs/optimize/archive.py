@@ -1,0 +1,100 @@
+"""The run's store as a search method sees it: surveys of parents, portraits of candidates."""
+
+from __future__ import annotations
+
+from agents.planner.rating import rate
+from graphs.optimize.briefing import brief, recalled_for, tried
+from graphs.optimize.context import Services
+from graphs.search.archive import Offer, Portrait
+from graphs.search.protocol import Ask, Survey
+from tools.records import Evaluation, Launch, Plan, Profile, Record
+
+SATURATION = {"sm": "compute_share", "dram": "peak_share"}
+"""Figures of a profile that say how far a resource is used. None is read for the L2 cache, which therefore never masks."""
+
+
+class Surveyed(Record):
+    """Every step that a parent offered when it was last looked at."""
+
+    round: int
+    offers: tuple[Offer, ...]
+
+
+class StoreArchive:
+    """Looks everything up in the run's store."""
+
+    def __init__(self, services: Services, round_: int) -> None:
+        """Look at `services`' run in its round `round_`."""
+        self._services = services
+        self._round = round_
+
+    def offers(self, parent: str, *, fresh: bool = False) -> tuple[Offer, ...] | None:
+        """Steps of the last survey that were not tried since."""
+        found = self._services.store.get("survey", parent, Surveyed)
+        if found is None or (fresh and found.round != self._round):
+            return None
+        plans = self._services.store.all("plan", Plan, subject=parent).values()
+        done = {plan.action.id for plan in plans if tried(self._services, plan) is not None}
+        return tuple(offer for offer in found.offers if offer.action.id not in done)
+
+    def portrait(self, candidate: str) -> Portrait:
+        """Figures of the candidate's evaluation and profile."""
+        store = self._services.store
+        evaluation, profile = self._services.evaluation(candidate), store.get("profile", candidate, Profile)
+        lines = sum(bool(line.strip()) for line in store.source(candidate).splitlines())
+        if evaluation is None:
+            return Portrait(candidate=candidate, lines=lines)
+        main = _heaviest(evaluation)
+        return Portrait(
+            candidate=candidate,
+            signature=signature(evaluation),
+            lines=lines,
+            time_us=evaluation.time_us or 0.0,
+            registers=max((kernel.registers for kernel in evaluation.kernels), default=0),
+            shared_bytes=max((kernel.shared_bytes for kernel in evaluation.kernels), default=0),
+            threads=32 * main.num_warps if main else 0,
+            occupancy=(profile.figure("occupancy") if profile else None) or 0.0,
+            saturation={name: value for name, figure in SATURATION.items() if profile and (value := profile.figure(figure)) is not None},
+        )
+
+
+async def make_survey(services: Services, survey: Survey, round_: int) -> None:
+    """List and rate what can be done to a parent, unless this round has done so."""
+    known = services.store.get("survey", survey.parent, Surveyed)
+    if known is not None and known.round == round_:
+        return
+    await recalled_for(services, survey.parent, round_)
+    ratings = await rate(services.team.planner, await brief(services, Ask(parent=survey.parent), round_), ask=survey.rated)
+    offers = tuple(Offer(**rating.model_dump(exclude={"action"}), action=rating.action) for rating in ratings)
+    services.store.put("survey", survey.parent, Surveyed(round=round_, offers=offers), subject=survey.parent)
+
+
+def surveyed_offer(services: Services, ask: Ask) -> Offer | None:
+    """Find the offer that an ask gives as its action."""
+    found = services.store.get("survey", ask.parent, Surveyed)
+    if found is None or ask.action is None:
+        return None
+    return next((offer for offer in found.offers if offer.action.id == ask.action.id), None)
+
+
+def signature(evaluation: Evaluation) -> str:
+    """Which strategy a candidate embodies: how many kernels and library calls, and how its heaviest kernel is run."""
+    own = [launch for launch in evaluation.launches if launch.kind == "triton"]
+    main = _heaviest(evaluation)
+    run = f" w{main.num_warps} s{main.num_stages} b{_block(main)}" if main else ""
+    tensor = any(kernel.instructions.get("tensor", 0) for kernel in evaluation.kernels)
+    return f"k{len(own)} l{len(evaluation.launches) - len(own)}{run}{' t' if tensor else ''}"
+
+
+def _heaviest(evaluation: Evaluation) -> Launch | None:
+    own = (launch for launch in evaluation.launches if launch.kind == "triton")
+    return max(own, key=lambda launch: launch.nbytes, default=None)
+
+
+def _block(launch: Launch) -> int:
+    """Power of two of the product of the kernel's block sizes."""
+    product = 1
+    for name, value in launch.constants.items():
+        if name.isupper() and isinstance(value, int) and not isinstance(value, bool) and value > 1:
+            product *= value
+    return product.bit_length() - 1

@@ -1,0 +1,88 @@
+"""What a planner is told of one parent, put together from the run's store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from agents.coder.protocol import Refusal
+from agents.planner.protocol import Briefing, Inspiration, Tried
+from agents.reviewer.protocol import Review
+from graphs.optimize.context import Services
+from graphs.optimize.records import Recall
+from graphs.search.protocol import Ask
+from knowledge.records import Situation
+from knowledge.situation import describe_situation
+from tools.records import ROOT, Action, Plan, Profile
+
+
+async def recalled_for(services: Services, parent: str, round_: int) -> str:
+    """Ask memory about a parent's situation, once a round; return the name under which the store has it."""
+    name = f"{round_}/{parent}"
+    if services.store.get("recall", name, Recall) is None:
+        found = await services.memory.recall(situation_of(services, parent), services.settings.recall_limit)
+        services.store.put("recall", name, Recall(recalled=found), subject=parent)
+    return name
+
+
+async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str] = ()) -> Briefing:
+    """Put together what a planner sees for one ask; `taken` are ids of actions that this round has planned on the parent already."""
+    store, parent = services.store, services.store.candidate(ask.parent)
+    profile = store.get("profile", ask.parent, Profile)
+    recalled = store.get("recall", f"{round_}/{ask.parent}", Recall)
+    assert profile is not None
+    assert recalled is not None
+    options = await services.team.coder.options(services.problem, parent, services.sheet)
+    evaluation = services.evaluation(ask.parent)
+    fitting = [o for o in options if o.id not in taken and (ask.action is None or o.id == ask.action.id)]
+    briefing = Briefing(
+        problem=services.problem,
+        parent=ask.parent,
+        parent_source=store.source(ask.parent),
+        profile=profile,
+        options=tuple(fitting),
+        free=services.team.coder.free and ask.action is None,
+        tried=tuple(filter(None, (tried(services, one) for one in store.all("plan", Plan, subject=ask.parent).values()))),
+        recalled=recalled.recalled,
+        sheet=services.sheet,
+        speedup=(evaluation.speedup if evaluation else None) or 1.0,
+        kinds=ask.kinds,
+        regions=ask.regions,
+        inspirations=_inspirations(services, ask),
+    )
+    return briefing.model_copy(update={"options": tuple(o for o in fitting if briefing.allows(o))})
+
+
+def tried(services: Services, made: Plan) -> Tried | None:
+    """What came of an earlier plan; None for one of a round that a kill cut short."""
+    judged = services.store.get("review", made.id, Review)
+    refused = services.store.get("refusal", made.id, Refusal)
+    if judged is not None:
+        return Tried(action=made.action, verdict=judged.verdict, gain=judged.gain.value if judged.gain else None, reason=judged.reason)
+    return Tried(action=made.action, verdict=None, gain=None, reason=refused.reason) if refused else None
+
+
+def situation_of(services: Services, parent: str) -> Situation:
+    """Describe where a parent stands: the query of a recall."""
+    profile = services.store.get("profile", parent, Profile)
+    assert profile is not None
+    return describe_situation(services.problem, profile, services.sheet)
+
+
+def _inspirations(services: Services, ask: Ask) -> tuple[Inspiration, ...]:
+    names = dict.fromkeys([*ask.mates, *ask.inspirations])
+    return tuple(_inspiration(services, name, name in ask.mates) for name in names if name != ROOT)
+
+
+def _inspiration(services: Services, name: str, mate: bool) -> Inspiration:
+    evaluation = services.evaluation(name)
+    speedup = (evaluation.speedup if evaluation else None) or 0.0
+    return Inspiration(candidate=name, speedup=speedup, steps=_steps(services, name), mate=mate)
+
+
+def _steps(services: Services, name: str) -> tuple[Action, ...]:
+    """Actions from the reference to a candidate."""
+    steps: list[Action] = []
+    while (candidate := services.store.candidate(name)) is not None and len(steps) < 64:
+        steps.append(candidate.action)
+        name = candidate.parent
+    return tuple(reversed(steps))

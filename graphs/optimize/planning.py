@@ -1,0 +1,39 @@
+"""From one ask to plans: the surveyed step where the action is given, else what the planner chooses within the constraint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from graphs.optimize.archive import surveyed_offer
+from graphs.optimize.briefing import brief, tried
+from graphs.optimize.context import Services
+from graphs.search.archive import Offer
+from graphs.search.protocol import Ask
+from tools.records import Plan
+
+
+async def plans_for(services: Services, ask: Ask, round_: int, count: int, made: Iterable[Plan]) -> tuple[Plan, ...]:
+    """Return at most `count` plans for `ask`, none of them tried before or among those `made` in this round."""
+    taken = {plan.action.id for plan in made if plan.parent == ask.parent}
+    offer = surveyed_offer(services, ask)
+    if offer is not None:
+        plan = _plan(ask.parent, offer)
+        known = services.store.get("plan", plan.id, Plan)
+        fresh = plan.action.id not in taken and (known is None or tried(services, known) is None)
+        return (plan,) if fresh else ()
+    briefing = await brief(services, ask, round_, taken)
+    if not briefing.options and not briefing.free:
+        return ()
+    found = await services.team.planner.plan(briefing, count)
+    return tuple(plan for plan in found if plan.action.id not in taken)
+
+
+def _plan(parent: str, offer: Offer) -> Plan:
+    return Plan(
+        parent=parent,
+        action=offer.action,
+        rationale=offer.rationale,
+        strategies=offer.strategies,
+        predicted_gain=offer.predicted_gain,
+        planner=offer.planner,
+    )
