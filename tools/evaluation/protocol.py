@@ -47,8 +47,6 @@ class Baselines(Record):
     """What fell back or failed, e.g. why torch.compile could not be timed."""
     admission: Admission = Admission()
     """Whether the problem can tell right from wrong: what trivial kernels pass on it, and which inputs do not matter."""
-    admission: Admission = Admission()
-    """Whether the problem can tell right from wrong: what trivial kernels pass on it, and which inputs do not matter."""
 
     @property
     def best_us(self) -> float:
