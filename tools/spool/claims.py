@@ -68,13 +68,7 @@ class Claims:
 
     def clear(self, job_id: str) -> None:
         """Remove every claim on a job that is answered or withdrawn."""
-        for number in numbers(self._folder, job_id):
-            gone = self._folder / f".{job_id}.{number}.{secrets.token_hex(6)}"
-            try:
-                (self._folder / f"{job_id}.{number}").rename(gone)
-            except FileNotFoundError:
-                continue
-            shutil.rmtree(gone, ignore_errors=True)
+        clear(self._folder, job_id)
 
 
 def latest(folder: Path, job_id: str) -> tuple[int, Claim | None, bool] | None:
@@ -89,6 +83,17 @@ def latest(folder: Path, job_id: str) -> tuple[int, Claim | None, bool] | None:
     except (ValidationError, ValueError):
         claim = None
     return max(found), claim, (place / _GIVEN_BACK).exists()
+
+
+def clear(folder: Path, job_id: str) -> None:
+    """Remove every claim on a job; each is moved away whole first, so that nobody meets half of one."""
+    for number in numbers(folder, job_id):
+        gone = folder / f".{job_id}.{number}.{secrets.token_hex(6)}"
+        try:
+            (folder / f"{job_id}.{number}").rename(gone)
+        except FileNotFoundError:
+            continue
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 def numbers(folder: Path, job_id: str) -> list[int]:

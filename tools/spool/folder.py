@@ -7,7 +7,7 @@ claims/ID.N/          the N-th taking of a job: claim.json, and given-back.json 
 answers/ID.json       what came of it; kept, so that the same question is answered once
 withdrawn/ID.json     the agents no longer want it
 workers/SESSION.json  who works here, written anew at every beat
-aside/                what could not be read, each with NAME.reason
+aside/FOLDER.NAME     what could not be read, each with FOLDER.NAME.reason
 ```
 
 Only announcements are ever replaced. All else is made once under a name of its own, by a link or a rename that only one maker wins.
@@ -153,7 +153,7 @@ class Spool:
 
     def set_aside(self, folder: str, name: str, reason: str) -> None:
         """Move a file that cannot be used out of the way, with the reason beside it."""
-        source, place = self.folder / folder / name, self.folder / "aside" / name
+        source, place = self.folder / folder / name, self.folder / "aside" / f"{folder}.{name}"
         try:
             source.rename(place)
         except FileNotFoundError:
@@ -161,16 +161,16 @@ class Spool:
             return
         except OSError:
             # a folder of that name lies there from an earlier time
-            source.rename(place.with_name(f"{name}.{os.urandom(4).hex()}"))
-        files.replace(place.with_name(f"{name}.reason"), f"{folder}/{name}: {reason}\n")
+            source.rename(place.with_name(f"{place.name}.{os.urandom(4).hex()}"))
+        files.replace(place.with_name(f"{place.name}.reason"), f"{folder}/{name}: {reason}\n")
 
     def reason(self, job_id: str) -> str:
         """Why a job was set aside; empty where it was not."""
-        return (files.read(self.folder / "aside" / f"{job_id}.json.reason") or "").strip()
+        return (files.read(self.folder / "aside" / f"jobs.{job_id}.json.reason") or "").strip()
 
     def forget_reason(self, job_id: str) -> None:
         """Have a job that was set aside judged by its next asking."""
-        for name in (f"{job_id}.json.reason", f"{job_id}.json"):
+        for name in (f"jobs.{job_id}.json.reason", f"jobs.{job_id}.json"):
             (self.folder / "aside" / name).unlink(missing_ok=True)
 
     def _at(self, folder: str, name: str) -> Path:

@@ -16,8 +16,9 @@ SETTLE_S = 3.0
 class Intake:
     """Sorts the jobs' folder for one worker."""
 
-    def __init__(self, spool: Spool, worker: Announcement) -> None:
-        """Look for jobs that `worker` may answer."""
+    def __init__(self, spool: Spool, worker: Announcement, settle_s: float = SETTLE_S) -> None:
+        """Look for jobs that `worker` may answer; what cannot be read and rests for `settle_s` seconds is set aside."""
+        self._settle_s = settle_s
         self._spool = spool
         self._worker = worker
         # by file name: its size and time of change, and when it was first seen so
@@ -70,7 +71,7 @@ class Intake:
         if known is None or known[0] != shape:
             self._odd[name] = (shape, now)
             self.unsettled = True
-        elif now - known[1] < SETTLE_S:
+        elif now - known[1] < self._settle_s:
             self.unsettled = True
         else:
             del self._odd[name]

@@ -12,9 +12,10 @@ from pathlib import Path
 from tools.errors import MachineError, Postponed, UserError
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.records import Evaluation, HardwareSheet, Problem
+from tools.spool.claims import clear
 from tools.spool.folder import Spool
 from tools.spool.records import Announcement, Answer, BaselinesQuestion, Executor, Job
-from tools.spool.vigil import Vigil
+from tools.spool.vigil import HINT_AFTER_S, Vigil
 
 POLL_S = 0.3
 _SLOWEST_POLL_S = 2.0
@@ -27,15 +28,16 @@ class SpoolPool:
     cancelled evaluation withdraws its job.
     """
 
-    def __init__(self, folder: Path, executor: Executor = "any", *, wait: bool = True) -> None:
+    def __init__(self, folder: Path, executor: Executor = "any", *, wait: bool = True, hint_after_s: float = HINT_AFTER_S) -> None:
         """Use the spool in `folder`; `executor` says who answered the run's earlier questions, so that one run mixes no tiers.
 
-        Without `wait`, a question that nobody has answered yet raises `Postponed` at once and its job stays.
+        Without `wait`, a question that nobody has answered yet raises `Postponed` at once and its job stays. After `hint_after_s`
+        seconds in which no worker stirred, the listener is told how to start one.
         """
         self._spool = Spool(folder)
         self._executor: Executor = executor
         self._wait = wait
-        self._vigil = Vigil(self._spool)
+        self._vigil = Vigil(self._spool, hint_after_s)
 
     @property
     def name(self) -> str:
@@ -72,6 +74,7 @@ class SpoolPool:
         executor = self._executor_for(question.target)
         known, attempt = self._known(question, executor)
         if known is not None:
+            self._tidy(known.job)
             return known
         job = self._job(question, executor, attempt)
         mine = self._spool.put_job(job)
@@ -145,14 +148,18 @@ class SpoolPool:
             pause = min(pause * 1.2, _SLOWEST_POLL_S)
 
     def _open(self, job: Job, answer: Answer) -> Answer:
-        # in a copied folder nobody else takes the asker's own copy away
-        self._spool.drop_job(job.id)
+        self._tidy(job.id)
         if answer.failure is not None:
             kind = UserError if answer.failure.kind == "user" else MachineError
             raise kind(f"{answer.failure.what} ({answer.announced.worker})", answer.failure.mend)
         if (answer.evaluation is None) != (job.evaluation is None):
             raise MachineError(f"The answer to {job} is to another question.", f"Remove {job.id}.json from {self._spool.folder}/answers.")
         return answer
+
+    def _tidy(self, job_id: str) -> None:
+        """Take an answered job away: in a copied folder nobody else removes the asker's own copy, nor claims that came back with it."""
+        self._spool.drop_job(job_id)
+        clear(self._spool.folder / "claims", job_id)
 
     def _refused(self, job: Job) -> None:
         """Ask once more where workers could not read the job: it may have been damaged on its way; then give up."""

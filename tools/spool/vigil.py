@@ -18,8 +18,9 @@ REMIND_S = 300.0
 class Vigil:
     """Watches one spool for one pool, and tells its listener what changes."""
 
-    def __init__(self, spool: Spool) -> None:
+    def __init__(self, spool: Spool, hint_after_s: float) -> None:
         """Watch `spool`."""
+        self._hint_after_s = hint_after_s
         self.listener: Callable[[str], None] = lambda line: None
         self._spool = spool
         self._states: dict[str, str] = {}
@@ -65,10 +66,10 @@ class Vigil:
             self.listener(f"{job}: {state}")
             self._said = time.monotonic()
         waited = time.monotonic() - self._said
-        if state == "queued" and waited > HINT_AFTER_S and not self._anyone_stirs():
+        if state == "queued" and waited > self._hint_after_s and not self._anyone_stirs():
             self.listener(f"no worker is seen at {self._spool.folder}: start one with `kernelwright worker --spool {self._spool.folder}`")
             # the next reminder is of the wait itself
-            self._said = time.monotonic() + REMIND_S - HINT_AFTER_S
+            self._said = time.monotonic() + REMIND_S - self._hint_after_s
         elif waited > REMIND_S:
             queued = sum(state == "queued" for state in self._states.values())
             self.listener(f"still waiting: {queued} queued, {len(self._states) - queued} taken; {self.describe_workers()}")

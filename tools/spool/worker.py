@@ -15,7 +15,7 @@ from tools.records import Verdict
 from tools.spool.claims import Claims, latest
 from tools.spool.folder import Spool
 from tools.spool.heartbeat import LEASE_S, Heartbeat
-from tools.spool.intake import Intake
+from tools.spool.intake import SETTLE_S, Intake
 from tools.spool.lookout import Lookout
 from tools.spool.records import Announcement, Answer, Claim, Failure, Job
 
@@ -63,6 +63,7 @@ class Worker:
         *,
         jobs: int = 1,
         lease_s: float = LEASE_S,
+        settle_s: float = SETTLE_S,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         """Have at most `jobs` evaluations under way; `say` gets a line for everything that happens."""
@@ -71,7 +72,7 @@ class Worker:
         self._heartbeat = Heartbeat(spool, announcement, lease_s)
         self._lookout = Lookout(spool, lease_s)
         self._claims = Claims(spool, announcement.worker, self._lookout)
-        self._intake = Intake(spool, announcement)
+        self._intake = Intake(spool, announcement, settle_s)
         self._jobs = jobs
         self._say = say
         self._tasks: dict[asyncio.Task[None], Claim] = {}
