@@ -59,6 +59,8 @@ GUIDE: dict[ActionKind, Meaning] = {
             _P("BLOCK_M", "16, 32, … 256", "rows of a matrix product's tile"),
             _P("BLOCK_N", "16, 32, … 8192", "columns of a product's tile, or of one step along a long row"),
             _P("BLOCK_K", "16, 32, 64, 128", "summed elements of a product's step"),
+            _P("BLOCK_D", "32, 64, 128, 256", "elements of a head in one step of an attention's scores"),
+            _P("BLOCK_V", "32, 64, 128, 256", "elements of a value that one program of an attention holds"),
         ),
         "Larger tiles cost registers and shared memory; smaller ones re-read more.",
     ),
@@ -66,7 +68,10 @@ GUIDE: dict[ActionKind, Meaning] = {
         "Change pipelining",
         "Sets how many steps of a loop have their loads in flight at once.",
         "Where a loop waits for memory: low occupancy, long rows, matrix products.",
-        (_P("num_stages", "1, 2, 3, 4, 5", "steps in flight"),),
+        (
+            _P("num_stages", "1, 2, 3, 4, 5", "steps in flight"),
+            _P("UNROLL", "1, 2, 4, 8", "blocks of a long row that one step loads together, each thread reducing its own"),
+        ),
         "Each stage costs shared memory.",
     ),
     ActionKind.REORDERING: Meaning(
@@ -95,7 +100,12 @@ GUIDE: dict[ActionKind, Meaning] = {
         "Chooses the units that multiply, and how their partial sums are added.",
         "Where a float32 product is bound by the ordinary cores: three TF32 products on tensor cores are as accurate and faster.",
         (
-            _P("precision", "ieee, tf32x3", "float32 products on the ordinary cores, or as three TF32 products on tensor cores"),
+            _P(
+                "precision",
+                "ieee, tf32x3, fp16x3",
+                "float32 products on the ordinary cores, as three TF32 products on tensor cores, or as three products of halves, "
+                "scaled by powers of two row by row so that every range fits",
+            ),
             _P(
                 "accumulate",
                 "direct, chunked",
@@ -116,6 +126,7 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "how a pointwise region is walked (flat: one vector; tile: rows by columns) or a row is reduced (registers: whole; "
                 "looped: one pass a level; online: levels merged by rescaled running sums; split: several programs a row)",
             ),
+            _P("SPLIT_K", "1, 2, 4, … 64", "programs that share the sum of one tile of a product, for few tiles with long sums"),
             _P("sms", "a whole number", "multiprocessors of the device, from which first block sizes are chosen"),
         ),
         "Another order of additions changes the last digits.",

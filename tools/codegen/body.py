@@ -111,6 +111,9 @@ class Body:
         for axis in self.space.axes:
             if axis.atoms == wanted:
                 return axis.index
+        for outer, inner in zip(self.space.axes, self.space.axes[1:], strict=False):
+            if (*outer.atoms, *inner.atoms) == wanted and outer.name == "steps":
+                return f"({outer.index} * {self.space.monomial(inner.atoms)} + {inner.index})"
         raise LoweringError("a position along these dimensions is not an axis of the kernel")
 
     def _map(self, scope: Scope, record: Expr) -> tuple[str, int]:

@@ -60,13 +60,16 @@ class Frame:
         found = [
             self.masks[axis.name] for axis in self.space.axes if axis.name in self.masks and any(a in access.strides for a in axis.atoms)
         ]
+        if "mask_k" in found and "mask_n" in found:
+            # a row in pieces: the mask of its columns holds that of its pieces
+            found.remove("mask_k")
         return " & ".join(found)
 
-    def load_text(self, access: Access, policy: str = "") -> str:
-        """Write a load, converted to its compute dtype."""
+    def load_text(self, access: Access, fill: str = "") -> str:
+        """Write a load, converted to its compute dtype; what is masked off reads as `fill`, or as zero."""
         mask = self.mask(access)
-        extra = f", mask={mask}, other={_zero(access.meta.dtype)}" if mask else ""
-        text = f"tl.load({self.offset(access)}{extra}{policy})"
+        extra = f", mask={mask}, other={fill or _zero(access.meta.dtype)}" if mask else ""
+        text = f"tl.load({self.offset(access)}{extra})"
         return text + conversion(access.meta.dtype)
 
     def store(self, scope: Scope, access: Access, value: str) -> None:

@@ -9,13 +9,14 @@ from tools.codegen.graph import Ref
 from tools.codegen.jit_helpers import NAMES
 
 RESERVED = {
-    "BLOCK", "BLOCK_M", "BLOCK_N", "F", "False", "None", "ROWS", "SPLITS", "True", "a", "abs", "acc", "anchor", "and", "b", "batch",
-    "begin", "block", "block_m", "block_n", "chunk", "class", "cols", "count", "def", "del", "delta", "else", "end", "float", "for",
-    "from", "global", "grid", "group", "group_rows", "if", "in", "input_", "int", "is", "k", "lambda", "lanes", "left", "left_tile",
-    "mask", "mask_m", "mask_n", "mask_s", "math", "max", "min", "n_cols", "n_elements", "n_outer", "n_rows", "n_splits", "new_max",
-    "nn", "not", "off_m", "off_n", "offs", "or", "out", "outer", "parts", "pass", "pid", "pid_m", "pid_n", "print", "range", "return",
-    "right", "right_tile", "row", "row_index", "rows", "self", "split", "start", "sum", "tile", "tiles", "tiles_m", "tiles_n", "tl",
-    "torch", "triton", "with", "yield",
+    "BLOCK", "BLOCK_M", "BLOCK_N", "F", "False", "None", "ROWS", "SPLITS", "True", "UNROLL", "a", "abs", "acc", "anchor", "and", "b",
+    "batch", "begin", "block", "block_m", "block_mean", "block_n", "blocks", "chunk", "class", "cols", "count", "def", "del", "delta",
+    "else", "end", "exponent", "first", "float", "for", "from", "global", "grid", "group", "group_rows", "half", "halves_kernel",
+    "here", "if", "in", "input_", "int", "is", "k", "lambda", "lanes", "last", "left", "left_tile", "mask", "mask_k", "mask_m",
+    "mask_n", "mask_s", "math", "max", "min", "n_blocks", "n_cols", "n_elements", "n_outer", "n_rows", "n_splits", "n_steps", "new_max",
+    "nn", "not", "off_m", "off_n", "offs", "or", "out", "outer", "part", "parts", "pass", "pid", "pid_m", "pid_n", "power_of_two",
+    "print", "range", "residue", "return", "right", "right_tile", "row", "row_index", "rows", "self", "share", "small", "split",
+    "start", "steps", "sum", "tile", "tiles", "tiles_m", "tiles_n", "tl", "torch", "triton", "with", "yield",
 }  # fmt: skip
 """Names that templates use themselves, and Python's."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from tools.codegen.frame import Parameters
 from tools.codegen.rows_space import RowLayout
+from tools.codegen.rows_steps import Steps
 from tools.codegen.spaces import Space
 
 
@@ -15,7 +17,7 @@ def row_lines(space: Space, plan: RowLayout, vector: bool, program: str) -> list
         return [f"row = {program}.to(tl.int64)", *space.parts(rows)]
     n_rows = space.monomial(rows.atoms)
     arange = "tl.arange(0, ROWS)[:, None]"
-    if len(space.axes) == 2:
+    if not any(axis.name == "outer" for axis in space.axes):
         lines = [f"rows = {program}.to(tl.int64) * ROWS + {arange}"]
     else:
         outer = space.axis("outer")
@@ -36,4 +38,20 @@ def row_tiles(space: Space, plan: RowLayout, vector: bool, rows: int) -> str:
     if not vector:
         return "n_rows"
     tiles = f"triton.cdiv(n_rows, {rows})"
-    return tiles if len(space.axes) == 2 else f"n_outer * {tiles}"
+    return f"n_outer * {tiles}" if any(axis.name == "outer" for axis in space.axes) else tiles
+
+
+def row_steps(space: Space, plan: RowLayout, parameters: Parameters, vector: bool, chunked: bool = False) -> Steps:
+    """Say how a program steps along its row."""
+    unroll = 1 if vector or plan.scans else int(parameters.get("UNROLL", 1))
+    return Steps(space, vector, unroll, int(parameters.get("num_stages", 1)), chunked)
+
+
+def row_masks(steps: Steps) -> dict[str, str]:
+    """Name the mask of each axis that needs one."""
+    masks = {"cols": "mask_n"}
+    if steps.vector:
+        masks["rows"] = "mask_m"
+    if steps.in_pieces and steps.tall:
+        masks["steps"] = "mask_k"
+    return masks

@@ -1,8 +1,8 @@
 """Long rows: block by block, with accumulators kept by lane.
 
 Reductions that depend on one another make levels: a softmax needs its maximum before its sum. `looped` walks the row once
-a level; `online` walks it once for both levels of a softmax (running maximum, sum rescaled as it grows) or of a variance
-(Welford's update by lane, combined at the end by Chan's formula).
+a level; `online` walks it once for both levels of a softmax or of a variance (`rows_online`). With `UNROLL` a step takes
+several blocks at once, stacked so that each thread has its own in registers: more loads in flight, and no barrier in the loop.
 """
 
 from __future__ import annotations
@@ -11,22 +11,20 @@ from dataclasses import replace
 
 from tools.codegen.expressions import Builder
 from tools.codegen.frame import Frame, Parameters, Scope, neutral, vanishes
-from tools.codegen.rows_online import online_pairs
+from tools.codegen.rows_online import online_pair, online_pairs
+from tools.codegen.rows_steps import Steps
 
 
 class LoopWriter:
     """Writes the passes over one row (or one tile of rows)."""
 
-    def __init__(self, frame: Frame, vector: bool, parameters: Parameters, chunked: bool = False) -> None:
-        """Take the frame of the kernel, whether a program has several rows, and whether it walks a chunk `begin` to `end` of them."""
-        self.frame, self.vector, self.parameters = frame, vector, parameters
+    def __init__(self, frame: Frame, steps: Steps, parameters: Parameters) -> None:
+        """Take the frame of the kernel, and how a program steps along its row."""
+        self.frame, self.steps, self.parameters = frame, steps, parameters
         self.b: Builder = frame.body.b
-        self.shape = "[ROWS, BLOCK_N]" if vector else "[BLOCK_N]"
-        self.axis = "axis=1, keep_dims=True" if vector else "axis=0"
-        cols = frame.space.axis("cols")
-        self.cols = frozenset(cols.atoms)
-        self.n_cols = frame.space.monomial(cols.atoms)
-        self.begin, self.end, self.length = ("begin", "end", "(end - begin)") if chunked else ("0", self.n_cols, self.n_cols)
+        self.axis = steps.axis
+        self.cols = frozenset(atom for axis in frame.space.axes if axis.name in ("steps", "cols") for atom in axis.atoms)
+        self.filled: set[int] = set()
         probe = replace(frame.space, used={}, strides={}, parts_used=set())
         for access in probe.accesses:
             for axis in probe.axes:
@@ -69,31 +67,16 @@ class LoopWriter:
 
     def waits(self, expr: int, pending: list[int]) -> bool:
         """Whether an expression rests on one of those still to be computed."""
-        stack = list(self.b.exprs[expr].args)
+        return self._rests_on(self.b.exprs[expr].args, set(pending))
+
+    def _rests_on(self, roots: tuple[int, ...], wanted: set[int]) -> bool:
+        stack = list(roots)
         while stack:
             arg = stack.pop()
-            if arg in pending:
+            if arg in wanted:
                 return True
             stack.extend(self.b.exprs[arg].args)
         return False
-
-    def _loop(self, scope: Scope) -> Scope:
-        stages = int(self.parameters.get("num_stages", 1))
-        walk = (
-            f"range({self.begin}, {self.end}, BLOCK_N)"
-            if stages <= 1
-            else f"tl.range({self.begin}, {self.end}, BLOCK_N, num_stages={stages})"
-        )
-        self.before = len(scope.lines)
-        self.outside = scope.indent
-        scope.say(f"for start in {walk}:")
-        inner = scope.nested()
-        wide = ".to(tl.int64)" if self.frame.space.is_wide() else ""
-        inner.say(f"cols = start + tl.arange(0, BLOCK_N){'[None, :]' if self.vector else ''}{wide}")
-        inner.say(f"mask_n = cols < {self.end}")
-        for line in self.frame.space.parts(self.frame.space.axis("cols")):
-            inner.say(line)
-        return inner
 
     def _prepare(self, scope: Scope, exprs: list[int]) -> None:
         """Give what does not vary along the columns its variable before the loop."""
@@ -124,30 +107,45 @@ class LoopWriter:
             kind = record.op.removeprefix("reduce_")
             name = self.frame.names.fresh(f"{self.frame.body.name_of(expr)}_lanes")
             accumulators[expr] = name
-            scope.say(f"{name} = tl.full({self.shape}, {neutral(kind, record.dtype)}, tl.{record.dtype})")
-        online = {first: _Online(self, first, second) for first, second in pairs.items()}
-        for pair in online.values():
+            scope.say(f"{name} = tl.full({self.steps.lanes}, {neutral(kind, record.dtype)}, tl.{record.dtype})")
+        online = [online_pair(self, first, second) for first, second in pairs.items()]
+        for pair in online:
             pair.open(scope)
-        inner = self._loop(scope)
+        inner = self.steps.loop(scope)
+        self.filled = set()
+        for pair in online:
+            pair.load(inner)
         for expr, name in accumulators.items():
             self._accumulate(inner, expr, name)
-        for pair in online.values():
+        for pair in online:
             pair.update(inner)
         for expr, name in accumulators.items():
             kind = self.b.exprs[expr].op.removeprefix("reduce_")
             self.frame.body.bind(scope, expr, f"tl.{kind}({name}, {self.axis})")
-        for pair in online.values():
+        for pair in online:
             pair.close(scope)
+
+    def fill(self, inner: Scope, expr: int, value: str) -> bool:
+        """Load a tensor with `value` beyond the row's end, where the expression is a load that this step has not made yet."""
+        record = self.b.exprs[expr]
+        if record.op != "load" or inner.find(expr) is not None:
+            return False
+        self.frame.body.bind(inner, expr, self.frame.load_text(self.frame.reads[record.extra], value))
+        self.filled.add(expr)
+        return True
 
     def _accumulate(self, inner: Scope, expr: int, name: str) -> None:
         record = self.b.exprs[expr]
         kind = record.op.removeprefix("reduce_")
         arg = record.args[0]
+        dtype = self.b.exprs[arg].dtype
         text, _ = self.frame.body.text(inner, arg, top=True)
-        if self.b.exprs[arg].dtype == "bool":
-            text = f"tl.where({text}, 1, 0)"
-        if kind != "sum" or not vanishes(self.b, arg, self.cols):
-            text = f"tl.where(mask_n, {text}, {neutral(kind, self.b.exprs[arg].dtype if self.b.exprs[arg].dtype != 'bool' else 'int32')})"
+        if dtype == "bool":
+            text, dtype = f"tl.where({text}, 1, 0)", "int32"
+        inner_cols = frozenset(self.frame.space.axis("cols").atoms)
+        if kind != "sum" or self._rests_on((arg,), self.filled) or not vanishes(self.b, arg, inner_cols):
+            text = f"tl.where(mask_n, {text}, {neutral(kind, dtype)})"
+        text = self.steps.folded(kind, text)
         inner.say(f"{name} += {text}" if kind == "sum" else f"{name} = tl.{kind}imum({name}, {text})")
 
     def scan(self, inner: Scope, expr: int) -> str:
@@ -155,13 +153,13 @@ class LoopWriter:
         record = self.b.exprs[expr]
         kind, body = record.op.removeprefix("scan_"), self.frame.body
         carry = self.frame.names.fresh(f"{body.name_of(expr)}_carry")
-        shape = "[ROWS, 1]" if self.vector else "[1]"
+        shape = "[ROWS, 1]" if self.steps.vector else "[1]"
         none = neutral(kind, record.dtype)
-        inner.lines.insert(self.before, f"{self.outside}{carry} = tl.full({shape}, {none}, tl.{record.dtype})")
+        self.steps.before(inner, f"{carry} = tl.full({shape}, {none}, tl.{record.dtype})")
         sign = "+" if kind == "sum" else "*"
         text = f"tl.where(mask_n, {body.text(inner, record.args[0])[0]}, {none})"
-        name = body.bind(inner, expr, f"{carry} {sign} tl.cum{kind}({text}, axis={1 if self.vector else 0})")
-        last = f"tl.arange(0, BLOCK_N){'[None, :]' if self.vector else ''} == BLOCK_N - 1"
+        name = body.bind(inner, expr, f"{carry} {sign} tl.cum{kind}({text}, axis={1 if self.steps.vector else 0})")
+        last = f"tl.arange(0, BLOCK_N){'[None, :]' if self.steps.vector else ''} == BLOCK_N - 1"
         inner.say(f"{carry} = tl.zeros_like({carry}) + tl.sum(tl.where({last}, {name}, 0), {self.axis})")
         return name
 
@@ -179,61 +177,6 @@ class LoopWriter:
         if not wide:
             return
         self._prepare(scope, [out.expr for out, _ in wide])
-        inner = self._loop(scope)
+        inner = self.steps.loop(scope)
         for out, access in wide:
             self.frame.store(inner, access, self.frame.body.assign(inner, out.expr))
-
-
-class _Online:
-    """One pair computed in one pass."""
-
-    def __init__(self, loop: LoopWriter, first: int, second: int) -> None:
-        self.loop, self.first, self.second = loop, first, second
-        b, names = loop.b, loop.frame.names
-        self.source = b.exprs[first].args[0]
-        self.softmax = b.exprs[first].op == "reduce_max"
-        self.one = names.fresh("running_max" if self.softmax else "lane_mean")
-        self.two = names.fresh("lane_sum" if self.softmax else "lane_m2")
-
-    def open(self, scope: Scope) -> None:
-        """Start the accumulators."""
-        dtype = self.loop.b.exprs[self.first].dtype
-        if self.softmax:
-            # one maximum a row, not one a lane: each element then costs one exponential
-            scope.say(f'{self.one} = tl.max(tl.full({self.loop.shape}, -float("inf"), tl.{dtype}), {self.loop.axis})')
-        else:
-            scope.say(f"{self.one} = tl.full({self.loop.shape}, 0.0, tl.{dtype})")
-        scope.say(f"{self.two} = tl.full({self.loop.shape}, 0.0, tl.{dtype})")
-
-    def update(self, inner: Scope) -> None:
-        """Take in one block."""
-        x = self.loop.frame.body.assign(inner, self.source)
-        one, two = self.one, self.two
-        if self.softmax:
-            inner.say(f'new_max = tl.maximum({one}, tl.max(tl.where(mask_n, {x}, -float("inf")), {self.loop.axis}))')
-            inner.say('anchor = tl.where(new_max == -float("inf"), 0.0, new_max)')
-            inner.say(f"{two} = {two} * tl.exp({one} - anchor) + tl.where(mask_n, tl.exp({x} - anchor), 0.0)")
-            inner.say(f"{one} = new_max")
-            return
-        first = "start" if self.loop.begin == "0" else "(start - begin)"
-        inner.say(f"count = {first} // BLOCK_N + 1")
-        inner.say(f"delta = {x} - {one}")
-        inner.say(f"{one} += tl.where(mask_n, delta / count, 0.0)")
-        inner.say(f"{two} += tl.where(mask_n, delta * ({x} - {one}), 0.0)")
-
-    def close(self, scope: Scope) -> None:
-        """Combine the lanes."""
-        body, axis = self.loop.frame.body, self.loop.axis
-        if self.softmax:
-            body.bind(scope, self.first, self.one)
-            body.bind(scope, self.second, f"tl.sum({self.two}, {axis})")
-            return
-        length = self.loop.length
-        lanes = f"tl.arange(0, BLOCK_N){'[None, :]' if self.loop.vector else ''}"
-        counts = self.loop.frame.names.fresh("lane_count")
-        scope.say(f"{counts} = ({length} - {lanes} + BLOCK_N - 1) // BLOCK_N")
-        total = body.bind(scope, self.first, f"tl.sum({self.one} * {counts}, {axis})")
-        mean = self.loop.frame.names.fresh("lanes_mean")
-        scope.say(f"{mean} = {total} / {length}")
-        spread = f"({self.one} - {mean})"
-        body.bind(scope, self.second, f"tl.sum({self.two} + {counts} * {spread} * {spread}, {axis})")

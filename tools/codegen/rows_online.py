@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tools.codegen.expressions import Builder
+from tools.codegen.naming import Scope
+
+if TYPE_CHECKING:
+    from tools.codegen.rows_loops import LoopWriter
+
+LOWEST = '-float("inf")'
 
 
 def online_pairs(b: Builder, reductions: list[int]) -> dict[int, int]:
@@ -44,3 +52,125 @@ def _variance_first(b: Builder, square: int) -> int | None:
         return None
     total = b.exprs[ratio.args[0]]
     return ratio.args[0] if total.op == "reduce_sum" and total.args[0] == x else None
+
+
+def online_pair(loop: LoopWriter, first: int, second: int) -> OnlineSoftmax | OnlineVariance:
+    """Choose the writer of a pair."""
+    return OnlineSoftmax(loop, first, second) if loop.b.exprs[first].op == "reduce_max" else OnlineVariance(loop, first, second)
+
+
+class OnlineSoftmax:
+    """A maximum and a sum of exponentials below it, rescaled as the maximum grows.
+
+    One block a step: one maximum a row, so that an element costs one exponential. Several blocks a step: one maximum a lane,
+    one more exponential a lane and step, and no lane waits for another until the row is through.
+    """
+
+    def __init__(self, loop: LoopWriter, first: int, second: int) -> None:
+        """Name the accumulators of the maximum `first` and the sum `second`."""
+        self.loop, self.first, self.second = loop, first, second
+        self.source = loop.b.exprs[first].args[0]
+        self.dtype = loop.b.exprs[first].dtype
+        names = loop.frame.names
+        self.peak = names.fresh("lane_max" if loop.steps.tall else "running_max")
+        self.total = names.fresh("lane_sum")
+        self.filled = False
+
+    def open(self, scope: Scope) -> None:
+        """Start the accumulators."""
+        steps = self.loop.steps
+        lowest = f"tl.full({steps.lanes}, {LOWEST}, tl.{self.dtype})"
+        scope.say(f"{self.peak} = {lowest if steps.tall else f'tl.max({lowest}, {steps.axis})'}")
+        scope.say(f"{self.total} = tl.full({steps.lanes}, 0.0, tl.{self.dtype})")
+
+    def load(self, inner: Scope) -> None:
+        """Load what the pair reads by itself with minus infinity beyond the end: it then needs no mask."""
+        self.filled = self.loop.fill(inner, self.source, LOWEST)
+
+    def update(self, inner: Scope) -> None:
+        """Take in one step."""
+        steps = self.loop.steps
+        x = self.loop.frame.body.assign(inner, self.source)
+        if not self.filled:
+            masked = self.loop.frame.names.fresh("masked")
+            inner.say(f"{masked} = tl.where(mask_n, {x}, {LOWEST})")
+            x = masked
+        inner.say(f"new_max = tl.maximum({self.peak}, tl.max({x}, {'axis=0' if steps.tall else steps.axis}))")
+        inner.say('anchor = tl.where(tl.abs(new_max) == float("inf"), 0.0, new_max)')
+        weights = steps.folded("sum", f"tl.exp({x} - {steps.spread('anchor')})")
+        inner.say(f"{self.total} = {self.total} * tl.exp({self.peak} - anchor) + {weights}")
+        inner.say(f"{self.peak} = new_max")
+
+    def close(self, scope: Scope) -> None:
+        """Combine the lanes."""
+        body, steps = self.loop.frame.body, self.loop.steps
+        if not steps.tall:
+            body.bind(scope, self.first, self.peak)
+            body.bind(scope, self.second, f"tl.sum({self.total}, {steps.axis})")
+            return
+        peak = body.bind(scope, self.first, f"tl.max({self.peak}, {steps.axis})")
+        scope.say(f'anchor = tl.where(tl.abs({peak}) == float("inf"), 0.0, {peak})')
+        body.bind(scope, self.second, f"tl.sum({self.total} * tl.exp({self.peak} - anchor), {steps.axis})")
+
+
+class OnlineVariance:
+    """A sum and the squared deviations from its mean, each lane by itself; lanes are combined by Chan's formula.
+
+    One block a step is Welford's update. Several blocks a step are first reduced lane by lane, then combined by the same formula.
+    """
+
+    def __init__(self, loop: LoopWriter, first: int, second: int) -> None:
+        """Name the accumulators of the sum `first` and the deviations `second`."""
+        self.loop, self.first, self.second = loop, first, second
+        self.source = loop.b.exprs[first].args[0]
+        self.dtype = loop.b.exprs[first].dtype
+        names = loop.frame.names
+        self.mean, self.squares, self.count = names.fresh("lane_mean"), names.fresh("lane_m2"), names.fresh("lane_count")
+        self.counted = loop.steps.tall or loop.steps.in_pieces
+
+    def open(self, scope: Scope) -> None:
+        """Start the accumulators."""
+        for name in (self.mean, self.squares, *((self.count,) if self.counted else ())):
+            scope.say(f"{name} = tl.full({self.loop.steps.lanes}, 0.0, tl.{self.dtype})")
+
+    def load(self, inner: Scope) -> None:
+        """Nothing to load otherwise."""
+
+    def update(self, inner: Scope) -> None:
+        """Take in one step."""
+        x = self.loop.frame.body.assign(inner, self.source)
+        mean, squares, count = self.mean, self.squares, self.count
+        if self.loop.steps.tall:
+            inner.say(f"here = tl.sum(mask_n.to(tl.{self.dtype}), axis=0)")
+            inner.say(f"block_mean = tl.sum(tl.where(mask_n, {x}, 0.0), axis=0) / tl.maximum(here, 1.0)")
+            inner.say(f"residue = tl.where(mask_n, {x} - block_mean[None, :], 0.0)")
+            inner.say(f"delta = block_mean - {mean}")
+            inner.say(f"share = here / tl.maximum({count} + here, 1.0)")
+            inner.say(f"{squares} += tl.sum(residue * residue, axis=0) + delta * delta * {count} * share")
+            inner.say(f"{mean} += delta * share")
+            inner.say(f"{count} += here")
+            return
+        if self.counted:
+            inner.say(f"{count} += mask_n.to(tl.{self.dtype})")
+            inner.say(f"delta = {x} - {mean}")
+            inner.say(f"{mean} += tl.where(mask_n, delta / tl.maximum({count}, 1.0), 0.0)")
+        else:
+            inner.say(f"count = {'(start - begin)' if self.loop.steps.chunked else 'start'} // BLOCK_N + 1")
+            inner.say(f"delta = {x} - {mean}")
+            inner.say(f"{mean} += tl.where(mask_n, delta * (1.0 / count), 0.0)")
+        inner.say(f"{squares} += tl.where(mask_n, delta * ({x} - {mean}), 0.0)")
+
+    def close(self, scope: Scope) -> None:
+        """Combine the lanes."""
+        body, steps = self.loop.frame.body, self.loop.steps
+        length = "(end - begin)" if steps.chunked else steps.columns()
+        if self.counted:
+            length = f"tl.sum({self.count}, {steps.axis})"
+        else:
+            lanes = f"tl.arange(0, BLOCK_N){'[None, :]' if steps.vector else ''}"
+            scope.say(f"{self.count} = ({length} - {lanes} + BLOCK_N - 1) // BLOCK_N")
+        total = body.bind(scope, self.first, f"tl.sum({self.mean} * {self.count}, {steps.axis})")
+        mean = self.loop.frame.names.fresh("lanes_mean")
+        scope.say(f"{mean} = {total} / {length}")
+        spread = f"({self.mean} - {mean})"
+        body.bind(scope, self.second, f"tl.sum({self.squares} + {self.count} * {spread} * {spread}, {steps.axis})")

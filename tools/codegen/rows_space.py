@@ -27,20 +27,32 @@ class RowLayout:
     """Size of the innermost group of kept dimensions."""
     inner_reduction: bool
     """Whether the reduced dimensions are contiguous; otherwise the kept ones are."""
+    n_piece: int = 1
+    """Columns that lie in one piece: the size of the innermost group of reduced dimensions."""
     scans: bool = False
     """Whether something accumulates along the columns, so that they must be walked in order by one program."""
 
-    def space(self, kernel: Kernel, vector: bool) -> Space:
-        """Make the axes; where the kept dimensions are contiguous, whole outer groups become a scalar axis."""
-        cols = Axis("cols", "cols", self.cols, self.col_groups)
+    def in_pieces(self, vector: bool, looped: bool) -> bool:
+        """Whether a program walks its row piece by piece, because the row is not one in memory."""
+        return looped and not vector and len(self.col_groups) > 1
+
+    def space(self, kernel: Kernel, vector: bool, looped: bool = False) -> Space:
+        """Make the axes; where the kept dimensions are contiguous, whole outer groups become a scalar axis.
+
+        A long row that is not one in memory gets an axis over its pieces, `steps`, besides the one along them.
+        """
+        cols: tuple[Axis, ...] = (Axis("cols", "cols", self.cols, self.col_groups),)
+        if self.in_pieces(vector, looped):
+            last = self.col_groups[-1]
+            cols = (Axis("steps", "steps", self.cols[: -len(last)], self.col_groups[:-1]), Axis("cols", "cols", last, (last,)))
         if not self.rows:
-            return Space(kernel, (cols,), self.accesses)
+            return Space(kernel, cols, self.accesses)
         if vector and not self.inner_reduction and len(self.row_groups) > 1:
             last = self.row_groups[-1]
             outer = Axis("outer", "outer", self.rows[: -len(last)], self.row_groups[:-1])
-            return Space(kernel, (outer, Axis("rows", "rows", last, (last,)), cols), self.accesses)
+            return Space(kernel, (outer, Axis("rows", "rows", last, (last,)), *cols), self.accesses)
         rows = Axis("rows", "rows" if vector else "row", self.rows, self.row_groups)
-        return Space(kernel, (rows, cols), self.accesses)
+        return Space(kernel, (rows, *cols), self.accesses)
 
 
 def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
@@ -61,11 +73,21 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     sizes = {part: product((atoms.size(a) for a in group), atoms.traces)[0] for part, group in (("rows", rows), ("cols", cols))}
     inner = product((atoms.size(a) for a in (row_groups[-1] if row_groups else ())), atoms.traces)[0]
     strided = main.strides[cols[-1]]
+    piece = product((atoms.size(a) for a in col_groups[-1]), atoms.traces)[0]
     inner_reduction = not strided or not rows or main.strides.get(rows[-1], (0,)) != ()
     scans = any(expr.op.startswith("scan_") for expr in kernel.builder.exprs)
     if scans and len(col_groups) > 1:
         raise LoweringError("a scan along dimensions that are not one in memory is not generated")
-    return RowLayout(accesses, rows, row_groups, cols, col_groups, sizes["rows"], sizes["cols"], inner, inner_reduction, scans)
+    _check_positions(kernel, cols)
+    return RowLayout(accesses, rows, row_groups, cols, col_groups, sizes["rows"], sizes["cols"], inner, inner_reduction, piece, scans)
+
+
+def _check_positions(kernel: Kernel, cols: tuple[int, ...]) -> None:
+    """Make sure that positions along the row count as memory does."""
+    atoms = kernel.builder.atoms
+    for expr in kernel.builder.exprs:
+        if expr.op == "index" and atoms.leaves(expr.extra) != cols:
+            raise LoweringError("a position along dimensions that memory orders otherwise is not generated")
 
 
 def _check_outputs(accesses: tuple[Access, ...], kept: set[int]) -> None:

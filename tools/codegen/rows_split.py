@@ -13,7 +13,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary
 from tools.codegen.lowering import Kernel
 from tools.codegen.naming import Names, Scope
-from tools.codegen.rows_head import row_lines, row_tiles
+from tools.codegen.rows_head import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.rows_loops import LoopWriter
 from tools.codegen.rows_space import RowLayout
 from tools.codegen.spaces import Access
@@ -82,7 +82,7 @@ class SplitWriter:
         return tuple(access for access in self.plan.accesses if access.is_output)
 
     def _stage(self) -> _Stage:
-        space = self.plan.space(self.kernel, self.vector)
+        space = self.plan.space(self.kernel, self.vector, looped=True)
         lines: list[str] = []
 
         def load(scope: Scope, expr: int) -> str:
@@ -93,9 +93,9 @@ class SplitWriter:
             raise AssertionError("a reduction is combined before it is read")
 
         body = Body(space, Names(["split", "n_splits", "chunk", "begin", "end", "SPLITS"]), load, reduce)
-        masks = {"cols": "mask_n"} | ({"rows": "mask_m"} if self.vector else {})
-        frame = Frame(space, self.name, body.names, self._reads(), self._writes(), body, masks)
-        return _Stage(frame, LoopWriter(frame, self.vector, self.parameters, chunked=True), lines, {}, reads_columns=True)
+        steps = row_steps(space, self.plan, self.parameters, self.vector, chunked=True)
+        frame = Frame(space, self.name, body.names, self._reads(), self._writes(), body, row_masks(steps))
+        return _Stage(frame, LoopWriter(frame, steps, self.parameters), lines, {}, reads_columns=True)
 
     def _buffer(self, stage: _Stage, expr: int) -> str:
         if expr not in self.buffers:
@@ -108,10 +108,14 @@ class SplitWriter:
             return ""
         if not self.vector:
             return "row * n_splits + "
-        if len(stage.frame.space.axes) == 2:
+        if not self._has_outer(stage):
             return "rows * n_splits + "
         n_rows = stage.frame.space.monomial(stage.frame.space.axis("rows").atoms)
         return f"(outer * {n_rows} + rows) * n_splits + "
+
+    @staticmethod
+    def _has_outer(stage: _Stage) -> bool:
+        return any(axis.name == "outer" for axis in stage.frame.space.axes)
 
     def _write_partial(self, stage: _Stage, plain: list[int], pairs: dict[int, int], combined: dict[int, int | None]) -> None:
         scope = Scope(stage.lines, "    ")
@@ -164,10 +168,16 @@ class SplitWriter:
             scope.say(f'anchor = tl.where({peak} == -float("inf"), 0.0, {peak})')
             body.bind(scope, second, f"tl.sum({two} * tl.exp({one} - anchor), {axis})")
             return
-        n_cols = stage.loop.n_cols
+        steps = stage.loop.steps
+        n_cols = steps.columns()
         count, spread = names.fresh("part_count"), names.fresh("spread")
         total = body.bind(scope, first, f"tl.sum({one}, {axis})")
-        scope.say(f"{count} = tl.maximum(tl.minimum({n_cols} - parts * chunk, chunk), 1)")
+        if steps.in_pieces:
+            scope.say("first = parts * chunk")
+            scope.say(f"last = tl.minimum(first + chunk, {steps.whole()})")
+            scope.say(f"{count} = tl.maximum({steps.part_columns('first', 'last')}, 1)")
+        else:
+            scope.say(f"{count} = tl.maximum(tl.minimum({n_cols} - parts * chunk, chunk), 1)")
         scope.say(f"{spread} = tl.where(mask_s, {one} / {count} - {total} / {n_cols}, 0.0)")
         body.bind(scope, second, f"tl.sum({two} + {count} * {spread} * {spread}, {axis})")
 
@@ -176,9 +186,9 @@ class SplitWriter:
         space = stage.frame.space
         if stage.reads_columns:
             head = ["pid = tl.program_id(0)", "split = pid % n_splits", *row_lines(space, self.plan, self.vector, "(pid // n_splits)")]
-            head += ["begin = split * chunk", f"end = tl.minimum(begin + chunk, {stage.loop.n_cols})"]
+            head += [*stage.loop.steps.opening(), *stage.loop.steps.bounds()]
         else:
-            head = row_lines(space, self.plan, self.vector, "tl.program_id(0)")
+            head = [*row_lines(space, self.plan, self.vector, "tl.program_id(0)"), *stage.loop.steps.opening()]
         text = stage.frame.finish([*("    " + line for line in head), *stage.lines])
         touched = stage.frame.tensors()
         arrow = summary(self.kernel, [a for a in touched if not a.is_output], [a for a in touched if a.is_output])
@@ -194,13 +204,18 @@ class SplitWriter:
         extra = [name if name in ("n_splits", "chunk") else f"{name}_ptr" for name in self._extra(stage)]
         own = stage.frame.signature([])
         count = len(stage.frame.tensors())
-        constants = [f"{name}: tl.constexpr" for name in ("ROWS", "SPLITS", "BLOCK_N") if name in stage.frame.used]
+        constants = [f"{name}: tl.constexpr" for name in ("ROWS", "SPLITS", "UNROLL", "BLOCK_N") if name in stage.frame.used]
         return [*own[:count], *extra, *own[count:], *constants]
 
     def _call(self, stage: _Stage, name: str, wide: bool) -> list[str]:
         own = stage.frame.call_arguments({})
         count = len(stage.frame.tensors())
-        values = {"ROWS": self.parameters["ROWS"], "SPLITS": "triton.next_power_of_2(n_splits)", "BLOCK_N": "block_n"}
+        values = {
+            "ROWS": self.parameters["ROWS"],
+            "SPLITS": "triton.next_power_of_2(n_splits)",
+            "UNROLL": stage.loop.steps.unroll,
+            "BLOCK_N": "block_n",
+        }
         constants = [f"{key}={value}" for key, value in values.items() if key in stage.frame.used]
         arguments = [*own[:count], *self._extra(stage), *own[count:], *constants, f"num_warps={self.parameters['num_warps']}"]
         return block(f"{name}[({'tiles * n_splits' if wide else 'tiles'},)]", arguments, "")
@@ -215,13 +230,22 @@ class SplitWriter:
             space.used.setdefault(axis.size_name, axis.atoms)
         for stage, _, _ in calls:
             lines += stage.frame.size_lines(known)
+        lines.append(f"block_n = min(triton.next_power_of_2(n_cols), {self.parameters['BLOCK_N']})")
+        if first.loop.steps.in_pieces:
+            lines += [
+                "n_blocks = n_steps * triton.cdiv(n_cols, block_n)",
+                f"chunk = triton.cdiv(n_blocks, {self.parameters['SPLITS']})",
+                "n_splits = triton.cdiv(n_blocks, chunk)",
+            ]
+        else:
+            lines += [
+                f"chunk = triton.cdiv(triton.cdiv(n_cols, {self.parameters['SPLITS']}), block_n) * block_n",
+                "n_splits = triton.cdiv(n_cols, chunk)",
+            ]
         lines += [
-            f"block_n = min(triton.next_power_of_2(n_cols), {self.parameters['BLOCK_N']})",
-            f"chunk = triton.cdiv(triton.cdiv(n_cols, {self.parameters['SPLITS']}), block_n) * block_n",
-            "n_splits = triton.cdiv(n_cols, chunk)",
             f"tiles = {row_tiles(space, self.plan, self.vector, int(self.parameters['ROWS']))}",
         ]
-        total = "1" if not self.plan.rows else "n_outer * n_rows" if len(space.axes) == 3 else "n_rows"
+        total = "1" if not self.plan.rows else "n_outer * n_rows" if self._has_outer(first) else "n_rows"
         exprs = self.kernel.builder.exprs
         lines += [
             f"{name} = torch.empty(({total}, n_splits), dtype=torch.{exprs[expr].dtype}, device={reads[0].name}.device)"

@@ -37,6 +37,11 @@ def is_one(sizes: Sizes) -> bool:
     return all(size == 1 for size in sizes)
 
 
+def power_of_two(number: int) -> int:
+    """Round up to a power of two, at least one."""
+    return 1 << max(0, (number - 1).bit_length())
+
+
 def product(factors: Iterable[Sizes], traces: int) -> Sizes:
     """Multiply sizes trace by trace."""
     result = [1] * traces

@@ -12,7 +12,7 @@ from tools.codegen.body import Body
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary, vanishes
 from tools.codegen.lowering import Kernel
 from tools.codegen.naming import Names, Scope
-from tools.codegen.rows_head import row_lines, row_tiles
+from tools.codegen.rows_head import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.rows_loops import LoopWriter
 from tools.codegen.rows_space import RowLayout, row_layout
 from tools.codegen.rows_split import SplitWriter
@@ -36,13 +36,14 @@ class _Writer:
         self.name, self.parameters, self.plan = name, parameters, plan
         names = Names()
         self.vector = int(parameters["ROWS"]) > 1 and bool(plan.rows)
-        self.space = plan.space(kernel, self.vector)
+        self.looped = parameters["algorithm"] != "registers"
+        self.space = plan.space(kernel, self.vector, self.looped)
         self.reads = tuple(access for access in plan.accesses if not access.is_output)
         self.writes = tuple(access for access in plan.accesses if access.is_output)
-        masks = {"cols": "mask_n"} | ({"rows": "mask_m"} if self.vector else {})
+        self.steps = row_steps(self.space, plan, parameters, self.vector)
+        masks = row_masks(self.steps)
         self.body = Body(self.space, names, self._load, self._reduce)
         self.frame = Frame(self.space, f"{name}_kernel", names, self.reads, self.writes, self.body, masks)
-        self.looped = parameters["algorithm"] != "registers"
         self.loop: LoopWriter | None = None
 
     def write(self) -> RegionText:
@@ -50,14 +51,14 @@ class _Writer:
         lines: list[str] = []
         scope = Scope(lines, "    ")
         if self.looped:
-            self.loop = LoopWriter(self.frame, self.vector, self.parameters)
+            self.loop = LoopWriter(self.frame, self.steps, self.parameters)
             self.loop.write(scope)
         else:
             self._store_all(scope)
         text = self.frame.finish([*self._head(), *lines])
         kernel = [
             "@triton.jit",
-            *block(f"def {self.name}_kernel", self.frame.signature(["ROWS", "BLOCK_N"]), ":"),
+            *block(f"def {self.name}_kernel", self.frame.signature(["ROWS", "UNROLL", "BLOCK_N"]), ":"),
             f'    """{self._words()}: {summary(self.space.kernel, self.reads, self.writes)}."""',
             *text,
         ]
@@ -86,7 +87,9 @@ class _Writer:
         lines: list[str] = []
         n_cols = self.space.monomial(self.space.axis("cols").atoms)
         lines += row_lines(self.space, self.plan, self.vector, "tl.program_id(0)")
-        if not self.looped:
+        if self.looped:
+            lines += self.steps.opening()
+        else:
             cols = self.space.axis("cols")
             wide = ".to(tl.int64)" if self.space.is_wide() and not self.plan.inner_reduction else ""
             lines += [f"cols = tl.arange(0, BLOCK_N){'[None, :]' if self.vector else ''}{wide}", f"mask_n = cols < {n_cols}"]
@@ -97,13 +100,18 @@ class _Writer:
         known: dict[str, tuple[int, ...]] = {}
         device = self.reads[0].name
         lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.may_need_copy]
-        for axis in self.space.axes[:-1]:
-            self.space.used.setdefault(axis.size_name, axis.atoms)
+        for axis in self.space.axes:
+            if axis.name in ("outer", "rows"):
+                self.space.used.setdefault(axis.size_name, axis.atoms)
         lines += self.frame.size_lines(known)
         lines += [allocation(self.space, access, known, device) for access in self.writes]
         if not self.plan.inner_reduction:
             lines += guard(self.space, self.reads[:1])
-        constants: dict[str, object] = {"ROWS": self.parameters["ROWS"], "BLOCK_N": "triton.next_power_of_2(n_cols)"}
+        constants: dict[str, object] = {
+            "ROWS": self.parameters["ROWS"],
+            "UNROLL": self.steps.unroll,
+            "BLOCK_N": "triton.next_power_of_2(n_cols)",
+        }
         if self.looped:
             lines.append(f"block_n = min(triton.next_power_of_2(n_cols), {self.parameters['BLOCK_N']})")
             constants["BLOCK_N"] = "block_n"

@@ -7,6 +7,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, conversion, guard, summary
 from tools.codegen.lowering import Kernel, Window
 from tools.codegen.naming import Names, Scope, access_names
+from tools.codegen.sizes import power_of_two
 from tools.codegen.spaces import Access, Axis, Space, Stride, accesses_of, coalesce
 
 NAME = "window"
@@ -33,6 +34,13 @@ def window_layout(kernel: Kernel) -> tuple[tuple[Access, ...], Axis]:
     apart: dict[int, Stride] = {atom: (f"apart{place}:0",) for place, atom in enumerate(spatial)}
     marker = Access(outputs[0].ref, "", outputs[0].meta, outputs[0].dims, apart)
     return accesses, Axis("elements", "offs", order, coalesce(order, (*others, marker)))
+
+
+def fits_tile(kernel: Kernel) -> bool:
+    """Whether lanes laid along the result's last dimension are mostly used: a block is a power of two wide."""
+    assert kernel.window is not None
+    width = kernel.builder.atoms.size(kernel.window.spatial[-1])[0]
+    return 4 * width >= 3 * power_of_two(width)
 
 
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
