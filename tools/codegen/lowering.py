@@ -48,6 +48,9 @@ class Contraction:
     inner: tuple[int, ...]
     expr: int
     """The accumulator, as an expression of the epilogue."""
+    triangle: str = ""
+    """`tril` or `triu` where the rest of the result is not used."""
+    diagonal: int = 0
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,8 @@ class Lowering:
         self.contraction: Contraction | None = None
         self.window: Window | None = None
         self.attention: Attention | None = None
+        self.diagonals: dict[Ref, Lowered] = {}
+        """Diagonal matrices, by their vectors."""
         self.weights: dict[Ref, Lowered] = {}
         """Softmaxes of an attention, by the logits they are taken of."""
 
@@ -195,7 +200,7 @@ class Lowering:
 
     def _lower(self, node: Node) -> None:
         from tools.codegen.lower_attention import ATTENTION, second_product, weigh
-        from tools.codegen.lower_products import PRODUCTS
+        from tools.codegen.lower_products import PRODUCTS, STRUCTURE
         from tools.codegen.lower_rows import ROWS
         from tools.codegen.lower_windows import WINDOWS
 
@@ -205,8 +210,10 @@ class Lowering:
             ATTENTION[node.op](self, node)
         elif node.op in WINDOWS:
             WINDOWS[node.op](self, node)
-        elif node.op in PRODUCTS and self.contraction is None:
+        elif node.op in PRODUCTS:
             PRODUCTS[node.op](self, node)
+        elif node.op in STRUCTURE:
+            STRUCTURE[node.op](self, node)
         elif node.op in ROWS:
             ROWS[node.op](self, node)
         elif node.op in ARITHMETIC or node.op in LOGIC or node.op in CASTS:

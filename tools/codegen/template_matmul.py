@@ -2,7 +2,8 @@
 
 Partial sums are kept in float32. `accumulate=chunked` sums each step's block in a fresh accumulator and adds it to the
 running one in float32, which keeps the error of long sums near that of pairwise summation. Programs walk the tiles in groups
-of `GROUP_M` rows of tiles, so that those running together share operands in the L2 cache.
+of `GROUP_M` rows of tiles, so that those running together share operands in the L2 cache. `SPLIT_K` above one gives each tile to
+several programs, which sum a part each and write it down; a second kernel adds the parts in order and does the rest.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.lowering import Kernel
 from tools.codegen.naming import Names, Scope
+from tools.codegen.product_loop import ProductLoop
 from tools.codegen.product_space import ProductLayout, product_layout
-from tools.codegen.spaces import Access, Axis
 
 NAME = "matmul"
+COMBINED = (8, 128)
+"""Rows and columns that a program of the second kernel adds up."""
 
 
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
@@ -33,41 +36,91 @@ class _Writer:
         self.reads = tuple(access for access in plan.accesses if not access.is_output)
         self.writes = tuple(access for access in plan.accesses if access.is_output)
         self.body = Body(self.space, Names(), self._load, self._reduce)
-        masks = {"rows": "mask_m", "cols": "mask_n"}
-        self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, masks)
         self.batched = plan.axes[0].name == "outer"
+        self.loop = ProductLoop(self.space, plan, parameters, _triangle(kernel))
+        self.splits = int(parameters.get("SPLIT_K", 1))
 
     def write(self) -> RegionText:
-        """Write kernel and host function."""
-        lines: list[str] = []
-        scope = Scope(lines, "    ")
-        contraction = self.space.kernel.contraction
-        assert contraction is not None
-        epilogue: list[str] = []
-        tail = Scope(epilogue, "    ")
-        tail.names[contraction.expr] = "acc"
-        for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
-            self.frame.store(tail, access, self.body.assign(tail, output.expr))
-        self._product(scope)
-        text = self.frame.finish([*self._head(), *lines, *epilogue])
-        constants = ["BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "EVEN_K"]
-        kernel = [
-            "@triton.jit",
-            *block(f"def {self.name}_kernel", self.frame.signature(constants), ":"),
-            f'    """One tile of the product a program: {summary(self.space.kernel, self.reads, self.writes)}."""',
-            *text,
-        ]
+        """Write kernels and host function."""
+        kernels = self._split() if self.splits > 1 else self._whole()
         return RegionText(
             self.name,
             tuple(access.ref for access in self.reads),
             tuple(access.ref for access in self.writes),
-            "\n".join([*kernel, "", "", *self._host()]),
-            tuple(self.body.helpers),
+            "\n".join([*kernels, "", "", *self._host()]),
+            (*self.body.helpers, *(("halves",) if self.loop.halves else ())),
         )
 
-    def _head(self) -> list[str]:
-        size = {axis.name: self.space.monomial(axis.atoms) for axis in self.space.axes}
-        wide = ".to(tl.int64)" if self.space.is_wide() else ""
+    def _frame(self, name: str) -> Frame:
+        masks = {"rows": "mask_m", "cols": "mask_n"}
+        return Frame(self.space, name, Names(), self.reads, self.writes, self.body, masks)
+
+    def _whole(self) -> list[str]:
+        """Write the one kernel that makes tiles and what follows them."""
+        self.frame = self._frame(f"{self.name}_kernel")
+        lines: list[str] = []
+        self.loop.write(Scope(lines, "    "))
+        text = self.frame.finish([*self._head(grouped=True), *lines, *self._epilogue()])
+        return self._kernel(self.frame, text, self.loop.pointers(), "One tile of the product a program")
+
+    def _split(self) -> list[str]:
+        """Write the kernel that sums parts, and the one that adds them."""
+        self.partial = self._frame(f"{self.name}_partial_kernel")
+        size = self._sizes()
+        lines = [
+            "    split = tl.program_id(1)",
+            f"    part = tl.cdiv(tl.cdiv({size['inner']}, BLOCK_K), tl.num_programs(1)) * BLOCK_K",
+            "    begin = split * part",
+            f"    end = tl.minimum({size['inner']}, begin + part)",
+        ]
+        self.loop.write(Scope(lines, "    "), "begin", "end")
+        where = self._part("split.to(tl.int64)")
+        lines.append(f"    tl.store({where}, acc, mask=mask_m & mask_n)")
+        text = self.partial.finish([*self._head(grouped=True), *lines])
+        first = self._kernel(self.partial, text, [*self.loop.pointers(), "parts_ptr"], "A part of the sums of one tile a program")
+        self.frame = self._frame(f"{self.name}_kernel")
+        lines = [
+            "    acc = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)",
+            "    for split in range(SPLIT_K):",
+            f"        acc += tl.load({self._part('split')}, mask=mask_m & mask_n, other=0.0)",
+        ]
+        text = self.frame.finish([*self._head(grouped=False), *lines, *self._epilogue()])
+        return [*first, "", "", *self._kernel(self.frame, text, ["parts_ptr"], "Adds the parts of one tile in order")]
+
+    def _part(self, split: str) -> str:
+        """Write where a tile of one part lies."""
+        size = self._sizes()
+        whole = f"{size['outer']} * {size['rows']} * {size['cols']}" if self.batched else f"{size['rows']} * {size['cols']}"
+        batch = f" + batch * ({size['rows']} * {size['cols']})" if self.batched else ""
+        return f"parts_ptr + {split} * ({whole}){batch} + off_m * {size['cols']} + off_n"
+
+    def _kernel(self, frame: Frame, text: list[str], pointers: list[str], title: str) -> list[str]:
+        constants = ["BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "EVEN_K", "SPLIT_K"]
+        count = len(frame.tensors())
+        own = frame.signature(constants)
+        return [
+            "@triton.jit",
+            *block(f"def {frame.name}", [*own[:count], *pointers, *own[count:]], ":"),
+            f'    """{title}: {summary(self.space.kernel, self.reads, self.writes)}."""',
+            *text,
+        ]
+
+    def _epilogue(self) -> list[str]:
+        contraction = self.space.kernel.contraction
+        assert contraction is not None
+        lines: list[str] = []
+        tail = Scope(lines, "    ")
+        tail.names[contraction.expr] = "acc"
+        for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
+            self.frame.store(tail, access, self.body.assign(tail, output.expr))
+        return lines
+
+    def _sizes(self) -> dict[str, str]:
+        return {axis.name: self.space.monomial(axis.atoms) for axis in self.space.axes}
+
+    def _head(self, grouped: bool) -> list[str]:
+        size = self._sizes()
+        wide = ".to(tl.int64)" if self.space.is_wide() or self.splits > 1 else ""
         lines = [
             "pid = tl.program_id(0)",
             f"tiles_m = tl.cdiv({size['rows']}, BLOCK_M)",
@@ -76,11 +129,16 @@ class _Writer:
         if self.batched:
             lines += ["batch = (pid // (tiles_m * tiles_n)).to(tl.int64)", *self.space.parts(self.space.axis("outer"))]
             lines += ["pid = pid % (tiles_m * tiles_n)"]
+        if grouped:
+            lines += [
+                "group = pid // (GROUP_M * tiles_n)",
+                "group_rows = tl.minimum(tiles_m - group * GROUP_M, GROUP_M)",
+                "pid_m = group * GROUP_M + pid % (GROUP_M * tiles_n) % group_rows",
+                "pid_n = pid % (GROUP_M * tiles_n) // group_rows",
+            ]
+        else:
+            lines += ["pid_m = pid // tiles_n", "pid_n = pid % tiles_n"]
         lines += [
-            "group = pid // (GROUP_M * tiles_n)",
-            "group_rows = tl.minimum(tiles_m - group * GROUP_M, GROUP_M)",
-            "pid_m = group * GROUP_M + pid % (GROUP_M * tiles_n) % group_rows",
-            "pid_n = pid % (GROUP_M * tiles_n) // group_rows",
             f"off_m = pid_m{wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
             f"mask_m = off_m < {size['rows']}",
             *self.space.parts(self.space.axis("rows")),
@@ -89,43 +147,6 @@ class _Writer:
             *self.space.parts(self.space.axis("cols")),
         ]
         return ["    " + line for line in lines]
-
-    def _product(self, scope: Scope) -> None:
-        inner = self.space.axis("inner")
-        n_inner = self.space.monomial(inner.atoms)
-        half = self.plan.dtype != "float32"
-        precision = "" if half else f', input_precision="{self.parameters["precision"]}"'
-        left, right = self._base(self.plan.left), self._base(self.plan.right)
-        step_left, step_right = (self._step(access, inner) for access in (self.plan.left, self.plan.right))
-        scope.say(f"left_tile = {left} + {step_left.format('tl.arange(0, BLOCK_K)[None, :]')}")
-        scope.say(f"right_tile = {right} + {step_right.format('tl.arange(0, BLOCK_K)[:, None]')}")
-        scope.say("acc = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)")
-        scope.say(f"for k in range(0, {n_inner}, BLOCK_K):")
-        loop = scope.nested()
-        loop.say("if EVEN_K:")
-        even, odd = loop.nested(), loop.nested()
-        even.say("left = tl.load(left_tile, mask=mask_m, other=0.0)")
-        even.say("right = tl.load(right_tile, mask=mask_n, other=0.0)")
-        loop.say("else:")
-        odd.say(f"left = tl.load(left_tile, mask=mask_m & (tl.arange(0, BLOCK_K)[None, :] < {n_inner} - k), other=0.0)")
-        odd.say(f"right = tl.load(right_tile, mask=mask_n & (tl.arange(0, BLOCK_K)[:, None] < {n_inner} - k), other=0.0)")
-        if self.parameters["accumulate"] == "chunked":
-            # an addition would be folded into the product's accumulator; a multiply-add by one is not
-            loop.say(f"acc = tl.fma(tl.dot(left, right{precision}), 1.0, acc)")
-        else:
-            loop.say(f"acc = tl.dot(left, right, acc{precision})")
-        loop.say(f"left_tile += {step_left.format('BLOCK_K')}")
-        loop.say(f"right_tile += {step_right.format('BLOCK_K')}")
-
-    def _base(self, access: Access) -> str:
-        terms = [term for axis in self.space.axes if axis.name != "inner" and (term := self.space.along(access, axis))]
-        return " + ".join([f"{access.name}_ptr", *terms])
-
-    def _step(self, access: Access, inner: Axis) -> str:
-        text = self.space.monomial(access.strides[inner.atoms[-1]])
-        if not text:
-            return "{}"
-        return f"{{}} * {text}" if " " not in text else f"{{}} * ({text})"
 
     def _host(self) -> list[str]:
         known: dict[str, tuple[int, ...]] = {}
@@ -138,20 +159,41 @@ class _Writer:
                 lines.append(f"{access.name} = {access.name}.contiguous()")
         for axis in self.space.axes:
             self.space.used.setdefault(axis.size_name, axis.atoms)
+        passes = self.loop.host()
         lines += self.frame.size_lines(known)
+        lines += passes
         lines += [allocation(self.space, access, known, device) for access in self.writes]
         lines += guard(self.space, (self.plan.left, self.plan.right, *self.writes))
-        p = self.parameters
-        batch = "n_outer * " if self.batched else ""
-        lines.append(f"grid = ({batch}triton.cdiv(n_rows, {p['BLOCK_M']}) * triton.cdiv(n_cols, {p['BLOCK_N']}),)")
-        constants: dict[str, object] = {name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")}
-        constants["EVEN_K"] = f"n_inner % {p['BLOCK_K']} == 0"
-        launch = [f"num_warps={p['num_warps']}", f"num_stages={p['num_stages']}"]
-        lines += block(f"{self.name}_kernel[grid]", [*self.frame.call_arguments(constants), *launch], "")
+        lines += self._launches(device)
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         parameters = [f"{access.name}: torch.Tensor" for access in self.reads]
         return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]
+
+    def _launches(self, device: str) -> list[str]:
+        p = self.parameters
+        batch = "n_outer * " if self.batched else ""
+        tiles = f"{batch}triton.cdiv(n_rows, {p['BLOCK_M']}) * triton.cdiv(n_cols, {p['BLOCK_N']})"
+        constants: dict[str, object] = {name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")}
+        constants["EVEN_K"] = f"n_inner % {p['BLOCK_K']} == 0"
+        launch = [f"num_warps={p['num_warps']}", f"num_stages={p['num_stages']}"]
+        split = [name for each in self.loop.halves for name in each.names]
+        if self.splits == 1:
+            return [f"grid = ({tiles},)", *self._call(self.frame, split, constants, launch)]
+        shape = f"({self.splits}, {'n_outer, ' if self.batched else ''}n_rows, n_cols)"
+        rows, cols = COMBINED
+        again: dict[str, object] = {"BLOCK_M": rows, "BLOCK_N": cols, "SPLIT_K": self.splits}
+        return [
+            f"parts = torch.empty({shape}, dtype=torch.float32, device={device}.device)",
+            f"grid = ({tiles}, {self.splits})",
+            *self._call(self.partial, [*split, "parts"], constants, launch),
+            f"grid = ({batch}triton.cdiv(n_rows, {rows}) * triton.cdiv(n_cols, {cols}),)",
+            *self._call(self.frame, ["parts"], again, ["num_warps=4"]),
+        ]
+
+    def _call(self, frame: Frame, extra: list[str], constants: dict[str, object], launch: list[str]) -> list[str]:
+        own, count = frame.call_arguments(constants), len(frame.tensors())
+        return block(f"{frame.name}[grid]", [*own[:count], *extra, *own[count:], *launch], "")
 
     def _load(self, scope: Scope, expr: int) -> str:
         access = self.reads[self.body.b.exprs[expr].extra]
@@ -159,6 +201,20 @@ class _Writer:
 
     def _reduce(self, scope: Scope, expr: int) -> str:
         raise LoweringError("a product's region has no reductions")
+
+
+def _triangle(kernel: Kernel) -> str:
+    """Write whether a tile has elements inside the triangle that is kept; empty where all is kept or the sum is read otherwise too."""
+    contraction = kernel.contraction
+    if contraction is None or not contraction.triangle:
+        return ""
+    readers = sum(contraction.expr in expr.args for expr in kernel.builder.exprs)
+    if readers > 1 or any(output.expr == contraction.expr for output in kernel.outputs):
+        return ""
+    offset = f" + {contraction.diagonal}" if contraction.diagonal > 0 else f" - {-contraction.diagonal}" if contraction.diagonal else ""
+    if contraction.triangle == "tril":
+        return f"pid_n * BLOCK_N <= pid_m * BLOCK_M + BLOCK_M - 1{offset}"
+    return f"pid_n * BLOCK_N + BLOCK_N - 1 >= pid_m * BLOCK_M{offset}"
 
 
 __all__ = ["NAME", "emit", "product_layout"]

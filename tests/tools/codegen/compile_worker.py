@@ -22,7 +22,9 @@ from triton.compiler import ASTSource
 from tools.problems import open_problem
 from tools.records import Problem
 
-POINTERS = {torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16", torch.int64: "*i64", torch.bool: "*i1"}
+POINTERS = {
+    torch.float32: "*fp32", torch.float16: "*fp16", torch.bfloat16: "*bf16", torch.int64: "*i64", torch.int32: "*i32", torch.bool: "*i1",
+}  # fmt: skip
 OPTIONS = {"num_warps", "num_stages"}
 
 

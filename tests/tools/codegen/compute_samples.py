@@ -51,3 +51,30 @@ ATTENTION: dict[str, str] = {
     ),
 }  # fmt: skip
 """Attention in its variants."""
+
+PRODUCTS: dict[str, str] = {
+    "plain": reference("F.relu(x @ y - 1)", "torch.randn(ROWS, COLS), torch.randn(COLS, DIM)", "x, y"),
+    "turned": reference("x.T @ y.T", "torch.randn(COLS, ROWS), torch.randn(DIM, COLS)", "x, y"),
+    "batched": reference(
+        "torch.tanh(torch.bmm(x, y) * b)", "torch.randn(3, ROWS, COLS), torch.randn(3, COLS, DIM), torch.randn(DIM)", "x, y, b"
+    ),
+    "shared_right": reference("x @ y", "torch.randn(2, 3, ROWS, COLS), torch.randn(COLS, DIM)", "x, y"),
+    "einsum": reference("torch.einsum('bijl,lk->bijk', x, y)", "torch.randn(2, 3, ROWS, COLS), torch.randn(COLS, DIM)", "x, y"),
+    "wide_range": reference("x @ y", "torch.randn(ROWS, COLS) ** 9 * 1e18, torch.randn(COLS, DIM) ** 9 * 1e-30", "x, y"),
+    "lower_triangle": reference("torch.tril(x @ x.T) * 2", "torch.randn(COLS, DIM)", "x"),
+    "upper_triangle": reference("torch.triu(x @ y, diagonal=1)", "torch.randn(ROWS, DIM), torch.randn(DIM, COLS)", "x, y"),
+}
+"""Products that have tiles."""
+
+THIN: dict[str, str] = {
+    "matrix_vector": reference("x @ y", "torch.randn(ROWS, COLS), torch.randn(COLS, 1)", "x, y"),
+    "vector": reference(
+        "(torch.mv(x, y), torch.dot(y, y), z @ x)", "torch.randn(ROWS, COLS), torch.randn(COLS), torch.randn(ROWS)", "x, y, z"
+    ),
+    "one_row": reference("F.linear(x, w, b)", "torch.randn(1, COLS), torch.randn(ROWS, COLS), torch.randn(ROWS)", "x, w, b"),
+    "outer": reference("torch.relu(x @ y)", "torch.randn(ROWS, 1), torch.randn(1, COLS)", "x, y"),
+    "batched_vector": reference("torch.bmm(x, y)", "torch.randn(3, ROWS, COLS), torch.randn(3, COLS, 1)", "x, y"),
+}
+"""Products without: reductions and outer products."""
+
+DIAGONAL = reference("torch.diag(a) @ x + x @ torch.diag(b)", "torch.randn(ROWS), torch.randn(COLS), torch.randn(ROWS, COLS)", "a, b, x")

@@ -1,0 +1,98 @@
+"""First values of the compute-bound templates, products and attention, and what is worth trying."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tools.codegen.attention_space import attention_layout
+from tools.codegen.lowering import Kernel
+from tools.codegen.product_space import product_layout
+from tools.codegen.sizes import power_of_two
+from tools.records import ITEM_BYTES, HardwareSheet
+
+Value = bool | int | float | str
+Parameters = dict[str, Value]
+
+
+def product_defaults(kernel: Kernel, sms: int) -> Parameters:
+    """Choose first parameters of a product from its shapes as written and the number of multiprocessors."""
+    layout = product_layout(kernel)
+    block_m = min(128, max(16, power_of_two(layout.n_rows)))
+    block_n = min(128, max(16, power_of_two(layout.n_cols)))
+    while max(block_m, block_n) > 32 and layout.n_batch * -(-layout.n_rows // block_m) * -(-layout.n_cols // block_n) < sms:
+        block_m, block_n = (block_m // 2, block_n) if block_m >= block_n else (block_m, block_n // 2)
+    half = layout.dtype in ("float16", "bfloat16")
+    tiles = layout.n_batch * -(-layout.n_rows // block_m) * -(-layout.n_cols // block_n)
+    splits = 1
+    # few tiles and a long sum: several programs a tile, with at least 16 steps each
+    while splits < 64 and 2 * tiles * splits <= sms and layout.n_inner >= 32 * splits * 32:
+        splits *= 2
+    return {
+        "BLOCK_M": block_m,
+        "BLOCK_N": block_n,
+        "BLOCK_K": 64 if half else 32,
+        "SPLIT_K": splits,
+        "GROUP_M": 8,
+        "precision": "ieee" if half else "tf32x3",
+        "accumulate": "direct" if half else "chunked",
+        "right": "as_is",
+        "num_warps": 8 if block_m * block_n >= 128 * 128 else 4,
+        "num_stages": 3,
+    }
+
+
+def attention_defaults(kernel: Kernel) -> Parameters:
+    """Choose first parameters of an attention from its shapes as written."""
+    layout = attention_layout(kernel)
+    half = layout.dtype in ("float16", "bfloat16")
+    head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))
+    # a head held whole lies in registers or shared memory all through the walk: 64 KiB of queries at most
+    widest = 256 if half else 128
+    block_m = min(128 if half else 64, max(16, power_of_two(layout.n_rows)))
+    return {
+        "BLOCK_M": block_m,
+        "BLOCK_N": min(64 if half and value <= 128 else 32, max(16, power_of_two(layout.n_cols))),
+        "BLOCK_D": head if head <= widest else 64,
+        "BLOCK_V": min(value, widest),
+        "precision": "ieee" if half else "tf32x3",
+        "num_warps": 8 if block_m * min(value, widest) >= 128 * 128 else 4,
+        "num_stages": 2,
+    }
+
+
+def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    """Whether changing `knob` to what `parameters` say changes a product's kernel and can run on the device."""
+    layout = product_layout(kernel)
+    halves = parameters["precision"] == "fp16x3"
+    idle = {
+        "precision": layout.dtype != "float32",
+        "accumulate": halves,
+        "right": layout.right_is_k_major,
+        "SPLIT_K": layout.n_inner < 64 * int(parameters.get("SPLIT_K", 1)),
+    }
+    if idle.get(knob) or (halves and not (layout.left.meta.contiguous and layout.right.meta.contiguous)):
+        return False
+    block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
+    if block_m > max(16, power_of_two(layout.n_rows)) or block_n > max(16, power_of_two(layout.n_cols)):
+        return False
+    if block_k > max(16, power_of_two(layout.n_inner)):
+        return False
+    warps = int(parameters["num_warps"])
+    shared = (block_m + block_n) * block_k * ITEM_BYTES[layout.dtype] * int(parameters["num_stages"])
+    return shared <= sheet.shared_kib_per_block * 1024 and 8 <= block_m * block_n // (32 * warps) <= 128
+
+
+def attention_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    """Whether changing `knob` to what `parameters` say changes an attention's kernel and can run on the device."""
+    layout = attention_layout(kernel)
+    if knob == "precision" and layout.dtype != "float32":
+        return False
+    block_m, block_n, block_d, block_v = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_D", "BLOCK_V"))
+    head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))
+    longest = {"BLOCK_M": layout.n_rows, "BLOCK_N": layout.n_cols, "BLOCK_D": head, "BLOCK_V": value}
+    if knob in longest and int(parameters[knob]) > max(16, power_of_two(longest[knob])):
+        return False
+    stages, bytes_each = int(parameters["num_stages"]), ITEM_BYTES[layout.dtype]
+    shared = (block_m * min(block_d, head) + stages * block_n * (min(block_d, head) + min(block_v, value))) * bytes_each
+    a_thread = block_m * (min(block_v, value) + block_n) // (32 * int(parameters["num_warps"]))
+    return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 192
