@@ -26,7 +26,7 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
         evaluation = await judge(services, request)
         if evaluation.verdict is Verdict.PASS:
             keep_evidence(services, request, evaluation)
-        reason = shortfall(evaluation)
+        reason = shortfall(evaluation, services.settings.floor)
         if not reason:
             return _write(services, Delivery(candidate=name, evaluation=request.key, reason=_praise(evaluation), ended=ended))
         reasons.append(f"{name}: {reason}")
@@ -37,29 +37,37 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
 async def _why_nothing(services: Services, candidates: Sequence[str]) -> str:
     limits = await services.team.coder.limits(services.problem)
     said = f". What the {services.team.coder.name} coder cannot generate yet: {'; '.join(limits)}" if limits else ""
-    return ("no candidate was right and faster than the reference" if candidates else "no candidate could be written") + said
+    faster = f"no candidate was right and faster than the reference (by more than the floor of {services.settings.floor:g}x)"
+    return (faster if candidates else "no candidate could be written") + said
 
 
 def _promising(services: Services, candidates: Sequence[str]) -> list[str]:
-    """Passing candidates with a speed-up above 1, best first."""
+    """Passing candidates with a speed-up above the trivial-gain floor, best first."""
     speedups = {}
     for name in candidates:
         evaluation = services.evaluation(name)
-        if evaluation and evaluation.verdict is Verdict.PASS and (evaluation.speedup or 0.0) > 1.0:
+        if evaluation and evaluation.verdict is Verdict.PASS and (evaluation.speedup or 0.0) > services.settings.floor:
             speedups[name] = evaluation.speedup or 0.0
     return sorted(speedups, key=lambda name: (-speedups[name], name))
 
 
-def shortfall(evaluation: Evaluation) -> str:
-    """Say why a confirming evaluation does not hold; empty where it does."""
+def shortfall(evaluation: Evaluation, floor: float) -> str:
+    """Say why a confirming evaluation does not hold; empty where the lower end of its speed-up lies above `floor`."""
     if evaluation.verdict is not Verdict.PASS:
         return f"{evaluation.verdict} when confirmed"
     if evaluation.timing:
         name, (value, low, _) = min(evaluation.timing.speedups.items(), key=lambda item: item[1][0])
-        return "" if low > 1.0 else f"{value:.2f}x against {name} when confirmed, not beyond the noise (lower end {low:.2f}x)"
+        return "" if low > floor else f"{value:.3f}x against {name} when confirmed, {_too_little(low, floor)}"
     if evaluation.estimate is None:
         return "right, but its time could neither be measured nor estimated"
-    return "" if evaluation.estimate.speedup > 1.0 else f"an estimated {evaluation.estimate.speedup:.2f}x when confirmed"
+    speedup = evaluation.estimate.speedup
+    return "" if speedup > floor else f"an estimated {speedup:.3f}x when confirmed, not above the floor of {floor:.2f}x"
+
+
+def _too_little(low: float, floor: float) -> str:
+    if low <= 1.0:
+        return f"not beyond the noise (lower end {low:.3f}x)"
+    return f"too little to deliver (lower end {low:.3f}x, floor {floor:.2f}x)"
 
 
 def _praise(evaluation: Evaluation) -> str:

@@ -22,6 +22,12 @@ class RunSettings(Record):
     budget: Budget = Budget()
     search: str = "greedy"
     search_settings: SearchSettings = SearchSettings()
+    floor: float = Field(default=1.01, ge=1.0)
+    """Trivial-gain floor: a candidate is delivered only where the lower end of its confirmed speed-up lies above this.
+
+    A percent is within what medians differ by from run to run, and not worth a kernel to maintain; 1 delivers whatever is beyond the
+    noise. The steps of a search are accepted by their interval alone: several small ones may add up.
+    """
     repairs: int = Field(default=3, ge=0)
     """Repairs of one failing draft before it is rolled back."""
     timeout_s: float = Field(default=120.0, gt=0)

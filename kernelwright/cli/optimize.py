@@ -21,7 +21,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from kernelwright.cli.options import Devices, Evaluator, Home, Json, Wait, home_folder
+from kernelwright.cli.options import SEARCHES, Devices, Evaluator, Floor, Home, Json, SearchSet, Seed, Wait, home_folder, search_options
 
 
 def command(
@@ -43,9 +43,12 @@ def command(
     tokens: Annotated[
         int, typer.Option(min=0, help="Tokens for model calls; each call reserves a full reply (16,384). 0 sets no limit.")
     ] = 0,
-    search: Annotated[str, typer.Option(help="Search method: greedy.")] = "greedy",
+    search: Annotated[str, typer.Option(help=f"Search method: {SEARCHES}.")] = "greedy",
+    search_set: SearchSet = None,
+    seed: Seed = 0,
     width: Annotated[int, typer.Option(min=1, help="Candidates the search keeps as parents.")] = 2,
     batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round.")] = 2,
+    floor: Floor = 1.01,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds the candidate's own build, check and timing may each take.")] = 120.0,
     model: Annotated[
@@ -87,7 +90,8 @@ def command(
         policy=PrecisionPolicy(name=policy),
         budget=Budget(evaluations=budget, tokens=tokens, money_usd=usd, wall_s=minutes * 60, gpu_s=gpu_seconds),
         search=search,
-        search_settings=SearchSettings(width=width, batch=batch),
+        search_settings=SearchSettings(width=width, batch=batch, seed=seed, options=search_options(search_set)),
+        floor=floor,
         repairs=repairs,
         timeout_s=timeout,
         evaluator=evaluator,

@@ -21,7 +21,26 @@ Devices = Annotated[
 Wait = Annotated[
     bool, typer.Option("--wait/--no-wait", help="With a spool: wait for answers, or stop (exit status 75) and go on with `resume`.")
 ]
+SEARCHES = "greedy, random, macro, evolution, world-model, memory, bandit, tree, portfolio"
+SearchSet = Annotated[
+    list[str] | None,
+    typer.Option("--search-set", metavar="NAME=VALUE", help="A setting of the search method, as docs/search.md lists; may be repeated."),
+]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of search methods that draw at random.")]
+Floor = Annotated[
+    float, typer.Option("--floor", min=1, help="Least speed-up worth delivering: the lower end of the confirmed interval must exceed it.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
+
+
+def search_options(written: list[str] | None) -> dict[str, str]:
+    """Read `NAME=VALUE` settings of a search method."""
+    from tools.errors import UserError
+
+    wrong = [one for one in written or [] if not one.partition("=")[0] or "=" not in one]
+    if wrong:
+        raise UserError(f"--search-set {wrong[0]} is not of the form NAME=VALUE.", "Write for example --search-set epsilon=0.2.")
+    return {name: value for name, _, value in (one.partition("=") for one in written or [])}
 
 
 def home_folder(home: Path | None) -> Path:

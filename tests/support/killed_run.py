@@ -1,7 +1,7 @@
 """A run in a process of its own that kills itself with SIGKILL when a node is entered or left.
 
-Usage: python -m tests.support.killed_run FOLDER NODE enter|leave [BASE_URL]; NODE `-` never kills.
-With BASE_URL a language model plays every role over that server.
+Usage: python -m tests.support.killed_run FOLDER NODE enter|leave [BASE_URL [SEARCH]]; NODE `-` never kills.
+With BASE_URL a language model plays every role over that server; SEARCH names another search method than greedy.
 """
 
 from __future__ import annotations
@@ -48,10 +48,13 @@ def main() -> None:
     store = KillingStore(folder)
     store.node, store.edge = node, edge
     team, batch = None, 2
-    if len(sys.argv) > 4:
+    search = sys.argv[5] if len(sys.argv) > 5 else "greedy"
+    if len(sys.argv) > 4 and sys.argv[4]:
         # one plan at a time: a kill then finds no request of another plan under way, so every request can be counted
         team, batch = build_team(team_settings("scripted", sys.argv[4], ["coder=llm"]), store), 1
-    settings = RunSettings(target="h200", memory=False, budget=Budget(evaluations=40), search_settings=SearchSettings(batch=batch))
+    settings = RunSettings(
+        target="h200", memory=False, search=search, budget=Budget(evaluations=40), search_settings=SearchSettings(batch=batch)
+    )
     delivery = asyncio.run(execute(small_services(folder, settings, store=store, team=team), lambda event: None))
     sys.stdout.write(delivery.candidate)
 

@@ -1,0 +1,78 @@
+"""Search methods in the real graph, on the small landscape of tests/support/loop.py."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from graphs.optimize.archive import Surveyed
+from graphs.optimize.execute import execute
+from graphs.optimize.settings import RunSettings
+from graphs.search import METHODS
+from graphs.search.protocol import SearchSettings
+from tests.support.loop import small_services
+from tools.records import ROOT, Budget, Evaluation, Plan
+from tools.tracing import RunStore
+
+KILLED = -9
+
+
+def _settings(name: str, evaluations: int = 30) -> RunSettings:
+    return RunSettings(
+        target="h200", memory=False, search=name, budget=Budget(evaluations=evaluations), search_settings=SearchSettings(seed=2)
+    )
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+async def test_every_method_finds_the_best_block_in_the_graph(tmp_path: Path, name: str) -> None:
+    """Within the budget the graph delivers a confirmed kernel of at least 2.2 times eager by any method, and evaluates nothing twice."""
+    services = small_services(tmp_path / "run", _settings(name))
+    delivery = await execute(services, lambda event: None)
+    assert delivery.candidate != ROOT
+    evaluation = services.evaluation(delivery.candidate)
+    assert evaluation is not None
+    assert (evaluation.speedup or 0.0) >= 2.2
+    asked = (tmp_path / "run/evaluations.log").read_text().splitlines()
+    assert len(asked) == len(set(asked)) == len(services.store.all("evaluation", Evaluation))
+
+
+async def test_a_surveyed_step_keeps_its_reasons(tmp_path: Path) -> None:
+    """A plan that a method drew from a survey has the survey's rationale and planner."""
+    services = small_services(tmp_path / "run", _settings("macro", 6))
+    await execute(services, lambda event: None)
+    plans = services.store.all("plan", Plan).values()
+    offers = services.store.all("survey", Surveyed)
+    assert plans
+    assert all(any(o.action == p.action and o.rationale == p.rationale for o in offers[p.parent].offers) for p in plans)
+
+
+async def test_a_gain_below_the_floor_is_not_delivered(tmp_path: Path) -> None:
+    """With a floor above everything the landscape has, the reference is kept and the reason names the floor."""
+    settings = _settings("tree", 10).model_copy(update={"floor": 3.0})
+    delivery = await execute(small_services(tmp_path / "run", settings), lambda event: None)
+    assert delivery.candidate == ROOT
+    assert "floor of 3x" in delivery.reason
+
+
+def _run(folder: Path, node: str, edge: str, search: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.support.killed_run", str(folder), node, edge, "", search]
+    return subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("search", ["world-model", "memory"])
+def test_a_killed_run_asks_what_an_undisturbed_one_asks(tmp_path: Path, search: str) -> None:
+    """Killed on leaving `recall`, `plan` and `review`, then resumed: the same plans and surveys, and the same delivery."""
+    undisturbed, killed = tmp_path / "a" / "run", tmp_path / "b" / "run"
+    expected = _run(undisturbed, "-", "enter", search)
+    assert expected.returncode == 0, expected.stderr
+    for node in ("recall", "plan", "review"):
+        assert _run(killed, node, "leave", search).returncode == KILLED
+    last = _run(killed, "-", "enter", search)
+    assert last.stdout == expected.stdout, last.stderr
+    one, other = RunStore(undisturbed), RunStore(killed)
+    assert one.all("plan", Plan) == other.all("plan", Plan)
+    assert one.all("survey", Surveyed) == other.all("survey", Surveyed)
