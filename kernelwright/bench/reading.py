@@ -73,23 +73,16 @@ def _baseline_facts(baselines: Baselines, evaluations: dict[str, Evaluation]) ->
     times = {name: sample.median_us for name, sample in baselines.samples.items()}
     if baselines.estimate is not None:
         times = {"eager": baselines.estimate.eager_us}
-    admission = getattr(baselines, "admission", None)
-    found = admission.model_dump(mode="json") if admission is not None else None
+    admission = baselines.admission
+    unexamined = () if admission.examined else admission.marks
     return {
         "tier": baselines.tier.value,
         "baselines_us": times,
         "versions": versions,
-        "notes": baselines.notes,
-        "admission": found,
-        "marks": marks_of(found),
+        "notes": (*baselines.notes, *unexamined),
+        "admission": admission if admission.examined else None,
+        "marks": admission.reasons,
     }
-
-
-def marks_of(admission: dict[str, Any] | None) -> tuple[str, ...]:
-    """Name what admission holds against a problem."""
-    if admission is None:
-        return ()
-    return tuple(str(mark) for mark in admission.get("marks", ()))
 
 
 def _delivered_facts(confirmed: Evaluation) -> dict[str, Any]:

@@ -12,8 +12,11 @@ from kernelwright.bench.header import Header
 from kernelwright.bench.merging import Gathered
 from kernelwright.bench.row import ResultRow, Status
 from kernelwright.bench.settings import BenchSettings
-from kernelwright.bench.statistics import geomean
-from tools.records import Record
+from kernelwright.bench.statistics import gain_share, geomean
+from tools.records import Record, Tier
+
+Basis = Literal["measured", "estimated"]
+BASES: tuple[Basis, ...] = ("measured", "estimated")
 
 
 class ProblemLine(Record):
@@ -59,7 +62,7 @@ class ArmReport(Record):
 class Section(Record):
     """Measured figures, or estimated ones: never both."""
 
-    basis: Literal["measured", "estimated"]
+    basis: Basis
     against: tuple[str, ...]
     arms: tuple[ArmReport, ...]
     comparison: Comparison | None
@@ -88,7 +91,11 @@ class Report(Record):
 def make_report(gathered: Gathered) -> Report:
     """Work the rows out."""
     rows = gathered.rows
-    sections = [_section(basis, [row for row in rows if row.basis == basis], gathered.settings) for basis in ("measured", "estimated")]
+    counts = {basis: sum(row.basis == basis for row in rows) for basis in BASES}
+    # a problem without any time belongs to the means of what was done with the others
+    most = max(BASES, key=lambda basis: counts[basis])
+    split = {basis: [row for row in rows if row.basis == basis or (row.basis == "none" and basis == most)] for basis in BASES}
+    sections = [_section(basis, split[basis], gathered.settings) for basis in BASES]
     return Report(
         settings=gathered.settings,
         headers=gathered.headers,
@@ -99,7 +106,7 @@ def make_report(gathered: Gathered) -> Report:
     )
 
 
-def _section(basis: Literal["measured", "estimated"], rows: Sequence[ResultRow], settings: BenchSettings) -> Section | None:
+def _section(basis: Basis, rows: Sequence[ResultRow], settings: BenchSettings) -> Section | None:
     if not rows:
         return None
     found = {row.arm for row in rows}
@@ -120,8 +127,6 @@ def _section(basis: Literal["measured", "estimated"], rows: Sequence[ResultRow],
 
 
 def _arm(arm: str, rows: Sequence[ResultRow], against: Sequence[str]) -> ArmReport:
-    from kernelwright.bench.statistics import gain_share
-
     curves = [[step.speedup for step in row.curve] for row in rows]
     longest = max((len(curve) for curve in curves), default=0)
     shares = [gain_share(curves, n) for n in range(1, longest + 1)]
@@ -138,7 +143,7 @@ def _line(rows: Sequence[ResultRow], against: Sequence[str]) -> ProblemLine:
     statuses = [row.status.value for row in rows]
     kernels = [row.speedup("better") for row in rows]
     interval = (min(kernels), max(kernels)) if len(rows) > 1 else None
-    if len(rows) == 1 and first.speedups:
+    if len(rows) == 1 and first.speedups and first.tier != Tier.ESTIMATED:
         interval = min(first.speedups.values(), key=lambda one: one[0])[1:]
     return ProblemLine(
         problem=first.problem,

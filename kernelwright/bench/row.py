@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from tools.records import Record, Spent
+from tools.records import Admission, Record, Spent
 
 ROW_VERSION = 1
 """Raised when a field changes its meaning; a report refuses rows of another version."""
@@ -51,8 +51,8 @@ class ResultRow(Record):
     seed: int
     status: Status
     reason: str
-    basis: Literal["measured", "estimated"]
-    """Whether this machine times kernels or a model estimates them: the two are never put into one table."""
+    basis: Literal["measured", "estimated", "none"]
+    """Whether its times were measured or come from a model: the two are never put into one table. None where there are no times."""
     run: str = ""
     """Name of the run, for `kernelwright trace`; empty where none was begun."""
     problem_id: str = ""
@@ -60,7 +60,7 @@ class ResultRow(Record):
     """Heaviest first."""
     training: bool | None = None
     """Mode of the reference's module: True is training, as KernelBench's own harness leaves it."""
-    admission: dict[str, Any] | None = None
+    admission: Admission | None = None
     """What admission found out about the problem; None where it was not examined."""
     marks: tuple[str, ...] = ()
     """What is degenerate about the problem, by admission; empty where nothing is, or nothing was examined."""

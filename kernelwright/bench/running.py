@@ -23,7 +23,6 @@ from kernelwright.bench.row import ResultRow, Status
 from kernelwright.bench.settings import BenchSettings
 from tools.errors import KernelwrightError, MachineError, UserError
 from tools.evaluation.protocol import EvaluatorPool
-from tools.hardware.detect import device_title
 from tools.problems.suite import SuiteItem
 from tools.records import Problem, Tier
 from tools.tracing import RunStore
@@ -42,13 +41,16 @@ class Bench:
         settings: BenchSettings,
         items: Sequence[SuiteItem],
         folder: BenchFolder,
-        pool: EvaluatorPool,
+        pool: EvaluatorPool | None,
         *,
         in_flight: int = 2,
         code: str = "",
         listener: Listener = lambda event: None,
     ) -> None:
-        """Plan the shard's work; `folder` is claimed already, `pool` is closed by whoever made it."""
+        """Plan the shard's work; `folder` is claimed already.
+
+        `pool` is shared by all runs and closed by whoever made it; without one each run opens what its settings name.
+        """
         self._settings = settings
         self._folder = folder
         self._pool = pool
@@ -58,7 +60,6 @@ class Bench:
         self._loader = Loader()
         self._loaded: dict[str, asyncio.Task[Loaded]] = {}
         self._memories = Memories(settings.knowledge)
-        self._measured = device_title() is not None
         self._failures: list[str] = []
         self.jobs = all_jobs(settings, items)
         done = {key for key, row in folder.rows().items() if row.status is not Status.FAILED}
@@ -104,7 +105,7 @@ class Bench:
         except Exception as error:
             # one run's fault must not end two hundred others; it is written down whole
             facts = {"status": Status.FAILED, "reason": self._keep_trace(job, error)}
-        basis = "measured" if self._measured else "estimated"
+        basis = "none"
         if facts.get("tier"):
             basis = "estimated" if facts["tier"] == Tier.ESTIMATED else "measured"
         facts = {"basis": basis, "code": self._code, **facts, "seconds": time.monotonic() - began}
@@ -120,7 +121,8 @@ class Bench:
         store = self._open(job, loaded.problem)
         try:
             settings = self._run_settings(job)
-            shared = Shared(pool=Borrowed(self._pool), memory=self._memories.open(settings), variants=loaded.variants)
+            pool = Borrowed(self._pool) if self._pool else None
+            shared = Shared(pool=pool, memory=self._memories.open(settings), variants=loaded.variants)
             services = assemble(store, shared)
             await execute(services, lambda event: self._listener({"event": "inside", "job": job, "inner": event, "services": services}))
             return facts_of(services)

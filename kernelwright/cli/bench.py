@@ -69,6 +69,8 @@ def run(
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
     policy: Annotated[Literal["exact", "tf32", "fp16", "bf16"], typer.Option(help="As for `optimize`.")] = "exact",
+    evaluator: Annotated[str, typer.Option(help="`local`, or `spool:DIR`, a folder that workers watch.")] = "local",
+    devices: Annotated[str, typer.Option(help="Of the local evaluator: all, interpreter, or NVML numbers such as 0,1.")] = "all",
     evaluations: Annotated[int, typer.Option(min=0, help="Evaluations a run; 0 sets no limit.")] = 16,
     seconds: Annotated[float, typer.Option(min=0, help="Wall seconds a run, waiting for the device included; 0 sets no limit.")] = 0,
     gpu_seconds: Annotated[float, typer.Option(min=0, help="GPU seconds a run; 0 sets no limit.")] = 0,
@@ -101,6 +103,7 @@ def run(
     """Run a shard of a bench and report on it."""
     from agents import TeamSettings
     from graphs.optimize.assembly import resolve_target
+    from graphs.optimize.evaluators import checked
     from graphs.optimize.settings import RunSettings
     from graphs.search import METHODS, open_search
     from graphs.search.protocol import SearchSettings
@@ -125,14 +128,18 @@ def run(
         kind=found.kind,
         levels=_numbers(levels),
         problems=problems,
-        run=RunSettings(
-            target=resolve_target(target).name,
-            policy=PrecisionPolicy(name=policy),
-            budget=Budget(evaluations=evaluations, tokens=tokens, money_usd=usd, wall_s=seconds, gpu_s=gpu_seconds),
-            search_settings=search_settings,
-            repairs=repairs,
-            timeout_s=timeout,
-            embedder=embedder,
+        run=checked(
+            RunSettings(
+                target=resolve_target(target).name,
+                evaluator=evaluator,
+                devices=devices,
+                policy=PrecisionPolicy(name=policy),
+                budget=Budget(evaluations=evaluations, tokens=tokens, money_usd=usd, wall_s=seconds, gpu_s=gpu_seconds),
+                search_settings=search_settings,
+                repairs=repairs,
+                timeout_s=timeout,
+                embedder=embedder,
+            )
         ),
         searches=searches,
         memories=memories,

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from graphs.optimize.evaluators import LOCAL
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.header import read_header
 from kernelwright.bench.jobs import Job
@@ -22,7 +23,9 @@ from kernelwright.bench.report import Report
 from kernelwright.bench.row import ResultRow, Status
 from kernelwright.bench.running import Bench
 from kernelwright.bench.settings import BenchSettings
-from tools.evaluation.local import LocalPool
+from tools.errors import UserError
+from tools.evaluation.several import open_local
+from tools.hardware import load_sheet
 from tools.problems.suite import SuiteItem
 
 
@@ -41,16 +44,22 @@ def see_through(
     """Run or continue a shard, write the report on its folder, print the summary; return whether the shard is done."""
     place, header = BenchFolder(folder, shard), read_header(command)
     place.claim(settings, header, resume=resume)
-    pool = LocalPool(scratch=folder / "scratch" / place.tag)
+    pool = None
+    if settings.run.evaluator == LOCAL:
+        title = load_sheet(settings.run.target).title
+        pool = open_local(folder / "scratch" / place.tag, settings.run.devices, title, max_autotune=settings.max_autotune)
+    elif settings.max_autotune:
+        raise UserError("Workers at a spool do not time max-autotune.", "Leave --max-autotune out, or evaluate on this machine.")
     watcher = Watcher(Console(stderr=True, highlight=False, quiet=as_json))
     bench = Bench(settings, items, place, pool, in_flight=in_flight, code=header.code, listener=watcher)
-    watcher.open(bench, place, pool.name)
+    watcher.open(bench, place, pool.name if pool else settings.run.evaluator)
 
     async def work() -> bool:
         try:
             return await bench.run(stop_after_s)
         finally:
-            await pool.close()
+            if pool is not None:
+                await pool.close()
 
     try:
         with watcher.progress:
