@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kernelwright.cli.options import Json
+from kernelwright.cli.options import Json, NonFinite, Policy, RowTolerance, Tolerance
 
 if TYPE_CHECKING:
     from kernelwright.judging import Judgement
@@ -31,10 +31,10 @@ def command(
     target: Annotated[
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
-    policy: Annotated[
-        Literal["exact", "tf32", "fp16", "bf16"],
-        typer.Option(help="exact: float32 stays float32. The others: the reference may round to that, so the kernel may too."),
-    ] = "exact",
+    policy: Policy = "exact",
+    tolerance: Tolerance = 0.0,
+    row_tolerance: RowTolerance = 0.0,
+    non_finite: NonFinite = False,
     stage: Annotated[Literal["search", "confirm"], typer.Option(help="confirm: more calls and more repetitions.")] = "confirm",
     timeout: Annotated[float, typer.Option(min=1, help="Seconds the kernel's own build, check and timing may each take.")] = 120.0,
     bundle: Annotated[Path | None, typer.Option(help="Write an evidence bundle to this folder, which must not exist yet.")] = None,
@@ -42,13 +42,13 @@ def command(
 ) -> None:
     """Evaluate and print."""
     from kernelwright.judging import evaluate
-    from tools.records import PrecisionPolicy
+    from tools.evaluation.policies import stated_policy
 
     found = evaluate(
         problem,
         kernel,
         target=target,
-        policy=PrecisionPolicy(name=policy),
+        policy=stated_policy(policy, tolerance, row_tolerance, non_finite=non_finite),
         entry=entry,
         stage=stage,
         timeout_s=timeout,

@@ -49,6 +49,8 @@ def _print_result(facts: dict[str, Any]) -> None:
     console = Console(highlight=False)
     console.rule(f"{facts['problem']} on {facts['target']}")
     console.print(escape(facts["reason"]))
+    for mark in facts["marks"]:
+        console.print(f"weak:    {escape(mark)} A result on this problem proves less than it seems to.")
     if facts["evaluation"]:
         console.print(evaluation_table(facts["evaluation"]))
     if facts["kernel"]:
@@ -78,7 +80,7 @@ class Progress:
         inputs = ", ".join(f"{t.name}{list(t.shape)} {t.dtype}" for t in abi.inputs)
         outputs = ", ".join(f"{list(t.shape)} {t.dtype}" for t in abi.outputs)
         self._line("run", services.run)
-        self._line("problem", f"{services.problem.name}: {inputs} → {outputs}, policy {services.problem.policy.name}")
+        self._line("problem", f"{services.problem.name}: {inputs} → {outputs}, policy {services.problem.policy}")
         for note in problem_notes(services.problem):
             self._line("note", note)
         self._line("agents", services.team.describe())
@@ -103,6 +105,8 @@ class Progress:
         )
         for note in baselines.notes:
             self._line("note", note)
+        for mark in baselines.admission.marks:
+            self._line("weak", mark)
 
     def _on_recalled(self, event: dict[str, Any]) -> None:
         recall = self._store.get("recall", event["recall"], Recall)

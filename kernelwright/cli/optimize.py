@@ -17,11 +17,27 @@ Examples:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from kernelwright.cli.options import SEARCHES, Devices, Evaluator, Floor, Home, Json, SearchSet, Seed, Wait, home_folder, search_options
+from kernelwright.cli.options import (
+    SEARCHES,
+    Devices,
+    Evaluator,
+    Floor,
+    Home,
+    Json,
+    NonFinite,
+    Policy,
+    RowTolerance,
+    SearchSet,
+    Seed,
+    Tolerance,
+    Wait,
+    home_folder,
+    search_options,
+)
 
 
 def command(
@@ -30,10 +46,10 @@ def command(
     target: Annotated[
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
-    policy: Annotated[
-        Literal["exact", "tf32", "fp16", "bf16"],
-        typer.Option(help="exact: float32 stays float32. The others: the reference may round to that, so a candidate may too."),
-    ] = "exact",
+    policy: Policy = "exact",
+    tolerance: Tolerance = 0.0,
+    row_tolerance: RowTolerance = 0.0,
+    non_finite: NonFinite = False,
     budget: Annotated[int, typer.Option(min=0, help="Evaluations to spend on the search; confirming adds a few. 0 sets no limit.")] = 16,
     minutes: Annotated[float, typer.Option(min=0, help="Wall time to spend; 0 sets no limit.")] = 0,
     gpu_seconds: Annotated[float, typer.Option(min=0, help="GPU time to spend; 0 sets no limit.")] = 0,
@@ -81,13 +97,14 @@ def command(
     from graphs.optimize.settings import RunSettings
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.live import see_through
+    from tools.evaluation.policies import stated_policy
     from tools.problems import load_problem
-    from tools.records import Budget, PrecisionPolicy
+    from tools.records import Budget
 
     settings = RunSettings(
         problem_file=str(file),
         target=target,
-        policy=PrecisionPolicy(name=policy),
+        policy=stated_policy(policy, tolerance, row_tolerance, non_finite=non_finite),
         budget=Budget(evaluations=budget, tokens=tokens, money_usd=usd, wall_s=minutes * 60, gpu_s=gpu_seconds),
         search=search,
         search_settings=SearchSettings(width=width, batch=batch, seed=seed, options=search_options(search_set)),

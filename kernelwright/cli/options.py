@@ -30,6 +30,22 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of search methods that d
 Floor = Annotated[
     float, typer.Option("--floor", min=1, help="Least speed-up worth delivering: the lower end of the confirmed interval must exceed it.")
 ]
+Policy = Annotated[
+    str,
+    typer.Option(
+        "--policy",
+        "--precision",
+        metavar="exact|tf32|fp16|bf16|FILE",
+        help="exact: float32 stays float32. The others: the reference may round to that, so a kernel may too. Or a JSON file.",
+    ),
+]
+Tolerance = Annotated[
+    float, typer.Option("--tolerance", min=0, help="Relative L2 error that is allowed in any case; 0: what the policy derives.")
+]
+RowTolerance = Annotated[
+    float, typer.Option("--row-tolerance", min=0, help="The same for the worst row.", show_default="four times --tolerance")
+]
+NonFinite = Annotated[bool, typer.Option("--non-finite", help="Also try inputs with NaN and infinities.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 
 

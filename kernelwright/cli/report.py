@@ -134,6 +134,7 @@ def result_facts(store: RunStore) -> Facts:
     """What `optimize` ends with."""
     delivery = next(iter(store.all("delivery", Delivery).values()))
     problem = next(iter(store.all("problem", Problem).values()))
+    baselines = store.get("baselines", problem.id, Baselines)
     evaluation = store.get("evaluation", delivery.evaluation, Evaluation) if delivery.evaluation else None
     kernel = store.folder / "result" / "kernel.py"
     bundle = evidence_folder(store.folder, delivery.candidate)
@@ -141,6 +142,7 @@ def result_facts(store: RunStore) -> Facts:
         **run_facts(store),
         "problem": problem.name,
         "policy": problem.policy.model_dump(mode="json"),
+        "marks": list(baselines.admission.marks) if baselines else [],
         "reason": delivery.reason,
         "search_ended": delivery.ended,
         "kernel": str(kernel) if kernel.is_file() else None,
