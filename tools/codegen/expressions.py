@@ -160,6 +160,15 @@ class Builder:
         expr = self.exprs[value.id]
         return self._add(Expr(f"scan_{kind}", (value.id,), expr.dtype, expr.atoms, tuple(atoms)))
 
+    def pick(self, value: Value, position: Value, atoms: Iterable[int]) -> Value | None:
+        """The element at one position along `atoms`, read from memory by itself; none where the value is not one tensor as it stands."""
+        expr, chosen = self.exprs[value.id], tuple(atoms)
+        if expr.op != "load" or len(self.atoms.leaves(chosen)) != 1:
+            return None
+        kept = frozenset(self.atoms.leaves(tuple(expr.atoms))) - frozenset(self.atoms.leaves(chosen))
+        atoms_of = kept | self.exprs[position.id].atoms
+        return self._add(Expr("pick", (value.id, position.id), expr.dtype, atoms_of, chosen))
+
     def lift(self, value: Value | bool | float | Varying) -> Value:
         """Make a number a value."""
         return value if isinstance(value, Value) else self.const(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.codegen.body import Body
 from tools.codegen.expressions import Builder, LoweringError
@@ -70,6 +70,19 @@ class Frame:
         mask = self.mask(access)
         extra = f", mask={mask}, other={fill or _zero(access.meta.dtype)}" if mask else ""
         text = f"tl.load({self.offset(access)}{extra})"
+        return text + conversion(access.meta.dtype)
+
+    def pick_text(self, scope: Scope, expr: int) -> str:
+        """Write the load of one element of each row, at a position; none is read where the position is outside the row."""
+        source, place = self.body.b.exprs[expr].args
+        access, position = self.reads[self.body.b.exprs[source].extra], self.body.assign(scope, place)
+        cols = self.space.axis("cols")
+        size = self.space.monomial(cols.atoms)
+        axes = [replace(axis, index=position) if axis is cols else axis for axis in self.space.axes]
+        terms = [term for axis in axes if axis.groups and (term := self.space.along(access, axis))]
+        rows = ["mask_m"] if any(axis.name == "rows" and axis.name in self.masks for axis in axes) else []
+        mask = " & ".join([*rows, f"({position} >= 0)", f"({position} < {size})"])
+        text = f"tl.load({' + '.join([f'{access.name}_ptr', *terms])}, mask={mask}, other={_zero(access.meta.dtype)})"
         return text + conversion(access.meta.dtype)
 
     def store(self, scope: Scope, access: Access, value: str) -> None:

@@ -12,7 +12,7 @@ from tools.codegen.row_operand import RowOperand, Rule
 
 
 def _row_loss(low: Lowering, node: Node) -> None:
-    """Cross entropy or NLL by row: the class is picked by comparing positions, so nothing is gathered."""
+    """Cross entropy or NLL by row: the class's own element is read again; where it is computed, it is found by comparing positions."""
     logits, target, weight, reduction, ignored = node.args[:5]
     if weight is not None or reduction != 0 or not low.graph.meta(target).dtype.startswith("int"):
         raise LoweringError(f"{node.target} with weights or class probabilities is not generated")
@@ -21,8 +21,10 @@ def _row_loss(low: Lowering, node: Node) -> None:
     rows = RowOperand(low, node, source, class_dim)
     low.b.atoms.broadcast(rows.kept(keepdim=False), wanted.dims)
     b = low.b
-    hit = b.call("eq", b.index(rows.atoms), wanted.value)
-    picked = rows.reduce("sum", b.call("where", hit, rows.x, 0.0))
+    picked = b.pick(rows.x, wanted.value, rows.atoms)
+    if picked is None:
+        hit = b.call("eq", b.index(rows.atoms), wanted.value)
+        picked = rows.reduce("sum", b.call("where", hit, rows.x, 0.0))
     loss = log_sum_exp(low, rows) - picked if node.op == "cross_entropy_loss" else -picked
     low.define(node, b.call("where", b.call("eq", wanted.value, ignored), 0.0, loss), rows.kept(keepdim=False))
 

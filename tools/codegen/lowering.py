@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from tools.codegen.atoms import Dims, ShapeMismatchError
@@ -265,10 +266,22 @@ class Lowering:
         return all(user.name in self.inside or self._absorbed(user) for user in self.graph.users.get(node.name, ()))
 
     def _common_reduction(self) -> tuple[int, ...]:
+        self._unite_sums()
         sets = [self.b.atoms.leaves(atoms) for atoms in self.reduced]
         if any(frozenset(one) != frozenset(sets[0]) for one in sets):
             raise LoweringError("reductions over different dimensions do not share a kernel")
         return sets[0] if sets else ()
+
+
+    def _unite_sums(self) -> None:
+        """Walk tensors of one size together, where everything in the region ends as a sum over all of it."""
+        atoms = self.b.atoms
+        sizes = {product((atoms.size(a) for a in atoms.leaves(each)), atoms.traces) for each in self.reduced}
+        if len(sizes) != 1 or any(atoms.leaves(dim) for ref in self._escaping() for dim in self.known[ref].dims):
+            return
+        for one, two in pairwise(self.reduced):
+            if frozenset(atoms.leaves(one)) != frozenset(atoms.leaves(two)):
+                atoms.unify(one, two)
 
 
 def lower_pointwise(low: Lowering, node: Node) -> None:

@@ -86,7 +86,7 @@ def _check_positions(kernel: Kernel, cols: tuple[int, ...]) -> None:
     """Make sure that positions along the row count as memory does."""
     atoms = kernel.builder.atoms
     for expr in kernel.builder.exprs:
-        if expr.op == "index" and atoms.leaves(expr.extra) != cols:
+        if expr.op in ("index", "pick") and atoms.leaves(expr.extra) != cols:
             raise LoweringError("a position along dimensions that memory orders otherwise is not generated")
 
 

@@ -90,7 +90,9 @@ class SplitWriter:
             return body.bind(scope, expr, frame.load_text(access))
 
         def reduce(scope: Scope, expr: int) -> str:
-            raise AssertionError("a reduction is combined before it is read")
+            if body.b.exprs[expr].op != "pick":
+                raise AssertionError("a reduction is combined before it is read")
+            return body.bind(scope, expr, frame.pick_text(scope, expr))
 
         body = Body(space, Names(["split", "n_splits", "chunk", "begin", "end", "SPLITS"]), load, reduce)
         steps = row_steps(space, self.plan, self.parameters, self.vector, chunked=True)

@@ -129,6 +129,8 @@ class _Writer:
 
     def _reduce(self, scope: Scope, expr: int) -> str:
         record = self.body.b.exprs[expr]
+        if record.op == "pick":
+            return self.body.bind(scope, expr, self.frame.pick_text(scope, expr))
         way, kind = record.op.split("_")
         if way == "scan":
             if self.loop is not None:

@@ -37,7 +37,8 @@ def pointwise_defaults(kernel: Kernel) -> Parameters:
 
 def window_defaults(kernel: Kernel) -> Parameters:
     """Neighbours share most of their windows: few elements a thread, so that they are in the cache together."""
-    return {"algorithm": "tile" if fits_tile(kernel) else "flat", "ELEMENTS": 2, "num_warps": 4}
+    tile = fits_tile(kernel)
+    return {"algorithm": "tile" if tile else "flat", "ELEMENTS": 4 if tile else 2, "num_warps": 4}
 
 
 def row_defaults(kernel: Kernel, sms: int) -> Parameters:
