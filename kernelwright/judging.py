@@ -117,14 +117,24 @@ def verify(
     """
     verifier = Verifier(Path(bundle), digest=digest, policy=policy, own_copy=load_problem(Path(problem), entry=entry) if problem else None)
     with _scratch() as scratch:
+        return asyncio.run(_verify(verifier, scratch, run=run))
 
-        def open_pool(found: Bundle, wary: bool) -> LocalPool:
-            # judged again as it was judged: by the interpreter, or on a GPU
-            checked = found.evaluation.correctness
-            interpreted = checked is not None and checked.executor == "interpreter"
-            return LocalPool(scratch, None if interpreted else "auto", wary=wary)
 
-        return asyncio.run(verifier.verify(open_pool if run else None))
+async def _verify(verifier: Verifier, scratch: Path, *, run: bool) -> Report:
+    pools: list[LocalPool] = []
+
+    def open_pool(found: Bundle, wary: bool) -> LocalPool:
+        # judged again as it was judged: by the interpreter, or on a GPU
+        checked = found.evaluation.correctness
+        interpreted = checked is not None and checked.executor == "interpreter"
+        pools.append(LocalPool(scratch, None if interpreted else "auto", wary=wary))
+        return pools[0]
+
+    try:
+        return await verifier.verify(open_pool if run else None)
+    finally:
+        for pool in pools:
+            await pool.close()
 
 
 @contextmanager

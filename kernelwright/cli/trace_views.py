@@ -106,20 +106,23 @@ def evaluation_table(evaluation: Facts) -> Table:
 
 def _times(evaluation: Facts) -> list[tuple[str, str]]:
     timing, estimate = evaluation["timing"], evaluation["estimate"]
+    kernels = f"{evaluation['provenance']} kernels"
     if timing:
-        rows = [("kernel time", f"{_sample(timing['candidate'])}, measured ({timing['tier']}) on {timing['device']}")]
+        trust = f"{timing['tier']}, {kernels}"
+        rows = [("kernel time", f"{_sample(timing['candidate'])}, measured ({trust}) on {timing['device']}")]
         for name, sample in timing["baselines"].items():
             value, low, high = timing["speedups"][name]
-            rows.append((f"against {name}", f"{value:.2f}x [{low:.2f}, {high:.2f}]; {name} takes {_sample(sample)}"))
+            rows.append((f"against {name}", f"{value:.2f}x [{low:.2f}, {high:.2f}] ({trust}); {name} takes {_sample(sample)}"))
         return rows
     if estimate:
         ratio = estimate["eager_us"] / estimate["candidate_us"]
         return [
             (
                 "kernel time",
-                f"{estimate['candidate_us']:,.1f} µs on {estimate['target']}, ESTIMATED by {estimate['model']}; nothing was timed",
+                f"{estimate['candidate_us']:,.1f} µs on {estimate['target']} ({kernels}), "
+                f"ESTIMATED by {estimate['model']}; nothing was timed",
             ),
-            ("against eager", f"{ratio:.2f}x, ESTIMATED; eager takes {estimate['eager_us']:,.1f} µs by the same model"),
+            ("against eager", f"{ratio:.2f}x ({kernels}), ESTIMATED; eager takes {estimate['eager_us']:,.1f} µs by the same model"),
             ("roofline floor", f"{estimate['floor_us']:,.1f} µs, computed from bytes and operations"),
         ]
     return []

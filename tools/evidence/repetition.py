@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tools.evaluation.derive import Derived
 from tools.evaluation.numerics import severity
+from tools.evaluation.schedule import LARGE_BYTES
 from tools.evidence.bundle import Bundle
 from tools.evidence.claims import Claim, either, fails, holds, unchecked
 from tools.evidence.origin import judge
@@ -32,7 +33,9 @@ def problem_claims(bundle: Bundle, derived: Derived, own_copy: Problem | None) -
     if derived.problem is None:
         yield fails("shapes", f"the problem's source cannot be used: {derived.refusal}")
         return
-    if derived.problem.abi != problem.abi:
+    if large := [v for v in derived.variants if v.abi.compulsory_bytes >= LARGE_BYTES]:
+        yield fails("shapes", f"a small size of the problem takes {large[0].abi.compulsory_bytes >> 30} GiB; nothing was run")
+    elif derived.problem.abi != problem.abi:
         yield fails("shapes", "the problem's source gives another ABI than its record")
     elif derived.problem.work == problem.work and [v.sizes for v in derived.variants] == [v.sizes for v in bundle.variants]:
         yield holds("shapes", f"ABI, work and {len(bundle.variants)} small sizes are those that the source gives")

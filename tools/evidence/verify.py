@@ -9,6 +9,7 @@ from tools.errors import UserError
 from tools.evaluation.derive import Derived
 from tools.evaluation.local import LocalPool
 from tools.evaluation.protocol import EvaluationRequest
+from tools.evaluation.schedule import LARGE_BYTES
 from tools.evidence import manifest
 from tools.evidence.bundle import Bundle
 from tools.evidence.claims import Claim, Report, Standing, either, fails, holds, unchecked
@@ -19,7 +20,10 @@ from tools.hardware import detect_sheet
 from tools.records import Evaluation, HardwareSheet, PrecisionPolicy, Problem
 
 OpenPool = Callable[[Bundle, bool], LocalPool]
-"""Opens the pool that repeats a bundle's evaluation; the flag asks for a wary one."""
+"""Opens the pool that repeats a bundle's evaluation; the flag asks for a wary one. Whoever opens it closes it."""
+
+MAX_TIMEOUT_S = 600.0
+"""What a phase may take here, whatever the bundle asks for."""
 
 
 class Verifier:
@@ -79,7 +83,7 @@ class Verifier:
         try:
             derived = await pool.derive(self._asked(bundle))
             self._claims += problem_claims(bundle, derived, self._own_copy)
-            if derived.problem is None:
+            if derived.problem is None or _too_large(derived):
                 return None
             fresh = await pool.evaluate(self._request(bundle, derived))
             self._claims += repeated(bundle, fresh)
@@ -88,8 +92,6 @@ class Verifier:
             # a stranger's reference answers for itself: what is no answer must not end the command
             self._claims.append(fails("correct here", f"the problem's own process gave no usable answer: {error}"))
             return None
-        finally:
-            await pool.close()
 
     def _asked(self, bundle: Bundle) -> Problem:
         """The problem under the policy to judge by: never looser than its name allows, and the user's own where one was given."""
@@ -103,8 +105,18 @@ class Verifier:
     def _request(self, bundle: Bundle, derived: Derived) -> EvaluationRequest:
         assert derived.problem is not None
         return bundle.request.model_copy(
-            update={"problem": derived.problem, "variants": derived.variants, "target": _target(bundle)},
+            update={
+                "problem": derived.problem,
+                "variants": derived.variants,
+                "target": _target(bundle),
+                "timeout_s": min(bundle.timeout_s, MAX_TIMEOUT_S),
+            },
         )
+
+
+def _too_large(derived: Derived) -> bool:
+    """Whether a stranger's small sizes would fill this machine's memory."""
+    return any(variant.abi.compulsory_bytes >= LARGE_BYTES for variant in derived.variants)
 
 
 def _target(bundle: Bundle) -> HardwareSheet:
