@@ -72,10 +72,16 @@ class Child:
         except OSError:
             return
 
-    def hand(self, message: Mapping[str, object], descriptors: list[int]) -> None:
-        """Send a trusted child a message with descriptors; one that is gone is noticed at the next `receive`."""
-        with contextlib.suppress(OSError):
-            wire.send(self._control, message, descriptors)
+    def hand(self, name: str, job: bytes, shared: Mapping[str, int]) -> None:
+        """Give a job and the memory it needs to a child that waits for one; one that is gone is noticed at the next `receive`."""
+        given = os.memfd_create("job", os.MFD_CLOEXEC)
+        try:
+            with os.fdopen(os.dup(given), "wb") as file:
+                file.write(job)
+            with contextlib.suppress(OSError):
+                wire.send(self._control, {"phase": name, "names": ["job", *shared]}, [given, *shared.values()])
+        finally:
+            os.close(given)
 
     def receive(self, deadline: float, limit: int = 4096) -> bytes | None:
         """Wait for its next message; None where it ended without one."""
@@ -111,6 +117,13 @@ class Child:
             ) from None
         finally:
             self._close()
+
+    def lives(self) -> bool:
+        """Say whether it is still there."""
+        with contextlib.suppress(DeadlineError):
+            while not self._ended:
+                self._poll(time.monotonic() + 0.001)
+        return not self._ended
 
     @property
     def ending(self) -> str:

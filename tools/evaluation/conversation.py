@@ -68,11 +68,8 @@ class Conversation:
             self._stack.callback(parameters.close)
             self._tape.parameters.raw(parameters)[:] = self._tape.parameters.raw(self._tape.inputs_memory)
             shared = {"exchange": self._memory.fd, "parameters": parameters.fd}
-            nursery = self._shop.native if self._gpu else self._shop.interpreter
-            phase = self._shop.untrusted(
-                nursery, "runner", self._job.model_dump_json().encode(), shared, gpu=self._gpu, cancel=self._cancel
-            )
-            self._child = self._stack.enter_context(phase)
+            self._child = self._stack.enter_context(self._shop.runner(gpu=self._gpu, cancel=self._cancel))
+            self._child.hand("runner", self._job.model_dump_json().encode(), shared)
             self._expect(State.READY, "while it was set up")
         except BaseException:
             self._stack.close()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation import kernel_cache, loading, scan_order, standin, warmup
+from tools.evaluation import kernel_cache, loading, scan_order, standin, warmup, wire
 from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State
 from tools.evaluation.lead_in import lead_in
 from tools.evaluation.memory import Block, Memory
 from tools.evaluation.phases import Phase
 from tools.evaluation.poison import poison
 from tools.evaluation.reference import allow_tf32
+from tools.evaluation.spares import WARM
 from tools.records import ABI, HardwareSheet, Record, ScalarSpec
 
 if TYPE_CHECKING:
@@ -161,9 +163,38 @@ def _shape(output: torch.Tensor) -> OutputShape:
     return OutputShape(str(output.dtype).removeprefix("torch.") if plain else "a subclass", sizes, dense)
 
 
+def _start_cuda() -> None:
+    """Start CUDA and load what every call needs."""
+    import torch
+
+    lead_in(torch.empty(1024, dtype=torch.uint8, device="cuda"), primed=True)
+    value = torch.zeros(4, device="cuda")
+    where = torch.tensor([1]).pin_memory().to("cuda", non_blocking=True)
+    value.index_copy_(0, where, torch.ones(1).pin_memory().to("cuda", non_blocking=True))
+    value.cpu()
+
+
+def _take_job(phase: Phase) -> bool:
+    """Wait for a job and the memory that it shares; False where there will be none."""
+    request = wire.receive(phase.control)
+    if request is None:
+        return False
+    message, descriptors = request
+    phase.shared.update(zip(message["names"], descriptors, strict=True))
+    with os.fdopen(phase.shared.pop("job"), "rb") as file:
+        file.seek(0)
+        phase.job = file.read()
+    return True
+
+
 def run(phase: Phase) -> None:
-    """Serve calls until told to stop; whatever the candidate raises is printed and ends it."""
+    """Take a job and serve calls until told to stop; whatever the candidate raises is printed and ends it."""
     try:
+        if phase.job == WARM:
+            _start_cuda()
+            phase.control.send(WARM)
+        if not _take_job(phase):
+            return
         runner = Runner(phase, RunnerJob.model_validate_json(phase.job))
         phase.control.send(Reply(State.READY).pack())
         while True:

@@ -97,13 +97,7 @@ class StandingOracle:
 
 def _do(child: Child, name: str, job: bytes, shared: Mapping[str, int], deadline: float) -> bytes | None:
     """Hand a job over and wait for its end; None where the process ended."""
-    given = os.memfd_create("job", os.MFD_CLOEXEC)
-    try:
-        with os.fdopen(os.dup(given), "wb") as file:
-            file.write(job)
-        child.hand({"phase": name, "names": ["job", *shared]}, [given, *shared.values()])
-    finally:
-        os.close(given)
+    child.hand(name, job, shared)
     reply = child.receive(deadline)
     if reply is None:
         with contextlib.suppress(DeadlineError):

@@ -178,6 +178,8 @@ class Supervisor:
         with self._device:
             start = time.monotonic()
             reading = self._threads.submit(self._read_kernels, case, cancel)
+            # for the next candidate: one runner a size, and one to be timed
+            self._shop.spares.refill(len(request.variants) + 2, self._threads)
             with TimedSession(self._shop, request.problem, request.target, request.stage, cancel) as session:
                 begin = partial(session.start, request.source, self._cache(case), request.timeout_s, self._threads)
                 early = request.problem.abi.compulsory_bytes < LARGE_BYTES
@@ -189,6 +191,7 @@ class Supervisor:
                 if outcome.verdict is Verdict.PASS:
                     if not early:
                         begin()
+                    self._shop.spares.settle()
                     with case.phase("time"):
                         outcome, figures = self._time(case, session, outcome, cancel)
             figures["gpu_seconds"] = time.monotonic() - start

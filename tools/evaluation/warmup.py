@@ -15,6 +15,17 @@ from typing import Any
 from tools.evaluation import kernel_cache
 from tools.evaluation.phases import PHASES, phase_function
 
+_LATE_MODULES = (
+    "torch._subclasses.fake_tensor",
+    "torch._meta_registrations",
+    "torch._decomp",
+    "torch._refs",
+    "torch.fx.experimental.symbolic_shapes",
+    "torch._higher_order_ops.triton_kernel_wrap",
+    "torch.distributed.fsdp",
+)
+"""What torch imports at the first call under a dispatch mode: 2.5 s, in each builder."""
+
 
 def warm_up() -> dict[str, str]:
     """Import what phases need and return the versions; starts no thread and no CUDA."""
@@ -58,13 +69,14 @@ def _build_once() -> None:
         finally:
             os.environ.pop("TRITON_CACHE_DIR")
             driver._active, driver._default = before
-    # seen on an H200: where there is a driver, a fake CUDA tensor starts it in this process, and no fork can use CUDA then
-    place = "cpu" if torch.version.cuda else standin.fake_name()
+    for module in _LATE_MODULES:
+        importlib.import_module(module)
+    if torch.version.cuda:
+        # seen on an H200: where there is a driver, a mode of fake tensors starts it in this process, and no fork can use CUDA then
+        return
     with standin.fake_device():
-        value = torch.empty(4, 4, device=place)
+        value = torch.empty(4, 4, device=standin.fake_name())
         torch.softmax(value @ value + 1, -1)
-    # what the first launch under a dispatch mode imports: seconds, in each builder
-    importlib.import_module("torch._higher_order_ops.triton_kernel_wrap")
 
 
 @cache

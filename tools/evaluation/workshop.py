@@ -25,6 +25,7 @@ from tools.evaluation.defences import NONE, Defence, Defences
 from tools.evaluation.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
 from tools.evaluation.nursery import Nursery
 from tools.evaluation.probe import WORKS
+from tools.evaluation.spares import WARM, Spares
 from tools.records import Problem, content_hash
 
 _SYSTEM = (
@@ -85,6 +86,7 @@ class Workshop:
         self._uids: set[int] = set()
         self._isolations: dict[bool, Isolation] = {}
         self._oracle = standing.StandingOracle()
+        self.spares = Spares(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
 
     def weakened(self, off: Defences) -> Self:
         """Give the same workshop, the same processes, with defences switched off: for tests of the defences alone."""
@@ -168,6 +170,19 @@ class Workshop:
                     child.log.limit = sys.maxsize
                 yield child
 
+    @contextmanager
+    def runner(self, *, gpu: bool, cancel: int) -> Iterator[Child]:
+        """Give a runner that waits for its job: a spare one where there is one."""
+        spare = self.spares.take() if gpu and not self.off else None
+        if spare is None:
+            nursery = self.native if gpu else self.interpreter
+            with self.untrusted(nursery, "runner", b"", {}, gpu=gpu, cancel=cancel) as child:
+                yield child
+            return
+        with spare.stack:
+            spare.child.watch(cancel)
+            yield spare.child
+
     def ask(
         self,
         name: str,
@@ -248,6 +263,7 @@ class Workshop:
     def close(self) -> None:
         """End every process and remove the phases' folder."""
         self._oracle.close()
+        self.spares.close()
         self.native.close()
         self.interpreter.close()
         shutil.rmtree(self._phases, ignore_errors=True)
