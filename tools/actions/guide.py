@@ -90,10 +90,18 @@ GUIDE: dict[ActionKind, Meaning] = {
     ),
     ActionKind.LAYOUT: Meaning(
         "Change a layout",
-        "Copies an operand into a layout that the hardware reads better, before the kernel that reads it.",
-        "Where a product's right operand is not contiguous along the summed dimension and TF32 tensor cores want it so.",
-        (_P("right", "as_is, k_major", "k_major copies the right operand so that it is contiguous along the summed dimension"),),
-        "The copy costs a pass over the operand: it pays only for large products.",
+        "Brings an operand into a layout that the hardware reads better, and lets the kernels around it read the result as it lies.",
+        "Library convolutions want channels last; TF32 products want a right operand that is contiguous along the summed dimension.",
+        (
+            _P(
+                "memory_format",
+                "contiguous, channels_last, channels_last_result",
+                "how library convolutions lay out what they give: as the reference does; channels last, with the kernels around them "
+                "reading it as it lies; the same for what forward returns, whose strides then differ from the reference's",
+            ),
+            _P("right", "as_is, k_major", "k_major copies the right operand so that it is contiguous along the summed dimension"),
+        ),
+        "The copy costs a pass over the operand: it pays only for large products and convolutions.",
     ),
     ActionKind.PRECISION: Meaning(
         "Change how products are computed",

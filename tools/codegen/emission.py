@@ -9,6 +9,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters, RegionText
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.jit_helpers import HELPERS
+from tools.codegen.layouts import FORMAT, RESULT_TOO, lay_out
 from tools.codegen.lowering import Kernel
 from tools.codegen.module_text import ForwardText, class_text
 from tools.codegen.naming import Names
@@ -35,10 +36,11 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
 
     if graph.blocked:
         return Emission(source=verbatim(problem, graph), notes=tuple(f"Left to the reference: {reason}." for reason in graph.blocked))
+    seen = lay_out(graph, schedule)
     kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
     names = Names({*(kept.names if kept else ()), "ModelNew", "F", "torch", "nn"})
-    generated = {region.id: _region(graph, region, names) for region in schedule.regions if region.is_generated}
-    forward = ForwardText(graph, problem, frozenset({*names.taken})).write(schedule, generated)
+    generated = {region.id: _region(seen, region, names) for region in schedule.regions if region.is_generated}
+    forward = ForwardText(seen, problem, frozenset({*names.taken})).write(schedule, generated)
     text = class_text(problem, graph, kept, forward)
     source = _assemble(problem, schedule, graph, kept, list(generated.values()), text)
     return Emission(source=source, notes=_notes(graph, schedule))
@@ -113,6 +115,8 @@ def _notes(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
 
     left = set(left_to_library(graph, schedule))
     notes = [f"{limit.operator} is left to the library: {limit.reason}." for limit in limits(graph) if limit.operator in left]
+    if any(region.parameters.get(FORMAT) == RESULT_TOO for region in schedule.regions):
+        notes.append("Results may lie with their channels last: same shapes and values as the reference's, other strides.")
     if graph.traces == 1:
         notes.append("The problem has no sizes that can be varied: constants of its shapes are literals.")
     return tuple(notes)

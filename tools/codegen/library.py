@@ -7,6 +7,7 @@ from typing import Any
 
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import DType, Node, Raw, Ref
+from tools.codegen.layouts import LaidOut
 from tools.codegen.sizes import Fact, Varying, express, literal
 
 INFIX = {
@@ -43,6 +44,13 @@ KEYWORDS = {
     "conv1d": ("F.conv1d", ("input", "weight", "bias", "stride", "padding", "dilation", "groups")),
     "conv2d": ("F.conv2d", ("input", "weight", "bias", "stride", "padding", "dilation", "groups")),
     "conv3d": ("F.conv3d", ("input", "weight", "bias", "stride", "padding", "dilation", "groups")),
+    **{
+        f"conv_transpose{rank}d": (
+            f"F.conv_transpose{rank}d",
+            ("input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation"),
+        )
+        for rank in (1, 2, 3)
+    },
     "max_pool2d": ("F.max_pool2d", ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode")),
     "avg_pool2d": ("F.avg_pool2d", ("input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")),
     "batch_norm": ("F.batch_norm", ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")),
@@ -61,9 +69,9 @@ class Caller:
 
     def call(self, node: Node) -> str:
         """Write the call of one node; raises LoweringError where a number it needs cannot be told from shapes."""
-        view = VIEW_CALLS.get(node.op)
-        if view is not None:
-            return view(self, node)
+        special = _laid_out if isinstance(node, LaidOut) else VIEW_CALLS.get(node.op)
+        if special is not None:
+            return special(self, node)
         args = [self.text(arg) for arg in node.args]
         if node.op in INFIX and len(args) == 2 and not node.kwargs and not node.target.endswith("_mode"):
             return f"{args[0]} {INFIX[node.op]} {args[1]}"
@@ -121,6 +129,16 @@ def _shaped(name: str) -> Callable[[Caller, Node], str]:
         return f"{caller.text(node.args[0])}.{name}({', '.join(caller.text(size) for size in sizes)})"
 
     return write
+
+
+def _laid_out(caller: Caller, node: Node) -> str:
+    """Write a convolution with its channels last: its input brought there, its result taken as rows of channels."""
+    assert isinstance(node, LaidOut)
+    text = caller.call(Node(node.name, node.target, node.args, node.kwargs, node.outputs))
+    source, last = caller.text(node.args[0]), "torch.channels_last" if node.rank == 4 else "torch.channels_last_3d"
+    if node.copied:
+        text = text.replace(f"({source}", f"({source}.contiguous(memory_format={last})", 1)
+    return f"{text}.permute(0, {', '.join(map(str, range(2, node.rank)))}, 1)"
 
 
 def _permute(caller: Caller, node: Node) -> str:

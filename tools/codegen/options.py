@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import OperatorGraph
+from tools.codegen.layouts import AS_IS, FORMAT, FORMATS, has_convolution, lay_out
 from tools.codegen.lower_products import PRODUCTS
 from tools.codegen.regions import Planned, can_generate, natural_regions, ordered, plan_region, producers, producers_of
 from tools.codegen.schedule import LIBRARY, Region, Schedule
@@ -34,13 +35,24 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> t
     """List every legal action that changes something, the widest first."""
     if graph.blocked:
         return ()
-    found = [*_all_at_once(graph, schedule, sheet)]
+    graph = lay_out(graph, schedule)
+    found = [*_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
     for region in schedule.regions:
         found += _generate(graph, region, sheet)
     found += _fusions(graph, schedule, sheet)
     for region in schedule.regions:
         found += _changes(graph, region, sheet)
     return tuple({action.id: action for action in found}.values())
+
+
+def _layouts(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
+    """Yield the layouts of library convolutions: all of them at once, and each by itself where there are several."""
+    regions = [region for region in schedule.regions if has_convolution(graph, region)]
+    groups = [regions, *([region] for region in regions)] if len(regions) > 1 else [regions] if regions else []
+    for group in groups:
+        for value in FORMATS:
+            if any(region.parameters.get(FORMAT, AS_IS) != value for region in group):
+                yield Action(kind=ActionKind.LAYOUT, region="+".join(region.id for region in group), parameters={FORMAT: value})
 
 
 def _all_at_once(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
@@ -107,6 +119,9 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     if len(found) != len(regions) or len({region.id for region in found}) != len(found):
         known = ", ".join(region.id for region in schedule.regions)
         raise IllegalActionError(f"there is no region {action.region}; the schedule has {known}")
+    if FORMAT in action.parameters:
+        return _change_layout(graph, schedule, found, action)
+    graph = lay_out(graph, schedule)
     if action.kind is ActionKind.FUSION:
         return _fuse(graph, schedule, found, action)
     if len(found) != 1:
@@ -114,6 +129,27 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     if "implementation" in action.parameters:
         return _implement(graph, schedule, found[0], action)
     return _turn(graph, schedule, found[0], action)
+
+
+def _change_layout(graph: OperatorGraph, schedule: Schedule, regions: list[Region], action: Action) -> Schedule:
+    wanted = action.parameters[FORMAT]
+    if action.kind is not ActionKind.LAYOUT or wanted not in FORMATS or len(action.parameters) > 1:
+        raise IllegalActionError(f"{FORMAT} is a layout: one of {', '.join(FORMATS)}")
+    if not all(has_convolution(graph, region) for region in regions):
+        raise IllegalActionError(f"{FORMAT} applies to convolutions that are left to the library, not to {action.region}")
+    changed = schedule
+    for region in regions:
+        changed = changed.replaced(region.model_copy(update={"parameters": {} if wanted == AS_IS else {FORMAT: wanted}}))
+    if changed == schedule:
+        raise IllegalActionError(f"{action} changes nothing")
+    seen = lay_out(graph, changed)
+    for region in changed.regions:
+        if region.is_generated:
+            try:
+                plan_region(seen, region.nodes)
+            except LoweringError as error:
+                raise IllegalActionError(f"region {region.id} cannot be generated with channels last: {error}") from error
+    return changed
 
 
 def _fuse(graph: OperatorGraph, schedule: Schedule, regions: list[Region], action: Action) -> Schedule:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from tools.codegen.layouts import FORMAT, FORMATS
 from tools.codegen.regions import ATTENTION, MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.codegen.rows_space import row_layout
+from tools.codegen.schedule import LIBRARY
 from tools.codegen.tuning_compute import attention_defaults, attention_fits, product_defaults, product_fits
 from tools.codegen.tuning_memory import pointwise_defaults, pointwise_fits, row_defaults, rows_fit, window_defaults, window_fits
 from tools.records import ActionKind, HardwareSheet
@@ -26,6 +28,7 @@ class Knob:
 WARPS = Knob(ActionKind.LAUNCH, (1, 2, 4, 8, 16, 32))
 
 KNOBS: dict[str, dict[str, Knob]] = {
+    LIBRARY: {FORMAT: Knob(ActionKind.LAYOUT, FORMATS)},
     POINTWISE: {
         "algorithm": Knob(ActionKind.ALGORITHM, ("flat", "tile")),
         "ELEMENTS": Knob(ActionKind.VECTORISATION, (1, 2, 4, 8, 16, 32)),

@@ -78,3 +78,36 @@ THIN: dict[str, str] = {
 """Products without: reductions and outer products."""
 
 DIAGONAL = reference("torch.diag(a) @ x + x @ torch.diag(b)", "torch.randn(ROWS), torch.randn(COLS), torch.randn(ROWS, COLS)", "a, b, x")
+
+
+def module(constructor: str, forward: str, inputs: str) -> str:
+    """Write a reference of the module form; its first constructor argument is the number of channels, 8."""
+    lines = "\n        ".join(constructor.split("; "))
+    body = "\n        ".join(forward.split("; "))
+    return (
+        f"{HEAD}class Model(torch.nn.Module):\n    def __init__(self, c):\n        super().__init__()\n        {lines}\n\n"
+        f"    def forward(self, x):\n        {body}\n\n\ndef get_inputs():\n    return [{inputs}]\n\n\n"
+        "def get_init_inputs():\n    return [8]\n"
+    )
+
+
+CONVOLUTIONS: dict[str, str] = {
+    "chain": module(
+        "self.conv = torch.nn.Conv2d(c, 12, 3, padding=1); self.up = torch.nn.ConvTranspose2d(12, 6, 2, stride=2); "
+        "self.bias = torch.nn.Parameter(torch.randn(12, 1, 1))",
+        "y = torch.tanh(torch.relu(self.conv(x)) + self.bias) * 2; z = torch.sigmoid(self.up(y)); "
+        "return z, z.mean(dim=(2, 3)), torch.softmax(y, dim=1)",
+        "torch.randn(3, 8, 9, 10)",
+    ),
+    "volume": module(
+        "self.conv = torch.nn.Conv3d(c, 6, 3, stride=2, dilation=2); self.norm = torch.nn.GroupNorm(3, 6)",
+        "return self.norm(F.gelu(self.conv(x))) * 3",
+        "torch.randn(2, 8, 7, 9, 8)",
+    ),
+    "mixed": module(
+        "self.conv = torch.nn.Conv2d(c, c, 3, padding=1, groups=2)",
+        "y = self.conv(x) + x; return F.max_pool2d(torch.relu(y), 2), torch.flatten(y, 1)",
+        "torch.randn(2, 8, 6, 7)",
+    ),
+}
+"""Convolutions that stay with the library, and what stands around them."""

@@ -1,0 +1,84 @@
+"""Library convolutions with their channels last, and the kernels around them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.tools.codegen.compute_samples import CONVOLUTIONS
+from tests.tools.codegen.harness import problem_of, run_worker, write_job
+from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
+from tools.hardware import load_sheet
+from tools.records import Action, ActionKind
+
+FORMATS = ("channels_last", "channels_last_result")
+
+
+def laid_out(name: str, wanted: str, *, generate: bool) -> tuple[Any, Any, Schedule]:
+    """Trace a reference, give its convolutions a layout, and generate what can be."""
+    problem = problem_of(CONVOLUTIONS[name])
+    graph = trace(problem)
+    schedule = initial_schedule(graph)
+    sheet = load_sheet("h200")
+    schedule = apply(graph, schedule, next(a for a in options(graph, schedule, sheet) if a.parameters.get("memory_format") == wanted))
+    while generate:
+        words = ({"scope": "each"}, {"implementation": "generated"})
+        legal = [a for a in options(graph, schedule, sheet) if any(w.items() <= a.parameters.items() for w in words)]
+        if not legal:
+            break
+        schedule = apply(graph, schedule, legal[0])
+    return problem, graph, schedule
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, bool], dict[str, Any]]:
+    """Run every reference in every layout, by the library and generated."""
+    folder = tmp_path_factory.mktemp("layouts")
+    keys = [(name, wanted, generate) for name in CONVOLUTIONS for wanted in FORMATS for generate in (False, True)]
+    jobs = []
+    for name, wanted, generate in keys:
+        problem, graph, schedule = laid_out(name, wanted, generate=generate)
+        jobs.append(write_job(folder, f"{name}_{wanted}_{generate}", problem, emit(problem, graph, schedule).source))
+    return dict(zip(keys, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("generate", [False, True])
+@pytest.mark.parametrize("wanted", FORMATS)
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_layout_changes_no_value(results: Any, name: str, wanted: str, generate: bool) -> None:
+    """Convolutions with their channels last, and kernels that read them as they lie, give what the reference gives."""
+    result = results[name, wanted, generate]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
+
+
+def test_pointwise_results_between_convolutions_keep_the_layout() -> None:
+    """Only the first convolution's input is brought to the layout: what lies between two is read and written as it lies."""
+    problem, graph, schedule = laid_out("chain", "channels_last", generate=True)
+    source = emit(problem, graph, schedule).source
+    assert source.count("memory_format=torch.channels_last") == 1
+    assert "F.conv_transpose2d(" in source
+
+
+def test_results_keep_the_reference_strides_unless_asked() -> None:
+    """Only `channels_last_result` lets what forward returns lie otherwise, and it says so."""
+    inside, through = (emit(*laid_out("chain", wanted, generate=True)) for wanted in FORMATS)
+    assert not any("other strides" in note for note in inside.notes)
+    assert any("other strides" in note for note in through.notes)
+
+
+def test_layout_of_a_generated_region_is_refused() -> None:
+    """A memory format is for convolutions that are left to the library."""
+    _, graph, schedule = laid_out("chain", "channels_last", generate=True)
+    region = next(region.id for region in schedule.regions if region.is_generated)
+    with pytest.raises(IllegalAction, match="left to the library"):
+        apply(graph, schedule, Action(kind=ActionKind.LAYOUT, region=region, parameters={"memory_format": "channels_last"}))
+
+
+def test_library_convolutions_can_go_back() -> None:
+    """The reference's own layout is an option again once another is chosen."""
+    _, graph, schedule = laid_out("volume", "channels_last", generate=False)
+    back = Action(kind=ActionKind.LAYOUT, region="r0", parameters={"memory_format": "contiguous"})
+    assert apply(graph, schedule, back) == initial_schedule(graph)
