@@ -8,7 +8,7 @@ import os
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from tools.errors import UserError
 from tools.records import PrecisionPolicy, Problem, Record
@@ -25,6 +25,16 @@ class Loaded(Record):
     failure: Literal["", "random", "unreadable"] = ""
     """random: the reference is no function of its inputs."""
     reason: str = ""
+
+
+class ProblemLoader(Protocol):
+    """Reads problem files."""
+
+    async def load(self, file: Path, policy: PrecisionPolicy) -> Loaded:
+        """Read one; what is wrong with it is in the answer."""
+
+    def close(self) -> None:
+        """End what was started for it."""
 
 
 class Loader:

@@ -16,7 +16,7 @@ from graphs.optimize.execute import execute
 from kernelwright.bench.borrowed import Borrowed
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.jobs import Job, all_jobs
-from kernelwright.bench.loading import Loaded, Loader
+from kernelwright.bench.loading import Loaded, Loader, ProblemLoader
 from kernelwright.bench.memories import Memories
 from kernelwright.bench.reading import facts_of
 from kernelwright.bench.row import ResultRow, Status
@@ -44,6 +44,7 @@ class Bench:
         pool: EvaluatorPool | None,
         *,
         in_flight: int = 2,
+        loader: ProblemLoader | None = None,
         code: str = "",
         listener: Listener = lambda event: None,
     ) -> None:
@@ -57,7 +58,7 @@ class Bench:
         self._in_flight = in_flight
         self._code = code
         self._listener = listener
-        self._loader = Loader()
+        self._loader = loader or Loader()
         self._loaded: dict[str, asyncio.Task[Loaded]] = {}
         self._memories = Memories(settings.knowledge)
         self._failures: list[str] = []

@@ -34,7 +34,7 @@ def settings(**changes: Any) -> BenchSettings:
 
 def row(problem: str, curve: list[float] | None = None, **changes: Any) -> ResultRow:
     """A row whose reference takes 100 µs eager and 50 µs compiled, on a roofline floor of 10 µs."""
-    level, number = problem.split("/")[0].removeprefix("level"), problem.split("/")[1].split("_")[0]
+    level, number = problem.removeprefix("level").partition("_")[0].split("/")
     steps = tuple(Step(speedup=value, gpu_s=2.0 * place) for place, value in enumerate(curve or [1.0], 1))
     given: dict[str, Any] = {
         "bench": settings().id,

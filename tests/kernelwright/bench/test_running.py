@@ -1,0 +1,172 @@
+"""A bench as it runs: resumable at any moment, the same whether it runs whole or in shards, honest about what it cannot do."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelwright.bench.files import BenchFolder
+from kernelwright.bench.loading import Loader
+from kernelwright.bench.merging import gather
+from kernelwright.bench.report import make_report
+from kernelwright.bench.row import ResultRow, Status
+from tests.kernelwright.bench.small_bench import TEXT, small_bench, small_settings, write_suite
+from tools.errors import MachineError, UserError
+from tools.evaluation.protocol import EvaluationRequest
+from tools.problems.suite import open_suite
+from tools.records import Evaluation
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of three operators."""
+    return write_suite(tmp_path_factory.mktemp("bench") / "suite")
+
+
+@pytest.fixture(scope="module")
+def whole(suite: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a bench that ran through in one piece."""
+    out = tmp_path_factory.mktemp("whole")
+    assert asyncio.run(small_bench(suite, out).run())
+    return out
+
+
+def _facts(row: ResultRow) -> dict[str, Any]:
+    """What does not depend on when and how fast this machine ran."""
+    facts = row.model_dump(exclude={"seconds"})
+    facts["spent"].pop("wall_s")
+    return facts
+
+
+def test_every_problem_gets_its_row_and_its_run(suite: Path, whole: Path) -> None:
+    """Three runs of built-in agents; each can be traced afterwards."""
+    rows = BenchFolder(whole).rows()
+    assert sorted(rows) == [f"{name}|greedy/off/builtin|0" for name in ("rows", "scaled", "summed")]
+    for row in rows.values():
+        assert row.status in {Status.KERNEL, Status.REFERENCE}
+        assert row.basis == "estimated"
+        assert 1 <= len(row.curve) <= 2
+        assert (whole / "home" / "runs" / row.run / "run.db").is_file()
+
+
+def test_a_killed_bench_goes_on_and_ends_as_an_undisturbed_one(suite: Path, whole: Path, tmp_path: Path) -> None:
+    """Killed in the middle of an evaluation after its first row: nothing is done twice, and the rows come out the same."""
+    words = [sys.executable, "-m", "tests.kernelwright.bench.small_bench", str(suite), str(tmp_path), "", "0.5"]
+    process = subprocess.Popen(words, cwd=ROOT)
+    results = tmp_path / "results-1of1.jsonl"
+    deadline = time.monotonic() + 120
+    while process.poll() is None and not results.is_file() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    before = len(BenchFolder(tmp_path).rows())
+    assert 0 < before < 3
+    assert asyncio.run(small_bench(suite, tmp_path).run())
+    done, undisturbed = BenchFolder(tmp_path).rows(), BenchFolder(whole).rows()
+    assert {key: _facts(row) for key, row in done.items()} == {key: _facts(row) for key, row in undisturbed.items()}
+
+
+def test_a_bench_that_is_done_does_nothing_more(suite: Path, whole: Path) -> None:
+    """Repeating the command leaves the rows as they are."""
+    text = (whole / "results-1of1.jsonl").read_text()
+    bench = small_bench(suite, whole)
+    assert bench.left == ()
+    assert asyncio.run(bench.run())
+    assert (whole / "results-1of1.jsonl").read_text() == text
+
+
+def test_shards_put_together_equal_the_whole(suite: Path, whole: Path, tmp_path: Path) -> None:
+    """Two shards in folders of their own, merged, give the same rows and the same figures."""
+    for part in ("1/2", "2/2"):
+        assert asyncio.run(small_bench(suite, tmp_path / part[0], part).run())
+    merged, undivided = gather([tmp_path / "1", tmp_path / "2"]), gather([whole])
+    assert [_facts(row) for row in merged.rows] == [_facts(row) for row in undivided.rows]
+    assert make_report(merged).sections[0].arms[0].groups[0].means == make_report(undivided).sections[0].arms[0].groups[0].means
+
+
+def test_a_line_that_a_kill_cut_off_costs_that_row_alone(suite: Path, whole: Path, tmp_path: Path) -> None:
+    """The torn row is read again from its run, which had ended, and written on a line of its own."""
+    text = (whole / "results-1of1.jsonl").read_text()
+    for path in ("settings.json", "header-1of1.json"):
+        (tmp_path / path).write_text((whole / path).read_text())
+    (tmp_path / "home").symlink_to(whole / "home")
+    (tmp_path / "results-1of1.jsonl").write_text(text[:-200])
+    assert asyncio.run(small_bench(suite, tmp_path).run())
+    assert len(BenchFolder(tmp_path).rows()) == 3
+
+
+def test_other_settings_are_refused(suite: Path, whole: Path) -> None:
+    """A folder keeps the settings it was begun with, and the message names what differs."""
+    with pytest.raises(UserError, match="seeds is 2 here and 1 there"):
+        small_bench(suite, whole, settings=small_settings(suite, seeds=2))
+
+
+def test_mixed_settings_are_not_merged_unasked(suite: Path, whole: Path, tmp_path: Path) -> None:
+    """Rows of other settings are refused, or put together with a note and under a name of their own."""
+    other = small_settings(suite).model_copy(update={"seeds": 2})
+    place = small_bench(suite, tmp_path / "other", settings=other)
+    (tmp_path / "other" / "results-1of1.jsonl").write_text((whole / "results-1of1.jsonl").read_text())
+    assert len(place.jobs) == 6
+    with pytest.raises(UserError, match="--mixed"):
+        gather([whole, tmp_path / "other"])
+    mixed = gather([whole, tmp_path / "other"], mixed=True)
+    assert {row.arm for row in mixed.rows} == {"greedy/off/builtin", "greedy/off/builtin (other)"}
+    assert "other settings" in mixed.notes[0]
+
+
+def test_random_and_unreadable_files_are_rows_too(tmp_path: Path) -> None:
+    """Live dropout cannot be judged, a broken file cannot be read; both are listed with their reason and end nothing."""
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    (folder / "dropped.py").write_text(TEXT.format(name="dropped", body="torch.nn.functional.dropout(x, 0.5)"))
+    (folder / "broken.py").write_text("def broken(:\n")
+    assert asyncio.run(small_bench(folder, tmp_path / "out", loader=Loader()).run())
+    rows = {row.problem: row for row in BenchFolder(tmp_path / "out").rows().values()}
+    assert (rows["dropped"].status, rows["broken"].status) == (Status.NOT_JUDGEABLE, Status.UNREADABLE)
+    assert "not deterministic" in rows["dropped"].reason
+    assert "syntax error" in rows["broken"].reason
+
+
+def test_a_failing_machine_is_tried_again(suite: Path, tmp_path: Path) -> None:
+    """Its row says that it failed and nothing about the problem; the next call does it anew, and the new row counts."""
+    failing = small_bench(suite, tmp_path, "1/3", pool=_BrokenPool())
+    assert asyncio.run(failing.run())
+    assert [row.status for row in BenchFolder(tmp_path, "1/3").rows().values()] == [Status.FAILED]
+    again = small_bench(suite, tmp_path, "1/3")
+    assert len(again.left) == 1
+    assert asyncio.run(again.run())
+    assert [row.status for row in gather([tmp_path]).rows] != [Status.FAILED]
+
+
+def test_time_that_is_up_leaves_the_rest_for_later(suite: Path, tmp_path: Path) -> None:
+    """A bench that may take no time ends unfinished, and what is left is all there."""
+    bench = small_bench(suite, tmp_path, delay=5.0)
+    assert not asyncio.run(bench.run(stop_after_s=0.2))
+    assert len(small_bench(suite, tmp_path).left) == len(open_suite(suite).items)
+
+
+class _BrokenPool:
+    """A machine that fails at everything."""
+
+    name = "broken"
+
+    async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+        """Fail."""
+        raise MachineError("The device is gone.", "Put it back.")
+
+    async def baselines(self, problem: object, target: object) -> Any:
+        """Fail."""
+        raise MachineError("The device is gone.", "Put it back.")
+
+    async def close(self) -> None:
+        """Nothing is open."""
