@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib.util
 import os
+import secrets
 import shutil
 import sys
 import threading
@@ -44,6 +45,9 @@ _SYSTEM = (
 _GPU_TREES = ("/sys", "/etc/nvidia", "/etc/OpenCL", "/run/nvidia-persistenced", "/opt/nvidia", "/usr/local/nvidia")
 _GPU_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset", "/dev/nvidia-caps")
 _PROBE_S = 60.0
+_uids: set[int] = set()
+"""User ids in use by this process's sandboxes, those of all its pools."""
+_uids_lock = threading.Lock()
 _MAX_ANSWER = 128 << 20
 _INTERPRETER_MEMORY = 3 << 30
 _INTERPRETER_SCRATCH = 256 << 20
@@ -83,7 +87,6 @@ class Workshop:
         self._lock = threading.Lock()
         self._starting = threading.Lock()
         self._started = False
-        self._uids: set[int] = set()
         self._isolations: dict[bool, Isolation] = {}
         self._oracle = standing.StandingOracle()
         self.spares = Spares(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
@@ -227,14 +230,15 @@ class Workshop:
 
     @contextmanager
     def _uid(self) -> Iterator[int]:
-        with self._lock:
-            uid = next(uid for uid in PLAIN_UIDS if uid not in self._uids)
-            self._uids.add(uid)
+        with _uids_lock:
+            # at random, since other processes' pools choose from the same ids, and limits count by id
+            uid = secrets.choice([uid for uid in PLAIN_UIDS if uid not in _uids])
+            _uids.add(uid)
         try:
             yield uid
         finally:
-            with self._lock:
-                self._uids.discard(uid)
+            with _uids_lock:
+                _uids.discard(uid)
 
     def _box(self, isolation: Isolation, uid: int, nursery: Nursery, *, gpu: bool) -> Box:
         blind = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}

@@ -145,7 +145,7 @@ class SpoolPool:
                 self._spool.put_job(job)
             self._vigil.look(job)
             await asyncio.sleep(pause)
-            pause = min(pause * 1.2, _SLOWEST_POLL_S)
+            pause = min(pause * 1.05, _SLOWEST_POLL_S)
 
     def _open(self, job: Job, answer: Answer) -> Answer:
         self._tidy(job.id)

@@ -19,7 +19,7 @@ from tools.spool.intake import SETTLE_S, Intake
 from tools.spool.lookout import Lookout
 from tools.spool.records import Announcement, Answer, Claim, Failure, Job
 
-POLL_S = 0.5
+POLL_S = 0.25
 _DEATHS = 3
 """Workers that may die over one job before it is answered with that."""
 _FAILURES = 3
