@@ -16,6 +16,11 @@ _OTHER = re.compile(
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
+def printable(text: str) -> str:
+    """Make untrusted text safe to show: what could steer a terminal becomes a replacement character, lines and tabs stay."""
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
+
+
 def telling_part(log: str, limit: int = 600) -> str:
     """Return the part of `log` that best says what failed, at most `limit` characters; empty for an empty log.
 

@@ -10,6 +10,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.tree import Tree
 
+from tools.logs import printable
 from tools.records import ROOT
 
 Facts = dict[str, Any]
@@ -93,14 +94,13 @@ def evaluation_table(evaluation: Facts) -> Table:
             table.add_row("", f"{error['worst_row']:.1e} in the worst row ({worst})")
     for name, value in _times(evaluation):
         table.add_row(name, value)
-    table.add_row(
-        "kernels", f"{evaluation['provenance']}: {', '.join(dict.fromkeys(one['name'] for one in evaluation['launches'])) or 'unknown'}"
-    )
+    names = ", ".join(dict.fromkeys(one["name"] for one in evaluation["launches"])) or "unknown"
+    table.add_row("kernels", f"{evaluation['provenance']}: {escape(printable(names))}")
     table.add_row("isolation", evaluation["sandbox"])
     for note in evaluation["notes"]:
-        table.add_row("note", escape(note))
+        table.add_row("note", escape(printable(note)))
     if evaluation["log"] and evaluation["verdict"] != "PASS":
-        table.add_row("log", escape(evaluation["log"][-1500:]))
+        table.add_row("log", escape(printable(evaluation["log"][-1500:])))
     return table
 
 

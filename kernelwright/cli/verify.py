@@ -61,14 +61,16 @@ def _print(report: Report) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from tools.logs import printable
+
     console = Console(highlight=False)
     console.rule(escape(report.bundle))
     table = Table(box=None, show_header=False)
     for claim in report.claims:
         colour = _COLOURS[claim.standing]
-        table.add_row(claim.name, f"[{colour}]{claim.standing}[/]", escape(claim.words))
+        table.add_row(claim.name, f"[{colour}]{claim.standing}[/]", escape(printable(claim.words)))
     console.print(table)
-    console.print(f"digest:  {escape(report.digest) or 'none'}", soft_wrap=True)
+    console.print(f"digest:  {escape(printable(report.digest)) or 'none'}", soft_wrap=True)
     console.print(_summary(report), soft_wrap=True)
 
 

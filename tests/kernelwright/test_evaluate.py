@@ -37,11 +37,11 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 @pytest.mark.slow
 def test_a_right_kernel_passes_and_leaves_evidence(command: Command, tmp_path: Path) -> None:
     """PASS is status 0; the JSON has verdict, rule, errors, timing and tier; the bundle it names holds."""
-    code, out, _ = command("evaluate", "half_exp.py", "kernel.py", "--target", "a100", "--stage", "search", "--bundle", "proof", "--json")
+    code, out, _ = command("evaluate", "half_exp.py", "kernel.py", "--stage", "search", "--bundle", "proof", "--json")
     found = json.loads(out)
     assert code == 0
-    assert (found["verdict"], found["rule"], found["tier"], found["class"]) == ("PASS", None, "estimated", "authored")
-    assert found["timing"] is None
+    assert (found["verdict"], found["rule"], found["class"]) == ("PASS", None, "authored")
+    assert (found["timing"] is None) == (found["tier"] == "estimated")
     assert found["errors"][0]["relative_l2"] <= found["errors"][0]["limit_relative_l2"]
     code, out, _ = command("verify", found["bundle"], "--digest", found["digest"], "--no-run", "--json")
     assert code == 0

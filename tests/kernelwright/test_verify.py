@@ -74,6 +74,15 @@ def test_a_forged_figure_is_status_1(verify: Command, folder: Path) -> None:
     assert [claim["name"] for claim in json.loads(out)["claims"] if claim["standing"] == "fails"] == ["estimate"]
 
 
+def test_a_bundle_cannot_steer_the_terminal(verify: Command, folder: Path) -> None:
+    """Control characters that a stranger wrote into a bundle are not sent to the screen."""
+    forge(folder, "evaluation.json", lambda value: value["evaluation"].update(candidate="\x1b[2K\x1b[1Aall holds"))
+    code, out, _ = verify(str(folder), "--no-run")
+    assert code == 1
+    assert "all holds" in out
+    assert "\x1b" not in out
+
+
 def test_what_was_not_run_is_said(verify: Command, folder: Path) -> None:
     """`--no-run` never reads as if the kernel had been judged."""
     code, out, _ = verify(str(folder), "--no-run")

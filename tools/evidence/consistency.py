@@ -20,6 +20,9 @@ EQUAL = 1e-9
 EQUAL_INTERVAL = 0.02
 """The same for ends of a bootstrap interval: another release of numpy may draw other samples."""
 
+MOST_TIMES = 100_000
+"""Raw times that are resampled at most: a stranger's bundle must not fill the memory."""
+
 _BY_TRUST = (Tier.IN_PROCESS, Tier.BRACKETED, Tier.SEALED)
 
 
@@ -149,6 +152,9 @@ def _timing(bundle: Bundle, timing: Timing) -> Iterator[Claim]:
     if raw is None:
         yield unchecked("timing", "no raw times are given")
         return
+    if max(map(len, (raw.candidate, *raw.baselines.values()))) > MOST_TIMES:
+        yield fails("timing", f"more than {MOST_TIMES:,} raw times: no session takes that many")
+        return
     try:
         yield _samples(timing, raw)
         yield _speedups(timing, raw)
@@ -241,7 +247,10 @@ def _baselines(bundle: Bundle) -> Claim:
     if timing is None:
         if baselines.estimate is None or baselines.estimate.model != MODEL:
             return unchecked("baselines", f"not estimated by {MODEL}")
-        found = estimate_reference(bundle.problem, bundle.hardware).eager_us
+        try:
+            found = estimate_reference(bundle.problem, bundle.hardware).eager_us
+        except (ValueError, ArithmeticError, LookupError) as error:
+            return fails("baselines", f"the reference cannot be modelled: {error}")
         good = _close(baselines.estimate.eager_us, found)
         return either("baselines", good, f"eager {baselines.estimate.eager_us:,.4g} µs, estimated; {MODEL} gives {found:,.4g}")
     ratios = [own.median_us / timing.baselines[name].median_us for name, own in baselines.samples.items() if name in timing.baselines]

@@ -36,12 +36,13 @@ class Damage(NamedTuple):
 
 def render(files: Mapping[str, bytes]) -> bytes:
     """Write the manifest of `files`; equal files give equal bytes."""
-    entries = {name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in sorted(files.items())}
-    return _text(entries)
+    return _text({name: {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()} for name, data in files.items()})
 
 
 def _text(entries: Mapping[str, Mapping[str, Any]]) -> bytes:
-    return (json.dumps({"format": FORMAT, "files": entries, "digest": _digest(entries)}, indent=1) + "\n").encode()
+    # only what the digest covers, in one order: nothing can be added to a manifest, and it can be written in one way only
+    covered = {name: {"bytes": entry["bytes"], "sha256": entry["sha256"]} for name, entry in sorted(entries.items())}
+    return (json.dumps({"format": FORMAT, "files": covered, "digest": _digest(covered)}, indent=1) + "\n").encode()
 
 
 def _digest(entries: Mapping[str, Mapping[str, Any]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,18 @@ def test_every_byte_of_the_manifest_counts(folder: Path) -> None:
         assert damages(folder), place
     path.write_bytes(before + b"\n")
     assert [damage.file for damage in damages(folder)] == [MANIFEST]
+
+
+def test_nothing_can_be_added_to_the_manifest(folder: Path) -> None:
+    """Another order of the files, or a remark beside a hash, is found although every hash is right."""
+    path = folder / MANIFEST
+    for change in (lambda files: dict(reversed(files.items())), lambda files: {name: {**one, "by": "me"} for name, one in files.items()}):
+        value = json.loads(path.read_bytes())
+        text = json.dumps(value | {"files": change(value["files"])}, indent=1) + "\n"
+        before = path.read_bytes()
+        path.write_text(text)
+        assert [damage.file for damage in damages(folder)] == [MANIFEST]
+        path.write_bytes(before)
 
 
 def test_files_that_come_or_go_are_named(folder: Path) -> None:
