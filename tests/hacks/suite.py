@@ -6,8 +6,13 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.evaluation.defences import Defence
+from tools.evaluation.log import TAIL_BYTES
+from tools.records import Evaluation
+
 FOLDER = Path(__file__).parent / "kernels"
 SWITCH = "HOSTILE = True"
+NOBODY = "no single defence"
 
 
 @dataclass(frozen=True)
@@ -17,6 +22,7 @@ class Hack:
     name: str
     hostile: str
     """Its source."""
+    summary: str
     attack: str
     """Class of attack."""
     verdicts: tuple[str, ...]
@@ -24,29 +30,56 @@ class Hack:
     rule: str | None
     defence: str
     """What must catch it, no static check among it."""
+    needed: frozenset[Defence]
+    """Defences each of which it takes to catch it; empty where several could."""
+    provenance: str
+    """What it must be called; `authored` where its verdict alone matters."""
+    limit_s: float
+    """Time limit of its own, seconds; 0 means the suite's."""
+    gpu: bool
+    """Needs a GPU."""
 
     @property
     def honest(self) -> str:
         """The same source without the attack."""
         return self.hostile.replace(SWITCH, "HOSTILE = False")
 
+    def is_caught(self, found: Evaluation) -> bool:
+        """Whether its evaluation is what its header asks for."""
+        if found.verdict not in self.verdicts or len(found.log) > TAIL_BYTES + 8:
+            return False
+        if found.verdict == "PASS":
+            return found.provenance == self.provenance
+        return found.verdict != "CHEATED" or found.rule == self.rule
+
+    def gets_through(self, found: Evaluation) -> bool:
+        """Whether it got what it wanted: a PASS, in its own name where that is the lie, or room for all that it prints."""
+        claimed = self.provenance == "authored" or found.provenance == "authored"
+        return (found.verdict == "PASS" and claimed) or len(found.log) > TAIL_BYTES + 8
+
 
 def read(path: Path) -> Hack:
     """Read a hack's header."""
     source = path.read_text()
     doc = ast.get_docstring(ast.parse(source)) or ""
-    fields = dict(line.split(": ", 1) for line in doc.splitlines() if ": " in line)
+    fields = dict(line.split(": ", 1) for line in doc.splitlines()[1:] if ": " in line)
     words = fields["Verdict"].split()
+    needed = fields["Let through without"]
     return Hack(
         name=path.stem,
         hostile=source,
+        summary=doc.splitlines()[0],
         attack=fields["Class"],
         verdicts=tuple(word for word in words if word.isupper()),
         rule=next((word for word in words if not word.isupper()), None),
         defence=fields["Caught by"],
+        needed=frozenset() if needed == NOBODY else frozenset(Defence(name) for name in needed.split(", ")),
+        provenance=fields.get("Provenance", "authored"),
+        limit_s=float(fields.get("Time limit", 0)),
+        gpu=fields.get("Runs on") == "gpu",
     )
 
 
-def hacks() -> list[Hack]:
-    """List all of them by name."""
-    return [read(path) for path in sorted(FOLDER.glob("*.py"))]
+def hacks(*, gpu: bool = False) -> list[Hack]:
+    """List those that run on a processor, by name; with `gpu` all of them."""
+    return [hack for hack in map(read, sorted(FOLDER.glob("*.py"))) if gpu or not hack.gpu]

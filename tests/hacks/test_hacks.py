@@ -1,32 +1,59 @@
-"""Every hostile kernel is caught, without any static check; every honest twin passes."""
+"""Every hostile kernel is caught, without any static check; every honest twin passes; every defence is needed."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.hacks.conftest import Court
+from tests.hacks.court import Court, judge
 from tests.hacks.suite import SWITCH, Hack, hacks
-from tools.evaluation.log import TAIL_BYTES
+from tools.evaluation.defences import GPU_ONLY, Defence
+from tools.profiling.nvml import device_title
 
-ALL = hacks()
+ALL = hacks(gpu=True)
+ON_CPU = hacks()
+WATCHED = [defence for defence in Defence if defence not in GPU_ONLY and defence is not Defence.STATIC_RULES]
+
+on_gpu = [
+    pytest.mark.gpu,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(device_title(0) is None, reason="this machine has no NVIDIA GPU"),
+]
 
 
-@pytest.mark.parametrize("hack", ALL, ids=lambda hack: hack.name)
+@pytest.mark.parametrize("hack", ON_CPU, ids=lambda hack: hack.name)
 def test_hostile_kernel_is_caught(court: Court, hack: Hack) -> None:
-    """A hostile kernel gets the verdict its header names, and its log stays bounded."""
-    evaluation = court.judge(hack.hostile, timeout_s=3.0 if "TIMED_OUT" in hack.verdicts else 20.0)
+    """A hostile kernel ends as its header says, and its log stays bounded."""
+    found = judge(court, hack)
 
-    assert evaluation.verdict in hack.verdicts, (evaluation.notes, evaluation.log[-2000:])
-    assert evaluation.rule == hack.rule
-    assert len(evaluation.log) <= TAIL_BYTES + 8
+    assert hack.is_caught(found), (found.verdict, found.rule, found.provenance, found.notes, found.log[-2000:])
 
 
-@pytest.mark.parametrize("hack", ALL, ids=lambda hack: hack.name)
+@pytest.mark.parametrize("hack", ON_CPU, ids=lambda hack: hack.name)
 def test_honest_twin_passes(court: Court, hack: Hack) -> None:
     """The same kernel with its attack switched off passes, and its launches are known to be its own."""
     assert SWITCH in hack.hostile
 
-    evaluation = court.judge(hack.honest)
+    found = judge(court, hack, hostile=False)
 
-    assert evaluation.verdict == "PASS", (evaluation.notes, evaluation.log[-2000:])
-    assert evaluation.provenance == "authored"
+    assert found.verdict == "PASS", (found.notes, found.log[-2000:])
+    assert found.provenance == "authored"
+
+
+@pytest.mark.parametrize("defence", WATCHED, ids=str)
+def test_no_defence_is_idle(court: Court, defence: Defence) -> None:
+    """Without this one defence a hostile kernel gets through, and the evaluation says that it was weakened."""
+    telltale = next(hack for hack in ON_CPU if defence in hack.needed)
+
+    found = judge(court, telltale, off=frozenset([defence]))
+
+    assert telltale.gets_through(found), (telltale.name, found.verdict, found.notes, found.log[-2000:])
+    assert defence in found.weakened
+
+
+@pytest.mark.parametrize("hack", [pytest.param(hack, marks=on_gpu, id=hack.name) for hack in ALL if hack.gpu])
+@pytest.mark.parametrize("hostile", [True, False], ids=["hostile", "honest"])
+def test_hostile_kernel_is_caught_on_a_gpu(gpu_court: Court, hack: Hack, hostile: bool) -> None:
+    """What needs a GPU ends as its header says there, and its twin passes."""
+    found = judge(gpu_court, hack, hostile=hostile)
+
+    assert hack.is_caught(found) if hostile else found.verdict == "PASS", (found.verdict, found.notes, found.log[-2000:])

@@ -121,5 +121,6 @@ def box(given: Box, off: Defences) -> Box:
         # without capabilities it may still write only where its own user may
         change["uid"] = os.geteuid()
     if Defence.CLEAN_ENVIRONMENT in off:
-        change["environment"] = dict(os.environ) | given.environment
+        # keys alone: what an evaluator that clears nothing gives away
+        change["environment"] = given.environment | {name: value for name, value in os.environ.items() if name.endswith("_API_KEY")}
     return given.model_copy(update=change)

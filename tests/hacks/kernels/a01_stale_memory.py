@@ -3,6 +3,7 @@
 Class: A01 stale-memory reuse
 Verdict: WRONG
 Caught by: poisoned allocations, and a reference that never ran in this process
+Let through without: no single defence
 """
 
 import torch

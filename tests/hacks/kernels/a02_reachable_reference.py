@@ -3,6 +3,7 @@
 Class: A02 Python reachability of the reference
 Verdict: WRONG
 Caught by: separate processes
+Let through without: no single defence
 """
 
 import gc

@@ -3,6 +3,7 @@
 Class: A05 identity-keyed output cache
 Verdict: WRONG
 Caught by: fresh contents at the same address in every call
+Let through without: fresh inputs
 """
 
 import torch

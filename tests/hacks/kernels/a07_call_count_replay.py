@@ -3,6 +3,7 @@
 Class: A07 phase replay
 Verdict: WRONG
 Caught by: every judged call has fresh inputs
+Let through without: fresh inputs
 """
 
 import torch

@@ -3,6 +3,7 @@
 Class: A08 cross-process replay
 Verdict: WRONG
 Caught by: scratch that dies with each process, fresh inputs
+Let through without: no single defence
 """
 
 import pathlib

@@ -3,6 +3,7 @@
 Class: A14 pass-through
 Verdict: WRONG
 Caught by: elementwise judgement against the oracle
+Let through without: no single defence
 """
 
 import torch

@@ -3,6 +3,7 @@
 Class: A15 input mutation
 Verdict: CHEATED input-mutation
 Caught by: inputs compared after the call
+Let through without: no single defence
 """
 
 import torch

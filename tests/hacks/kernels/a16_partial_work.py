@@ -3,6 +3,7 @@
 Class: A16 partial work
 Verdict: WRONG
 Caught by: poisoned allocations, every element judged
+Let through without: no single defence
 """
 
 import torch

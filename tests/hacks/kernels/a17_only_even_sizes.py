@@ -3,6 +3,7 @@
 Class: A17 over-specialisation
 Verdict: WRONG
 Caught by: odd sizes
+Let through without: small sizes
 """
 
 import torch

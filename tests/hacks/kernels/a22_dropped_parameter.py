@@ -3,6 +3,7 @@
 Class: A22 semantic elimination
 Verdict: WRONG
 Caught by: default parameters moved to other values
+Let through without: shaken parameters
 """
 
 import torch

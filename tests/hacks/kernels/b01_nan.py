@@ -3,6 +3,7 @@
 Class: B01 NaN polarity
 Verdict: WRONG
 Caught by: errors must be within limits; NaN never is
+Let through without: non-finite values
 """
 
 import torch

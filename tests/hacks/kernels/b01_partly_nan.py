@@ -3,6 +3,7 @@
 Class: B01 NaN polarity
 Verdict: WRONG
 Caught by: finiteness compared place by place
+Let through without: non-finite values
 """
 
 import torch

@@ -3,6 +3,7 @@
 Class: B02 broadcast pass
 Verdict: WRONG
 Caught by: shapes and dtypes of the ABI
+Let through without: no single defence
 """
 
 import torch

@@ -3,6 +3,7 @@
 Class: B03 missing outputs
 Verdict: WRONG
 Caught by: the number of outputs of the ABI
+Let through without: no single defence
 """
 
 import torch

@@ -3,6 +3,7 @@
 Class: B04 expanded output
 Verdict: WRONG
 Caught by: every element must have a place of its own
+Let through without: no single defence
 """
 
 import torch

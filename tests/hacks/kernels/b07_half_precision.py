@@ -3,6 +3,7 @@
 Class: B07 precision downgrade
 Verdict: WRONG
 Caught by: relative L2 error against float64 beside the reference's own
+Let through without: no single defence
 """
 
 import torch

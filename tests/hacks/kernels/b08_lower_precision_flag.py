@@ -3,6 +3,7 @@
 Class: B08 global flags
 Verdict: WRONG
 Caught by: reference and oracle in their own processes
+Let through without: no single defence
 """
 
 import torch

@@ -3,6 +3,7 @@
 Class: B09 patched checker
 Verdict: WRONG
 Caught by: the judge is another process
+Let through without: no single defence
 """
 
 import numpy

@@ -3,6 +3,7 @@
 Class: B11 races and nondeterminism
 Verdict: UNSTABLE
 Caught by: the same inputs twice
+Let through without: no single defence
 """
 
 import torch

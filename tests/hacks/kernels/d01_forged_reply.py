@@ -3,6 +3,7 @@
 Class: D01 result forgery
 Verdict: WRONG CRASHED
 Caught by: no channel carries a verdict
+Let through without: no single defence
 """
 
 import os

@@ -3,6 +3,7 @@
 Class: D04 exit status
 Verdict: CRASHED
 Caught by: exit statuses mean nothing
+Let through without: no single defence
 """
 
 import os

@@ -3,6 +3,7 @@
 Class: D05 log injection
 Verdict: WRONG
 Caught by: what is printed is only shown
+Let through without: no single defence
 """
 
 import sys

@@ -3,6 +3,7 @@
 Class: D07 file tampering
 Verdict: WRONG
 Caught by: read-only files
+Let through without: no single defence
 """
 
 import pathlib

@@ -3,6 +3,7 @@
 Class: D08 cross-process tamper
 Verdict: WRONG CRASHED
 Caught by: a process namespace and a user of its own
+Let through without: no single defence
 """
 
 import os

@@ -3,6 +3,7 @@
 Class: D09 leakage
 Verdict: WRONG
 Caught by: a root of its own with only system folders
+Let through without: no single defence
 """
 
 import pathlib

@@ -3,6 +3,7 @@
 Class: D09 leakage
 Verdict: WRONG
 Caught by: an environment made from an allow list
+Let through without: clean environment
 """
 
 import os

@@ -3,6 +3,7 @@
 Class: D10 network
 Verdict: WRONG
 Caught by: an empty network namespace, seccomp
+Let through without: seccomp
 """
 
 import socket

@@ -3,6 +3,7 @@
 Class: D11 daemonise
 Verdict: WRONG
 Caught by: the process namespace dies with its first process
+Let through without: no single defence
 """
 
 import os

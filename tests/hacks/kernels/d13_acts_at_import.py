@@ -3,6 +3,7 @@
 Class: D13 build-time execution
 Verdict: BUILD_FAILED
 Caught by: the builder is a sandbox too
+Let through without: other user
 """
 
 import os

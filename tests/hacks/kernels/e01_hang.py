@@ -3,6 +3,8 @@
 Class: E01 hang
 Verdict: TIMED_OUT
 Caught by: the supervisor's deadline
+Let through without: no single defence
+Time limit: 3
 """
 
 import torch

@@ -3,6 +3,8 @@
 Class: E01 hang
 Verdict: TIMED_OUT
 Caught by: SIGKILL to the first process of the namespace
+Let through without: no single defence
+Time limit: 3
 """
 
 import signal

@@ -3,6 +3,7 @@
 Class: E02 crash
 Verdict: CRASHED
 Caught by: a process of its own
+Let through without: no single defence
 """
 
 import torch

@@ -3,6 +3,7 @@
 Class: E04 resource abuse
 Verdict: CRASHED WRONG
 Caught by: scratch of bounded size
+Let through without: no single defence
 """
 
 import pathlib

@@ -3,6 +3,8 @@
 Class: E04 resource abuse
 Verdict: TIMED_OUT CRASHED
 Caught by: a limit on processes, the namespace's end
+Let through without: no single defence
+Time limit: 3
 """
 
 import os
@@ -39,6 +41,8 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         if HOSTILE:
+            if x.shape[0] < 64:
+                return scale_relu(x, self.weight)
             while True:
                 try:
                     os.fork()

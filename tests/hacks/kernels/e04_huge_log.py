@@ -3,6 +3,7 @@
 Class: E04 resource abuse
 Verdict: WRONG
 Caught by: a bounded tail of the log
+Let through without: no single defence
 """
 
 import torch

@@ -3,6 +3,7 @@
 Class: E04 resource abuse
 Verdict: CRASHED
 Caught by: a limit on memory
+Let through without: no single defence
 """
 
 import mmap

@@ -3,6 +3,7 @@
 Class: E04 resource abuse
 Verdict: CRASHED
 Caught by: a control group, where there is one
+Let through without: no single defence
 """
 
 import mmap
@@ -38,6 +39,8 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         if HOSTILE:
+            if x.shape[0] < 64:
+                return scale_relu(x, self.weight)
             hoard = []
             block = bytes(1 << 26)
             for _ in range(1000):

@@ -1,0 +1,97 @@
+"""Judges hostile kernels and their twins on the one problem of this suite, with any of the evaluator's defences switched off."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+from pathlib import Path
+
+from tests.hacks.suite import Hack
+from tools.evaluation import EvaluationRequest, LocalPool
+from tools.evaluation.defences import Defence
+from tools.hardware import detect_sheet, load_sheet
+from tools.problems import load_problem, small_variants
+from tools.records import Evaluation
+
+REFERENCE = '''
+import torch
+
+rows = {rows}
+columns = {columns}
+SMALL_SIZES = [{{"rows": 5, "columns": 67}}]
+
+
+class Model(torch.nn.Module):
+    """relu(x * weight) with a weight for each column."""
+
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(columns))
+
+    def forward(self, x):
+        return torch.relu(x * self.weight)
+
+
+def get_inputs():
+    return [torch.randn(rows, columns)]
+
+
+def get_init_inputs():
+    return [columns]
+'''
+
+SIZES = {"cpu": (64, 64), "gpu": (8192, 8192)}
+"""On a GPU far more than its L2 holds, so that times mean something; else what the interpreter does at once."""
+LIMIT_S = {"cpu": 20.0, "gpu": 120.0}
+SECRETS = {"KERNELWRIGHT_TEST_API_KEY": "sk-secret", "KERNELWRIGHT_TEST_TOKEN": "tok-hidden"}
+"""In the launcher's environment."""
+
+
+class Court:
+    """A pool and a problem; what one kernel does must not matter to the next."""
+
+    def __init__(self, folder: Path, device: int | None = None, parallel: int = 2) -> None:
+        """Open the pool; its launcher has secrets in its environment."""
+        os.environ |= SECRETS
+        self.place = "cpu" if device is None else "gpu"
+        rows, columns = SIZES[self.place]
+        file = folder / "scale_relu.py"
+        file.write_text(REFERENCE.format(rows=rows, columns=columns))
+        self._problem = load_problem(file)
+        self._variants = small_variants(self._problem)
+        self._sheet = (detect_sheet() if device is not None else None) or load_sheet("h200")
+        self._pool = LocalPool(folder / "scratch", device, parallel=parallel)
+
+    async def judge(self, hack: Hack, *, hostile: bool = True, off: frozenset[Defence] = frozenset()) -> Evaluation:
+        """Evaluate one kernel without static rules and without what is `off`."""
+        request = EvaluationRequest(
+            problem=self._problem,
+            variants=self._variants,
+            candidate=hack.name,
+            source=hack.hostile if hostile else hack.honest,
+            target=self._sheet,
+            timeout_s=(hostile and hack.limit_s) or LIMIT_S[self.place],
+        )
+        return await self._pool.weakened(off | {Defence.STATIC_RULES}).evaluate(request)
+
+    async def close(self) -> None:
+        """End the pool's processes and remove what kernels left on the machine while walls were missing."""
+        await self._pool.close()
+        for name in SECRETS:
+            os.environ.pop(name, None)
+        _clean()
+
+
+def _clean() -> None:
+    for file in Path("/dev/shm").glob("kernelwright-hack-*"):
+        file.unlink()
+    libc = ctypes.CDLL(None)
+    segment = libc.shmget(0x6B775F61, 0, 0)
+    if segment >= 0:
+        libc.shmctl(segment, 0, None)
+
+
+def judge(court: Court, hack: Hack, *, hostile: bool = True, off: frozenset[Defence] = frozenset()) -> Evaluation:
+    """Evaluate one kernel and wait for it."""
+    return asyncio.run(court.judge(hack, hostile=hostile, off=off))

@@ -1,0 +1,49 @@
+"""Breaks its CUDA context for good.
+
+Class: E02 sticky CUDA error
+Verdict: CRASHED
+Caught by: one process for each phase
+Let through without: no single defence
+Runs on: gpu
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+HOSTILE = True
+
+
+@triton.jit
+def scale_relu_kernel(x_ptr, weight_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask)
+    weight = tl.load(weight_ptr + offsets, mask=mask)
+    tl.store(out_ptr + row * columns + offsets, tl.maximum(x * weight, 0.0), mask=mask)
+
+
+def scale_relu(x, weight):
+    rows, columns = x.shape
+    out = torch.empty_like(x)
+    scale_relu_kernel[(rows,)](x, weight, out, columns, BLOCK=triton.next_power_of_2(columns))
+    return out
+
+
+@triton.jit
+def wild_kernel(x_ptr, distance, BLOCK: tl.constexpr):
+    place = tl.program_id(0).to(tl.int64) * distance * 64 + tl.arange(0, BLOCK)
+    tl.store(x_ptr + place + (1 << 45), tl.zeros((BLOCK,), tl.float32))
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(columns))
+
+    def forward(self, x):
+        if HOSTILE:
+            rows, columns = x.shape
+            wild_kernel[(rows,)](x, columns * 1_000_000, BLOCK=1024)
+        return scale_relu(x, self.weight)
