@@ -70,8 +70,15 @@ def test_any_folder_of_operators_is_a_suite(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("words", "expected"),
-    [("", [1, 2, 3, 4, 10, 19]), ("2-4,19", [2, 3, 4, 19]), ("1%3", [1, 4, 10, 19]), ("1-4,1%3", [1, 4]), ("*op1*", [1, 10, 19]), ("0%2,1%3", [1, 2, 4, 10, 19])],
-)  # fmt: skip
+    [
+        ("", [1, 2, 3, 4, 10, 19]),
+        ("2-4,19", [2, 3, 4, 19]),
+        ("1%3", [1, 4, 10, 19]),
+        ("1-4,1%3", [1, 4]),
+        ("*op1*", [1, 10, 19]),
+        ("0%2,1%3", [1, 2, 4, 10, 19]),
+    ],
+)
 def test_selection(clone: Path, words: str, expected: list[int]) -> None:
     """Numbers, ranges and names add problems; remainders sift them."""
     assert _numbers(select(open_suite(clone, [1]).items, words)) == expected
