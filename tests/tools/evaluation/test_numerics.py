@@ -134,3 +134,19 @@ def test_unit_roundoff_is_the_policys_or_the_dtypes() -> None:
     assert numerics.unit_roundoff(PrecisionPolicy(name="tf32"), "float32") == 2**-11
     assert numerics.unit_roundoff(PrecisionPolicy(name="tf32"), "bfloat16") == 2**-8
     assert numerics.unit_roundoff(EXACT_POLICY, "float32") == 2**-24
+
+
+def test_result_too_small_for_a_normal_float_may_be_flushed() -> None:
+    """Zero in the place of a denormal is no error; anything else is measured."""
+    oracle = torch.tensor([1.0, 3e-39, 2.0], dtype=torch.float64)
+    flushed = torch.tensor([1.0, 0.0, 2.0])
+
+    assert numerics.distance(flushed, oracle, oracle.float()) == EXACT
+    assert numerics.distance(torch.tensor([0.0, 0.0, 2.0]), oracle, oracle.float()).relative_l2 > 0.4
+
+
+def test_explicit_tolerance_raises_both_limits() -> None:
+    """A stated tolerance is the least limit of the whole, and its own of the worst row."""
+    limit = numerics.limits(SPEC, PrecisionPolicy(tolerance=1e-3, row_tolerance=5e-3), EXACT, EXACT)
+
+    assert limit == Errors(1e-3, 5e-3)

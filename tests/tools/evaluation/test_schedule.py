@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tools.evaluation.distributions import AS_MADE, BATTERY, TIES
+from tools.evaluation.distributions import AS_MADE, BATTERY, HARD, NON_FINITE, TIES
 from tools.evaluation.provenance import provenance
 from tools.evaluation.schedule import sitting
-from tools.records import Launch, Problem
+from tools.records import Launch, PrecisionPolicy, Problem
 
 
 def test_every_call_has_a_seed_of_its_own(problem: Problem) -> None:
@@ -29,6 +29,35 @@ def test_confirmation_tries_the_whole_battery(problem: Problem) -> None:
 
     assert {call.distribution for call in calls} == {AS_MADE, *BATTERY}
     assert sum(call.distribution == AS_MADE for call in calls) == 5
+
+
+def test_search_always_tries_the_hard_ones_and_others_by_chance(problem: Problem) -> None:
+    """The first size meets every hard distribution, each other size the first of them, and all of them some by chance."""
+    drawn = [{call.distribution for call in sitting(problem, place, "search", battery=True).calls} for place in (0, 1, 2, 3) * 4]
+
+    assert all(set(HARD) <= names for names in drawn[::4])
+    assert all("low bits" in names for names in drawn)
+    assert len(set(map(frozenset, drawn))) > 3
+
+
+def test_problem_as_written_meets_a_shorter_list(problem: Problem) -> None:
+    """Where inputs are large, two distributions in the search; a confirmation tries all of them where they are not very large."""
+    tried = {
+        stage: [c.distribution for c in sitting(problem, 3, stage, battery=False).calls if c.distribution != AS_MADE]
+        for stage in ("search", "confirm")
+    }
+
+    assert len(tried["search"]) == 2
+    assert tried["search"][0] == "low bits"
+    assert set(tried["confirm"]) == set(BATTERY)
+
+
+def test_non_finite_inputs_are_tried_where_the_policy_asks(problem: Problem) -> None:
+    """NaN and infinities are part of the battery on request alone."""
+    asked = problem.model_copy(update={"policy": PrecisionPolicy(non_finite=True)})
+
+    assert NON_FINITE in {call.distribution for call in sitting(asked, 0, "search", battery=True).calls}
+    assert NON_FINITE not in {call.distribution for call in sitting(problem, 0, "confirm", battery=True).calls}
 
 
 def test_integer_outputs_meet_no_ties(problem: Problem) -> None:
