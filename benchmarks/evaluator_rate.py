@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import json
 import statistics
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -108,18 +109,20 @@ async def _measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     file = folder / "softmax.py"
     file.write_text(REFERENCE.format(rows=options.rows, columns=options.columns))
     problem = load_problem(file)
+    sizes = (problem, *small_variants(problem))
     pool = LocalPool(folder / "scratch", 0, parallel=options.in_flight)
     watch = Stopwatch()
     for owner, name in ((Conversation, "call"), (Conversation, "collect"), (RivalProcess, "call")):
         watch.over(owner, name)
     try:
         baselines = await pool.baselines(problem, sheet)
-        await pool.evaluate(_request(problem, sheet, 0))
+        await pool.evaluate(_request(sizes, sheet, 0))
         start, watch.seconds = time.monotonic(), 0.0
-        alone = [await pool.evaluate(_request(problem, sheet, 1 + number)) for number in range(options.serial)]
+        alone = [await pool.evaluate(_request(sizes, sheet, 1 + number)) for number in range(options.serial)]
         serial_s, calls_s = time.monotonic() - start, watch.seconds
+        print(f"one after the other: {serial_s / len(alone):.2f} s each", file=sys.stderr, flush=True)
         start = time.monotonic()
-        requests = [_request(problem, sheet, 1 + options.serial + number) for number in range(options.candidates)]
+        requests = [_request(sizes, sheet, 1 + options.serial + number) for number in range(options.candidates)]
         many = await asyncio.gather(*map(pool.evaluate, requests))
         parallel_s = time.monotonic() - start
     finally:
@@ -150,9 +153,9 @@ async def _measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     }
 
 
-def _request(problem: Problem, sheet: HardwareSheet, number: int) -> EvaluationRequest:
+def _request(sizes: tuple[Problem, ...], sheet: HardwareSheet, number: int) -> EvaluationRequest:
     source = CANDIDATE.format(number=number, warps=4)
-    return EvaluationRequest(problem=problem, variants=small_variants(problem), candidate=f"c{number}", source=source, target=sheet)
+    return EvaluationRequest(problem=sizes[0], variants=sizes[1:], candidate=f"c{number}", source=source, target=sheet)
 
 
 def _phase(evaluations: list[Evaluation], name: str) -> float:
