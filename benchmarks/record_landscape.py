@@ -70,6 +70,8 @@ class Explored:
 def main() -> None:
     """Enumerate, compile and check in parallel, time one after the other, write."""
     given = _arguments()
+    # workers of a pool may have no children, which inductor's parallel compilation starts
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     began = time.monotonic()
     sheet = load_sheet("h200") if given.dry else detect_sheet()
     if sheet is None:
@@ -84,9 +86,13 @@ def main() -> None:
     if given.dry:
         return
     check_all(explored, context.Pool, given.workers, began + given.seconds * 0.6)
-    landscapes = [done for one in explored if (done := measure(one, sheet, began + given.seconds)) is not None]
-    given.out.write_text("".join(line + "\n" for line in [_header(), *(one.model_dump_json(exclude_defaults=True) for one in landscapes)]))
-    print(f"{given.out}: {len(landscapes)} problems, {sum(len(one.places) for one in landscapes)} places, {time.monotonic() - began:.0f} s")
+    with given.out.open("w") as out:
+        out.write(_header() + "\n")
+        for one in explored:
+            if (landscape := measure(one, sheet, began + given.seconds)) is not None:
+                out.write(landscape.model_dump_json(exclude_defaults=True) + "\n")
+                out.flush()
+    print(f"{given.out}: {time.monotonic() - began:.0f} s")
 
 
 def explore(file: str, sheet: HardwareSheet, places: int, fan: int, seed: int) -> Explored:
@@ -306,8 +312,11 @@ def _close(outputs: Sequence[Any], expected: Sequence[Any]) -> bool:
     if len(outputs) != len(expected):
         return False
     for one, other in zip(outputs, expected, strict=True):
+        if one.shape != other.shape:
+            return False
         difference = torch.linalg.vector_norm(one.double() - other.double())
-        if one.shape != other.shape or not difference <= TOLERANCE * torch.linalg.vector_norm(other.double()) + 1e-30:
+        # written so that a difference that is not a number counts as too large
+        if not difference <= TOLERANCE * torch.linalg.vector_norm(other.double()) + 1e-30:
             return False
     return True
 

@@ -21,7 +21,7 @@ class PortfolioOptions(Record):
 
     methods: str = "greedy,macro,evolution,world-model,memory,bandit,tree"
     """Members, separated by commas."""
-    exploration: float = Field(default=0.7, ge=0)
+    exploration: float = Field(default=1.0, ge=0)
     """Weight of the confidence term beside mean rewards between 0 and 1."""
 
 
