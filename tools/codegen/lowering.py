@@ -94,6 +94,23 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class Depthwise:
+    """A depthwise convolution inside the region."""
+
+    source: int
+    """Among the loads, like the next."""
+    weight: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    dims: Dims
+    """Batch, channel, rows and columns of the result."""
+    expr: int
+    """The accumulator, as an expression of what follows."""
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A lowered region: expressions, what is read, what is written, what is reduced."""
 
@@ -104,6 +121,7 @@ class Kernel:
     contraction: Contraction | None = None
     window: Window | None = None
     attention: Attention | None = None
+    depthwise: Depthwise | None = None
 
 
 class Lowering:
@@ -120,6 +138,7 @@ class Lowering:
         self.contraction: Contraction | None = None
         self.window: Window | None = None
         self.attention: Attention | None = None
+        self.depthwise: Depthwise | None = None
         self.diagonals: dict[Ref, Lowered] = {}
         """Diagonal matrices, by their vectors."""
         self.weights: dict[Ref, Lowered] = {}
@@ -201,6 +220,7 @@ class Lowering:
 
     def _lower(self, node: Node) -> None:
         from tools.codegen.lower_attention import ATTENTION, second_product, weigh
+        from tools.codegen.lower_convolutions import CONVOLUTIONS
         from tools.codegen.lower_products import PRODUCTS, STRUCTURE
         from tools.codegen.lower_rows import ROWS
         from tools.codegen.lower_windows import WINDOWS
@@ -213,6 +233,8 @@ class Lowering:
             WINDOWS[node.op](self, node)
         elif node.op in PRODUCTS:
             PRODUCTS[node.op](self, node)
+        elif node.op in CONVOLUTIONS:
+            CONVOLUTIONS[node.op](self, node)
         elif node.op in STRUCTURE:
             STRUCTURE[node.op](self, node)
         elif node.op in ROWS:
@@ -242,7 +264,7 @@ class Lowering:
             outputs.append(Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims)))
         if not outputs:
             raise LoweringError("nothing outside reads the region")
-        return Kernel(self.b, tuple(outputs), self._common_reduction(), self.contraction, self.window, self.attention)
+        return Kernel(self.b, tuple(outputs), self._common_reduction(), self.contraction, self.window, self.attention, self.depthwise)
 
     def _escaping(self) -> Sequence[Ref]:
         """Values of members that are read outside, through views or not, or returned."""
@@ -271,7 +293,6 @@ class Lowering:
         if any(frozenset(one) != frozenset(sets[0]) for one in sets):
             raise LoweringError("reductions over different dimensions do not share a kernel")
         return sets[0] if sets else ()
-
 
     def _unite_sums(self) -> None:
         """Walk tensors of one size together, where everything in the region ends as a sum over all of it."""

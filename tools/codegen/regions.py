@@ -6,18 +6,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tools.codegen import template_pointwise
+from tools.codegen.attention_space import attention_layout
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.lower_attention import ATTENTION as ATTENTION_RULES
+from tools.codegen.lower_convolutions import CONVOLUTIONS
 from tools.codegen.lower_products import PRODUCTS
 from tools.codegen.lowering import Kernel, Lowering
+from tools.codegen.product_space import product_layout
 from tools.codegen.rows_space import row_layout
 from tools.codegen.schedule import Region, Schedule
+from tools.codegen.template_depthwise import depthwise_layout
 from tools.codegen.template_window import window_layout
 from tools.codegen.views import is_view
 
-POINTWISE, ROWS, MATMUL, WINDOW, ATTENTION = "pointwise", "rows", "matmul", "window", "attention"
-STANDING_ALONE = {*PRODUCTS, *ATTENTION_RULES}
+POINTWISE, ROWS, MATMUL, WINDOW, ATTENTION, DEPTHWISE = "pointwise", "rows", "matmul", "window", "attention", "depthwise"
+STANDING_ALONE = {*PRODUCTS, *ATTENTION_RULES, *CONVOLUTIONS}
 """Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
 MOST_NODES = 48
 """A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
@@ -40,28 +44,27 @@ def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
     kernel = Lowering(graph, names).run()
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
-    if kernel.attention is not None:
-        from tools.codegen.attention_space import attention_layout
+    return Planned(_template(kernel), kernel)
 
-        attention_layout(kernel)
-        return Planned(ATTENTION, kernel)
-    if kernel.contraction is not None:
-        from tools.codegen.template_matmul import product_layout
 
-        if kernel.reduced:
-            raise LoweringError("a product and a reduction do not share a kernel")
-        product_layout(kernel)
-        return Planned(MATMUL, kernel)
-    if kernel.window is not None:
-        if kernel.reduced:
-            raise LoweringError("a pooling and a reduction do not share a kernel")
-        window_layout(kernel)
-        return Planned(WINDOW, kernel)
+def _template(kernel: Kernel) -> str:
+    """Choose the template by what is in the kernel, and check that it can lay it out."""
+    for template, words, found, check in (
+        (ATTENTION, "an attention", kernel.attention, attention_layout),
+        (MATMUL, "a product", kernel.contraction, product_layout),
+        (DEPTHWISE, "a convolution", kernel.depthwise, depthwise_layout),
+        (WINDOW, "a pooling", kernel.window, window_layout),
+    ):
+        if found is not None:
+            if kernel.reduced:
+                raise LoweringError(f"{words} and a reduction do not share a kernel")
+            check(kernel)
+            return template
     if kernel.reduced:
         row_layout(kernel)
-        return Planned(ROWS, kernel)
+        return ROWS
     template_pointwise.layout(kernel)
-    return Planned(POINTWISE, kernel)
+    return POINTWISE
 
 
 def can_generate(graph: OperatorGraph, members: Iterable[str]) -> bool:

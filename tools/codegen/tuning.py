@@ -6,10 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tools.codegen.layouts import FORMAT, FORMATS
-from tools.codegen.regions import ATTENTION, MATMUL, POINTWISE, ROWS, WINDOW, Planned
+from tools.codegen.regions import ATTENTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.codegen.rows_space import row_layout
 from tools.codegen.schedule import LIBRARY
-from tools.codegen.tuning_compute import attention_defaults, attention_fits, product_defaults, product_fits
+from tools.codegen.tuning_compute import (
+    attention_defaults,
+    attention_fits,
+    depthwise_defaults,
+    depthwise_fits,
+    product_defaults,
+    product_fits,
+)
 from tools.codegen.tuning_memory import pointwise_defaults, pointwise_fits, row_defaults, rows_fit, window_defaults, window_fits
 from tools.records import ActionKind, HardwareSheet
 
@@ -60,6 +67,11 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
     },
+    DEPTHWISE: {
+        "BLOCK_M": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64)),
+        "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256, 512)),
+        "num_warps": WARPS,
+    },
     ATTENTION: {
         "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128)),
         "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128)),
@@ -79,6 +91,8 @@ def defaults(planned: Planned, sms: int) -> Parameters:
         return pointwise_defaults(planned.kernel)
     if planned.template == ROWS:
         return row_defaults(planned.kernel, sms)
+    if planned.template == DEPTHWISE:
+        return depthwise_defaults(planned.kernel)
     if planned.template == WINDOW:
         return window_defaults(planned.kernel)
     return attention_defaults(planned.kernel) if planned.template == ATTENTION else product_defaults(planned.kernel, sms)
@@ -96,6 +110,7 @@ def worthwhile(planned: Planned, parameters: Mapping[str, Value], knob: str, she
         ROWS: lambda: rows_fit(planned.kernel, parameters, knob),
         WINDOW: lambda: window_fits(planned.kernel, parameters, knob),
         MATMUL: lambda: product_fits(planned.kernel, parameters, knob, sheet),
+        DEPTHWISE: lambda: depthwise_fits(planned.kernel, parameters),
         ATTENTION: lambda: attention_fits(planned.kernel, parameters, knob, sheet),
     }
     return checks[planned.template]()

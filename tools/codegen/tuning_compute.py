@@ -41,6 +41,28 @@ def product_defaults(kernel: Kernel, sms: int) -> Parameters:
     }
 
 
+def depthwise_defaults(kernel: Kernel) -> Parameters:
+    """Choose first parameters of a depthwise convolution: tiles wide along rows, sixteen elements a thread."""
+    width = min(256, max(16, power_of_two(_plane(kernel)[1])))
+    height = min(power_of_two(_plane(kernel)[0]), max(1, 2048 // width))
+    return {"BLOCK_M": height, "BLOCK_N": width, "num_warps": max(1, min(4, width * height // 256))}
+
+
+def _plane(kernel: Kernel) -> tuple[int, int]:
+    """Rows and columns of the result at the sizes as written."""
+    assert kernel.depthwise is not None
+    rows, cols = (kernel.builder.atoms.size(dim[0])[0] for dim in kernel.builder.atoms.resolve(kernel.depthwise.dims)[2:])
+    return rows, cols
+
+
+def depthwise_fits(kernel: Kernel, parameters: Mapping[str, Value]) -> bool:
+    """Whether a depthwise convolution's tile lies in its plane and gives each thread a fair share."""
+    rows, cols = _plane(kernel)
+    block_m, block_n = int(parameters["BLOCK_M"]), int(parameters["BLOCK_N"])
+    a_thread = block_m * block_n // (32 * int(parameters["num_warps"]))
+    return block_m <= power_of_two(rows) and block_n <= max(16, power_of_two(cols)) and 2 <= a_thread <= 32
+
+
 def attention_defaults(kernel: Kernel) -> Parameters:
     """Choose first parameters of an attention from its shapes as written."""
     layout = attention_layout(kernel)

@@ -111,3 +111,17 @@ CONVOLUTIONS: dict[str, str] = {
     ),
 }
 """Convolutions that stay with the library, and what stands around them."""
+
+DIRECT: dict[str, str] = {
+    "depthwise": module(
+        "self.conv = torch.nn.Conv2d(c, c, (3, 5), padding=(1, 2), stride=(1, 2), groups=c)",
+        "return torch.relu(self.conv(x)) * 2",
+        "torch.randn(3, 8, 11, 19)",
+    ),
+    "dilated": module(
+        "self.conv = torch.nn.Conv2d(c, c, 3, dilation=2, groups=c, bias=False)", "return self.conv(x)", "torch.randn(3, 8, 11, 19)"
+    ),
+    "pointwise": module("self.conv = torch.nn.Conv2d(c, 20, 1)", "return F.gelu(self.conv(x))", "torch.randn(3, 8, 7, 9)"),
+    "pointwise_volume": module("self.conv = torch.nn.Conv3d(c, 20, 1, bias=False)", "return self.conv(x)", "torch.randn(2, 8, 3, 5, 7)"),
+}
+"""Convolutions that are generated."""
