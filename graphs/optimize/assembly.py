@@ -10,7 +10,7 @@ from pathlib import Path
 from agents import build_team
 from agents.models import budget_guard
 from graphs.optimize.context import Services
-from graphs.optimize.evaluators import checked, open_evaluator
+from graphs.optimize.evaluators import announced_target, checked, open_evaluator
 from graphs.optimize.settings import RunSettings, default_home
 from graphs.search import open_search
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
@@ -42,8 +42,8 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     Where no name is given for the run, it is called after its problem and the time.
     """
     open_search(settings.search, settings.search_settings)
-    sheet = resolve_target(settings.target)
     settings = checked(settings)
+    sheet = resolve_target(settings.target or announced_target(settings))
     run = run or f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     settings = settings.model_copy(update={"target": sheet.name, "knowledge": settings.knowledge or str(home / "knowledge")})
     store = RunStore.create(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())})

@@ -37,6 +37,13 @@ def spool_folder(evaluator: str) -> Path | None:
     return Path(folder)
 
 
+def announced_target(settings: RunSettings) -> str:
+    """The one device that the spool's GPU workers have announced; empty where there is none, several, or no spool."""
+    folder = spool_folder(settings.evaluator)
+    targets = {one.target for one in Spool(folder).announcements() if one.target} if folder else set()
+    return targets.pop() if len(targets) == 1 else ""
+
+
 def open_evaluator(settings: RunSettings, store: RunStore) -> EvaluatorPool:
     """Open the evaluator that `settings` name; nothing starts before the first question."""
     folder = spool_folder(settings.evaluator)

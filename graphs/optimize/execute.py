@@ -11,6 +11,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
 from graphs.optimize.context import Context, Services
+from graphs.optimize.evaluators import spool_folder
 from graphs.optimize.graph import build
 from graphs.optimize.records import Delivery
 from graphs.optimize.state import STATE_VERSION
@@ -62,7 +63,8 @@ async def _execute(services: Services, listener: Listener) -> Delivery:
     if delivery is None:
         raise Postponed(
             f"The run {services.run} waits for answers: evaluator {services.pool.name}.",
-            f"Have them evaluated (kernelwright worker --spool DIR --drain), then: kernelwright resume {services.run}",
+            f"Have them evaluated (kernelwright worker --spool {spool_folder(services.settings.evaluator)} --drain), "
+            f"then: kernelwright resume {services.run}",
         )
     return delivery
 

@@ -15,12 +15,13 @@ from typing import Any
 
 import pytest
 
+from graphs.optimize.assembly import start_run
 from graphs.optimize.evaluators import open_evaluator
 from graphs.optimize.execute import execute
 from graphs.optimize.settings import RunSettings
 from tests.support.loop import small_services
 from tests.support.spool_worker import ScriptedPool, announcement
-from tools.errors import Postponed
+from tools.errors import Postponed, UserError
 from tools.evaluation.protocol import EvaluationRequest
 from tools.hardware import load_sheet
 from tools.problems import load_problem
@@ -179,6 +180,22 @@ def test_a_worker_without_a_gpu_says_so(spool: Spool) -> None:
     assert done.returncode == 2
     assert "--devices interpreter" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_run_without_a_target_takes_the_workers(spool: Spool, problem: Problem, tmp_path: Path) -> None:
+    """Where the spool's GPU workers have announced one device, that is the run's target; the spool's path is kept whole."""
+    spool.announce(announcement("a100"))
+    store = start_run(problem, RunSettings(evaluator=f"spool:{os.path.relpath(spool.folder)}", memory=False), tmp_path / "home")
+    settings = RunSettings.model_validate_json(store.meta("settings"))
+    assert (settings.target, settings.evaluator) == ("a100", f"spool:{spool.folder}")
+
+
+def test_an_unknown_evaluator_is_wrong_input(problem: Problem, tmp_path: Path) -> None:
+    """A word that names no evaluator is refused with those there are, and no run is made."""
+    with pytest.raises(UserError, match="'ray'") as refused:
+        start_run(problem, RunSettings(evaluator="ray"), tmp_path / "home")
+    assert "spool:DIR" in refused.value.mend
+    assert not (tmp_path / "home").exists()
 
 
 async def _drain(spool: Spool, log: Path, gpu: str = "") -> None:

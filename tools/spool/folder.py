@@ -44,7 +44,7 @@ class Spool:
 
     def __init__(self, folder: Path) -> None:
         """Open `folder`, making a spool of it where it is empty or not there; anything else in its place raises UserError."""
-        self.folder = folder.absolute()
+        self.folder = folder.resolve()
         try:
             self._open()
         except OSError as error:

@@ -129,7 +129,9 @@ class Service:
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, end, number)
+            # what the starter had ignored, as nohup and a shell's background do, stays ignored
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, end, number)
         pool = open_local(scratch, self._devices, parallel=self._jobs)
         worker = Worker(self._spool, pool, self._announcement, jobs=self._jobs, lease_s=self._lease_s, say=self._say)
         try:

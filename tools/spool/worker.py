@@ -154,7 +154,7 @@ class Worker:
             return {"failure": Failure(what=f"The evaluator failed unexpectedly: {said[:400]}.", mend="Report it with the job's file.")}
 
     def _count(self, job: Job, answer: Answer) -> None:
-        self._row = self._row + 1 if answer.failure else 0
+        self._row = self._row + 1 if answer.failure and answer.failure.kind == "machine" else 0
         if answer.failure:
             self.summary.failures += 1
             self._say(f"FAILED {job}: {answer.failure.what}")
