@@ -9,10 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from tools.evaluation import Baselines, EvaluationRequest, LocalPool
+from tools.evaluation import Baselines, EvaluationRequest, EvaluatorPool, LocalPool
+from tools.evaluation.several import open_local
 from tools.evidence import Bundle, Origin, Report, Verifier, make_bundle, write_bundle
 from tools.evidence.bundle import candidate_id
 from tools.evidence.folder import check_place
+from tools.hardware.devices import ALL, INTERPRETER, choose_devices
 from tools.problems import load_problem, problem_notes, small_variants
 from tools.problems.source import read_source
 from tools.records import Evaluation, HardwareSheet, PrecisionPolicy, Problem, Profile, Record, Verdict
@@ -46,6 +48,7 @@ def evaluate(
     stage: Stage = "confirm",
     timeout_s: float = 120.0,
     bundle: str | Path | None = None,
+    devices: str = ALL,
 ) -> Judgement:
     """Judge the kernel file `kernel`, which defines `ModelNew`, on the problem file `problem`; blocks until that is done.
 
@@ -68,7 +71,7 @@ def evaluate(
         timeout_s=timeout_s,
     )
     with _scratch() as scratch:
-        evaluation, baselines, name = asyncio.run(_judge(request, LocalPool(scratch), alone=bundle is not None))
+        evaluation, baselines, name = asyncio.run(_judge(request, open_local(scratch, devices, sheet.title), alone=bundle is not None))
     made = None
     if bundle is not None and evaluation.verdict is not Verdict.INFRASTRUCTURE:
         made = make_bundle(request, evaluation, Origin.here(evaluator=name), baselines, _profile(request, evaluation, baselines))
@@ -83,7 +86,7 @@ def evaluate(
     )
 
 
-async def _judge(request: EvaluationRequest, pool: LocalPool, *, alone: bool) -> tuple[Evaluation, Baselines | None, str]:
+async def _judge(request: EvaluationRequest, pool: EvaluatorPool, *, alone: bool) -> tuple[Evaluation, Baselines | None, str]:
     """Evaluate; where the reference's time `alone` is wanted too and there is a figure to go with it, time that."""
     try:
         evaluation = await pool.evaluate(request)
@@ -107,13 +110,14 @@ def verify(
     run: bool = True,
     problem: str | Path | None = None,
     entry: str | None = None,
-    policy: str = "",
+    policy: PrecisionPolicy | None = None,
     digest: str = "",
 ) -> Report:
     """Re-check an evidence bundle: its files, its figures and, with `run`, its kernel on this machine with fresh seeds.
 
     Kernel and reference of the bundle run in the sandbox. `problem` is the user's own copy of the problem: it then takes the
-    bundle's place, and is trusted. `policy` and `digest` are what the bundle must have. Raises UserError where there is no bundle.
+    bundle's place, and is trusted. `policy` is what the bundle must not be looser than, `digest` what it must have. Raises UserError
+    where there is no bundle.
     """
     verifier = Verifier(Path(bundle), digest=digest, policy=policy, own_copy=load_problem(Path(problem), entry=entry) if problem else None)
     with _scratch() as scratch:
@@ -127,7 +131,8 @@ async def _verify(verifier: Verifier, scratch: Path, *, run: bool) -> Report:
         # judged again as it was judged: by the interpreter, or on a GPU
         checked = found.evaluation.correctness
         interpreted = checked is not None and checked.executor == "interpreter"
-        pools.append(LocalPool(scratch, None if interpreted else "auto", wary=wary))
+        devices = choose_devices(INTERPRETER if interpreted else ALL, found.hardware.title)
+        pools.append(LocalPool(scratch, devices[0] if devices else None, wary=wary))
         return pools[0]
 
     try:

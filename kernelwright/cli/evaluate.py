@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kernelwright.cli.options import Json, NonFinite, Policy, RowTolerance, Tolerance
+from kernelwright.cli.options import Devices, Json, NonFinite, Policy, RowTolerance, Tolerance
 
 if TYPE_CHECKING:
     from kernelwright.judging import Judgement
@@ -38,6 +38,7 @@ def command(
     stage: Annotated[Literal["search", "confirm"], typer.Option(help="confirm: more calls and more repetitions.")] = "confirm",
     timeout: Annotated[float, typer.Option(min=1, help="Seconds the kernel's own build, check and timing may each take.")] = 120.0,
     bundle: Annotated[Path | None, typer.Option(help="Write an evidence bundle to this folder, which must not exist yet.")] = None,
+    devices: Devices = "all",
     json: Json = False,
 ) -> None:
     """Evaluate and print."""
@@ -53,6 +54,7 @@ def command(
         stage=stage,
         timeout_s=timeout,
         bundle=bundle,
+        devices=devices,
     )
     if json:
         from json import dumps

@@ -15,7 +15,7 @@ Examples:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,16 +36,20 @@ def command(
     ] = None,
     entry: Annotated[str | None, typer.Option(help="Function to judge against, where --problem has several.")] = None,
     policy: Annotated[
-        Literal["exact", "tf32", "fp16", "bf16"] | None,
-        typer.Option(help="Policy the bundle must have, without explicit tolerances.", show_default="the bundle's"),
-    ] = None,
+        str,
+        typer.Option(
+            metavar="exact|tf32|fp16|bf16|FILE", help="Policy the bundle must not be looser than; judges it.", show_default="the bundle's"
+        ),
+    ] = "",
     digest: Annotated[str, typer.Option(help="Digest the bundle must have, from a source you trust.", show_default="any")] = "",
     json: Json = False,
 ) -> None:
     """Verify and print."""
     from kernelwright.judging import verify
+    from tools.evaluation.policies import load_policy
 
-    report = verify(bundle, run=not no_run, problem=problem, entry=entry, policy=policy or "", digest=digest)
+    demanded = load_policy(policy) if policy else None
+    report = verify(bundle, run=not no_run, problem=problem, entry=entry, policy=demanded, digest=digest)
     if json:
         from json import dumps
 

@@ -15,6 +15,7 @@ import kernelwright
 from kernelwright.cli.app import main
 from tests.support.evidence import forge, real_bundle, timed_elsewhere, wary_pool
 from tools.evidence import write_bundle
+from tools.records import PrecisionPolicy
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -105,6 +106,6 @@ def test_what_is_no_bundle_is_status_2(verify: Command, tmp_path: Path, name: st
 def test_python_can_verify_too(tmp_path: Path) -> None:
     """`kernelwright.verify` gives the claims as records."""
     write_bundle(timed_elsewhere(), tmp_path / "proof")
-    report = kernelwright.verify(tmp_path / "proof", run=False, policy="exact")
+    report = kernelwright.verify(tmp_path / "proof", run=False, policy=PrecisionPolicy())
     assert report.failed == ()
     assert [claim.name for claim in report.unchecked] == ["correct here"]

@@ -26,16 +26,21 @@ MOST_TIMES = 100_000
 _BY_TRUST = (Tier.IN_PROCESS, Tier.BRACKETED, Tier.SEALED)
 
 
-def policy_claim(bundle: Bundle, demanded: str) -> Claim:
-    """Say whether the policy is one a reader should accept: as loose as it is named, and the one that was `demanded`."""
+def policy_claim(bundle: Bundle, demanded: PrecisionPolicy | None) -> Claim:
+    """Say whether the policy is one a reader should accept: as loose as it is named, and no looser than the one `demanded`."""
     policy, standard = bundle.problem.policy, PrecisionPolicy()
     words = f"{policy}, {policy.factor:g} times the reference's own error"
-    if demanded and (policy.name != demanded or policy.tolerance > 0):
-        return fails("policy", f"{words}; asked for: {demanded}")
+    if demanded is not None:
+        looser = any(getattr(policy, field) > getattr(demanded, field) for field in ("factor", "tolerance", "worst_row_tolerance"))
+        good = policy.name == demanded.name and not looser
+        return either("policy", good, f"{words}; asked for: {demanded}, {demanded.factor:g} times")
     if policy.factor > standard.factor:
         return fails("policy", f"{words}: looser than the {standard.factor:g} times that every policy allows")
     if policy.tolerance > 0:
-        return unchecked("policy", f"{words}: whether that is good enough is for you to say; `--policy {policy.name}` refuses it")
+        return unchecked(
+            "policy",
+            f"{words}: whether that is good enough is for you to say; `--policy {policy.name}` refuses it",
+        )
     return holds("policy", words)
 
 

@@ -17,6 +17,7 @@ from tools.evidence.consistency import consistency, own_sheet, policy_claim
 from tools.evidence.folder import read_bundle
 from tools.evidence.repetition import problem_claims, repeated
 from tools.hardware import detect_sheet
+from tools.hardware.devices import visible_devices
 from tools.records import Evaluation, HardwareSheet, PrecisionPolicy, Problem
 
 OpenPool = Callable[[Bundle, bool], LocalPool]
@@ -29,10 +30,10 @@ MAX_TIMEOUT_S = 600.0
 class Verifier:
     """Checks the bundle in one folder."""
 
-    def __init__(self, folder: Path, *, digest: str = "", policy: str = "", own_copy: Problem | None = None) -> None:
+    def __init__(self, folder: Path, *, digest: str = "", policy: PrecisionPolicy | None = None, own_copy: Problem | None = None) -> None:
         """Open `folder`; one that holds no bundle raises UserError.
 
-        `digest` and `policy` are what the user expects of it. `own_copy` is the user's own problem: the reference then is the user's,
+        `digest` and `policy` are what the user demands of it. `own_copy` is the user's own problem: the reference then is the user's,
         and is trusted.
         """
         self._folder = folder
@@ -97,10 +98,8 @@ class Verifier:
         """The problem under the policy to judge by: never looser than its name allows, and the user's own where one was given."""
         problem = self._own_copy or bundle.problem
         given = bundle.problem.policy
-        name = self._policy or given.name
-        if self._policy or given.factor > PrecisionPolicy().factor:
-            given = PrecisionPolicy.model_validate({"name": name})
-        return problem.model_copy(update={"policy": given})
+        standard = given.model_copy(update={"factor": min(given.factor, PrecisionPolicy().factor)})
+        return problem.model_copy(update={"policy": self._policy or standard})
 
     def _request(self, bundle: Bundle, derived: Derived) -> EvaluationRequest:
         assert derived.problem is not None
@@ -121,5 +120,6 @@ def _too_large(derived: Derived) -> bool:
 
 def _target(bundle: Bundle) -> HardwareSheet:
     """The device to judge for: this machine's where the bundle was timed and there is one, else the bundle's."""
-    here = detect_sheet() if bundle.evaluation.timing else None
+    there = visible_devices().values() if bundle.evaluation.timing else ()
+    here = detect_sheet() if there and bundle.hardware.title not in there else None
     return here or own_sheet(bundle) or bundle.hardware

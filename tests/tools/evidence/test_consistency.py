@@ -11,7 +11,7 @@ import pytest
 from tests.support.evidence import WRONG_KERNEL, forge, rehash, timed_elsewhere
 from tools.evidence import read_bundle, write_bundle
 from tools.evidence.manifest import digest_of
-from tools.records import Tier
+from tools.records import PrecisionPolicy, Tier
 
 Failing = Callable[..., set[str]]
 
@@ -137,7 +137,8 @@ def test_a_time_without_a_gpu_is_refused(timed: Path, failing: Failing) -> None:
 
 def test_a_policy_asked_for_must_be_the_policy(folder: Path, failing: Failing) -> None:
     """Whoever asks for exact gets no bundle made under another policy, or under one that was loosened."""
-    assert failing(folder, policy="exact") == set()
-    assert failing(folder, policy="bf16") == {"policy"}
+    assert failing(folder, policy=PrecisionPolicy()) == set()
+    assert failing(folder, policy=PrecisionPolicy(name="bf16")) == {"policy"}
     forge(folder, "problem.json", lambda value: value["problem"]["policy"].update(tolerance=0.1))
-    assert failing(folder, policy="exact") == {"policy", "names", "limits"}
+    assert failing(folder, policy=PrecisionPolicy()) == {"policy", "names", "limits"}
+    assert failing(folder, policy=PrecisionPolicy(tolerance=0.1)) == {"names", "limits"}
