@@ -25,8 +25,8 @@ class Job(Record):
     @property
     def run(self) -> str:
         """Name of its run: the same every time, so that a cut run is found again."""
-        words = re.sub(r"[^a-z0-9]+", "-", f"{self.item.name} {self.arm.name}".lower()).strip("-")
-        return f"{words[:80]}-s{self.seed}-{content_hash(self.key)[:6]}"
+        problem, arm = (re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") for name in (self.item.name, self.arm.name))
+        return f"{problem[:32]}-{arm[:28]}-s{self.seed}-{content_hash(self.key)[:6]}"
 
 
 def all_jobs(settings: BenchSettings, items: Iterable[SuiteItem]) -> tuple[Job, ...]:

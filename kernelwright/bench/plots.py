@@ -42,7 +42,7 @@ def plots_of(section: Section) -> list[Plot]:
 def _by_problem(arm: ArmReport, against: str, word: str) -> Plot:
     lines = sorted(arm.problems, key=lambda line: -_speedup(line, against))
     values = [_speedup(line, against) for line in lines]
-    y = Scale(min(0.5, *values), max(2.0, *values) * 1.05, "log")
+    y = Scale(min(0.8, *values), max(2.0, *values) * 1.05, "log")
     chart = Chart(f"Speed-up per problem against {_named(against)}{word}", Scale(0, len(lines)), y, "problems, fastest first", "")
     chart.y_axis("x")
     chart.bars(

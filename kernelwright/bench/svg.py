@@ -74,6 +74,8 @@ class Chart:
         wide = (WIDTH - LEFT - RIGHT) / max(1, len(values))
         floor = self._at_y(base)
         for place, (value, colour, title) in enumerate(values):
+            if value == base:
+                continue
             at = self._at_y(value)
             top, tall = min(at, floor), max(1.0, abs(at - floor))
             left = LEFT + place * wide

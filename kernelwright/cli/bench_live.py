@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.header import read_header
 from kernelwright.bench.jobs import Job
 from kernelwright.bench.merging import gather
-from kernelwright.bench.pages import write_report
+from kernelwright.bench.pages import number, write_report
 from kernelwright.bench.report import Report
 from kernelwright.bench.row import ResultRow, Status
 from kernelwright.bench.running import Bench
@@ -135,18 +134,18 @@ def print_summary(report: Report, *, as_json: bool) -> None:
     if as_json:
         print(report.model_dump_json(indent=1))
         return
-    from rich.table import Table
+    from rich.table import Column, Table
 
     console = Console(highlight=False)
     for section in report.sections:
-        table = Table(title=f"{section.basis}, {report.settings.suite}", title_justify="left", box=None)
-        for name in ("arm", "problems", "n", "right", "kernels", "geomean against", "evals", "GPU s"):
-            table.add_column(name, no_wrap=name != "geomean against")
+        names = ("problems", "n", "right", "kernels", *(f"× {name}" for name in section.against), "evals", "GPU s")
         for arm in section.arms:
+            title = f"{arm.arm}: geometric means, {section.basis}"
+            table = Table(*(Column(name, no_wrap=True) for name in names), title=title, title_justify="left", box=None)
             for group in arm.groups:
-                means = ", ".join(f"{one.against} {one.geomean:.2f}x" for one in group.means if not math.isnan(one.geomean))
-                cells = (group.rows, group.right, group.delivered)
-                table.add_row(arm.arm, group.title, *map(str, cells), means, f"{group.evaluations:.1f}", f"{group.gpu_s:.0f}")
-        console.print(table)
+                counts = (str(count) for count in (group.rows, group.right, group.delivered))
+                means = (number(one.geomean, 2) for one in group.means)
+                table.add_row(group.title, *counts, *means, number(group.evaluations), number(group.gpu_s, 0))
+            console.print(table)
     for path in report.files:
         console.print(f"report:  {path}", soft_wrap=True)
