@@ -73,12 +73,14 @@ def create_folder(path: Path, name: str, text: str) -> bool:
 
 
 def read(path: Path) -> str | None:
-    """The text at `path`, or None where nothing is; ValueError where it is no text or too long."""
+    """The text at `path`, or None where nothing is; ValueError where it is no text, too long, or no file to read."""
     try:
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except (IsADirectoryError, PermissionError) as error:
+        raise ValueError(f"it cannot be read: {error.strerror}") from error
     except OSError as error:
         # over NFS a file replaced while it was opened; the next look finds the new one
         if error.errno == errno.ESTALE:

@@ -17,7 +17,7 @@ from tools.spool.folder import Spool
 from tools.spool.records import Announcement, Answer, BaselinesQuestion, Executor, Job
 from tools.spool.vigil import HINT_AFTER_S, Vigil
 
-POLL_S = 0.3
+POLL_S = 0.1
 _SLOWEST_POLL_S = 2.0
 
 

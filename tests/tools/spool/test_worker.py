@@ -104,6 +104,22 @@ async def test_what_is_no_job_is_set_aside_with_a_reason(spool: Spool, log: Path
     assert "renamed" in spool.reason("0000000000000000")
 
 
+@pytest.mark.parametrize("place", ["withdrawn/{}.json", "claims/{}.1", "claims/{}.1/claim.json", "workers/0123456789ab.json"])
+@pytest.mark.parametrize("what", ["text", "bytes", "folder"])
+async def test_rubbish_anywhere_stops_nobody(spool: Spool, log: Path, place: str, what: str) -> None:
+    """Wherever a file that means something could lie, one that means nothing neither ends the worker nor keeps the job from it."""
+    job = job_of()
+    spool.put_job(job)
+    path = spool.folder / place.format(job.id)
+    path.parent.mkdir(exist_ok=True)
+    if what == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(b"{}" if what == "text" else b"\xff\x00")
+    assert (await drain(spool, log)).answered == 1
+    assert spool.has_answer(job.id)
+
+
 async def test_a_job_still_being_copied_is_waited_for(spool: Spool, log: Path) -> None:
     """A file that a plain copy is still writing is judged when it is whole, not set aside."""
     job = job_of("late")
