@@ -66,6 +66,7 @@ class Bench:
         done = {key for key, row in folder.rows().items() if row.status is not Status.FAILED}
         self.left = tuple(job for job in self.jobs if job.key not in done)
         """What is still to be done; failures of the machine are tried again."""
+        self._items = list({job.item.name: job.item for job in self.left}.values())
 
     async def run(self, stop_after_s: float = 0.0) -> bool:
         """Do what is left, or as much as fits into `stop_after_s`; return whether all is done.
@@ -131,9 +132,11 @@ class Bench:
             store.close()
 
     async def _load(self, item: SuiteItem) -> Loaded:
-        """Read a problem once for all of its arms."""
-        if item.name not in self._loaded:
-            self._loaded[item.name] = asyncio.create_task(self._loader.load(item.file, self._settings.run.policy))
+        """Read a problem once for all of its arms, and the next one behind it, since a recurrent network takes a minute."""
+        place = self._items.index(item)
+        for one in self._items[place : place + 2]:
+            if one.name not in self._loaded:
+                self._loaded[one.name] = asyncio.create_task(self._loader.load(one.file, self._settings.run.policy))
         return await asyncio.shield(self._loaded[item.name])
 
     def _open(self, job: Job, problem: Problem) -> RunStore:

@@ -18,6 +18,8 @@ from kernelwright.bench.loading import Loader
 from kernelwright.bench.merging import gather
 from kernelwright.bench.report import make_report
 from kernelwright.bench.row import ResultRow, Status
+from knowledge.embedding import HashingEmbedder
+from knowledge.store import KnowledgeBase
 from tests.kernelwright.bench.small_bench import TEXT, small_bench, small_settings, write_suite
 from tools.errors import MachineError, UserError
 from tools.evaluation.protocol import EvaluationRequest
@@ -146,6 +148,23 @@ def test_a_failing_machine_is_tried_again(suite: Path, tmp_path: Path) -> None:
     assert len(again.left) == 1
     assert asyncio.run(again.run())
     assert [row.status for row in gather([tmp_path]).rows] != [Status.FAILED]
+
+
+def test_a_frozen_memory_stays_as_it_was_and_a_learning_one_grows(suite: Path, tmp_path: Path) -> None:
+    """Each arm begins with a copy of its own of one knowledge base, which itself is never written to."""
+    start = KnowledgeBase(tmp_path / "start", HashingEmbedder())
+    seeded = start.stats()["events"]
+    plain = small_settings(suite)
+    run = plain.run.model_copy(update={"embedder": "hashing"})
+    settings = plain.model_copy(update={"run": run, "memories": ("frozen", "learning"), "knowledge": str(start.folder)})
+    bench = small_bench(suite, tmp_path / "out", "1/3", settings=settings)
+    assert asyncio.run(bench.run())
+    place = BenchFolder(tmp_path / "out", "1/3")
+    frozen, learning = (KnowledgeBase(place.knowledge(arm.name, 0)).stats()["events"] for arm in settings.arms())
+    assert frozen.get("outcome", 0) == 0
+    assert frozen["recall"] > 0
+    assert learning["outcome"] > 0
+    assert start.stats()["events"] == seeded
 
 
 def test_time_that_is_up_leaves_the_rest_for_later(suite: Path, tmp_path: Path) -> None:
