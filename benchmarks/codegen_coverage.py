@@ -52,12 +52,11 @@ def cover(path: Path, device: str) -> dict[str, Any]:
     if graph.blocked:
         return {"blocked": list(graph.blocked)}
     schedule = initial_schedule(graph)
-    widest = next(iter(options(graph, schedule, load_sheet(device))), None)
-    if widest is not None and "generated" in (
-        str(widest.parameters.get("implementation")),
-        *(["generated"] * ("scope" in widest.parameters)),
-    ):
-        schedule = apply(graph, schedule, widest)
+    for action in options(graph, schedule, load_sheet(device)):
+        # the widest first: every region at once, or the only one
+        if action.parameters.get("scope") == "each" or action.parameters.get("implementation") == "generated":
+            schedule = apply(graph, schedule, action)
+            break
     row: dict[str, Any] = {
         "generated": [f"{r.template}: {_operators(graph, r.nodes)}" for r in schedule.regions if r.is_generated],
         "library": [_operators(graph, r.nodes) for r in schedule.regions if not r.is_generated],

@@ -25,7 +25,7 @@ CALLS = {
     "sin": "tl.sin", "cos": "tl.cos", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "where": "tl.where",
     "fmax": "tl.maximum", "fmin": "tl.minimum",
 }  # fmt: skip
-ALONG_ROWS = ("reduce_", "scan_", "pick")
+ALONG_ROWS = ("reduce_", "scan_", "backscan_", "pick")
 """What the template writes itself: reductions, scans, and elements read by their position."""
 LONGEST = 72
 """A formula longer than this gets a variable."""

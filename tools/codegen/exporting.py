@@ -160,7 +160,7 @@ class _Reader:
         args, kwargs = self._tree(node.args), {key: self._tree(value) for key, value in node.kwargs.items()}
         target = re.sub(r"^aten\.__i?(and|or|xor)__", r"aten.bitwise_\1", target)
         op = target.split(".")[1]
-        name = _node_name(node.name, self.inputs)
+        name = _node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
         if op.endswith("_") and not op.endswith("__"):
             target = self._purify(node, target, args, name)
         val = node.meta.get("val")
@@ -250,7 +250,9 @@ def _parameter_name(key: str, taken: set[str]) -> str:
     return f"{name}_parameter" if name in taken else name
 
 
-def _node_name(name: str, inputs: dict[str, TensorMeta]) -> str:
-    """Keep the exporter's name unless an input has it."""
+def _node_name(name: str, taken: set[str]) -> str:
+    """Keep the exporter's name unless an input or another node has it: `add_` and `add` are two."""
     name = name.strip("_")
-    return f"{name}_value" if name in inputs else name
+    while name in taken:
+        name = f"{name}_value"
+    return name

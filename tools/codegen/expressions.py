@@ -155,10 +155,10 @@ class Builder:
         kept = frozenset(self.atoms.leaves(tuple(expr.atoms))) - gone
         return self._add(Expr(f"reduce_{kind}", (value.id,), dtype, kept, chosen))
 
-    def scan(self, kind: str, value: Value, atoms: Iterable[int]) -> Value:
-        """Accumulate along `atoms`, each position with all before it."""
+    def scan(self, kind: str, value: Value, atoms: Iterable[int], backwards: bool = False) -> Value:
+        """Accumulate along `atoms`, each position with all before it, or with all after it."""
         expr = self.exprs[value.id]
-        return self._add(Expr(f"scan_{kind}", (value.id,), expr.dtype, expr.atoms, tuple(atoms)))
+        return self._add(Expr(f"{'back' if backwards else ''}scan_{kind}", (value.id,), expr.dtype, expr.atoms, tuple(atoms)))
 
     def pick(self, value: Value, position: Value, atoms: Iterable[int]) -> Value | None:
         """The element at one position along `atoms`, read from memory by itself; none where the value is not one tensor as it stands."""

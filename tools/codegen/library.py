@@ -156,6 +156,14 @@ def _property(name: str) -> Callable[[Caller, Node], str]:
     return lambda caller, node: f"{caller.text(node.args[0])}.{name}"
 
 
+def _reversed(name: str) -> Callable[[Caller, Node], str]:
+    def write(caller: Caller, node: Node) -> str:
+        dim = node.args[1]
+        return f"{caller.text(node.args[0])}.flip({dim}).{name}({dim}).flip({dim})"
+
+    return write
+
+
 VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view"), _shaped("reshape")), "expand": _shaped("expand"),
     **{name: _method(name) for name in ("flatten", "unflatten", "squeeze", "expand_as")},
@@ -163,5 +171,7 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     "permute": _permute, "transpose": _method("transpose"), "unsqueeze": _method("unsqueeze"), "chunk": _method("chunk"),
     "split": _method("split"), "split_with_sizes": _method("split"), "select": _method("select"), "t": _method("t"),
     "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),
+    "broadcast_to": _shaped("expand"), "copy_": _method("copy_"),
+    "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
 }  # fmt: skip
-"""How views are written."""
+"""How views, and what reads better as a method, are written."""

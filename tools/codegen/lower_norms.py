@@ -115,10 +115,11 @@ def _per_channel(low: Lowering, value: Value, dims: Dims, affine: tuple[Any, Any
 
 
 def _batch_norm(low: Lowering, node: Node) -> None:
-    """Batch norm with running statistics: a pointwise operator; in training mode it writes to buffers and stays with the library."""
+    """Batch norm: with running statistics a pointwise operator, else with those of the batch."""
     source, weight, bias, mean, variance, training = node.args[:6]
     if training:
-        raise LoweringError("batch_norm in training mode updates its running statistics")
+        _batch_statistics(low, node)
+        return
     x = low.value(source)
     dims = x.dims
     b = low.b
@@ -133,8 +134,29 @@ def _batch_norm(low: Lowering, node: Node) -> None:
     low.define(node, _per_channel(low, value, b.atoms.resolve(dims), (weight, bias)), dims)
 
 
+def _batch_statistics(low: Lowering, node: Node) -> None:
+    """Batch norm by the statistics of the batch; outputs 3 and 4 are the running statistics after it."""
+    source, weight, bias, mean_before, variance_before, _, momentum, eps = node.args[:8]
+    x, b = low.value(source), low.b
+    if momentum is None or not x.dims[1]:
+        raise LoweringError("batch_norm with a cumulative average or a single channel is not generated")
+    rows = RowOperand(low, node, x, [0, *range(2, len(x.dims))])
+    mean = rows.named(rows.mean(), "batch_mean")
+    variance = rows.named(rows.variance(0), "batch_variance")
+    scale = rows.named(b.call("rsqrt", variance + float(eps)), "inverse_std")
+    dims = b.atoms.resolve(x.dims)
+    low.define(node, _per_channel(low, (rows.x - mean) * scale, dims, (weight, bias)), dims)
+    kept = rows.kept(keepdim=False)
+    for place, before, now in ((3, mean_before, mean), (4, variance_before, rows.variance(1))):
+        if before is not None and len(node.outputs) > place:
+            old = low.value(before)
+            b.atoms.broadcast(kept, old.dims)
+            low.define(node, old.value * (1.0 - momentum) + now * float(momentum), b.atoms.resolve(kept), index=place)
+
+
 NORMS: dict[str, Rule] = {
     "softmax": _softmax(log=False), "log_softmax": _softmax(log=True), "logsumexp": _logsumexp, "layer_norm": _layer_norm,
     "rms_norm": _rms_norm, "group_norm": _group_norm, "instance_norm": _instance_norm, "batch_norm": _batch_norm,
+    "_native_batch_norm_legit_functional": _batch_norm,
 }  # fmt: skip
 """Rules by operator name."""

@@ -91,11 +91,11 @@ def _norm(low: Lowering, node: Node) -> None:
     low.define(node, value, rows.kept(keepdim))
 
 
-def _scan(kind: str) -> Rule:
+def _scan(kind: str, backwards: bool = False) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
         value = low.b.compute(rows.x, COMPUTE[node.outputs[0].dtype])
-        low.define(node, low.b.scan(kind, value, rows.atoms), rows.dims)
+        low.define(node, low.b.scan(kind, value, rows.atoms, backwards), rows.dims)
 
     return rule
 
@@ -105,6 +105,7 @@ ROWS: dict[str, Rule] = {
     "max": _extremum("max"), "min": _extremum("min"), "argmax": _arg_extremum("max"), "argmin": _arg_extremum("min"),
     "var": _variance(root=False), "std": _variance(root=True), "norm": _norm, "linalg_vector_norm": _norm,
     "cumsum": _scan("sum"), "cumprod": _scan("prod"),
+    "cumsum_reversed": _scan("sum", backwards=True), "cumprod_reversed": _scan("prod", backwards=True),
     **NORMS, **LOSS_RULES,
 }  # fmt: skip
 """Rules by operator name; `max` and `min` of two tensors are told apart by their arguments."""

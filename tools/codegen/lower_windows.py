@@ -37,13 +37,11 @@ def _pool(kind: str, rank: int) -> Rule:
 def _define(low: Lowering, node: Node, kind: str, shape: Shape, count_padding: bool) -> None:
     if low.window is not None or low.contraction is not None:
         raise LoweringError("two windows do not share a kernel")
-    source = low.read_again(node.args[0])
     out = node.outputs[0]
-    if low.b.exprs[source.value.id].op != "load" or not low.graph.meta(node.args[0]).contiguous or out.dtype not in ("float32", "float16"):
+    if not low.graph.meta(node.args[0]).contiguous or out.dtype not in ("float32", "float16", "bfloat16"):
         raise LoweringError(f"{node.target} of this tensor is not generated")
+    source = low.read_as_it_is(node.args[0])
     place = low.b.exprs[source.value.id].extra
-    if low.b.loads[place].dims != source.dims:
-        raise LoweringError(f"{node.target} of a view is not generated")
     rank = len(shape.size)
     spatial = low.b.atoms.dims(out.shape[-rank:])
     if not all(spatial) or any(is_one(sizes) for sizes in low.b.loads[place].meta.shape[-rank:]):

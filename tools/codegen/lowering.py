@@ -184,6 +184,13 @@ class Lowering:
         value, dims = self.b.load(ref, self.graph.meta(ref), again=True, parameter=ref.name in self.graph.parameters)
         return Lowered(value, dims)
 
+    def read_as_it_is(self, ref: Ref) -> Lowered:
+        """Read a value from memory under atoms of its own, one for each dimension; the host makes it where it is a view."""
+        if self.is_internal(ref):
+            raise LoweringError("what a pooling looks at is made in the same region: it must be in memory")
+        value, dims = self.b.load(ref, self.graph.meta(ref), again=True, parameter=ref.name in self.graph.parameters)
+        return Lowered(value, dims)
+
     def define(self, node: Node, value: Value, dims: Dims, index: int = 0) -> None:
         """Record a member's result."""
         meta = node.outputs[index]

@@ -1,7 +1,8 @@
 """Rewrite a merged graph into fewer kinds of operators, each rewrite an identity that holds for all inputs.
 
 Identities (eval-mode dropout, clone, contiguous, casts to the same dtype) vanish; `glu` becomes two slices, a sigmoid and a
-product; a classification loss with a mean or a sum becomes its loss by row and a reduction.
+product; a classification loss with a mean or a sum becomes its loss by row and a reduction; batch norm in training mode
+becomes its functional twin and two writes to its buffers; a scan between two flips becomes a reversed scan.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
-from tools.codegen.sizes import Sizes
+from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.sizes import Sizes, Varying, is_one
 
 IDENTITIES = {"clone", "contiguous", "detach", "alias", "lift_fresh_copy", "lift_fresh"}
 CASTS = {"to", "_to_copy", "type_as", "float", "half", "bfloat16", "double"}
 REDUCTION_NONE, REDUCTION_MEAN = 0, 1
+ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
+"""Second names of operators."""
 
 
 def normalise(graph: OperatorGraph) -> OperatorGraph:
@@ -23,7 +27,8 @@ def normalise(graph: OperatorGraph) -> OperatorGraph:
     rewriter = _Rewriter(graph)
     for node in graph.nodes:
         rewriter.add(node)
-    return replace(graph, nodes=tuple(rewriter.nodes), outputs=rewriter.substitute(graph.outputs))
+    effects = graph.effects | rewriter.effects
+    return replace(graph, nodes=tuple(rewriter.nodes), outputs=rewriter.substitute(graph.outputs), effects=effects)
 
 
 class _Rewriter:
@@ -34,19 +39,40 @@ class _Rewriter:
         self.nodes: list[Node] = []
         self.replaced: dict[Ref, Ref] = {}
         self.metas = dict(graph.inputs)
+        self.effects: set[str] = set()
 
     def add(self, node: Node) -> None:
         """Rewrite one node."""
         node = replace(node, args=self.substitute(node.args), kwargs=self.substitute(node.kwargs))
+        if node.op in ALIASES:
+            node = replace(node, target=node.target.replace(f".{node.op}.", f".{ALIASES[node.op]}."))
         if self._is_identity(node):
             self.replaced[Ref(node.name)] = node.refs[0]
             return
         rule = RULES.get(node.op)
         new = rule(self, node) if rule else None
-        for each in new or (node,):
-            self.nodes.append(each)
-            if len(each.outputs) == 1:
-                self.metas[each.name] = each.outputs[0]
+        for each in new or (self._spread(node),):
+            self._append(each)
+
+    def _append(self, node: Node) -> None:
+        self.nodes.append(node)
+        if len(node.outputs) == 1:
+            self.metas[node.name] = node.outputs[0]
+
+    def _spread(self, node: Node) -> Node:
+        """Broadcast, before a pointwise operator, what broadcasts at some sizes only: kernels then read it by its strides."""
+        if (node.op not in ARITHMETIC and node.op not in LOGIC) or sum(isinstance(arg, Ref) for arg in node.args) < 2:
+            return node
+        out, changed = node.outputs[0], list(node.args)
+        for place, arg in enumerate(node.args):
+            meta = self.metas.get(arg.name) if isinstance(arg, Ref) and arg.index == 0 else None
+            if meta is None or all(is_one(a) or a == b for a, b in zip(meta.shape[::-1], out.shape[::-1], strict=False)):
+                continue
+            sizes = [size[0] if len(set(size)) == 1 else Varying(size) for size in out.shape]
+            view = Node(f"{arg.name}_spread_{node.name}", "aten.broadcast_to.default", (arg, sizes), {}, (_strided(meta, out.shape),))
+            self._append(view)
+            changed[place] = Ref(view.name)
+        return replace(node, args=tuple(changed))
 
     def substitute(self, tree: Any) -> Any:
         """Replace values that were rewritten away."""
@@ -65,6 +91,10 @@ class _Rewriter:
             return node.op != "dropout" or not node.args[2]
         meta = self.metas.get(node.refs[0].name)
         return node.op in CASTS and meta is not None and node.refs[0].index == 0 and meta.dtype == node.outputs[0].dtype
+
+
+def _strided(meta: TensorMeta, shape: tuple[Sizes, ...]) -> TensorMeta:
+    return replace(meta, shape=shape, contiguous=False, unit_last=False)
 
 
 def _glu(_: _Rewriter, node: Node) -> Sequence[Node]:
@@ -96,6 +126,41 @@ def _row_loss(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
     return rows, total, valid, count, Node(node.name, "aten.div.Tensor", (Ref(total.name), Ref(count.name)), {}, (scalar,))
 
 
+def _batch_norm(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
+    """Name what batch norm in training mode writes to its running statistics, so that a kernel may compute it."""
+    source, weight, bias, mean, variance, training, momentum, eps = node.args[:8]
+    if not training or not isinstance(mean, Ref) or not isinstance(variance, Ref):
+        return None
+    out, of_mean, of_variance = node.outputs[0], rewriter.metas[mean.name], rewriter.metas[variance.name]
+    arguments = (source, weight, bias, mean, variance, True, momentum, eps)
+    outputs = (out, of_mean, of_variance, of_mean, of_variance)
+    norm = Node(node.name, "aten._native_batch_norm_legit_functional.default", arguments, {}, outputs)
+    updates = [
+        Node(f"{node.name}_{word}", "aten.copy_.default", (buffer, Ref(node.name, index)), {}, (norm.outputs[index],))
+        for word, buffer, index in (("mean_update", mean, 3), ("variance_update", variance, 4))
+    ]
+    rewriter.effects |= {update.name for update in updates}
+    return norm, *updates
+
+
+def _flip(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
+    """Take flip, scan, flip as one scan from the end."""
+    made = {each.name: each for each in rewriter.nodes}
+    scan = made.get(node.args[0].name)
+    first = made.get(scan.args[0].name) if scan is not None and scan.op in ("cumsum", "cumprod") and not scan.kwargs else None
+    if scan is None or first is None or first.op != "flip":
+        return None
+    rank = len(node.outputs[0].shape)
+    places = {dims[0] % rank if len(dims) == 1 else None for dims in (node.args[1], first.args[1], (scan.args[1],))}
+    used = [user.name for name in (scan.name, first.name) for user in rewriter.graph.users.get(name, ())]
+    if len(places) != 1 or None in places or sorted(used) != sorted((scan.name, node.name)) or len(scan.args) > 2:
+        return None
+    if {scan.name, first.name} & {ref.name for ref in rewriter.graph.returned}:
+        return None
+    rewriter.nodes = [each for each in rewriter.nodes if each.name not in (scan.name, first.name)]
+    return (Node(node.name, f"scan.{scan.op}_reversed.default", (first.args[0], places.pop()), {}, node.outputs),)
+
+
 def _loss_arguments(node: Node) -> tuple[Any, Any, Any, Any, Any, Any]:
     names = ("self", "target", "weight", "reduction", "ignore_index", "label_smoothing")
     defaults = (None, None, None, REDUCTION_MEAN, -100, 0.0)
@@ -106,6 +171,8 @@ def _loss_arguments(node: Node) -> tuple[Any, Any, Any, Any, Any, Any]:
 
 RULES: dict[str, Callable[[_Rewriter, Node], Sequence[Node] | None]] = {
     "glu": _glu,
+    "batch_norm": _batch_norm,
+    "flip": _flip,
     "cross_entropy_loss": _row_loss,
     "nll_loss_nd": _row_loss,
 }

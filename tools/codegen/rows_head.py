@@ -44,7 +44,7 @@ def row_tiles(space: Space, plan: RowLayout, vector: bool, rows: int) -> str:
 def row_steps(space: Space, plan: RowLayout, parameters: Parameters, vector: bool, chunked: bool = False) -> Steps:
     """Say how a program steps along its row."""
     unroll = 1 if vector or plan.scans else int(parameters.get("UNROLL", 1))
-    return Steps(space, vector, unroll, int(parameters.get("num_stages", 1)), chunked)
+    return Steps(space, vector, unroll, int(parameters.get("num_stages", 1)), chunked, plan.backwards)
 
 
 def row_masks(steps: Steps) -> dict[str, str]:

@@ -151,15 +151,15 @@ class LoopWriter:
     def scan(self, inner: Scope, expr: int) -> str:
         """Write a scan of one block, carried over from the block before; the carry starts before the loop."""
         record = self.b.exprs[expr]
-        kind, body = record.op.removeprefix("scan_"), self.frame.body
+        kind, body, backwards = record.op.split("_")[1], self.frame.body, self.steps.backwards
         carry = self.frame.names.fresh(f"{body.name_of(expr)}_carry")
         shape = "[ROWS, 1]" if self.steps.vector else "[1]"
         none = neutral(kind, record.dtype)
         self.steps.before(inner, f"{carry} = tl.full({shape}, {none}, tl.{record.dtype})")
-        sign = "+" if kind == "sum" else "*"
+        sign, axis = "+" if kind == "sum" else "*", 1 if self.steps.vector else 0
         text = f"tl.where(mask_n, {body.text(inner, record.args[0])[0]}, {none})"
-        name = body.bind(inner, expr, f"{carry} {sign} tl.cum{kind}({text}, axis={1 if self.steps.vector else 0})")
-        last = f"tl.arange(0, BLOCK_N){'[None, :]' if self.steps.vector else ''} == BLOCK_N - 1"
+        name = body.bind(inner, expr, f"{carry} {sign} tl.cum{kind}({text}, axis={axis}{', reverse=True' if backwards else ''})")
+        last = f"tl.arange(0, BLOCK_N){'[None, :]' if self.steps.vector else ''} == {'0' if backwards else 'BLOCK_N - 1'}"
         inner.say(f"{carry} = tl.zeros_like({carry}) + tl.sum(tl.where({last}, {name}, 0), {self.axis})")
         return name
 

@@ -31,6 +31,8 @@ class RowLayout:
     """Columns that lie in one piece: the size of the innermost group of reduced dimensions."""
     scans: bool = False
     """Whether something accumulates along the columns, so that they must be walked in order by one program."""
+    backwards: bool = False
+    """Whether that order is from the end."""
 
     def in_pieces(self, vector: bool, looped: bool) -> bool:
         """Whether a program walks its row piece by piece, because the row is not one in memory."""
@@ -75,11 +77,17 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     strided = main.strides[cols[-1]]
     piece = product((atoms.size(a) for a in col_groups[-1]), atoms.traces)[0]
     inner_reduction = not strided or not rows or main.strides.get(rows[-1], (0,)) != ()
-    scans = any(expr.op.startswith("scan_") for expr in kernel.builder.exprs)
+    forwards, backwards = (any(expr.op.startswith(way) for expr in kernel.builder.exprs) for way in ("scan_", "backscan_"))
+    if forwards and backwards:
+        raise LoweringError("scans from both ends do not share a kernel")
+    scans = forwards or backwards
     if scans and len(col_groups) > 1:
         raise LoweringError("a scan along dimensions that are not one in memory is not generated")
     _check_positions(kernel, cols)
-    return RowLayout(accesses, rows, row_groups, cols, col_groups, sizes["rows"], sizes["cols"], inner, inner_reduction, piece, scans)
+    n_rows, n_cols = sizes["rows"], sizes["cols"]
+    return RowLayout(
+        accesses, rows, row_groups, cols, col_groups, n_rows, n_cols, inner, inner_reduction, piece, scans, backwards
+    )  # fmt: skip
 
 
 def _check_positions(kernel: Kernel, cols: tuple[int, ...]) -> None:

@@ -24,6 +24,8 @@ class Steps:
     stages: int = 1
     chunked: bool = False
     """Whether a program walks `begin` to `end` only."""
+    backwards: bool = False
+    """Whether blocks are taken from the row's end."""
     _opened: tuple[int, str] = (0, "")
 
     @property
@@ -104,7 +106,8 @@ class Steps:
             offset = f"({offset}){wide}" if wide else offset
         else:
             offset = f"{lane}{'[None, :]' if self.vector else ''}{wide}"
-        return [f"cols = start + {offset}", f"mask_n = cols < {last}", *self.space.parts(self.space.axis("cols"))]
+        first = f"(tl.cdiv({last}, BLOCK_N) - 1) * BLOCK_N - start" if self.backwards else "start"
+        return [f"cols = {first} + {offset}", f"mask_n = cols < {last}", *self.space.parts(self.space.axis("cols"))]
 
     def _blocks(self, last: str) -> list[str]:
         wide = ".to(tl.int64)" if self.space.is_wide() else ""

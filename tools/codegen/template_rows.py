@@ -132,11 +132,12 @@ class _Writer:
         if record.op == "pick":
             return self.body.bind(scope, expr, self.frame.pick_text(scope, expr))
         way, kind = record.op.split("_")
-        if way == "scan":
+        if way.endswith("scan"):
             if self.loop is not None:
                 return self.loop.scan(scope, expr)
             block_ = f"tl.where(mask_n, {self.body.text(scope, record.args[0])[0]}, {neutral(kind, record.dtype)})"
-            return self.body.bind(scope, expr, f"tl.cum{kind}({block_}, axis={1 if self.vector else 0})")
+            backwards = ", reverse=True" if self.plan.backwards else ""
+            return self.body.bind(scope, expr, f"tl.cum{kind}({block_}, axis={1 if self.vector else 0}{backwards})")
         return self.body.bind(scope, expr, reduced(self.body, scope, kind, record.args[0], self.vector, frozenset(self.plan.cols)))
 
 

@@ -72,7 +72,8 @@ class _Writer:
         self.window: Window = kernel.window
         accesses, axis = window_layout(kernel)
         self.tile = parameters.get("algorithm", "flat") == "tile" and len(axis.groups) > 1
-        axes, masks, self.shape = (axis,), {"elements": "mask"}, "[BLOCK]"
+        axes: tuple[Axis, ...] = (axis,)
+        masks, self.shape = {"elements": "mask"}, "[BLOCK]"
         if self.tile:
             axes, self.shape = _tile_axes(axis), "[BLOCK_M, BLOCK_N]"
             masks = {"rows": "mask_m", "cols": "mask_n"}

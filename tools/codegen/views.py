@@ -50,7 +50,7 @@ VIEWS: dict[str, Viewer] = {
 """Views that a kernel can see through."""
 
 HOST_VIEWS = {
-    "slice", "select", "chunk", "split", "split_with_sizes", "narrow", "unbind", "broadcast_tensors", "diagonal", "movedim",
+    "broadcast_to", "slice", "select", "chunk", "split", "split_with_sizes", "narrow", "unbind", "broadcast_tensors", "diagonal", "movedim",
     "swapaxes", "tensor_split", "unfold",
 }  # fmt: skip
 """Views that only the host function's caller makes; a kernel reads their result as a strided tensor."""

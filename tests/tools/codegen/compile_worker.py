@@ -45,7 +45,7 @@ class Recorder:
         return launch
 
 
-def compile_launch(kernel: Any, arguments: dict[str, Any], arch: int) -> dict[str, Any]:
+def compile_launch(kernel: Any, arguments: dict[str, Any], arch: int | str) -> dict[str, Any]:
     """Compile one recorded launch and count what the compiler gave it."""
     options = {key: value for key, value in arguments.items() if key in OPTIONS}
     signature, constants, attributes = {}, {}, {}
@@ -64,8 +64,9 @@ def compile_launch(kernel: Any, arguments: dict[str, Any], arch: int) -> dict[st
         else:
             signature[parameter.name] = "fp32"
     source = ASTSource(kernel, signature, constants, attributes)
-    compiled = triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
-    return {"name": kernel.__name__, "shared": compiled.metadata.shared, "ptx": compiled.asm["ptx"], "ttgir": compiled.asm["ttgir"]}
+    target = GPUTarget("hip", arch, 64) if isinstance(arch, str) else GPUTarget("cuda", arch, 32)
+    compiled = triton.compile(source, target=target, options=options)
+    return {"name": kernel.__name__, "shared": compiled.metadata.shared, "ptx": compiled.asm.get("ptx", ""), "ttgir": compiled.asm["ttgir"]}
 
 
 def compile_job(job: dict[str, Any]) -> list[dict[str, Any]]:

@@ -71,9 +71,12 @@ def judge(problem: Problem, source: str) -> float:
     inputs = reference.inputs(7)
     oracle_module = open_problem(problem).module.double()
     with torch.no_grad():
-        got = tensor_leaves(candidate(*[copy(value) for value in inputs]))
-        own = tensor_leaves(reference.module(*[copy(value) for value in inputs]))
-        oracle = tensor_leaves(oracle_module(*[to_double(copy(value)) for value in inputs]))
+        got = list(tensor_leaves(candidate(*[copy(value) for value in inputs])))
+        own = list(tensor_leaves(reference.module(*[copy(value) for value in inputs])))
+        oracle = list(tensor_leaves(oracle_module(*[to_double(copy(value)) for value in inputs])))
+        # what a call leaves in the buffers is a result too
+        for results, module in ((got, candidate), (own, reference.module), (oracle, oracle_module)):
+            results += [buffer for _, buffer in sorted(module.named_buffers())]
     return max(compare(g, o.to(torch.float64) if o.is_floating_point() else o, r) for g, o, r in zip(got, oracle, own, strict=True))
 
 

@@ -1,0 +1,53 @@
+"""Small references of the memory-bound families: reductions, norms, losses, pooling and scans, in shapes that are awkward."""
+
+from __future__ import annotations
+
+from tests.tools.codegen.samples import function
+
+BATCH_NORM = """import torch
+from torch import nn
+
+BATCH = 5
+WIDTH = 9
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm2d(3)
+        self.flat = nn.BatchNorm1d(3, affine=False)
+        self.bias = nn.Parameter(torch.randn(3, 1, 1))
+
+    def forward(self, x):
+        return torch.relu(self.norm(x) + self.bias) * 2, self.flat(x[:, :, 0, 0])
+
+
+def get_inputs():
+    return [torch.randn(BATCH, 3, 7, WIDTH) * 2 + 5]
+
+
+def get_init_inputs():
+    return []
+"""
+
+MEMORY_SAMPLES: dict[str, str] = {
+    "batch_norm": BATCH_NORM,
+    "in_pieces": function(
+        "(x.mean((0, 2)), x.var((0, 2)), F.group_norm(x.transpose(0, 1), 3, w), torch.logsumexp(x, (0, 2)))",
+        "torch.randn(4, 6, COLS) + 3, torch.randn(4)",
+        "x, w",
+    )
+    .replace("F.group_norm(x.transpose(0, 1), 3, w)", "F.group_norm(x, 3, w)")
+    .replace("torch.randn(4)", "torch.randn(6)"),
+    "one_huge_row": function("(x / torch.norm(x), F.layer_norm(x, x.shape), x.abs().sum(), x.argmax())"),
+    "reversed_scans": function("(torch.cumsum(x.flip(1), dim=1).flip(1), x.flip(0).cumsum(0).flip(0) * 2, x.cumsum(1) * (x > 0))"),
+    "hinge": function("torch.mean(torch.clamp(1 - x * y, min=0))", "torch.randn(ROWS, ROWS), torch.randn(ROWS)", "x, y"),
+    "classes": function(
+        "(F.cross_entropy(x, t), F.nll_loss(x, t, reduction='sum'), F.cross_entropy(x * 2, t, ignore_index=3))",
+        "torch.randn(ROWS, COLS), torch.randint(0, COLS, (ROWS,))",
+        "x, t",
+    ),
+    "pooled_view": function("(F.max_pool1d(x.unsqueeze(1), 3, padding=1).squeeze(1).sum(1), F.avg_pool2d(x[None, None], 3, 2, 1))"),
+    "minus_infinity": function("(torch.logsumexp(x.masked_fill(x < 5, float('-inf')), 1), torch.softmax(x * 50, 1))"),
+}
+"""By name: source text."""

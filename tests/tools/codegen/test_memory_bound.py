@@ -1,0 +1,113 @@
+"""The memory-bound families: every way along a row and every tile of a pooling gives what the reference gives, and compiles."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.codegen.harness import SMALL, generated, problem_of, run_worker, write_job
+from tests.tools.codegen.memory_samples import MEMORY_SAMPLES
+from tools.codegen import emit, initial_schedule, limits, trace
+from tools.codegen.regions import plan_region
+from tools.codegen.tuning import defaults
+
+ROW = {"ROWS": 1, "BLOCK_N": 16, "SPLITS": 3, "num_warps": 4, "num_stages": 1}
+
+
+def settings(window: str, **rows: Any) -> dict[str, Any]:
+    """Name the parameters of every template."""
+    return {
+        "pointwise": {"algorithm": "tile", "ELEMENTS": 4, "num_warps": 1},
+        "rows": {**ROW, **rows},
+        "window": {"algorithm": window, "ELEMENTS": 2, "num_warps": 1},
+        "matmul": {},
+    }
+
+
+SETTINGS = {
+    "blocks": settings("tile", algorithm="online", UNROLL=2),
+    "block": settings("flat", algorithm="online", UNROLL=1),
+    "levels": settings("tile", algorithm="looped", UNROLL=4),
+    "shared": settings("flat", algorithm="split", UNROLL=2),
+    "whole": settings("tile", algorithm="registers"),
+}
+TARGETS = (80, 90, 100, "gfx942")
+
+
+def small(name: str) -> str:
+    """Write a sample at sizes that its trace did not see."""
+    return re.sub(r"^([A-Z]+) = \d+$", lambda found: f"{found[1]} = {SMALL.get(found[1], 8)}", MEMORY_SAMPLES[name], flags=re.MULTILINE)
+
+
+def sources(name: str) -> dict[str, str]:
+    """Emit a sample with every setting."""
+    problem = problem_of(MEMORY_SAMPLES[name], name)
+    graph = trace(problem)
+    return {key: emit(problem, graph, generated(graph, chosen)).source for key, chosen in SETTINGS.items()}
+
+
+@pytest.fixture(scope="session")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run every sample with every setting in one process."""
+    folder = tmp_path_factory.mktemp("memory_bound")
+    jobs = {(n, k): write_job(folder, f"{n}_{k}", problem_of(small(n), n), text) for n in MEMORY_SAMPLES for k, text in sources(n).items()}
+    return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("name", MEMORY_SAMPLES)
+def test_every_schedule_gives_the_references_results(judged: Any, name: str, setting: str) -> None:
+    """Outputs, and what a call leaves in buffers, are as accurate as the reference's within a factor of four."""
+    result = judged[name, setting]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_kernels_compile_for_every_target(tmp_path: Path, target: int | str) -> None:
+    """A kernel of each way along a row compiles for the target."""
+    chosen = (("batch_norm", "blocks"), ("classes", "blocks"), ("pooled_view", "blocks"), ("reversed_scans", "levels"))
+    jobs = [
+        {**write_job(tmp_path, f"{name}_{key}", problem_of(small(name), name), sources(name)[key]), "arch": target} for name, key in chosen
+    ]
+    for job, result in zip(jobs, run_worker("compile_worker.py", jobs, interpret=False), strict=True):
+        assert "crash" not in result, (job["source"], result["crash"])
+        assert result["kernels"]
+
+
+def test_no_lane_waits_inside_the_loop_of_an_online_softmax() -> None:
+    """With several blocks a step, the loop reduces along the blocks only: what crosses threads comes after it."""
+    text = sources("classes")["blocks"]
+    loop = text[text.index("    for start in range(") : text.index("    row_max = ")]
+    assert "tl.max(x, axis=0)" in loop
+    assert "tl.arange(0, UNROLL)[:, None] * BLOCK_N" in loop
+
+
+def test_a_mean_of_losses_by_class_ends_in_one_more_kernel() -> None:
+    """Cross entropy is one kernel over the logits and one over what is left, and reads the class's logit by itself."""
+    problem = problem_of(MEMORY_SAMPLES["classes"].replace("(F.cross_entropy(x, t), ", "(F.cross_entropy(x, t),) #"))
+    graph = trace(problem)
+    source = emit(problem, graph, generated(graph, SETTINGS["blocks"])).source
+    assert source.count("@triton.jit") == 2
+    assert "== t" not in source
+
+
+def test_batch_norm_in_training_mode_is_one_region_that_hands_back_its_statistics() -> None:
+    """Only what writes to the module's buffers is left to the library."""
+    graph = trace(problem_of(MEMORY_SAMPLES["batch_norm"]))
+    assert {limit.operator for limit in limits(graph)} == {"aten.copy_.default", "aten.add_.Tensor"}
+    assert any("relu" in region.nodes for region in initial_schedule(graph).regions if "batch_norm" in region.nodes)
+
+
+def test_first_values_keep_enough_programs_for_strided_rows() -> None:
+    """A mean over the middle dimension starts with at least six programs a multiprocessor."""
+    source = "import torch\n\nB = 64\nN = 512\nC = 1024\n\n\ndef sample(x):\n    return x.mean(1)\n\n\n"
+    graph = trace(problem_of(source + "def example_inputs():\n    return (torch.randn(B, N, C),)\n"))
+    (region,) = initial_schedule(graph).regions
+    parameters = defaults(plan_region(graph, region.nodes), 132)
+    assert 64 * 1024 // int(parameters["ROWS"]) >= 6 * 132
