@@ -122,3 +122,14 @@ async def test_at_most_as_many_as_asked(serve: Serve, model: Ask) -> None:
     both = json.dumps({"plans": [json.loads(choice(a))["plans"][0] for a in (samples.FUSION, samples.FUSION, *samples.LAUNCH)]})
     plans = await LLMPlanner(model(serve(Rule(answer=both))), BuiltinPlanner()).plan(samples.briefing(), 2)
     assert [p.action for p in plans] == [samples.FUSION, samples.LAUNCH[0]]
+
+
+async def test_another_kind_than_asked_for_is_sent_back(serve: Serve, model: Ask) -> None:
+    """A plan outside the search method's constraint is refused, and the prompt says what is asked for and shows no other option."""
+    kinds = (ActionKind.TILING,)
+    options = tuple(o for o in samples.OPTIONS if o.kind in kinds)
+    server = serve(Rule(answer=choice(), uses=1), Rule(answer=choice(samples.TILING[1])))
+    (plan,) = await LLMPlanner(model(server), BuiltinPlanner()).plan(samples.briefing(kinds=kinds, options=options), 1)
+    assert plan.action == samples.TILING[1]
+    assert "Only these kinds are asked for this time: tiling." in json.dumps(server.requests[0].body)
+    assert len(server.requests) == 2
