@@ -9,7 +9,7 @@ from tools.codegen.graph import Node, Ref
 from tools.codegen.layouts import LaidOut
 from tools.codegen.lowering import Contraction, Depthwise, Lowered, Lowering
 from tools.codegen.row_operand import argument
-from tools.codegen.sizes import is_one
+from tools.codegen.sizes import Varying, is_one
 
 Rule = Callable[[Lowering, Node], None]
 
@@ -28,7 +28,7 @@ def _convolution(rank: int) -> Rule:
         unit = all(is_one(sizes) for sizes in weight.shape[2:]) and set(stride) == {1} and set(padding) == {0}
         if unit and groups == 1:
             _pointwise(low, node)
-        elif rank == 2 and groups != 1 and is_one(weight.shape[1]) and set(weight.shape[0]) == {groups}:
+        elif rank == 2 and groups != 1 and is_one(weight.shape[1]) and _spread(groups, low) == weight.shape[0]:
             _depthwise(low, node, stride, padding, dilation)
         else:
             raise LoweringError(f"{node.target} is left to the library unless it is pointwise or depthwise in two dimensions")
@@ -63,7 +63,10 @@ def _depthwise(low: Lowering, node: Node, stride: tuple[int, ...], padding: tupl
         places.append((place, read))
     (source_place, source), (weight_place, weight) = places
     out = node.outputs[0]
-    size = tuple(sizes[0] for sizes in low.b.loads[weight_place].meta.shape[2:])
+    shape = low.b.loads[weight_place].meta.shape[2:]
+    if any(len(set(sizes)) > 1 for sizes in shape):
+        raise LoweringError(f"{node.target} whose kernel's size varies with the problem's sizes is not generated")
+    size = tuple(sizes[0] for sizes in shape)
     spatial = low.b.atoms.dims(out.shape[2:])
     if len(source.dims) != 4 or not all(spatial) or not source.dims[1]:
         raise LoweringError(f"{node.target} to one row or column, or without a batch, is not generated")
@@ -93,6 +96,11 @@ def _finish(low: Lowering, node: Node, value: Value, dims: tuple[tuple[int, ...]
         low.b.atoms.broadcast(dims, aligned.dims)
         value = value + low.b.compute(aligned.value, value.dtype)
     low.define(node, value, dims)
+
+
+def _spread(groups: object, low: Lowering) -> tuple[object, ...]:
+    """Number of groups in every trace."""
+    return groups.values if isinstance(groups, Varying) else (groups,) * low.graph.traces
 
 
 def _each(value: object, rank: int) -> tuple[int, ...] | None:
