@@ -13,6 +13,8 @@ DTYPES = tuple(ITEM_BYTES)
 """An output's dtype crosses the border as its place in this list."""
 MAX_OUTPUTS = 32
 MAX_DIMENSIONS = 8
+MAX_HEARD = 64
+"""Kernels and operators that a runner names, at most."""
 MAX_PATCHES = 256
 """Elements of the inputs that change between two timed calls, at most."""
 
@@ -20,6 +22,7 @@ _COMMAND = struct.Struct("<IIII")
 _REPLY = struct.Struct("<IIddQ32x")
 _SHAPE = struct.Struct("<iiii8q")
 _PATCH = struct.Struct("<IIQ")
+_HEARD = struct.Struct("<BB126s")
 _UNKNOWN = len(DTYPES)
 
 
@@ -41,6 +44,8 @@ class Load(IntFlag):
     """For the baseline only: run the compiled reference."""
     PRIMED = 16
     """Keep the device busy until the host has issued the call, so that its events hold device time and no waiting for the host."""
+    AUDIT = 64
+    """One more call, not judged: listen to what runs in it and write that down."""
     UNPOISONED = 32
     """Leave memory as it is: a test has switched poison off."""
     TUNED = 32
@@ -127,7 +132,8 @@ class Exchange:
         self.inputs = Block(abi.inputs, start)
         self.after = Block(abi.inputs, self.inputs.end)
         self.outputs = Block(abi.outputs, self.after.end)
-        self.size = self.outputs.end
+        self._heard = self.outputs.end
+        self.size = self._heard + 16 + MAX_HEARD * _HEARD.size
 
     def write_shapes(self, memory: Memory, outputs: list[OutputShape]) -> None:
         """Put down what the outputs of a call were."""
@@ -148,6 +154,21 @@ class Exchange:
             name = DTYPES[dtype] if 0 <= dtype < _UNKNOWN else "of another dtype"
             found.append(OutputShape(name, tuple(sizes[: max(0, min(rank, MAX_DIMENSIONS))]), bool(dense)))
         return found
+
+    def write_heard(self, memory: Memory, heard: list[tuple[str, str]]) -> None:
+        """Name what ran in a call: (kind, name), cut to what fits."""
+        buffer = memory.bytes_at(self._heard, 16 + MAX_HEARD * _HEARD.size).data
+        struct.pack_into("<Q", buffer, 0, min(len(heard), MAX_HEARD))
+        for index, (kind, name) in enumerate(heard[:MAX_HEARD]):
+            data = name.encode("utf-8", "replace")[:126]
+            _HEARD.pack_into(buffer, 16 + index * _HEARD.size, kind == "triton", len(data), data)
+
+    def read_heard(self, memory: Memory) -> list[tuple[str, str]]:
+        """Read what ran in a call; whatever bytes are there give an answer."""
+        buffer = memory.bytes_at(self._heard, 16 + MAX_HEARD * _HEARD.size).data
+        count = min(struct.unpack_from("<Q", buffer, 0)[0], MAX_HEARD)
+        rows = (_HEARD.unpack_from(buffer, 16 + index * _HEARD.size) for index in range(count))
+        return [("triton" if own else "library", data[: min(length, 126)].decode("utf-8", "replace")) for own, length, data in rows]
 
     def write_patches(self, memory: Memory, patches: list[tuple[int, int]]) -> None:
         """Name the changed elements: (input, flat element)."""

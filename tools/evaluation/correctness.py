@@ -38,6 +38,8 @@ class Outcome:
     correctness: Correctness | None = None
     notes: list[str] = field(default_factory=list)
     log: str = ""
+    heard: tuple[tuple[str, str], ...] = ()
+    """What a call really ran, by the runner's word: (kind, name)."""
 
 
 class Check:
@@ -52,6 +54,7 @@ class Check:
         self._gpu = shop.device is not None
         self._cache = ""
         self._left_out: tuple[str, ...] = ()
+        self._heard: tuple[tuple[str, str], ...] = ()
 
     @property
     def _device(self) -> str:
@@ -72,6 +75,7 @@ class Check:
             if failed:
                 return failed
             outcome = self._judge(tapes, usable)
+            outcome.heard = self._heard
             outcome.log = next((log for log in sat if isinstance(log, str) and log), "")
             return outcome
 
@@ -142,6 +146,8 @@ class Check:
                     runner.give(tape.inputs(number).raw(tape.inputs_memory))
                     runner.call(load)
                     runner.collect(tape.outputs(number, run).raw(tape.outputs_memory))
+            if tape.abi == self._problems[0].abi:
+                self._heard = runner.listen()
             return runner.log
 
     def _judge(self, tapes: list[Tape], usable: tuple[tuple[bool, ...], ...]) -> Outcome:

@@ -32,15 +32,20 @@ _MOVES = frozenset(
 """Operators that prepare memory and compute nothing: they make no candidate a library's."""
 
 
-def provenance(launches: Iterable[Launch], *, blind: bool = False) -> Provenance:
-    """Class the recorded launches: only the candidate's own kernels, only a library's, or both; preparing memory does not count.
+def named(launches: Iterable[Launch]) -> tuple[tuple[str, str], ...]:
+    """Name the launches that a dry run recorded: for a candidate that did not get as far as a real call."""
+    return tuple((launch.kind, launch.name) for launch in launches)
+
+
+def provenance(ran: Iterable[tuple[str, str]], *, blind: bool = False) -> Provenance:
+    """Class what ran, (kind, name) each: only the candidate's own kernels, only a library's, or both; preparing memory does not count.
 
     `blind` sees no library, for tests of this defence.
     """
     own = library = False
-    for launch in launches:
-        own = own or launch.kind == "triton"
-        library = library or (not blind and launch.kind == "library" and launch.name.split(".")[1] not in _MOVES)
+    for kind, name in ran:
+        own = own or kind == "triton"
+        library = library or (not blind and kind == "library" and name.split(".")[1 if "." in name else 0] not in _MOVES)
     if own:
         return "mixed" if library else "authored"
     return "library" if library else "unknown"

@@ -31,6 +31,13 @@ _FREE = frozenset(
 """Operators that allocate or rename and move nothing; views are recognised by their signature."""
 
 
+def is_free(func: Any) -> bool:
+    """Whether an operator only allocates, renames or looks at a tensor's shape."""
+    name = str(func)
+    short = name.split(".")[1]
+    return bool(getattr(func, "is_view", False)) or short in _FREE or short.startswith(("sym_", "prim_")) or name.startswith("prim.")
+
+
 class Binary(NamedTuple):
     """One compiled kernel."""
 
@@ -101,8 +108,7 @@ class Recorder:
     def operator(self, func: Any, given: Any, result: Any) -> None:
         """Record one library operator, unless it only allocates or renames."""
         name = str(func)
-        short = name.split(".")[1]
-        if getattr(func, "is_view", False) or short in _FREE or short.startswith(("sym_", "prim_")) or name.startswith("prim."):
+        if is_free(func):
             return
         self.launches.append(_launch_record("library", name, _tensors((given, result))))
 

@@ -10,6 +10,7 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation import kernel_cache, loading, scan_order, standin, warmup, wire
+from tools.evaluation.audit import heard_in
 from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State
 from tools.evaluation.lead_in import lead_in
 from tools.evaluation.memory import Block, Memory
@@ -92,6 +93,9 @@ class Runner:
             # on the device's queue behind the lead-in: work that starts before the call finds stale inputs
             flat = self._inputs[index].view(-1)
             flat.index_copy_(0, where.to(flat.device, non_blocking=True), values.to(flat.device, non_blocking=True))
+        if command.load & Load.AUDIT:
+            self._exchange.write_heard(self._memory, list(heard_in(lambda: self._model(*arguments))))
+            return Reply(State.DONE)
         result, event_us, host_us = self._timed(arguments, primed=bool(command.load & Load.PRIMED))
         self._outputs = loading.flatten(result)
         return Reply(State.DONE, event_us, host_us)

@@ -13,7 +13,7 @@ from tools.records import Problem
 FRESH_CALLS = {"search": 3, "confirm": 5}
 """Calls with inputs as the problem makes them, each with its own seed, at each size."""
 
-BATTERY_CALLS = {"search": (7, 3), "confirm": (len(BATTERY), 8)}
+BATTERY_CALLS = {"search": (7, 2), "confirm": (len(BATTERY), 6)}
 """Distributions tried on the first variant, and on each other one: the hard ones as far as they go, then others by chance."""
 
 WRITTEN_CALLS = {"search": 2, "confirm": 5}

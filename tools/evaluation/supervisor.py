@@ -24,7 +24,7 @@ from tools.evaluation.defences import Defence
 from tools.evaluation.derive import Derived, DeriveJob
 from tools.evaluation.machine_code import ResourcesAnswer, ResourcesJob
 from tools.evaluation.protocol import Baselines, EvaluationRequest
-from tools.evaluation.provenance import provenance
+from tools.evaluation.provenance import named, provenance
 from tools.evaluation.rival import RivalShelf
 from tools.evaluation.schedule import LARGE_BYTES, sitting
 from tools.evaluation.static_rules import inspect_source, rejected
@@ -106,7 +106,7 @@ class Supervisor:
             rule=outcome.rule,
             correctness=outcome.correctness,
             launches=case.build.launches,
-            provenance=provenance(case.build.launches, blind=Defence.PROVENANCE in self._shop.off),
+            provenance=provenance(outcome.heard or named(case.build.launches), blind=Defence.PROVENANCE in self._shop.off),
             weakened=tuple(sorted(self._shop.off)),
             sandbox=self._shop.isolation(gpu=self._gpu).sentence,
             notes=tuple(dict.fromkeys([*outcome.notes, *case.notes])),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tools.evaluation import EvaluationRequest, LocalPool
+from tools.evaluation.defences import NONE, Defences
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import Evaluation, Problem
@@ -81,8 +82,8 @@ def request_for(problem: Problem) -> Callable[..., EvaluationRequest]:
 def judge(pool: LocalPool, request_for: Callable[..., EvaluationRequest]) -> Callable[..., Evaluation]:
     """Evaluate a source."""
 
-    def evaluate(source: str, **given: object) -> Evaluation:
-        return asyncio.run(pool.evaluate(request_for(source, **given)))
+    def evaluate(source: str, off: Defences = NONE, **given: object) -> Evaluation:
+        return asyncio.run(pool.weakened(off).evaluate(request_for(source, **given)))
 
     return evaluate
 

@@ -12,6 +12,7 @@ import pytest
 
 from tools.errors import MachineError
 from tools.evaluation import EvaluationRequest, LocalPool
+from tools.evaluation.defences import Defence
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Evaluation, Problem, Tier
@@ -108,7 +109,11 @@ def test_hang_times_out_and_leaves_no_process(judge: Judge, kernel: str) -> None
             pass
 """
     start = time.monotonic()
-    found = judge(kernel.replace("        out = torch.empty_like(x)", hang + "        out = torch.empty_like(x)"), timeout_s=2.0)
+    found = judge(
+        kernel.replace("        out = torch.empty_like(x)", hang + "        out = torch.empty_like(x)"),
+        off=frozenset([Defence.STATIC_RULES]),
+        timeout_s=2.0,
+    )
 
     assert found.verdict == "TIMED_OUT"
     assert time.monotonic() - start < 30
@@ -228,3 +233,24 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def test_class_is_of_what_really_ran(judge: Judge, kernel: str) -> None:
+    """Host code that launches its kernel in the dry run and calls a library on real values is a library's."""
+    source = kernel.replace(
+        "        out = torch.empty_like(x)",
+        "        if type(x) is torch.Tensor:\n            return x.mul(2)\n        out = torch.empty_like(x)",
+    )
+    found = judge(source)
+
+    assert found.verdict == "PASS", (found.notes, found.log)
+    assert [launch.name for launch in found.launches] == ["double_kernel"]
+    assert found.provenance == "library"
+
+
+def test_class_is_known_where_launches_are_not(judge: Judge, kernel: str) -> None:
+    """Host code that could not be followed without a GPU is classed all the same, by the call that ran."""
+    found = judge(kernel.replace("        out = torch.empty_like(x)", "        out = torch.empty_like(x) if x.sum().item() != 1e9 else x"))
+
+    assert found.launches == ()
+    assert found.provenance == "mixed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.evaluation.distributions import AS_MADE, BATTERY, HARD, NON_FINITE, TIES
-from tools.evaluation.provenance import provenance
+from tools.evaluation.provenance import named, provenance
 from tools.evaluation.schedule import sitting
 from tools.records import Launch, PrecisionPolicy, Problem
 
@@ -88,7 +88,7 @@ def test_provenance_ignores_memory_being_prepared() -> None:
     clear = Launch(kind="library", name="aten.zeros.default", nbytes=1)
     product = Launch(kind="library", name="aten.mm.default", nbytes=1)
 
-    assert provenance([clear, own]) == "authored"
-    assert provenance([product, own]) == "mixed"
-    assert provenance([clear, product]) == "library"
-    assert provenance([clear]) == "unknown"
+    assert provenance(named([clear, own])) == "authored"
+    assert provenance(named([product, own])) == "mixed"
+    assert provenance(named([clear, product])) == "library"
+    assert provenance(named([clear])) == "unknown"
