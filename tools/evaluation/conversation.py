@@ -80,10 +80,6 @@ class Conversation:
         """End the runner and everything it started."""
         self._stack.close()
 
-    def extend(self, deadline: float) -> None:
-        """Give it until `deadline` from now on."""
-        self._deadline = deadline
-
     @property
     def log(self) -> str:
         """What it has printed so far."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import re
-import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -30,6 +28,7 @@ from tools.evaluation.schedule import LARGE_BYTES, sitting
 from tools.evaluation.static_rules import inspect_source, rejected
 from tools.evaluation.statistics import sample
 from tools.evaluation.timing import TimedSession, time_rival
+from tools.evaluation.turns import Turns
 from tools.evaluation.workshop import Workshop
 from tools.logs import telling_part
 from tools.profiling.estimate import estimate_reference, estimate_time
@@ -37,6 +36,10 @@ from tools.profiling.nvml import driver_version
 from tools.records import Evaluation, HardwareSheet, KernelResources, Problem, Seeds, Tier, Verdict, content_hash
 
 _RESOURCES_S = 120.0
+_SIDE_BY_SIDE = 4
+"""Candidates checked on one device at the same time."""
+_SPARES = 6
+"""Runners that wait with CUDA started: about half a gigabyte of device memory each."""
 _CHEAP_PROGRAMS = 2048
 """An interpreted program takes about a millisecond or more: this many are two to ten seconds."""
 _CHEAP_BYTES = 32 << 20
@@ -73,7 +76,7 @@ class Supervisor:
         """Use `shop`'s processes; `max_autotune` adds that mode of torch.compile to the baselines."""
         self._shop = shop
         self._gpu = shop.device is not None
-        self._device = threading.Lock()
+        self._turns = Turns(_SIDE_BY_SIDE)
         self._rivals = RivalShelf(shop, max_autotune=max_autotune)
         self._admissions = Admissions(shop)
         # by content: equal machine code is read once
@@ -136,7 +139,7 @@ class Supervisor:
             admission = self._admissions.admission(problem, cancel)
             estimate = estimate_reference(problem, target)
             return Baselines(tier=Tier.ESTIMATED, estimate=estimate, device=target.title, admission=admission)
-        with self._device:
+        with self._turns.alone():
             admission = self._admissions.admission(problem, cancel)
             try:
                 rival = self._rivals.rival(problem, target, "search", cancel)
@@ -163,7 +166,7 @@ class Supervisor:
     def close(self) -> None:
         """End what is kept between evaluations."""
         self._threads.shutdown()
-        with self._device:
+        with self._turns.alone():
             self._rivals.clear()
 
     def _versions(self) -> dict[str, str]:
@@ -172,41 +175,51 @@ class Supervisor:
         return versions | ({"driver": driver} if driver else {})
 
     def _on_device(self, case: _Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
-        """Check and time on the GPU, which one candidate has at a time."""
-        request = case.request
+        """Check on the GPU beside others, then time alone."""
         figures: dict[str, Any] = {}
-        with self._device:
-            start = time.monotonic()
-            reading = self._threads.submit(self._read_kernels, case, cancel)
-            # for the next candidate: one runner a size, and one to be timed
-            self._shop.spares.refill(len(request.variants) + 2, self._threads)
-            with TimedSession(self._shop, request.problem, request.target, request.stage, cancel) as session:
-                begin = partial(session.start, request.source, self._cache(case), request.timeout_s, self._threads)
-                early = request.problem.abi.compulsory_bytes < LARGE_BYTES
-                if early:
-                    # a new process takes a while to start CUDA: it does so while others are checked
-                    begin()
-                with case.phase("check"):
-                    outcome = self._check(case, cancel)
-                if outcome.verdict is Verdict.PASS:
-                    if not early:
-                        begin()
+        with self._reading(case, cancel):
+            outcome = self._check_on_device(case, cancel)
+            if outcome.verdict is Verdict.PASS:
+                with self._turns.alone(), case.phase("time"):
                     self._shop.spares.settle()
-                    with case.phase("time"):
-                        outcome, figures = self._time(case, session, outcome, cancel)
-            figures["gpu_seconds"] = time.monotonic() - start
+                    outcome, figures = self._time(case, outcome, cancel)
+        figures["gpu_seconds"] = case.seconds["check"] + case.seconds.get("time", 0.0)
+        return outcome, figures | {"kernels": case.kernels}
+
+    @contextmanager
+    def _reading(self, case: _Case, cancel: int) -> Iterator[None]:
+        """Read the compiled kernels meanwhile; they are in `case` afterwards."""
+        reading = self._threads.submit(self._read_kernels, case, cancel)
+        try:
+            yield
+        finally:
+            # also where the rest failed: `cancel` is the caller's, and closed when this is over
+            wait([reading])
         case.kernels, notes = reading.result()
         case.notes += notes
-        figures["kernels"] = case.kernels
-        return outcome, figures
 
-    def _time(self, case: _Case, session: TimedSession, checked: Outcome, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+    def _check_on_device(self, case: _Case, cancel: int) -> Outcome:
+        """Check beside other candidates; one that may have failed because of them is checked again alone."""
+        company = False
+        if case.request.problem.abi.compulsory_bytes < LARGE_BYTES:
+            with self._turns.shared() as stay, case.phase("check"):
+                # for those who come next: nobody is timed now
+                self._shop.spares.refill(_SPARES, self._threads)
+                outcome = self._check(case, cancel)
+            company = stay.company
+            if not company or outcome.verdict in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED):
+                return outcome
+        with self._turns.alone(), case.phase("check"):
+            return self._check(case, cancel)
+
+    def _time(self, case: _Case, checked: Outcome, cancel: int) -> tuple[Outcome, dict[str, Any]]:
         request = case.request
         try:
             rival = self._rivals.rival(request.problem, request.target, request.stage, cancel)
             case.notes += rival.notes
+            session = TimedSession(self._shop, request.problem, request.target, request.stage, cancel)
             case.seeds.append(session.seeds)
-            found = session.run(rival, request.timeout_s)
+            found = session.run(request.source, rival, request.timeout_s, self._cache(case))
         except BaseException:
             self._rivals.clear()
             raise
@@ -239,11 +252,8 @@ class Supervisor:
 
     def _check_and_read(self, case: _Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
         """Check with the interpreter while the compiled kernels are read beside it."""
-        reading = self._threads.submit(self._read_kernels, case, cancel)
-        with case.phase("check"):
+        with self._reading(case, cancel), case.phase("check"):
             outcome = self._check(case, cancel)
-        case.kernels, notes = reading.result()
-        case.notes += notes
         if outcome.verdict is not Verdict.PASS:
             return outcome, {"kernels": case.kernels}
         return outcome, self._estimate(case)

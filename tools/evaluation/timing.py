@@ -6,9 +6,9 @@ import random
 import secrets
 import time
 from collections.abc import Iterable
-from concurrent.futures import Executor, Future, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import ValidationError
 
@@ -96,7 +96,7 @@ def time_rival(rival: RivalProcess, stage: Stage) -> dict[str, list[float]]:
 
 
 class TimedSession:
-    """One candidate against the baselines on one device, as a context manager."""
+    """One candidate against the baselines on one device."""
 
     def __init__(self, shop: Workshop, problem: Problem, sheet: HardwareSheet, stage: Stage, cancel: int) -> None:
         """Prepare."""
@@ -111,63 +111,37 @@ class TimedSession:
         self._seed = secrets.randbits(128)
         self._chance = random.Random(self._seed)  # noqa: S311 - seeded by the system's generator
         self._held = TimingTape(problem, self._validated)
-        self._starting: Future[None] | None = None
-        self._runner: Conversation | None = None
-
-    def __enter__(self) -> Self:
-        """Hold the session's memory."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End its runner and give its memory back."""
-        if self._starting is not None:
-            wait([self._starting])
-        self._end_runner()
-        self._held.close()
 
     @property
     def seeds(self) -> Seeds:
         """Where its inputs came from, to be published when the evaluation has ended."""
         return self._held.first.published("time", size_of(self._problem), patches=self._seed)
 
-    def start(self, source: str, cache: str, timeout_s: float, threads: Executor) -> None:
-        """Have the runner of `source` started in one of `threads`; `run` waits for it."""
-        self._starting = threads.submit(self._start, source, cache, timeout_s)
-
-    def _start(self, source: str, cache: str, timeout_s: float) -> None:
-        self._held.fill(self._shop, self._cancel)
-        job = RunnerJob(
-            abi=self._problem.abi,
-            source=source,
-            device="cuda",
-            sheet=self._sheet,
-            flush_bytes=flush_bytes(self._sheet),
-            tf32=self._problem.policy.name == "tf32",
-            cache=cache,
-        )
-        deadline = time.monotonic() + timeout_s
-        runner = Conversation(self._shop, job, self._held.tape, deadline, self._cancel, gpu=True)
-        self._runner = runner.__enter__()
-
-    def run(self, rival: RivalProcess, timeout_s: float) -> Outcome | Timing:
-        """Time what was started; an Outcome says that it may not have a time."""
-        assert self._starting is not None
-        try:
-            self._starting.result()
-            assert self._runner is not None
-            self._runner.extend(time.monotonic() + timeout_s)
-            with NvmlSampler(self._shop.device) as sampler:
-                measured = self._measure(self._runner, rival)
-        except RunError as error:
-            return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
-        self._end_runner()
-        wrong = self._validate()
-        return wrong or self._conclude(measured, sampler)
-
-    def _end_runner(self) -> None:
-        if self._runner is not None:
-            self._runner.__exit__(None, None, None)
-            self._runner = None
+    def run(self, source: str, rival: RivalProcess, timeout_s: float, cache: str = "") -> Outcome | Timing:
+        """Time `source`, of which `cache` is compiled; an Outcome says that it may not have a time."""
+        with ExitStack() as stack:
+            stack.callback(self._held.close)
+            self._held.fill(self._shop, self._cancel)
+            job = RunnerJob(
+                abi=self._problem.abi,
+                source=source,
+                device="cuda",
+                sheet=self._sheet,
+                flush_bytes=flush_bytes(self._sheet),
+                tf32=self._problem.policy.name == "tf32",
+                cache=cache,
+            )
+            deadline = time.monotonic() + timeout_s
+            try:
+                with (
+                    NvmlSampler(self._shop.device) as sampler,
+                    Conversation(self._shop, job, self._held.tape, deadline, self._cancel, gpu=True) as runner,
+                ):
+                    measured = self._measure(runner, rival)
+            except RunError as error:
+                return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
+            wrong = self._validate()
+            return wrong or self._conclude(measured, sampler)
 
     def _measure(self, runner: Conversation, rival: RivalProcess) -> Measured:
         held = self._held.tape
