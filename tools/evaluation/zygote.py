@@ -64,10 +64,16 @@ def _fork_phase(end: socket.socket, message: dict[str, Any], descriptors: list[i
     for fd in descriptors:
         os.close(fd)
     try:
-        wire.send(end, {"warden": pid}, [os.pidfd_open(pid)])
+        handle = os.pidfd_open(pid)
     except OSError:
         # the warden has ended already: the supervisor reads that from its status socket
         wire.send(end, {"warden": pid})
+        return
+    try:
+        wire.send(end, {"warden": pid}, [handle])
+    finally:
+        # the supervisor has its own now; one kept for each phase would fill this process's table
+        os.close(handle)
 
 
 def warden(message: dict[str, Any], descriptors: list[int]) -> None:
