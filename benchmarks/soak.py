@@ -214,10 +214,10 @@ def _write(file: Path, text: str) -> None:
 
 
 def _state(folder: Path, *, gpu: bool) -> State:
-    """Count what could leak; memory is of this process and its zygotes."""
+    """Count what could leak, of this process and all below it."""
     state = {
         "processes": len(_family()),
-        "descriptors": sum(1 for _ in Path("/proc/self/fd").iterdir()),
+        "descriptors": sum(_descriptors(pid) for pid in _family()),
         "scratch_folders": sum(1 for _ in (folder / "scratch").glob("phases-*/*-*")),
         "control_groups": sum(1 for _ in Path("/sys/fs/cgroup").glob(f"**/kernelwright-{os.getpid()}-*")),
         "resident_mib": sum(_resident(pid) for pid in _family()) >> 20,
@@ -238,6 +238,13 @@ def _family() -> list[int]:
     for pid in family:
         family += [child for child, parent in parents.items() if parent == pid]
     return family
+
+
+def _descriptors(pid: int) -> int:
+    try:
+        return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return 0
 
 
 def _resident(pid: int) -> int:

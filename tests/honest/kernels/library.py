@@ -1,0 +1,14 @@
+"""Uses PyTorch alone."""
+
+import torch
+import triton
+import triton.language as tl
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(columns))
+
+    def forward(self, x):
+        return torch.relu(x * self.weight)
