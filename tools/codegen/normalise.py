@@ -66,7 +66,7 @@ class _Rewriter:
         out, changed = node.outputs[0], list(node.args)
         for place, arg in enumerate(node.args):
             meta = self.metas.get(arg.name) if isinstance(arg, Ref) and arg.index == 0 else None
-            if meta is None or all(is_one(a) or a == b for a, b in zip(meta.shape[::-1], out.shape[::-1], strict=False)):
+            if meta is None or not _broadcasts_at_times(meta.shape, out.shape):
                 continue
             sizes = [size[0] if len(set(size)) == 1 else Varying(size) for size in out.shape]
             view = Node(f"{arg.name}_spread_{node.name}", "aten.broadcast_to.default", (arg, sizes), {}, (_strided(meta, out.shape),))
@@ -91,6 +91,13 @@ class _Rewriter:
             return node.op != "dropout" or not node.args[2]
         meta = self.metas.get(node.refs[0].name)
         return node.op in CASTS and meta is not None and node.refs[0].index == 0 and meta.dtype == node.outputs[0].dtype
+
+
+def _broadcasts_at_times(shape: Sequence[Sizes], out: Sequence[Sizes]) -> bool:
+    """Whether a shape broadcasts to `out` along a dimension that has its full size in some traces and one element in others."""
+    pairs = list(zip(shape[::-1], out[::-1], strict=False))
+    fits = all(size in (1, whole) for sizes, wholes in pairs for size, whole in zip(sizes, wholes, strict=True))
+    return fits and any(sizes != wholes and not is_one(sizes) for sizes, wholes in pairs)
 
 
 def _strided(meta: TensorMeta, shape: tuple[Sizes, ...]) -> TensorMeta:
