@@ -43,7 +43,6 @@ def example_inputs():
 
 KERNEL = """
 import ctypes
-import mmap
 import os
 import pathlib
 import time
@@ -75,7 +74,7 @@ MISDEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "exception": ("raise RuntimeError('no')", ("CRASHED",)),
     "segfault": ("ctypes.string_at(0)", ("CRASHED",)),
     "exit": ("os._exit(0)", ("CRASHED",)),
-    "memory": ("self.hoard = [mmap.mmap(-1, 1 << 28) for _ in range(10_000)]", ("CRASHED",)),
+    "memory": ("self.hoard = [bytearray(1 << 28) for _ in range(10_000)]", ("CRASHED",)),
     "processes": ("while True: os.fork()", ("CRASHED", "TIMED_OUT")),
     "daemon": ("os.fork() or os.setsid() or time.sleep(10_000)", ("PASS", "WRONG", "CRASHED", "TIMED_OUT")),
     "disk": ("[pathlib.Path(str(n)).write_bytes(bytes(1 << 25)) for n in range(100)]", ("CRASHED",)),
@@ -85,12 +84,17 @@ MISDEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 ON_A_GPU: dict[str, tuple[str, tuple[str, ...]]] = {
     "gpu memory": ("self.hoard = [torch.empty(1 << 30, dtype=torch.uint8, device=x.device) for _ in range(1000)]", ("CRASHED",)),
+    # CUDA reserves more than any limit of one process: what is reserved and never used does no harm
+    "memory": (MISDEEDS["memory"][0], ("PASS", "CRASHED", "TIMED_OUT")),
     "gpu spin": ("torch.cuda._sleep(10**15)", ("TIMED_OUT",)),
     "illegal access": (
         "double_kernel[(64,)](x, out, x.numel() * 10**6, 2.0, BLOCK=1 << 16); torch.cuda.synchronize()",
         ("CRASHED",),
     ),
 }
+
+_HANGING_ON_A_GPU = 6
+"""Candidates of each kind that end only by the clock."""
 
 HONEST = ("pass", ("PASS",))
 WRONG = ("pass", ("WRONG",))
@@ -104,7 +108,7 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=1000)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--parallel", type=int, default=max(1, (os.cpu_count() or 2) - 1))
-    parser.add_argument("--timeout", type=float, default=0.0, help="seconds; 0 chooses 4 without a GPU and 15 with one")
+    parser.add_argument("--timeout", type=float, default=0.0, help="seconds; 0 chooses 4 without a GPU and 10 with one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--markdown", type=Path)
@@ -126,6 +130,8 @@ def _plan(options: argparse.Namespace) -> list[tuple[str, str, tuple[str, ...]]]
     misdeeds = MISDEEDS | (ON_A_GPU if options.gpu else {})
     count = options.candidates // 5
     kinds = [(name, *misdeeds[name]) for name in (list(misdeeds) * (count // len(misdeeds) + 1))[:count]]
+    if options.gpu:
+        kinds = _few_hanging(kinds)
     kinds += [("wrong", *WRONG)] * (options.candidates // 20)
     kinds += [("honest", *HONEST)] * (options.candidates - len(kinds))
     chance.shuffle(kinds)
@@ -137,6 +143,17 @@ def _plan(options: argparse.Namespace) -> list[tuple[str, str, tuple[str, ...]]]
     return made
 
 
+def _few_hanging(kinds: list[tuple[str, str, tuple[str, ...]]]) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Leave out most of what ends by the clock alone: each holds the only device for its whole time limit."""
+    seen: collections.Counter[str] = collections.Counter()
+    kept = []
+    for kind in kinds:
+        seen[kind[0]] += 1
+        if "TIMED_OUT" not in kind[2] or seen[kind[0]] <= _HANGING_ON_A_GPU:
+            kept.append(kind)
+    return kept
+
+
 async def _soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     size = {"rows": 4096, "columns": 4096} if options.gpu else {"rows": 16, "columns": 64}
     file = folder / "double.py"
@@ -144,7 +161,7 @@ async def _soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     problem = load_problem(file)
     variants = small_variants(problem)
     sheet = (detect_sheet() if options.gpu else None) or load_sheet("h200")
-    limit_s = options.timeout or (15.0 if options.gpu else 4.0)
+    limit_s = options.timeout or (10.0 if options.gpu else 4.0)
     pool = LocalPool(folder / "scratch", 0 if options.gpu else None, parallel=options.parallel)
     view = pool.weakened(frozenset([Defence.STATIC_RULES]))
     found: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
