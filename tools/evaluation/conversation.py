@@ -46,14 +46,17 @@ class CallTimes(NamedTuple):
 class Conversation:
     """One runner from its start to its death, as a context manager."""
 
-    def __init__(self, shop: Workshop, job: RunnerJob, tape: Tape, deadline: float, cancel: int, *, gpu: bool) -> None:
-        """Prepare; entering starts the runner."""
+    def __init__(
+        self, shop: Workshop, job: RunnerJob, tape: Tape, deadline: float, cancel: int, *, gpu: bool, runner: Child | None = None
+    ) -> None:
+        """Prepare; entering starts the runner, or gives the job to a waiting `runner`."""
         self._shop = shop
         self._job = job
         self._tape = tape
         self._deadline = weakening.deadline(deadline, shop.off)
         self._cancel = cancel
         self._gpu = gpu
+        self._runner = runner
         self._stack = ExitStack()
         self._exchange = Exchange(job.abi)
         self._child: Child | None = None
@@ -68,7 +71,9 @@ class Conversation:
             self._stack.callback(parameters.close)
             self._tape.parameters.raw(parameters)[:] = self._tape.parameters.raw(self._tape.inputs_memory)
             shared = {"exchange": self._memory.fd, "parameters": parameters.fd}
-            self._child = self._stack.enter_context(self._shop.runner(gpu=self._gpu, cancel=self._cancel))
+            self._child = self._runner or self._stack.enter_context(self._shop.runner(gpu=self._gpu, cancel=self._cancel))
+            if self._runner is not None:
+                self._stack.callback(self._runner.send, Command(Order.STOP).pack())
             self._child.hand("runner", self._job.model_dump_json().encode(), shared)
             self._expect(State.READY, "while it was set up")
         except BaseException:
@@ -77,7 +82,7 @@ class Conversation:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """End the runner and everything it started."""
+        """End the runner and everything it started; one that was given is told to wait for another job."""
         self._stack.close()
 
     @property

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 
 from pydantic import ValidationError
@@ -15,7 +16,7 @@ from pydantic import ValidationError
 from tools.errors import MachineError
 from tools.evaluation import numerics, weakening
 from tools.evaluation.channel import Load
-from tools.evaluation.child import DeadlineError
+from tools.evaluation.child import Child, DeadlineError
 from tools.evaluation.conversation import Conversation, RunError
 from tools.evaluation.inputs import InputsAnswer, InputsJob
 from tools.evaluation.lead_in import flush_bytes
@@ -24,6 +25,8 @@ from tools.evaluation.runner import RunnerJob
 from tools.evaluation.tape import Sitting, Tape
 from tools.evaluation.workshop import Workshop
 from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verdict
+
+_Size = tuple[Problem, Tape, Sitting, tuple[bool, ...]]
 
 ORACLE_S = 600.0
 """How long a trusted process may take; the problem's own code decides that, not the candidate."""
@@ -45,8 +48,10 @@ class Outcome:
 class Check:
     """The check of one candidate at several sizes."""
 
-    def __init__(self, shop: Workshop, problems: tuple[Problem, ...], sittings: tuple[Sitting, ...], cancel: int) -> None:
-        """Plan to run `sittings`, one for each of `problems`."""
+    def __init__(
+        self, shop: Workshop, problems: tuple[Problem, ...], sittings: tuple[Sitting, ...], cancel: int, *, listens: bool = True
+    ) -> None:
+        """Plan to run `sittings`, one for each of `problems`; where it `listens`, one more call says what really ran."""
         self._shop = shop
         self._problems = problems
         self._sittings = sittings
@@ -54,6 +59,7 @@ class Check:
         self._gpu = shop.device is not None
         self._cache = ""
         self._left_out: tuple[str, ...] = ()
+        self._listens = listens
         self._heard: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -68,9 +74,9 @@ class Check:
             if isinstance(usable, Outcome):
                 return usable
             deadline = time.monotonic() + timeout_s
-            sizes = zip(self._problems, tapes, self._sittings, usable, strict=True)
-            with ThreadPoolExecutor(min(len(tapes), os.cpu_count() or 1), thread_name_prefix="sitting") as threads:
-                sat = list(threads.map(lambda size: self._sit(source, sheet, deadline, *size), sizes))
+            sizes = list(zip(self._problems, tapes, self._sittings, usable, strict=True))
+            sit = partial(self._sit, source, sheet, deadline)
+            sat = self._in_turn(sit, sizes) if self._gpu else _side_by_side(sit, sizes)
             failed = next((outcome for outcome in sat if isinstance(outcome, Outcome)), None)
             if failed:
                 return failed
@@ -78,6 +84,16 @@ class Check:
             outcome.heard = self._heard
             outcome.log = next((log for log in sat if isinstance(log, str) and log), "")
             return outcome
+
+    def _in_turn(self, sit: Callable[..., str | Outcome], sizes: list[_Size]) -> list[str | Outcome]:
+        """Check the sizes one after the other in one runner: starting CUDA takes longer than the calls."""
+        sat: list[str | Outcome] = []
+        with self._shop.runner(gpu=True, cancel=self._cancel) as runner:
+            for size in sizes:
+                sat.append(sit(*size, runner))
+                if isinstance(sat[-1], Outcome):
+                    break
+        return sat
 
     def _flush_bytes(self, sheet: HardwareSheet) -> int:
         return flush_bytes(sheet) if self._gpu else 0
@@ -118,7 +134,15 @@ class Check:
         return done.answer, f"{done.log.strip()} ({done.ending})"
 
     def _sit(
-        self, source: str, sheet: HardwareSheet, deadline: float, problem: Problem, tape: Tape, sitting: Sitting, use: tuple[bool, ...]
+        self,
+        source: str,
+        sheet: HardwareSheet,
+        deadline: float,
+        problem: Problem,
+        tape: Tape,
+        sitting: Sitting,
+        use: tuple[bool, ...],
+        runner: Child | None = None,
     ) -> str | Outcome:
         """Check one size; return what the runner printed, or how it failed."""
         job = RunnerJob(
@@ -131,13 +155,13 @@ class Check:
             cache=self._cache,
         )
         try:
-            return self._feed(job, tape, sitting, use, deadline)
+            return self._feed(job, tape, sitting, use, deadline, runner)
         except RunError as failure:
             return Outcome(failure.verdict, failure.rule, None, [f"At {size_of(problem)}: {failure.reason}"], failure.log)
 
-    def _feed(self, job: RunnerJob, tape: Tape, sitting: Sitting, use: tuple[bool, ...], deadline: float) -> str:
+    def _feed(self, job: RunnerJob, tape: Tape, sitting: Sitting, use: tuple[bool, ...], deadline: float, child: Child | None) -> str:
         """Feed one runner the calls of a sitting and keep its outputs."""
-        with Conversation(self._shop, job, tape, deadline, self._cancel, gpu=self._gpu) as runner:
+        with Conversation(self._shop, job, tape, deadline, self._cancel, gpu=self._gpu, runner=child) as runner:
             for number, call in enumerate(sitting.calls):
                 if not use[number]:
                     continue
@@ -146,7 +170,7 @@ class Check:
                     runner.give(tape.inputs(number).raw(tape.inputs_memory))
                     runner.call(load)
                     runner.collect(tape.outputs(number, run).raw(tape.outputs_memory))
-            if tape.abi == self._problems[0].abi:
+            if self._listens and tape.abi == self._problems[0].abi:
                 self._heard = runner.listen()
             return runner.log
 
@@ -187,6 +211,12 @@ class Check:
             f"{where}: relative L2 error {error.relative_l2:.3g} (limit {error.limit_relative_l2:.3g}), "
             f"worst row {error.worst_row:.3g} (limit {error.limit_worst_row:.3g})."
         )
+
+
+def _side_by_side(sit: Callable[..., str | Outcome], sizes: list[_Size]) -> list[str | Outcome]:
+    """Check each size in a runner of its own: the interpreter uses one core."""
+    with ThreadPoolExecutor(min(len(sizes), os.cpu_count() or 1), thread_name_prefix="sitting") as threads:
+        return list(threads.map(lambda size: sit(*size), sizes))
 
 
 def size_of(problem: Problem) -> str:

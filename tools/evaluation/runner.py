@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import time
@@ -73,6 +74,7 @@ class Runner:
         values = Block(job.abi.parameters).tensors(parameters)
         names = [spec.name for spec in job.abi.parameters]
         loading.load_parameters(self._model, dict(zip(names, values, strict=True)), job.abi.parameters)
+        parameters.close()
         self._model.to(job.device)
         self._outputs: list[torch.Tensor] = []
 
@@ -114,6 +116,17 @@ class Runner:
         if self._cuda:
             torch.cuda.synchronize()
         return Reply(State.COLLECTED)
+
+    def close(self) -> None:
+        """Give back what this size held, on the device and of the memory that is shared."""
+        self._modes.close()
+        del self._model, self._inputs, self._outputs, self._flush
+        self._memory.close()
+        gc.collect()
+        if self._cuda:
+            import torch
+
+            torch.cuda.empty_cache()
 
     def _sources(self) -> list[torch.Tensor]:
         return self._exchange.inputs.tensors(self._memory)
@@ -191,23 +204,26 @@ def _take_job(phase: Phase) -> bool:
     return True
 
 
+def _serve(phase: Phase, runner: Runner) -> None:
+    while data := phase.control.recv(64):
+        command = Command.unpack(data)
+        if command.order is Order.STOP:
+            return
+        reply = runner.call(command) if command.order is Order.CALL else runner.collect()
+        phase.control.send(reply.pack())
+
+
 def run(phase: Phase) -> None:
-    """Take a job and serve calls until told to stop; whatever the candidate raises is printed and ends it."""
+    """Take one job after the other, each a size of one candidate; whatever the candidate raises is printed and ends it."""
     try:
         if phase.job == WARM:
             _start_cuda()
             phase.control.send(WARM)
-        if not _take_job(phase):
-            return
-        runner = Runner(phase, RunnerJob.model_validate_json(phase.job))
-        phase.control.send(Reply(State.READY).pack())
-        while True:
-            data = phase.control.recv(64)
-            command = Command.unpack(data) if data else Command(Order.STOP)
-            if command.order is Order.STOP:
-                return
-            reply = runner.call(command) if command.order is Order.CALL else runner.collect()
-            phase.control.send(reply.pack())
+        while _take_job(phase):
+            with contextlib.closing(Runner(phase, RunnerJob.model_validate_json(phase.job))) as runner:
+                phase.control.send(Reply(State.READY).pack())
+                _serve(phase, runner)
+            del runner
     except Exception:
         traceback.print_exc(limit=-12)
         sys.stderr.flush()

@@ -18,6 +18,7 @@ from tools.evaluation.admissions import Admissions
 from tools.evaluation.builder import BuildAnswer, BuilderJob
 from tools.evaluation.child import DeadlineError
 from tools.evaluation.correctness import ORACLE_S, Check, Outcome, size_of
+from tools.evaluation.counting import NO_DEVICE, Counting
 from tools.evaluation.defences import Defence
 from tools.evaluation.derive import Derived, DeriveJob
 from tools.evaluation.machine_code import ResourcesAnswer, ResourcesJob
@@ -32,14 +33,15 @@ from tools.evaluation.turns import Turns
 from tools.evaluation.workshop import Workshop
 from tools.logs import telling_part
 from tools.profiling.estimate import estimate_reference, estimate_time
+from tools.profiling.ncu import Counters
 from tools.profiling.nvml import driver_version
 from tools.records import Evaluation, HardwareSheet, KernelResources, Problem, Seeds, Tier, Verdict, content_hash
 
 _RESOURCES_S = 120.0
 _SIDE_BY_SIDE = 4
 """Candidates checked on one device at the same time."""
-_SPARES = 6
-"""Runners that wait with CUDA started: about half a gigabyte of device memory each."""
+_SPARES = 2 * _SIDE_BY_SIDE
+"""Runners that wait with CUDA started, about half a gigabyte of device memory each: one to check and one to time a candidate."""
 _CHEAP_PROGRAMS = 2048
 """An interpreted program takes about a millisecond or more: this many are two to ten seconds."""
 _CHEAP_BYTES = 32 << 20
@@ -79,6 +81,7 @@ class Supervisor:
         self._turns = Turns(_SIDE_BY_SIDE)
         self._rivals = RivalShelf(shop, max_autotune=max_autotune)
         self._admissions = Admissions(shop)
+        self._counting = Counting()
         # by content: equal machine code is read once
         self._read: dict[str, tuple[tuple[KernelResources, ...], tuple[str, ...]]] = {}
         self._threads = ThreadPoolExecutor(thread_name_prefix="supervisor")
@@ -150,6 +153,15 @@ class Supervisor:
             self._rivals.rest()
         samples = {name: sample(values) for name, values in times.items()}
         return Baselines(tier=Tier.IN_PROCESS, samples=samples, device=target.title, notes=tuple(rival.notes), admission=admission)
+
+    def counters(self, request: EvaluationRequest, cancel: int) -> Counters:
+        """Read the hardware counters of one call of a candidate, nobody else being on the device."""
+        if not self._gpu:
+            return Counters(note=NO_DEVICE)
+        self._shop.start()
+        with self._turns.alone():
+            self._shop.spares.settle()
+            return self._counting.count(self._shop, request, cancel)
 
     def derive(self, problem: Problem, cancel: int) -> Derived:
         """Read a problem's ABI, work and small variants anew out of its source, where this workshop runs references."""
@@ -269,7 +281,8 @@ class Supervisor:
             for place, problem in enumerate(problems)
         )
         case.seeds += [one.published("check", size_of(problem)) for problem, one in zip(problems, sittings, strict=True)]
-        check = Check(self._shop, problems, sittings, cancel)
+        # on a device listening takes a second, and the builder has followed the host code
+        check = Check(self._shop, problems, sittings, cancel, listens=stage == "confirm" or not self._gpu)
         return check.run(case.request.source, case.request.target, case.request.timeout_s, self._cache(case))
 
     def _cache(self, case: _Case) -> str:

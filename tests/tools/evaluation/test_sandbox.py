@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from tools.evaluation import EvaluationRequest, LocalPool, landlock, seccomp, syscalls
+from tools.evaluation.defences import Defence
 from tools.evaluation.isolation import Isolation, ladder
 
 ROOT = Path(__file__).parents[3]
@@ -63,7 +64,9 @@ def facts(pool: LocalPool, request_for: Callable[..., EvaluationRequest], kernel
     os.environ["OPENAI_API_KEY"] = "sk-test"
     body = textwrap.indent(CONFESSION, "        ")
     source = kernel.replace("        out = torch.empty_like(x)", f"{body}\n        out = torch.empty_like(x)")
-    found = asyncio.run(pool.evaluate(request_for(source)))
+    # the static rules would refuse to run it at all
+    curious = pool.weakened(frozenset({Defence.STATIC_RULES}))
+    found = asyncio.run(curious.evaluate(request_for(source)))
     del os.environ["OPENAI_API_KEY"]
     assert found.verdict == "PASS", (found.notes, found.log)
     return json.loads(next(line for line in found.log.splitlines() if line.startswith("FACTS")).removeprefix("FACTS"))
