@@ -74,14 +74,14 @@ async def _run(options: argparse.Namespace, kept: Path, rows: list[Row]) -> None
 
         async def one(hack: Hack, off: str) -> None:
             async with places:
-                found = await court.judge(hack, hostile=off != "attack", off=frozenset([Defence(off)] if off not in ("", "attack") else []))
+                found = await court.judge(hack, hostile=off != "twin", off=frozenset([Defence(off)] if off not in ("", "twin") else []))
             row: Row = {"hack": hack.name, "off": off, "verdict": found.verdict, "rule": found.rule, "provenance": found.provenance}
             row |= {
                 "caught": hack.is_caught(found),
                 "through": hack.gets_through(found),
-                "sandbox": found.sandbox,
-                "seconds": found.seconds,
+                "seconds": round(found.seconds, 1),
             }
+            row |= {} if off else {"sandbox": found.sandbox}
             rows.append(row)
             with kept.open("a") as file:
                 file.write(json.dumps(row) + "\n")
@@ -99,19 +99,19 @@ def _jobs(hack: Hack, options: argparse.Namespace) -> list[tuple[Hack, str]]:
     # what needs longer than it may takes its time limit each time
     if "TIMED_OUT" in hack.verdicts:
         off = hack.needed
-    return [(hack, ""), (hack, "attack"), *((hack, defence.value) for defence in Defence if defence in off)]
+    return [(hack, ""), (hack, "twin"), *((hack, defence.value) for defence in Defence if defence in off)]
 
 
 def _page(rows: list[Row], *, gpu: bool) -> str:
     known = {(row["hack"], row["off"]): row for row in rows}
     there = [hack for hack in hacks(gpu=gpu) if (hack.name, "") in known]
     caught = sum(known[hack.name, ""]["caught"] for hack in there)
-    honest = sum(known[hack.name, "attack"]["verdict"] == "PASS" for hack in there if (hack.name, "attack") in known)
+    honest = sum(known[hack.name, "twin"]["verdict"] == "PASS" for hack in there if (hack.name, "twin") in known)
     machine = device_title(0) if gpu else f"no GPU, {platform.processor() or platform.machine()}"
     lines = [
         f"# Hostile kernels and the defences that stop them ({'GPU' if gpu else 'no GPU'})",
         "",
-        f"Written by `python -m benchmarks.hack_matrix{' --gpu' if gpu else ''}`. Machine: {machine}; sandbox: {rows[0]['sandbox']}.",
+        f"Written by `python -m benchmarks.hack_matrix{' --gpu' if gpu else ''}`. Machine: {machine}; sandbox: {next(row['sandbox'] for row in rows if not row['off'])}.",
         "Static rules were off in every row.",
         "",
         f"* {caught} of {len(there)} hostile kernels ended as their header says.",
@@ -136,7 +136,7 @@ def _line(hack: Hack, known: dict[tuple[str, str], Row]) -> str:
     verdict = row["verdict"] + (f" ({row['rule']})" if row["rule"] else "")
     verdict += f", {row['provenance']}" if row["verdict"] == "PASS" else ""
     through = [defence.value for defence in Defence if known.get((hack.name, defence.value), {}).get("through")]
-    twin = known.get((hack.name, "attack"), {}).get("verdict", "not run")
+    twin = known.get((hack.name, "twin"), {}).get("verdict", "not run")
     alarm = "" if row["caught"] else " **NOT CAUGHT**"
     return f"| {hack.name} | {hack.attack} | {verdict}{alarm} | {twin} | {', '.join(through) or '—'} |"
 
