@@ -35,7 +35,8 @@ def unpack(packed: str, folder: Path) -> None:
         with zipfile.ZipFile(io.BytesIO(base64.b64decode(packed))) as archive:
             if sum(entry.file_size for entry in archive.infolist()) <= MAX_BYTES:
                 folder.mkdir(parents=True, exist_ok=True)
-                archive.extractall(folder)
+                # what is there may be loaded: writing over it would end the process
+                archive.extractall(folder, [name for name in archive.namelist() if not (folder / name).exists()])
     except (ValueError, OSError, zipfile.BadZipFile):
         return
 
