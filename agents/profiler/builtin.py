@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tools.evaluation.protocol import Baselines
-from tools.profiling.profile import profile_candidate, profile_reference
+from tools.profiling.ncu import Counters
+from tools.profiling.profile import NOT_COUNTED, profile_candidate, profile_reference
 from tools.records import Evaluation, HardwareSheet, Problem, Profile
 
 
@@ -12,9 +13,11 @@ class BuiltinProfiler:
 
     name = "builtin"
 
-    async def diagnose(self, problem: Problem, evaluation: Evaluation, baselines: Baselines, sheet: HardwareSheet) -> Profile:
+    async def diagnose(
+        self, problem: Problem, evaluation: Evaluation, baselines: Baselines, sheet: HardwareSheet, counters: Counters = NOT_COUNTED
+    ) -> Profile:
         """Explain where the time of a passing candidate goes."""
-        return profile_candidate(problem, evaluation, baselines, sheet)
+        return profile_candidate(problem, evaluation, baselines, sheet, counters)
 
     async def diagnose_reference(self, problem: Problem, baselines: Baselines, sheet: HardwareSheet) -> Profile:
         """Explain where the time of the reference goes: the profile of ROOT."""

@@ -12,6 +12,8 @@ from agents.models import BudgetReached, ChatModel, ModelUnavailable
 from agents.profiler.protocol import Profiler
 from agents.prompting import Prompts
 from tools.evaluation.protocol import Baselines
+from tools.profiling.ncu import Counters
+from tools.profiling.profile import NOT_COUNTED
 from tools.records import Bottleneck, Evaluation, HardwareSheet, KernelResources, Problem, Profile
 
 PROMPTS = Prompts(__file__)
@@ -43,9 +45,11 @@ class LLMProfiler:
         self._builtin = builtin
         self.name = model.name
 
-    async def diagnose(self, problem: Problem, evaluation: Evaluation, baselines: Baselines, sheet: HardwareSheet) -> Profile:
+    async def diagnose(
+        self, problem: Problem, evaluation: Evaluation, baselines: Baselines, sheet: HardwareSheet, counters: Counters = NOT_COUNTED
+    ) -> Profile:
         """Explain where the time of a passing candidate goes."""
-        profile = await self._builtin.diagnose(problem, evaluation, baselines, sheet)
+        profile = await self._builtin.diagnose(problem, evaluation, baselines, sheet, counters)
         return await self._judge(profile, problem, sheet, evaluation.kernels)
 
     async def diagnose_reference(self, problem: Problem, baselines: Baselines, sheet: HardwareSheet) -> Profile:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from tools.evaluation.protocol import Baselines
+from tools.profiling.ncu import Counters
+from tools.profiling.profile import NOT_COUNTED
 from tools.records import Evaluation, HardwareSheet, Problem, Profile
 
 
@@ -13,8 +15,10 @@ class Profiler(Protocol):
 
     name: str
 
-    async def diagnose(self, problem: Problem, evaluation: Evaluation, baselines: Baselines, sheet: HardwareSheet) -> Profile:
-        """Explain where the time of a passing candidate goes."""
+    async def diagnose(
+        self, problem: Problem, evaluation: Evaluation, baselines: Baselines, sheet: HardwareSheet, counters: Counters = NOT_COUNTED
+    ) -> Profile:
+        """Explain where the time of a passing candidate goes; `counters` are the hardware's own, where they were read."""
 
     async def diagnose_reference(self, problem: Problem, baselines: Baselines, sheet: HardwareSheet) -> Profile:
         """Explain where the time of the reference goes: the profile of ROOT."""

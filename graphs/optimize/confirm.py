@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from graphs.optimize.context import Services
 from graphs.optimize.evidence import keep_evidence
 from graphs.optimize.records import Delivery
+from graphs.refine.counted import count_champion
 from graphs.refine.judge import judge
 from tools.records import ROOT, Evaluation, Verdict
 
@@ -25,6 +26,7 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
         request = services.request(services.candidate(name), confirm=True)
         evaluation = await judge(services, request)
         if evaluation.verdict is Verdict.PASS:
+            await count_champion(services, request)
             keep_evidence(services, request, evaluation)
         reason = shortfall(evaluation, services.settings.floor)
         if not reason:

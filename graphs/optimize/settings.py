@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field
 
@@ -32,6 +33,8 @@ class RunSettings(Record):
     """Repairs of one failing draft before it is rolled back."""
     timeout_s: float = Field(default=120.0, gt=0)
     """Wall-clock limit of each phase of an evaluation."""
+    counters: Literal["auto", "never"] = "auto"
+    """`auto`: hardware counters of each best candidate so far and of the champion are read where Nsight Compute is found and works."""
     evaluator: str = "local"
     """`local`, or `spool:DIR`: a folder that evaluation workers watch."""
     devices: str = "all"

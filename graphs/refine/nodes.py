@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.models import BudgetReached
 from graphs.optimize.context import Context, Services
+from graphs.refine.counted import counters_of_best
 from graphs.refine.judge import judge
 from graphs.refine.state import RefineState
 from graphs.spans import traced
@@ -85,7 +86,9 @@ async def profile(state: RefineState, runtime: Runtime[Context]) -> dict[str, An
     evaluation = services.store.get("evaluation", state["evaluation"], Evaluation)
     assert evaluation is not None
     if services.store.get("profile", state["candidate"], Profile) is None:
-        diagnosis = await services.team.profiler.diagnose(services.problem, evaluation, services.baselines(), services.sheet)
+        request = services.request(services.candidate(state["candidate"]))
+        counters = await counters_of_best(services, request, evaluation)
+        diagnosis = await services.team.profiler.diagnose(services.problem, evaluation, services.baselines(), services.sheet, counters)
         services.store.put("profile", state["candidate"], diagnosis)
     return {"results": {state["plan"]: state["candidate"]}}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.evaluation.protocol import Baselines, EvaluationRequest, EvaluatorPool
+from tools.profiling.ncu import Counters
 from tools.records import Evaluation, HardwareSheet, Problem
 
 
@@ -21,6 +22,10 @@ class Borrowed:
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Time the reference, or estimate it."""
         return await self._pool.baselines(problem, target)
+
+    async def counters(self, request: EvaluationRequest) -> Counters:
+        """Read the hardware counters of a candidate."""
+        return await self._pool.counters(request)
 
     async def close(self) -> None:
         """Leave it open."""

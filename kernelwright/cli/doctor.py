@@ -82,11 +82,28 @@ def _isolation() -> str:
 
 
 def _ncu() -> str:
+    from tools.errors import MachineError
+    from tools.evaluation.counting import try_counters
+    from tools.evaluation.workshop import Workshop
     from tools.profiling.ncu import find_ncu
+    from tools.profiling.nvml import device_title
 
     found = find_ncu()
     rest = "profiles rest on events, machine code and the model"
-    return f"{found}, not used yet: {rest}" if found else f"not found: {rest}"
+    if found is None:
+        return f"not found: {rest}"
+    if device_title(0) is None:
+        return f"{found}, but there is no GPU to count on: {rest}"
+    with tempfile.TemporaryDirectory() as scratch:
+        shop = Workshop(Path(scratch), 0)
+        try:
+            shop.start()
+            reason = try_counters(shop, found)
+        except MachineError as error:
+            reason = error.what
+        finally:
+            shop.close()
+    return f"{found}, works: hardware counters of the best candidates are read" if not reason else f"{found}, but {rest}: {reason}"
 
 
 def _key() -> str:

@@ -23,6 +23,7 @@ import typer
 
 from kernelwright.cli.options import (
     SEARCHES,
+    Counters,
     Devices,
     Evaluator,
     Floor,
@@ -35,6 +36,7 @@ from kernelwright.cli.options import (
     Seed,
     Tolerance,
     Wait,
+    counters_setting,
     home_folder,
     search_options,
 )
@@ -86,6 +88,7 @@ def command(
     embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
     evaluator: Evaluator = "local",
     devices: Devices = "all",
+    counters: Counters = "auto",
     wait: Wait = True,
     out: Annotated[Path | None, typer.Option(help="Also write the kernel to this file.")] = None,
     home: Home = None,
@@ -113,6 +116,7 @@ def command(
         timeout_s=timeout,
         evaluator=evaluator,
         devices=devices,
+        counters=counters_setting(counters),
         wait=wait,
         memory=not no_memory,
         embedder=embedder,

@@ -19,6 +19,7 @@ from graphs.optimize.settings import RunSettings
 from knowledge.protocol import Memory, NoMemory
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.hardware import load_sheet
+from tools.profiling.ncu import Counters
 from tools.records import (
     ABI,
     Action,
@@ -106,6 +107,10 @@ class TextPool:
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Eager takes EAGER_US."""
         return Baselines(tier=Tier.ESTIMATED, estimate=_estimate(EAGER_US), device=target.name)
+
+    async def counters(self, request: EvaluationRequest) -> Counters:
+        """Count nothing."""
+        return Counters(note="Nothing was counted.")
 
     async def close(self) -> None:
         """Nothing is open."""

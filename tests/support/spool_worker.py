@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tools.errors import MachineError
 from tools.evaluation.protocol import Baselines, EvaluationRequest
+from tools.profiling.ncu import Counters
 from tools.records import (
     ABI,
     Correctness,
@@ -101,6 +102,10 @@ class ScriptedPool:
         if self._device:
             return Baselines(tier=Tier.IN_PROCESS, samples={"eager": _sample(100.0)}, device=self._device)
         return Baselines(tier=Tier.ESTIMATED, estimate=_estimate(100.0), device=target.title)
+
+    async def counters(self, request: EvaluationRequest) -> Counters:
+        """Count nothing."""
+        return Counters(note="Nothing was counted.")
 
     async def close(self) -> None:
         """Nothing is open."""

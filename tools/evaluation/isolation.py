@@ -27,6 +27,8 @@ class Isolation(Record):
     """System calls are filtered."""
     group: bool = False
     """A control group bounds memory and processes of the whole sandbox."""
+    loopback: bool = False
+    """Its network namespace has a loopback interface, and sockets may be made on it: Nsight Compute's two halves talk by it."""
 
     @property
     def sentence(self) -> str:
@@ -48,6 +50,8 @@ class Isolation(Record):
         walls.append("another user" if self.other_user else "the same user")
         walls.append("no new privileges")
         walls.append("seccomp deny list" if self.seccomp else "no seccomp filter")
+        if self.loopback:
+            walls.append("internet sockets on a loopback interface of its own alone")
         walls.append("limits on memory, processes, files and time" + (", by a control group too" if self.group else ""))
         weak = "" if self.namespaces or self.files == "landlock" else "Crash isolation only: "
         return weak + ", ".join(walls)

@@ -16,6 +16,7 @@ from tools.evaluation.derive import Derived
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.supervisor import Supervisor
 from tools.evaluation.workshop import Workshop
+from tools.profiling.ncu import Counters
 from tools.profiling.nvml import device_title
 from tools.records import Evaluation, HardwareSheet, Problem
 
@@ -82,6 +83,10 @@ class LocalPool:
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Time the reference, or estimate it where there is no GPU."""
         return await self._run(partial(self._supervisor.baselines, problem, target))
+
+    async def counters(self, request: EvaluationRequest) -> Counters:
+        """Read the hardware counters of one call of a candidate."""
+        return await self._run(partial(self._supervisor.counters, request))
 
     async def derive(self, problem: Problem) -> Derived:
         """Read a problem's ABI, work and small variants anew out of its source."""

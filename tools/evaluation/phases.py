@@ -20,8 +20,9 @@ PHASES = {
     "resources": "tools.evaluation.machine_code:read",
     "derive": "tools.evaluation.derive:derive",
     "probe": "tools.evaluation.probe:run",
+    "counters": "tools.evaluation.counted:count",
 }
-"""Phase to function; only `builder` and `runner` ever meet candidate code."""
+"""Phase to function; only `builder`, `runner` and `counters` ever meet candidate code."""
 
 
 @dataclass

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from pydantic import Field
 
+from tools.profiling.ncu import Counters
 from tools.records import Admission, Estimate, Evaluation, HardwareSheet, Problem, Record, Sample, Tier, content_hash
 
 
@@ -69,6 +70,9 @@ class EvaluatorPool(Protocol):
 
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Time the reference (eager, torch.compile), or estimate it where there is no GPU."""
+
+    async def counters(self, request: EvaluationRequest) -> Counters:
+        """Read the hardware counters of one call of a candidate that has passed; whatever is missing is in the note."""
 
     async def close(self) -> None:
         """End every process the pool started."""

@@ -57,6 +57,8 @@ def enter(box: Box) -> Path:
         else:
             syscalls.mount("proc", "/proc", "proc", syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
     os.chdir(scratch)
+    if isolation.loopback:
+        syscalls.raise_loopback()
     _limit(box)
     if isolation.other_user:
         os.setgroups([])
@@ -70,7 +72,7 @@ def enter(box: Box) -> Path:
     if isolation.landlock or isolation.files == "landlock":
         landlock.restrict((Path("/"),), (scratch, Path("/dev/null"), Path("/dev/shm")))  # noqa: S108 - its own, or refused by the mode
     if isolation.seccomp:
-        seccomp.install()
+        seccomp.install(loopback=isolation.loopback)
     os.environ.clear()
     os.environ.update(box.environment | _homes(scratch))
     tempfile.tempdir = None

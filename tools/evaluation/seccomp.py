@@ -106,8 +106,11 @@ def _socket_body(families: tuple[int, ...]) -> list[_Instruction]:
     return [(_LOAD, 0, 0, _OFFSET_ARGUMENT0), *tests, _refuse(errno.EAFNOSUPPORT), (_RETURN, 0, 0, _ALLOW)]
 
 
-def program(machine: str) -> list[_Instruction]:
-    """Assemble the filter for `machine`: refuse the list, all sockets but local ones, new user namespaces."""
+def program(machine: str, *, loopback: bool = False) -> list[_Instruction]:
+    """Assemble the filter for `machine`: refuse the list, all sockets but local ones, new user namespaces.
+
+    With `loopback` internet sockets may be made too: for a network namespace that has no other interface.
+    """
     column = 0 if machine == "x86_64" else 1
     code: list[_Instruction] = [
         (_LOAD, 0, 0, _OFFSET_ARCH),
@@ -118,7 +121,8 @@ def program(machine: str) -> list[_Instruction]:
     if machine == "x86_64":
         code += [(_JUMP_GREATER_EQUAL, 0, 1, _X32_BIT), _refuse(errno.ENOSYS)]
     local = (int(socket.AF_UNIX), int(socket.AF_NETLINK))
-    code += _if_call(_SOCKET[column], _socket_body(local))
+    internet = (int(socket.AF_INET), int(socket.AF_INET6)) if loopback else ()
+    code += _if_call(_SOCKET[column], _socket_body((*local, *internet)))
     code += _if_call(_SOCKETPAIR[column], _socket_body(local[:1]))
     # glibc falls back to clone, whose flags a filter can read
     code += _if_call(_CLONE3[column], [_refuse(errno.ENOSYS)])
@@ -145,9 +149,9 @@ def program(machine: str) -> list[_Instruction]:
     return [*code, (_RETURN, 0, 0, _ALLOW), _refuse(errno.EPERM)]
 
 
-def install() -> None:
+def install(*, loopback: bool = False) -> None:
     """Put the filter on the calling process and all it will start; needs no_new_privs; raises OSError where refused."""
-    code = program(syscalls.machine())
+    code = program(syscalls.machine(), loopback=loopback)
     packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in code)
     filter_program = _Program(len(code), packed)
     pointer = ctypes.cast(ctypes.pointer(filter_program), ctypes.c_void_p).value

@@ -12,6 +12,7 @@ from tools.errors import MachineError
 from tools.evaluation.local import LocalPool
 from tools.evaluation.protocol import Baselines, EvaluationRequest, EvaluatorPool
 from tools.hardware.devices import ALL, choose_devices
+from tools.profiling.ncu import Counters
 from tools.profiling.nvml import device_title
 from tools.records import Evaluation, HardwareSheet, Problem
 
@@ -43,6 +44,18 @@ class SeveralPool:
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Time the reference on the device that has least to do."""
         return await self._on_a_device(lambda pool: pool.baselines(problem, target))
+
+    async def counters(self, request: EvaluationRequest) -> Counters:
+        """Read the counters of a candidate on the device that has least to do; a device that fails is left to evaluations to find out."""
+        usable = [index for index in range(len(self._pools)) if index not in self._out]
+        if not usable:
+            return Counters(note="No device is left that could count.")
+        index = min(usable, key=lambda index: self._busy[index])
+        self._busy[index] += 1
+        try:
+            return await self._pools[index].counters(request)
+        finally:
+            self._busy[index] -= 1
 
     async def close(self) -> None:
         """End every pool."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import platform
+import socket
+import struct
 from pathlib import Path
 
 CLONE_NEWNS = 0x0002_0000
@@ -30,6 +33,8 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_CAP_AMBIENT = 47
 PR_CAP_AMBIENT_CLEAR_ALL = 4
 
+_SIOCSIFFLAGS = 0x8914
+_IFF_UP, _IFF_RUNNING = 0x1, 0x40
 _AT_FDCWD = -100
 _AT_RECURSIVE = 0x8000
 _MOUNT_ATTR_RDONLY = 0x1
@@ -117,6 +122,12 @@ def make_readonly(target: Path | str) -> None:
 def pivot_root(new: Path | str, old: Path | str) -> None:
     """Make `new` the root and put the old one at `old`."""
     syscall(_SYS_PIVOT_ROOT[machine()], ctypes.c_char_p(str(new).encode()), ctypes.c_char_p(str(old).encode()))
+
+
+def raise_loopback() -> None:
+    """Switch the loopback interface of the calling process's network namespace on; it must be its own, and the caller its root."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", _IFF_UP | _IFF_RUNNING))
 
 
 def drop_capabilities() -> None:

@@ -163,10 +163,16 @@ class Workshop:
         cancel: int,
         readable: tuple[str, ...] = (),
     ) -> Iterator[Child]:
-        """Fork a phase that meets candidate code, inside the walls, under a user id of its own; it may also read `readable`."""
+        """Fork a phase that meets candidate code, inside the walls, under a user id of its own; it may also read `readable`.
+
+        With `loopback` it may talk to itself by internet sockets; only where it has a network namespace of its own.
+        """
+        loopback: bool = False,
         isolation = self.isolation(gpu=gpu)
         with self._uid() as uid, self._group(isolation, gpu=gpu) as groups:
             box = self._box(isolation, uid, nursery, gpu=gpu)
+        if loopback:
+            isolation = isolation.model_copy(update={"loopback": isolation.namespaces})
             box = weakening.box(box.model_copy(update={"groups": groups, "readable": (*box.readable, *readable)}), self.off)
             with nursery.phase(name, job, shared, box, cancel) as child:
                 if Defence.LOG_LIMIT in self.off:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from tools.profiling.occupancy import Occupancy
@@ -19,8 +21,22 @@ NEAR_COPY = 0.75
 """Traffic at this share of a copy's rate is near it."""
 EXCESS = 1.5
 """From this many times the compulsory bytes on, traffic is in excess."""
+NEAR_COUNTED = 75.0
+"""A unit that Nsight Compute counts busy for this share of the time, percent, is what limits."""
 LOW_OCCUPANCY = 0.5
 """Up to this occupancy, the resource that limits it is worth naming."""
+
+
+_STALLS = {
+    "long_scoreboard": "global or local memory",
+    "short_scoreboard": "shared memory or special functions",
+    "barrier": "other warps at a barrier",
+    "math_pipe_throttle": "an arithmetic unit",
+    "lg_throttle": "the queue of global memory instructions",
+    "mio_throttle": "the queue of shared memory instructions",
+    "wait": "its own last instruction's fixed latency",
+}
+"""Nsight Compute's reasons of a stall, in words (Kernel Profiling Guide, warp stall reasons)."""
 
 
 class Facts(NamedTuple):
@@ -49,6 +65,8 @@ class Facts(NamedTuple):
     sms: int = 0
     occupancy: Occupancy | None = None
     """Of the heaviest kernel."""
+    counted: Mapping[str, float] = MappingProxyType({})
+    """Hardware counters by the name of their figure; empty where none were read."""
 
     @property
     def launch_share(self) -> float:
@@ -86,6 +104,8 @@ def find_bottleneck(facts: Facts) -> tuple[Bottleneck, str]:
     for bottleneck, rule in RULES:
         if evidence := rule(facts):
             return bottleneck, evidence
+    if stalled := _longest_stall(facts):
+        return Bottleneck.MEMORY_LATENCY, f"{_traffic(facts)}; {stalled}."
     known = "neither traffic in excess, nor occupancy, nor too few programs explains it"
     why = known if facts.occupancy else "there is no excess traffic to explain it, and its kernels were not read"
     return Bottleneck.MEMORY_LATENCY, f"{_traffic(facts)}; {why}: too little is in flight, or accesses are narrow or scattered."
@@ -112,6 +132,45 @@ def _slow_unit(facts: Facts) -> str:
     return (
         f"{facts.flops:.3g} flops of products run on units with a peak of {facts.unit_tflops:.0f} TFLOP/s, "
         f"where the policy allows {facts.allowed_tflops:.0f} TFLOP/s."
+    )
+
+
+def _counted_arithmetic(facts: Facts) -> str:
+    busy = {name: facts.counted.get(f"{name}_percent", 0.0) for name in ("tensor", "sm")}
+    unit, share = max(busy.items(), key=lambda item: item[1])
+    if share < NEAR_COUNTED or share <= facts.counted.get("dram_percent", 0.0):
+        return ""
+    words = {"tensor": "The tensor cores are", "sm": "The busiest unit of the multiprocessors is"}
+    return f"{words[unit]} busy for {share:.0f} % of the time by the hardware's own counters."
+
+
+def _counted_excess(facts: Facts) -> str:
+    moved = facts.counted.get("dram_read_bytes", 0.0) + facts.counted.get("dram_write_bytes", 0.0)
+    ratio = moved / max(facts.compulsory_bytes, 1)
+    return f"{_counted_memory(facts)} {ratio:.1f} times the compulsory bytes." if ratio >= EXCESS and _is_near_dram(facts) else ""
+
+
+def _counted_dram(facts: Facts) -> str:
+    return f"{_counted_memory(facts)} near all that it can." if _is_near_dram(facts) else ""
+
+
+def _is_near_dram(facts: Facts) -> bool:
+    return facts.counted.get("dram_percent", 0.0) >= NEAR_COUNTED
+
+
+def _counted_memory(facts: Facts) -> str:
+    moved = facts.counted.get("dram_read_bytes", 0.0) + facts.counted.get("dram_write_bytes", 0.0)
+    share = facts.counted["dram_percent"]
+    return f"By the hardware's own counters memory is at {share:.0f} % of its peak rate and moves {moved / 1e6:.4g} MB,"
+
+
+def _longest_stall(facts: Facts) -> str:
+    stalls = {name.removeprefix("stall_"): value for name, value in facts.counted.items() if name.startswith("stall_")}
+    if not stalls:
+        return ""
+    reason = max(stalls, key=lambda name: stalls[name])
+    return (
+        f"a warp waits for {_STALLS.get(reason, reason)} longest, {stalls[reason]:.1f} warps for each instruction issued (stall_{reason})"
     )
 
 
@@ -164,6 +223,9 @@ RULES = (
     (Bottleneck.LAUNCH, _launch),
     (Bottleneck.REGISTERS, _spills),
     (Bottleneck.COMPUTE_UNIT, _slow_unit),
+    (Bottleneck.COMPUTE, _counted_arithmetic),
+    (Bottleneck.EXCESS_TRAFFIC, _counted_excess),
+    (Bottleneck.DRAM_BANDWIDTH, _counted_dram),
     (Bottleneck.COMPUTE, _near_rate),
     (Bottleneck.PARALLELISM, _few_programs),
     (Bottleneck.EXCESS_TRAFFIC, _excess),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import os
 import re
 import shutil
@@ -64,6 +65,10 @@ NO_PERMISSION = (
 NO_COUNTERS = "This machine's runtime gives no access to performance counters (a virtual GPU, another profiler, or an unsupported device)."
 
 
+MAX_KERNELS = 256
+"""Launches of one call that are read."""
+_NAME_LENGTH = 200
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _REFUSED = re.compile(
     r"ERR_NVGPU|not supported|No supported GPUs|Failed to (?:prepare|profile|initialize)|performance monitor", re.IGNORECASE
 )
@@ -75,6 +80,8 @@ class Counters(Record):
     figures: tuple[Figure, ...] = ()
     kernels: tuple[str, ...] = ()
     """Names of the kernels that were counted, in order."""
+    sandbox: str = ""
+    """Which isolation was in force around the program, in words."""
     note: str = ""
     """One sentence for `Profile.notes` where something is missing; empty where all was read."""
 
@@ -87,15 +94,17 @@ def find_ncu() -> Path | None:
     return max((p for p in places if os.access(p, os.X_OK)), key=lambda p: _numbers(str(p)), default=None)
 
 
-def command(ncu: Path, argv: Sequence[str], kernels: str = "", launches: int = 0) -> list[str]:
+def command(ncu: Path, argv: Sequence[str], kernels: str = "", launches: int = 0, *, marked: bool = False) -> list[str]:
     """Build the command that counts `argv` and its children, clocks left as they are.
 
-    `kernels` is a regular expression over kernel names, `launches` the most that are counted; empty and 0 mean all.
+    `kernels` is a regular expression over kernel names, `launches` the most that are counted; empty and 0 mean all. With `marked`
+    only what the program launches between cudaProfilerStart and cudaProfilerStop is counted.
     """
     line = [str(ncu), "--csv", "--page", "raw", "--clock-control", "none", "--target-processes", "all", "--print-units", "base"]
     line += ["--metrics", ",".join(metric.counter for metric in METRICS)]
     line += ["--kernel-name", f"regex:{kernels}"] if kernels else []
     line += ["--launch-count", str(launches)] if launches else []
+    line += ["--profile-from-start", "off"] if marked else []
     return [*line, *argv]
 
 
@@ -120,15 +129,16 @@ def counters(argv: Sequence[str], timeout_s: float, kernels: str = "", launches:
 
 
 def read(output: str, returncode: int) -> Counters:
-    """Read what `ncu --csv --page raw` printed, the program's own lines among it."""
-    rows = _rows(output)
+    """Read what `ncu --csv --page raw` printed, the program's own lines among it; any text gives an answer."""
+    try:
+        rows = _rows(output)
+    except csv.Error:
+        rows = []
     if rows:
         return _figures(rows)
     if "ERR_NVGPUCTRPERM" in output:
         return Counters(note=NO_PERMISSION)
-    if re.search(
-        r"ERR_NVGPU|not supported|No supported GPUs|Failed to (?:prepare|profile|initialize)|performance monitor", output, re.IGNORECASE
-    ):
+    if _REFUSED.search(output):
         return Counters(note=NO_COUNTERS)
     if "No kernels were profiled" in output:
         return Counters(note="Nsight Compute saw no kernel: the program launched none that was asked for.")
@@ -155,26 +165,27 @@ def _rows(output: str) -> list[_Row]:
     for fields in body[1:]:
         cells = dict(zip(header, fields, strict=False))
         values = {m.counter: v for m in METRICS if (v := _value(cells.get(m.counter, ""), units.get(m.counter, ""))) is not None}
-        rows.append(_Row(cells.get("Kernel Name", "?"), values))
-    return rows
+        rows.append(_Row(_CONTROL.sub("", cells.get("Kernel Name", "?"))[:_NAME_LENGTH], values))
+    return rows[:MAX_KERNELS]
 
 
 def _value(cell: str, unit: str) -> float | None:
     scale = _SCALES.get(unit.strip().lower())
     try:
-        return float(cell.replace(",", "")) * scale if scale is not None else None
+        value = float(cell.replace(",", "")) * scale if scale is not None else math.nan
     except ValueError:
         return None
+    return value if math.isfinite(value) and value >= 0 else None
 
 
 def _figures(rows: list[_Row]) -> Counters:
     figures = []
     for metric in METRICS:
         pairs = [(row.values[metric.counter], row.values.get(METRICS[0].counter, 1.0)) for row in rows if metric.counter in row.values]
-        if not pairs:
+        weight = sum(duration for _, duration in pairs)
+        if not weight:
             continue
         total = sum(value for value, _ in pairs)
-        weight = sum(duration for _, duration in pairs)
         value = total if metric.added else sum(v * d for v, d in pairs) / weight
         figures.append(Figure(name=metric.figure, value=value, unit=metric.unit, source=FigureSource.COUNTERS))
     missing = [m.figure for m in METRICS if m.figure not in {f.name for f in figures}]

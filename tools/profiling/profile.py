@@ -5,6 +5,7 @@ and `peak_share` (of a copy's and of the datasheet's bandwidth), `floor_us`, `fl
 `compute_share`, `launches`, `launch_share`; where timed also `eager_us`, `compile_us`, `clock_mhz`, `power_w`. Of the kernel that takes
 most of the call by the model: `heaviest_share`, `programs`, `waves`, `blocks_per_sm`, `occupancy`, `registers`, `spill_bytes`,
 `shared_bytes`, `stack_bytes`, `widest_load_bytes`, `widest_store_bytes`, and `load_share` … `other_share` of its static instructions.
+Where hardware counters were read, those of `ncu.METRICS` for one call: `dram_percent`, `sm_percent`, `tensor_percent`, `stall_…` and so on.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tools.hardware import peak_tflops
 from tools.profiling.bottleneck import Facts, find_bottleneck
 from tools.profiling.estimate import LaunchCost, call_us, host_us, launch_costs, reference_costs
 from tools.profiling.launches import uses_tensor
+from tools.profiling.ncu import Counters
 from tools.profiling.occupancy import waves
 from tools.profiling.rates import copy_gbps
 from tools.profiling.roofline import floor_us, matmul_dtype
@@ -23,24 +25,26 @@ from tools.profiling.sass import CLASSES
 from tools.records import ROOT, Evaluation, Figure, FigureSource, HardwareSheet, KernelResources, Problem, Profile, Timing
 
 _EAGER_NOTE = "PyTorch's own kernels are not read: registers, occupancy and instructions of the reference are not known."
+NOT_COUNTED = Counters()
+"""Nobody asked for counters: nothing is missing."""
 STATIC, MODEL, EVENTS = FigureSource.STATIC, FigureSource.MODEL, FigureSource.EVENTS
 
 
-NO_COUNTERS = "Hardware counters are not read yet: the figures rest on events, machine code, recorded launches and the model."
-"""`ncu` can run and read Nsight Compute; no evaluation calls it so far."""
-
-
-def profile_candidate(problem: Problem, evaluation: Evaluation, baselines: Baselines, sheet: HardwareSheet) -> Profile:
+def profile_candidate(
+    problem: Problem, evaluation: Evaluation, baselines: Baselines, sheet: HardwareSheet, counters: Counters = NOT_COUNTED
+) -> Profile:
     """Profile a passing candidate: figures with their sources, and the bottleneck they imply on `sheet`.
 
-    Where the evaluation has no time, the model's own is taken and a note says so. Where `sheet` is not the device that was
-    timed, shares of its rates mean nothing: pass the sheet of the evaluation's target.
+    Figures of `counters` stand beside the static ones, and come first where a bottleneck is to be named. Where the evaluation has no
+    time, the model's own is taken and a note says so. Where `sheet` is not the device that was timed, shares of its rates mean nothing:
+    pass the sheet of the evaluation's target.
     """
     costs = launch_costs(problem, evaluation.launches, evaluation.kernels, sheet)
     measured = evaluation.timing is not None
     time_us = evaluation.time_us or call_us(costs, sheet)
     heaviest = max(costs, key=lambda cost: cost.device_us, default=None)
     facts = _facts(problem, time_us, measured, costs, heaviest, sheet)
+    facts = facts._replace(counted={figure.name: figure.value for figure in counters.figures})
     bottleneck, evidence = find_bottleneck(facts)
     return Profile(
         candidate=evaluation.candidate,
@@ -49,10 +53,11 @@ def profile_candidate(problem: Problem, evaluation: Evaluation, baselines: Basel
             *_call_figures(problem, facts, measured, sheet),
             *_timing_figures(evaluation.timing),
             *(_kernel_figures(heaviest, costs, sheet) if heaviest else ()),
+            *counters.figures,
         ),
         bottleneck=bottleneck,
         evidence=evidence,
-        notes=(*_time_notes(evaluation, baselines), _kernel_note(heaviest), NO_COUNTERS),
+        notes=(*_time_notes(evaluation, baselines), _kernel_note(heaviest), *_counter_notes(counters)),
     )
 
 
@@ -179,6 +184,17 @@ def _time_notes(evaluation: Evaluation, baselines: Baselines) -> list[str]:
     if evaluation.timing is None and baselines.samples:
         return ["The candidate's time is estimated and the baselines' are measured: they are not compared."]
     return []
+
+
+def _counter_notes(counters: Counters) -> list[str]:
+    """Say what was counted, and how, and what was not."""
+    notes = [counters.note] if counters.note else []
+    if counters.figures:
+        notes.append(
+            f"Hardware counters are of one call of {len(counters.kernels)} kernels, each with emptied caches, in a process of the "
+            f"candidate's own: evidence for this profile and for no verdict. Its sandbox: {counters.sandbox or 'none'}."
+        )
+    return notes
 
 
 def _kernel_note(heaviest: LaunchCost | None) -> str:

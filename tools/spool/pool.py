@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tools.errors import MachineError, Postponed, UserError
 from tools.evaluation.protocol import Baselines, EvaluationRequest
+from tools.profiling.ncu import Counters
 from tools.records import Evaluation, HardwareSheet, Problem
 from tools.spool.claims import clear
 from tools.spool.folder import Spool
@@ -66,6 +67,10 @@ class SpoolPool:
         assert answer.baselines is not None
         self._executor = answer.announced.executor
         return answer.baselines.model_copy(update={"notes": (*answer.baselines.notes, answer.origin)})
+
+    async def counters(self, request: EvaluationRequest) -> Counters:
+        """Say that workers of a spool do not read counters: their evaluations come back, and nothing else of theirs."""
+        return Counters(note="Hardware counters are read by the local evaluator only: workers of a spool do not read them.")
 
     async def close(self) -> None:
         """Nothing of this pool runs here; jobs of evaluations that were not cancelled stay."""

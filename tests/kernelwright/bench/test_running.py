@@ -24,6 +24,7 @@ from tests.kernelwright.bench.small_bench import TEXT, small_bench, small_settin
 from tools.errors import MachineError, UserError
 from tools.evaluation.protocol import EvaluationRequest
 from tools.problems.suite import open_suite
+from tools.profiling.ncu import Counters
 from tools.records import Evaluation
 
 ROOT = Path(__file__).parents[3]
@@ -186,6 +187,10 @@ class _BrokenPool:
     async def baselines(self, problem: object, target: object) -> Any:
         """Fail."""
         raise MachineError("The device is gone.", "Put it back.")
+
+    async def counters(self, request: EvaluationRequest) -> Counters:
+        """Count nothing."""
+        return Counters(note="Nothing was counted.")
 
     async def close(self) -> None:
         """Nothing is open."""

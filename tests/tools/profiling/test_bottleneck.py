@@ -37,6 +37,18 @@ PRODUCT = {"flops": 5_000_000_000, "moved_bytes": 50_000_000, "compulsory_bytes"
 
 CASES: list[tuple[dict[str, Any], Bottleneck, str]] = [
     ({}, Bottleneck.DRAM_BANDWIDTH, "4000 GB/s, 93 % of a copy's rate"),
+    (
+        {**SLOW, "counted": {"dram_percent": 85.0, "dram_read_bytes": 9e8, "dram_write_bytes": 1e8}},
+        Bottleneck.EXCESS_TRAFFIC,
+        "moves 1000 MB, 2.5 times the compulsory bytes",
+    ),
+    ({**SLOW, "counted": {"dram_percent": 85.0, "dram_read_bytes": 4e8}}, Bottleneck.DRAM_BANDWIDTH, "85 % of its peak rate"),
+    ({**SLOW, "counted": {"dram_percent": 30.0, "tensor_percent": 80.0, "sm_percent": 70.0}}, Bottleneck.COMPUTE, "tensor cores are busy"),
+    (
+        {**SLOW, "counted": {"dram_percent": 30.0, "stall_barrier": 1.0, "stall_long_scoreboard": 9.5}},
+        Bottleneck.MEMORY_LATENCY,
+        "waits for global or local memory longest, 9.5 warps",
+    ),
     (SLOW, Bottleneck.MEMORY_LATENCY, "31 % of a copy's rate"),
     ({"launches": 20, "host_us": 190.0, "time_us": 250.0}, Bottleneck.LAUNCH, "20 launches takes about 190 µs, 76 %"),
     ({"compulsory_bytes": 100_000_000}, Bottleneck.EXCESS_TRAFFIC, "400 MB where 100 MB are compulsory (4.0 times)"),

@@ -6,8 +6,9 @@ from tests.tools.profiling.conftest import Read
 from tests.tools.profiling.makers import launch, passed, problem, timing
 from tools.evaluation.protocol import Baselines
 from tools.profiling.estimate import estimate_reference, estimate_time
+from tools.profiling.ncu import Counters
 from tools.profiling.profile import profile_candidate, profile_reference
-from tools.records import ROOT, Bottleneck, FigureSource, HardwareSheet, OperatorFamily, Sample, Tier
+from tools.records import ROOT, Bottleneck, Figure, FigureSource, HardwareSheet, OperatorFamily, Sample, Tier
 
 ROWS = (65_536, 1024)
 SOFTMAX = problem((ROWS,), ROWS, operators=("aten.softmax.int",), families=(OperatorFamily.SOFTMAX,))
@@ -105,3 +106,21 @@ def test_a_float32_product_could_use_a_faster_unit(h200: HardwareSheet) -> None:
     profile = profile_reference(product, measured(2683.0), h200)
     assert profile.bottleneck is Bottleneck.COMPUTE_UNIT
     assert "67 TFLOP/s" in profile.evidence
+
+
+def test_counters_stand_beside_the_static_figures(h200: HardwareSheet, read: Read) -> None:
+    """Counted figures keep their source, name the bottleneck, and their origin and what is missing are in the notes."""
+    figures = tuple(
+        Figure(name=name, value=value, unit="percent", source=FigureSource.COUNTERS)
+        for name, value in (("dram_percent", 88.0), ("sm_percent", 20.0))
+    )
+    evaluation = passed(timing=timing(300.0), launches=WORK, kernels=(read("softmax_sm90"),))
+    found = profile_candidate(
+        SOFTMAX, evaluation, measured(), h200, Counters(figures=figures, kernels=("k",), sandbox="walls", note="No L2 here.")
+    )
+
+    assert found.bottleneck is Bottleneck.DRAM_BANDWIDTH
+    assert "88 %" in found.evidence
+    assert {f.source for f in found.figures if f.name == "dram_percent"} == {FigureSource.COUNTERS}
+    assert any("No L2 here." in note for note in found.notes)
+    assert any("walls" in note for note in found.notes)

@@ -1,0 +1,59 @@
+"""Hardware counters of the candidates that deserve the seconds: each best one so far, and the champion."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from graphs.optimize.context import Services
+from tools.errors import MachineError
+from tools.evaluation.protocol import EvaluationRequest
+from tools.profiling.ncu import Counters
+from tools.profiling.profile import NOT_COUNTED
+from tools.records import Evaluation, Profile, Record
+
+
+class Fastest(Record):
+    """The fastest candidate so far of a run."""
+
+    candidate: str
+    time_us: float = Field(gt=0)
+
+
+async def counters_of_best(services: Services, request: EvaluationRequest, evaluation: Evaluation) -> Counters:
+    """Read the counters of a candidate where none before it was faster; of others, and where nothing was timed, nothing is asked."""
+    if evaluation.timing is None or services.settings.counters == "never":
+        return NOT_COUNTED
+    time_us = evaluation.timing.candidate.median_us
+    before = services.store.get("fastest", services.run, Fastest)
+    if before is not None and before.time_us <= time_us and before.candidate != request.candidate:
+        return NOT_COUNTED
+    services.store.put("fastest", services.run, Fastest(candidate=request.candidate, time_us=time_us))
+    return await counters_of(services, request)
+
+
+async def counters_of(services: Services, request: EvaluationRequest) -> Counters:
+    """Read the counters of a candidate once; a machine that fails at it is a note and no end of a run."""
+    known = services.store.get("counters", request.key, Counters)
+    if known is not None:
+        return known
+    try:
+        found = await services.pool.counters(request)
+    except MachineError as error:
+        found = Counters(note=f"No hardware counters were read: {error.what}")
+    services.store.put("counters", request.key, found, subject=request.candidate)
+    return found
+
+
+async def count_champion(services: Services, request: EvaluationRequest) -> None:
+    """Profile a candidate that was confirmed with its counters, where it was not when it passed."""
+    evaluation = services.evaluation(request.candidate)
+    if evaluation is None or evaluation.timing is None or services.settings.counters == "never":
+        return
+    search = request.model_copy(update={"stage": "search"})
+    if services.store.get("counters", search.key, Counters) is not None:
+        return
+    counters = await counters_of(services, search)
+    if not counters.figures:
+        return
+    profile: Profile = await services.team.profiler.diagnose(services.problem, evaluation, services.baselines(), services.sheet, counters)
+    services.store.put("profile", request.candidate, profile)
