@@ -107,11 +107,12 @@ def _page(rows: list[Row], *, gpu: bool) -> str:
     there = [hack for hack in hacks(gpu=gpu) if (hack.name, "") in known]
     caught = sum(known[hack.name, ""]["caught"] for hack in there)
     honest = sum(known[hack.name, "twin"]["verdict"] == "PASS" for hack in there if (hack.name, "twin") in known)
+    walls = next(row["sandbox"] for row in rows if not row["off"])
     machine = device_title(0) if gpu else f"no GPU, {platform.processor() or platform.machine()}"
     lines = [
         f"# Hostile kernels and the defences that stop them ({'GPU' if gpu else 'no GPU'})",
         "",
-        f"Written by `python -m benchmarks.hack_matrix{' --gpu' if gpu else ''}`. Machine: {machine}; sandbox: {next(row['sandbox'] for row in rows if not row['off'])}.",
+        f"Written by `python -m benchmarks.hack_matrix{' --gpu' if gpu else ''}`. Machine: {machine}; sandbox: {walls}.",
         "Static rules were off in every row.",
         "",
         f"* {caught} of {len(there)} hostile kernels ended as their header says.",
