@@ -79,7 +79,7 @@ def surveyed_offer(services: Services, ask: Ask) -> Offer | None:
 
 def signature(evaluation: Evaluation) -> str:
     """Which strategy a candidate embodies: how many kernels and library calls, and how its heaviest kernel is run."""
-    own = [launch for launch in evaluation.launches if launch.kind == "triton"]
+    own = [launch for launch in evaluation.launches if launch.kind != "library"]
     main = _heaviest(evaluation)
     run = f" w{main.num_warps} s{main.num_stages} b{_block(main)}" if main else ""
     tensor = any(kernel.instructions.get("tensor", 0) for kernel in evaluation.kernels)
@@ -87,7 +87,7 @@ def signature(evaluation: Evaluation) -> str:
 
 
 def _heaviest(evaluation: Evaluation) -> Launch | None:
-    own = (launch for launch in evaluation.launches if launch.kind == "triton")
+    own = (launch for launch in evaluation.launches if launch.kind != "library")
     return max(own, key=lambda launch: launch.nbytes, default=None)
 
 

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
 
+from tools.evaluation import extensions
 from tools.evaluation.recording import is_free
 
 
 class Heard(NamedTuple):
     """One kernel or operator that ran."""
 
-    kind: Literal["triton", "library"]
+    kind: Literal["triton", "cuda", "library"]
     name: str
 
 
@@ -25,7 +26,7 @@ def heard_in(call: Callable[[], object]) -> list[Heard]:
     found: dict[Heard, None] = {}
     inside = [0]
     try:
-        with _operators(found, inside), _kernels(found, inside):
+        with _operators(found, inside), _kernels(found, inside), _extensions(found):
             call()
     except Exception:
         return []
@@ -72,3 +73,29 @@ def _kernels(found: dict[Heard, None], inside: list[int]) -> Iterator[None]:
     finally:
         for (owner, name), original in zip(places, before, strict=True):
             setattr(owner, name, original)
+
+
+@contextmanager
+def _extensions(found: dict[Heard, None]) -> Iterator[None]:
+    """Note every call of a function of an extension by its module; operators that its C++ calls are noted as any others."""
+    functions = [
+        (module, name, function)
+        for module in extensions.loaded.values()
+        for name, function in vars(module).items()
+        if callable(function) and not name.startswith("_")
+    ]
+
+    def listening(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            found[Heard("cuda", name)] = None
+            return original(*args, **kwargs)
+
+        return call
+
+    try:
+        for module, name, function in functions:
+            setattr(module, name, listening(name, function))
+        yield
+    finally:
+        for module, name, function in functions:
+            setattr(module, name, function)

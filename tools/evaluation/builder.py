@@ -7,7 +7,8 @@ import contextlib
 import traceback
 from typing import TYPE_CHECKING, Any, Literal
 
-from tools.evaluation import kernel_cache, loading, standin
+from tools.evaluation import extensions, kernel_cache, loading, standin
+from tools.evaluation.followed import Followed
 from tools.evaluation.phases import Phase
 from tools.evaluation.recording import Recorder
 from tools.records import ABI, HardwareSheet, Launch, Record, ScalarSpec
@@ -62,21 +63,25 @@ def build(phase: Phase) -> None:
     job = BuilderJob.model_validate_json(phase.job)
     # should the dry run end the process, the import at least is known to have worked
     dead = BuildAnswer(status="opaque", notes=("The host code ended the process that followed it without a GPU: launches are not known.",))
-    data = _build(job, phase, dead.model_dump_json().encode()).model_dump_json().encode()
+    data = _build(job, phase, dead).model_dump_json().encode()
     if len(data) > MAX_ANSWER_BYTES:
         data = BuildAnswer(status="opaque", reason="the compiled kernels are too large to keep").model_dump_json().encode()
     phase.answer(data)
 
 
-def _build(job: BuilderJob, phase: Phase, interim: bytes) -> BuildAnswer:
+def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
     standin.install(job.sheet)
     recorder = Recorder(job.sheet, launchers=job.launchers)
     recorder.install()
+    if extensions.wanted(job.source):
+        extensions.install(job.sheet, lambda module: Followed(module, recorder))
     try:
         module = loading.import_candidate(job.source, phase.scratch)
     except BaseException as error:
         return BuildAnswer(status="failed", reason=_telling(error))
-    phase.answer(interim)
+    native = _native_kernels()
+    known: dict[str, Any] = {"kernels": native, "cache": _packed() if native else ""}
+    phase.answer(interim.model_copy(update=known).model_dump_json().encode())
     try:
         _dry_run(module, job.abi, recorder)
     except BaseException as error:
@@ -84,21 +89,34 @@ def _build(job: BuilderJob, phase: Phase, interim: bytes) -> BuildAnswer:
             return BuildAnswer(status="failed", reason=_telling(error))
         traceback.print_exc(limit=-6)
         note = f"The host code could not be followed without a GPU ({type(error).__name__}: {_first_line(error)}): launches are not known."
-        return BuildAnswer(status="opaque", reason=_telling(error), notes=(note,))
+        return BuildAnswer(status="opaque", reason=_telling(error), notes=(note,), **known)
     launches, binaries = tuple(recorder.launches[:MAX_LAUNCHES]), tuple(recorder.binaries.values())
     for abi in job.others:
         # these are compiled ahead of time to save time: one that fails here fails where it is run
         with contextlib.suppress(Exception):
             _dry_run(module, abi, recorder)
-    folder = kernel_cache.cache_folder()
+    triton = tuple(KernelBinary(name=b.name, code=base64.b64encode(b.code).decode(), shared_bytes=b.shared_bytes) for b in binaries)
     return BuildAnswer(
         status="built",
         launches=launches,
-        kernels=tuple(KernelBinary(name=b.name, code=base64.b64encode(b.code).decode(), shared_bytes=b.shared_bytes) for b in binaries),
+        kernels=(*triton, *native),
         bfloat16=any(b.bfloat16 for b in binaries),
         notes=tuple(standin.notes),
-        cache=kernel_cache.pack(folder) if folder else "",
+        cache=_packed(),
     )
+
+
+def _packed() -> str:
+    folder = kernel_cache.cache_folder()
+    return kernel_cache.pack(folder) if folder else ""
+
+
+def _native_kernels() -> tuple[KernelBinary, ...]:
+    """Machine code of what the candidate's extensions hold; none where it has none, or no tool reads it."""
+    with contextlib.suppress(Exception):
+        found = dict.fromkeys(extensions.binaries())
+        return tuple(KernelBinary(name=name, code=base64.b64encode(code).decode(), shared_bytes=0) for name, code in found)
+    return ()
 
 
 def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> None:

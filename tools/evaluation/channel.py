@@ -161,7 +161,7 @@ class Exchange:
         struct.pack_into("<Q", buffer, 0, min(len(heard), MAX_HEARD))
         for index, (kind, name) in enumerate(heard[:MAX_HEARD]):
             data = name.encode("utf-8", "replace")[:126]
-            _HEARD.pack_into(buffer, 16 + index * _HEARD.size, kind == "triton", len(data), data)
+            _HEARD.pack_into(buffer, 16 + index * _HEARD.size, kind != "library", len(data), data)
 
     def read_heard(self, memory: Memory) -> list[tuple[str, str]]:
         """Read what ran in a call; whatever bytes are there give an answer."""

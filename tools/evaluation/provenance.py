@@ -44,7 +44,7 @@ def provenance(ran: Iterable[tuple[str, str]], *, blind: bool = False) -> Proven
     """
     own = library = False
     for kind, name in ran:
-        own = own or kind == "triton"
+        own = own or kind in ("triton", "cuda")
         library = library or (not blind and kind == "library" and name.split(".")[1 if "." in name else 0] not in _MOVES)
     if own:
         return "mixed" if library else "authored"

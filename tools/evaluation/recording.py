@@ -112,6 +112,10 @@ class Recorder:
             return
         self.launches.append(_launch_record("library", name, _tensors((given, result))))
 
+    def native(self, name: str, given: Any) -> None:
+        """Record one call of an extension's function: what it launches inside is not seen, what it is given is."""
+        self.launches.append(_launch_record("cuda", name, _tensors(given)))
+
     def _launch(self, original: Callable[..., Any], function: Any, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> Any:
         import torch
 

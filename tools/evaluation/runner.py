@@ -10,7 +10,7 @@ import time
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation import kernel_cache, loading, scan_order, standin, warmup, wire
+from tools.evaluation import extensions, kernel_cache, loading, scan_order, standin, warmup, wire
 from tools.evaluation.audit import heard_in
 from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State
 from tools.evaluation.lead_in import lead_in
@@ -68,6 +68,8 @@ class Runner:
         if (folder := kernel_cache.cache_folder()) is not None:
             kernel_cache.unpack(warmup.host_modules(), folder)
             kernel_cache.unpack(job.cache, folder)
+        if extensions.wanted(job.source):
+            extensions.install(job.sheet)
         module = loading.import_candidate(job.source, phase.scratch)
         self._model = loading.make_model(module, job.abi)
         parameters = Memory.attach(phase.shared["parameters"])

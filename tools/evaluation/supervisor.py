@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
-from tools.evaluation import weakening
+from tools.evaluation import extensions, weakening
 from tools.evaluation.admissions import Admissions
 from tools.evaluation.builder import BuildAnswer, BuilderJob
 from tools.evaluation.child import DeadlineError
@@ -243,6 +243,8 @@ class Supervisor:
     def _build(self, case: _Case, cancel: int) -> Outcome | None:
         """Compile the candidate for the target; an outcome ends the evaluation."""
         request = case.request
+        if lack := self._lack(request):
+            return Outcome(Verdict.INFRASTRUCTURE, notes=[lack])
         others = tuple(variant.abi for variant in request.variants) if self._gpu else ()
         job = BuilderJob(abi=request.problem.abi, source=request.source, sheet=request.target, others=others, launchers=self._gpu)
         try:
@@ -261,6 +263,15 @@ class Supervisor:
             last = (case.build.reason.strip().splitlines() or ["no reason given"])[-1]
             return Outcome(Verdict.BUILD_FAILED, notes=[last[:400]], log=case.build.reason)
         return None
+
+    def _lack(self, request: EvaluationRequest) -> str:
+        """Why a candidate cannot be judged on this machine whatever it is like; empty where it can."""
+        if not extensions.needs_device(request.source):
+            return ""
+        if not self._gpu:
+            return "CUDA C++ is judged on an NVIDIA GPU only: nothing here runs it, and the interpreter is Triton's."
+        missing = extensions.missing_tools()
+        return f"CUDA C++ cannot be built on this machine: it lacks {missing}." if missing else ""
 
     def _check_and_read(self, case: _Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
         """Check with the interpreter while the compiled kernels are read beside it."""

@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import tools
 from tools.errors import MachineError
-from tools.evaluation import control_group, standing, weakening
+from tools.evaluation import control_group, extensions, standing, weakening
 from tools.evaluation.child import Child, DeadlineError
 from tools.evaluation.defences import NONE, Defence, Defences
 from tools.evaluation.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
@@ -50,6 +50,8 @@ _uids: set[int] = set()
 _uids_lock = threading.Lock()
 _MAX_ANSWER = 128 << 20
 _INTERPRETER_MEMORY = 3 << 30
+_COMPILER_MEMORY = 8 << 30
+"""On a machine with a GPU nothing is interpreted, and nvcc and g++ read torch's headers side by side: about 1.5 GB each."""
 _INTERPRETER_SCRATCH = 256 << 20
 
 
@@ -123,7 +125,7 @@ class Workshop:
             except (MachineError, DeadlineError) as error:
                 reasons.append(f"{step.sentence}: {error}")
                 continue
-            group = control_group.make(_limits(gpu=gpu))
+            group = control_group.make(self._limits(gpu=gpu))
             group.remove()
             found = step.model_copy(update={"group": bool(group.files)})
             with self._lock:
@@ -162,17 +164,17 @@ class Workshop:
         gpu: bool,
         cancel: int,
         readable: tuple[str, ...] = (),
+        loopback: bool = False,
     ) -> Iterator[Child]:
         """Fork a phase that meets candidate code, inside the walls, under a user id of its own; it may also read `readable`.
 
         With `loopback` it may talk to itself by internet sockets; only where it has a network namespace of its own.
         """
-        loopback: bool = False,
         isolation = self.isolation(gpu=gpu)
-        with self._uid() as uid, self._group(isolation, gpu=gpu) as groups:
-            box = self._box(isolation, uid, nursery, gpu=gpu)
         if loopback:
             isolation = isolation.model_copy(update={"loopback": isolation.namespaces})
+        with self._uid() as uid, self._group(isolation, gpu=gpu) as groups:
+            box = self._box(isolation, uid, nursery, gpu=gpu)
             box = weakening.box(box.model_copy(update={"groups": groups, "readable": (*box.readable, *readable)}), self.off)
             with nursery.phase(name, job, shared, box, cancel) as child:
                 if Defence.LOG_LIMIT in self.off:
@@ -228,7 +230,7 @@ class Workshop:
     @contextmanager
     def _group(self, isolation: Isolation, *, gpu: bool) -> Iterator[tuple[str, ...]]:
         """Make a control group for one sandbox and remove it after; no files where the machine allows none."""
-        group = control_group.make(weakening.limits(_limits(gpu=gpu), self.off)) if isolation.group else control_group.ControlGroup(())
+        group = control_group.make(weakening.limits(self._limits(gpu=gpu), self.off)) if isolation.group else control_group.ControlGroup(())
         try:
             yield group.files
         finally:
@@ -250,13 +252,16 @@ class Workshop:
         blind = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}
         return Box(
             isolation=isolation,
-            limits=weakening.limits(_limits(gpu=gpu), self.off),
+            limits=weakening.limits(self._limits(gpu=gpu), self.off),
             uid=uid,
             scratch="",
             readable=readable_trees(gpu=gpu),
             devices=self._nodes() if gpu else (),
             environment=nursery.environment | blind | {"OMP_NUM_THREADS": "1"},
         )
+
+    def _limits(self, *, gpu: bool) -> Limits:
+        return _limits(gpu=gpu, memory=_INTERPRETER_MEMORY if self.device is None else _COMPILER_MEMORY)
 
     def _nodes(self) -> tuple[str, ...]:
         import pynvml
@@ -284,13 +289,13 @@ def _answer(fd: int) -> bytes:
     return os.pread(fd, min(os.fstat(fd).st_size, _MAX_ANSWER), 0)
 
 
-def _limits(*, gpu: bool) -> Limits:
+def _limits(*, gpu: bool, memory: int) -> Limits:
     """What one sandbox may use of this machine's memory: CUDA reserves far more than it uses, so there only a group can bound it."""
     if gpu:
         return Limits(total_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4)
     return Limits(
-        memory_bytes=_INTERPRETER_MEMORY,
-        total_bytes=_INTERPRETER_MEMORY,
+        memory_bytes=memory,
+        total_bytes=memory,
         file_bytes=_INTERPRETER_SCRATCH,
         scratch_bytes=_INTERPRETER_SCRATCH,
     )
@@ -310,7 +315,9 @@ def readable_trees(*, gpu: bool) -> tuple[str, ...]:
 
 
 def _compiler_trees() -> set[Path]:
-    """Installation prefixes of the C compilers that Triton may call to build a kernel's launcher."""
+    """Installation prefixes of the compilers: those that Triton calls to build a kernel's launcher, and CUDA's."""
     named = (os.environ.get("CC"), os.environ.get("CXX"), "gcc", "g++", "clang", "cc")
     found = (shutil.which(name) for name in named if name)
-    return {Path(place).parent.parent for path in found if path for place in (path, Path(path).resolve())}
+    trees = {Path(place).parent.parent for path in found if path for place in (path, Path(path).resolve())}
+    home = extensions.cuda_home()
+    return trees | ({Path(home), Path(home).resolve()} if home else set())

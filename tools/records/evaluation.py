@@ -156,9 +156,10 @@ class TensorArgument(Record):
 class Launch(Record):
     """One device operation of a candidate's call, in order of issue, recorded at the problem's own sizes."""
 
-    kind: Literal["triton", "library"]
+    kind: Literal["triton", "cuda", "library"]
+    """`cuda`: one call of a function of the candidate's own extension, which may launch several kernels."""
     name: str
-    """Kernel function name, or ATen operator."""
+    """Kernel function name, extension function name, or ATen operator."""
     grid: tuple[int, ...] = ()
     num_warps: int = 0
     num_stages: int = 0
