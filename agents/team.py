@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import Field
 
 from agents.coder.protocol import Coder
-from agents.models import CallStore, ChatModel, Guard, MemoryCalls, ModelSettings, PriceTable
+from agents.models import CallStore, ChatModel, Ensemble, Guard, MemoryCalls, Model, ModelSettings, PriceTable, Recording, Shared
+from agents.models.words import ROLES, Overrides, read_models, read_overrides
 from agents.planner.protocol import Planner
 from agents.profiler.protocol import Profiler
 from agents.reviewer.protocol import Reviewer
@@ -46,8 +47,20 @@ class TeamSettings(Record):
     """Variant by role, where it differs from what `model` implies."""
     role_models: dict[str, ModelSettings] = Field(default_factory=dict)
     """Model by role, instead of `model`."""
+    others: tuple[ModelSettings, ...] = ()
+    """Further models beside `model`: one is chosen for each question."""
+    role_others: dict[str, tuple[ModelSettings, ...]] = Field(default_factory=dict)
+    """Further models by role, beside the role's own."""
+    cost_weight: float = Field(default=0.5, ge=0)
+    """How much cost counts where one of several models is chosen: the power of the cost that success is divided by."""
+    seed: int = 0
+    """Of these choices."""
     prices: str = ""
     """The user's own price table; its entries go before the ones that ship."""
+    shared: str = ""
+    """File of what runs share about models; empty: nothing is shared."""
+    cache: bool = False
+    """Whether answers are shared too: a question that any run asked is not asked again."""
 
     def variant(self, role: str) -> str:
         """Variant that plays `role`."""
@@ -56,6 +69,17 @@ class TeamSettings(Record):
     def model_of(self, role: str) -> ModelSettings | None:
         """Model that `role` uses."""
         return self.role_models.get(role, self.model)
+
+    def models_of(self, role: str) -> tuple[ModelSettings, ...]:
+        """Every model that `role` chooses from; none where it is built-in."""
+        first = self.model_of(role)
+        if first is None or self.variant(role) == BUILTIN:
+            return ()
+        return (first, *(self.role_others.get(role, ()) if role in self.role_models else self.others))
+
+    def models(self) -> tuple[ModelSettings, ...]:
+        """Every model that some role may ask."""
+        return tuple({one.model_dump_json(): one for role in VARIANTS for one in self.models_of(role)}.values())
 
 
 @dataclass(frozen=True)
@@ -68,6 +92,10 @@ class AgentTeam:
     reviewer: Reviewer
     models: tuple[ChatModel, ...] = ()
     """Whose connections are closed at the end."""
+    chooses: bool = False
+    """Whether some role has several models to choose from."""
+    shared: Shared | None = None
+    """What runs share about models; closed at the end."""
 
     def describe(self) -> str:
         """Say in one line who plays each role."""
@@ -79,27 +107,47 @@ class AgentTeam:
         """Close the models' connections."""
         for model in self.models:
             await model.close()
+        if self.shared is not None:
+            self.shared.close()
 
 
-def build_team(settings: TeamSettings, calls: CallStore | None = None, guard: Guard | None = None, scope: str = "") -> AgentTeam:
+def build_team(
+    settings: TeamSettings,
+    calls: CallStore | None = None,
+    guard: Guard | None = None,
+    scope: str = "",
+    *,
+    recording: Recording | None = None,
+) -> AgentTeam:
     """Make the agents; an unknown role or variant, or a variant that lacks its model, raises UserError.
 
-    `calls` keeps every finished model call, `guard` is asked before each is made, `scope` keeps runs apart in a shared store.
+    `calls` keeps every finished model call, `guard` is asked before each is made, `scope` keeps runs apart in a shared store; with a
+    `recording` every answer comes from there and no server is asked.
     """
     check_team(settings)
     store = MemoryCalls() if calls is None else calls
-    prices = PriceTable.load(Path(settings.prices) if settings.prices else None)
-    made: dict[str, ChatModel] = {}
+    prices = price_table(settings)
+    shared = Shared(Path(settings.shared), answers=settings.cache) if settings.shared else None
+    made = {
+        one.model_dump_json(): ChatModel(one, store, prices=prices, guard=guard, scope=scope, shared=shared, recording=recording)
+        for one in settings.models()
+    }
     agents: dict[str, Any] = {}
+    chooses = False
     for role in VARIANTS:
-        wanted = settings.model_of(role)
-        if wanted is None or settings.variant(role) == BUILTIN:
+        models = [made[one.model_dump_json()] for one in settings.models_of(role)]
+        chooses = chooses or len(models) > 1
+        if not models:
             agents[role] = _builtin(role)
             continue
-        name = wanted.model_dump_json()
-        made.setdefault(name, ChatModel(wanted, store, prices=prices, guard=guard, scope=scope))
-        agents[role] = _load(role, settings.variant(role))(made[name], _builtin(role))
-    return AgentTeam(**agents, models=tuple(made.values()))
+        ensemble: Model = Ensemble(models, store, prices, seed=settings.seed, cost_weight=settings.cost_weight)
+        agents[role] = _load(role, settings.variant(role))(ensemble if len(models) > 1 else models[0], _builtin(role))
+    return AgentTeam(**agents, models=tuple(made.values()), chooses=chooses, shared=shared)
+
+
+def price_table(settings: TeamSettings) -> PriceTable:
+    """Read the prices that ship, and the user's own."""
+    return PriceTable.load(Path(settings.prices) if settings.prices else None)
 
 
 def check_team(settings: TeamSettings) -> None:
@@ -115,27 +163,54 @@ def check_team(settings: TeamSettings) -> None:
             raise UserError(f"The {role} {variant!r} needs a language model.", f"Name one with --model, or take {role}={BUILTIN}.")
 
 
-def team_settings(model: str = "", base_url: str = "", roles: Sequence[str] = (), key_file: str = "", prices: str = "") -> TeamSettings:
-    """Read the command line's words: a model, its server, and `ROLE=VARIANT` or `ROLE=VARIANT:MODEL` for single roles."""
+def team_settings(
+    model: str = "",
+    base_url: str = "",
+    roles: Sequence[str] = (),
+    key_file: str = "",
+    prices: str = "",
+    model_set: Sequence[str] = (),
+) -> TeamSettings:
+    """Read the command line's words: models, their server, and `ROLE=VARIANT` or `ROLE=VARIANT:MODEL` for single roles.
+
+    MODEL is `NAME` or `NAME@URL`; several, joined by commas, are an ensemble. `model_set` has `FIELD=VALUE` of ModelSettings, for all or
+    for one role or model.
+    """
     if (base_url or key_file) and not model and not any(":" in word for word in roles):
         raise UserError("A server is named, but no model.", "Add --model NAME; most servers list theirs at BASE_URL/models.")
-
-    def settings_of(name: str) -> ModelSettings:
-        return ModelSettings(name=name, base_url=base_url or None, key_file=key_file or None)
-
+    overrides = read_overrides(model_set)
     variants: dict[str, str] = {}
-    models: dict[str, ModelSettings] = {}
+    models: dict[str, tuple[ModelSettings, ...]] = {}
     for word in roles:
-        role, equals, rest = word.partition("=")
-        variant, _, own_model = rest.partition(":")
+        role, equals, rest = (part.strip() for part in word.partition("="))
+        variant, _, own = rest.partition(":")
         if not equals or not variant:
             raise UserError(f"{word!r} does not name a role and its variant.", "Write it like coder=builtin or planner=llm:MODEL.")
-        variants[role.strip()] = variant.strip()
-        if own_model:
-            models[role.strip()] = settings_of(own_model.strip())
-    made = TeamSettings(model=settings_of(model) if model else None, roles=variants, role_models=models, prices=prices)
+        variants[role] = variant
+        if own:
+            models[role] = read_models(own, base_url, key_file, overrides, role)
+    for role in VARIANTS:
+        if role not in models and set(overrides.get(role, {})) - {"temperature"} and model:
+            models[role] = read_models(model, base_url, key_file, overrides, role)
+    every = read_models(model, base_url, key_file, overrides)
+    _check_owners(overrides, [*every, *(one for some in models.values() for one in some)])
+    made = TeamSettings(
+        model=every[0] if every else None,
+        others=every[1:],
+        roles=variants,
+        role_models={role: some[0] for role, some in models.items()},
+        role_others={role: some[1:] for role, some in models.items() if some[1:]},
+        prices=prices,
+    )
     check_team(made)
     return made
+
+
+def _check_owners(overrides: Overrides, models: Sequence[ModelSettings]) -> None:
+    known = {"", *ROLES, *(one.name for one in models)}
+    for owner in overrides:
+        if owner not in known:
+            raise UserError(f"A setting is for {owner!r}, which is neither a role nor a model of this run.", f"Roles: {', '.join(ROLES)}.")
 
 
 def _load(role: str, variant: str) -> Any:

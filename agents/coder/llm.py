@@ -8,7 +8,7 @@ from typing import Any
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.source import read_source
-from agents.models import Answer, ChatModel, Message, ModelUnavailable
+from agents.models import Answer, Message, Model, ModelUnavailable
 from agents.prompting import Prompts
 from tools.actions import GUIDE, describe
 from tools.logs import telling_part
@@ -24,7 +24,7 @@ class LLMCoder:
 
     free = True
 
-    def __init__(self, model: ChatModel, builtin: BuiltinCoder) -> None:
+    def __init__(self, model: Model, builtin: BuiltinCoder) -> None:
         """Ask `model`; `builtin` gives it a working source to start from where it can."""
         self._model = model
         self._builtin = builtin

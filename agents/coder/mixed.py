@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.llm import LLMCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
-from agents.models import ChatModel
+from agents.models import Model
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem
 
 
@@ -20,7 +20,7 @@ class MixedCoder:
 
     free = True
 
-    def __init__(self, model: ChatModel, builtin: BuiltinCoder) -> None:
+    def __init__(self, model: Model, builtin: BuiltinCoder) -> None:
         """Take both coders' makings."""
         self._builtin = builtin
         self._llm = LLMCoder(model, builtin)

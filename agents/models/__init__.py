@@ -5,13 +5,18 @@ records only; LangChain and the OpenAI client are imported when the first reques
 a file when a request needs it and is never part of a record.
 """
 
-from agents.models.calls import CallRecord, CallStore, MemoryCalls
+from agents.models.calls import CallRecord, CallStore, Findings, MemoryCalls, Trouble
 from agents.models.chat import ChatModel
-from agents.models.errors import BudgetReached, ModelUnavailable
-from agents.models.guard import Forecast, Guard, budget_guard
+from agents.models.check import check_model
+from agents.models.ensemble import Ensemble
+from agents.models.errors import BudgetReached, ModelUnavailable, NotRecorded
+from agents.models.guard import Guard, budget_guard
 from agents.models.messages import Answer, Message, Usage
 from agents.models.prices import Price, PriceTable
+from agents.models.protocol import Model
+from agents.models.recording import Recording
 from agents.models.settings import ModelSettings
+from agents.models.shared import Shared
 
 __all__ = [
     "Answer",
@@ -19,14 +24,21 @@ __all__ = [
     "CallRecord",
     "CallStore",
     "ChatModel",
-    "Forecast",
+    "Ensemble",
+    "Findings",
     "Guard",
     "MemoryCalls",
     "Message",
+    "Model",
     "ModelSettings",
     "ModelUnavailable",
+    "NotRecorded",
     "Price",
     "PriceTable",
+    "Recording",
+    "Shared",
+    "Trouble",
     "Usage",
     "budget_guard",
+    "check_model",
 ]

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-import json
-
 from pydantic import BaseModel
 
-from agents.models.calls import CallRecord, CallStore, MemoryCalls
+from agents.models.calls import CallRecord, CallStore, Findings, Hindrance, MemoryCalls, Trouble
 from agents.models.errors import BudgetReached, ModelUnavailable
-from agents.models.guard import Forecast, Guard, forecast
-from agents.models.messages import Answer, Message
+from agents.models.guard import Guard, OverBudget, tokens_of
+from agents.models.messages import Answer, Message, Usage
 from agents.models.prices import PriceTable
 from agents.models.reading import read_json
-from agents.models.request import WORKAROUNDS, Feature, Request, make_request
+from agents.models.recording import Recording
+from agents.models.request import WORKAROUNDS, Feature, Request, make_request, question_key
 from agents.models.settings import ModelSettings
+from agents.models.shared import Shared
 from agents.models.transport import Rejected, Reply, Transport
-from tools.records import content_hash
+from tools.records import Budget, Record, Spent
+
+TROUBLE = "trouble"
+FINDINGS = "findings"
+SHOWN_BACK = 8000
+"""Characters of an answer that is sent back to be mended: one that repeats itself to the output limit is not paid for again."""
+
+
+class Question(Record):
+    """What one exchange asks."""
+
+    role: str
+    messages: tuple[Message, ...]
+    schema_type: type[BaseModel] | None
+    purpose: str
 
 
 class ChatModel:
@@ -29,16 +43,23 @@ class ChatModel:
         prices: PriceTable | None = None,
         guard: Guard | None = None,
         scope: str = "",
+        shared: Shared | None = None,
+        recording: Recording | None = None,
     ) -> None:
-        """Connect to nothing yet. `scope` (a run id) keeps equal questions of different runs apart in a shared store."""
+        """Connect to nothing yet.
+
+        `scope` (a run id) keeps equal questions of different runs apart in one store; `shared` is what runs know together of servers,
+        and answers if it is told to; with a `recording` nothing is ever sent, and every answer is taken from there.
+        """
         self.settings = settings
         self.name = settings.name
         self._calls = MemoryCalls() if calls is None else calls
         self._prices = PriceTable.load() if prices is None else prices
-        self._guard = guard
+        self._guard = guard or Guard(Budget(), Spent)
         self._scope = scope
+        self._shared = shared
+        self._recording = recording
         self._transport = Transport(settings)
-        self._ahead: dict[int, Forecast] = {}
         self._lacks: frozenset[Feature] | None = None
 
     async def ask(
@@ -46,20 +67,21 @@ class ChatModel:
     ) -> Answer:
         """Put a question; with a schema, a reply that does not fit it is sent back once with what is wrong.
 
-        Raises UserError for what the user must mend, ModelUnavailable when the server gives no reply, BudgetReached before a call
-        that could exceed the budget.
+        Raises UserError for what the user must mend before a run can begin, ModelUnavailable when the server gives no reply,
+        BudgetReached before a call that could exceed the budget.
         """
-        turns = tuple(messages)
-        answer, record = await self._exchange(role, turns, schema, purpose)
+        question = Question(role=role, messages=tuple(messages), schema_type=schema, purpose=purpose)
+        answer, record = await self._exchange(question)
         if schema is None:
             return answer
         answer = _parse(answer, record, schema)
         if answer.complaint and record.finish != "refusal":
-            again = (*turns, Message(role="assistant", content=record.text or "(nothing)"), _correction(answer.complaint))
-            second, record = await self._exchange(role, again, schema, purpose)
+            again = (*question.messages, _shown_back(record.text), _correction(answer.complaint))
+            second, record = await self._exchange(question.model_copy(update={"messages": again}))
             answer = _joined(answer, _parse(second, record, schema))
         return answer
 
+    @property
     def has_price(self) -> bool:
         """Whether the cost of a call can be told."""
         return self._prices.price(self.name) is not None
@@ -68,17 +90,66 @@ class ChatModel:
         """Close the connections."""
         await self._transport.close()
 
-    async def _exchange(
-        self, role: str, messages: tuple[Message, ...], schema: type[BaseModel] | None, purpose: str
-    ) -> tuple[Answer, CallRecord]:
-        """Get one reply, leaving out one by one what the server turns out to lack."""
+    async def _exchange(self, question: Question) -> tuple[Answer, CallRecord]:
+        """Get one reply: the run's own from before, the recorded one, another run's, or a new one."""
+        key = self._key(question, f"{self._scope}/{question.purpose}")
+        stored = self._calls.get_call(key)
+        if stored is not None:
+            return self._answer(CallRecord.model_validate_json(stored), key, cached=True)
+        if self._recording is not None:
+            record = self._recording.answer(key, question.role, self.name, question.purpose, question.messages)
+        elif (known := self._from_other_run(question)) is not None:
+            record = known
+        else:
+            return self._answer(await self._asked(question, key), key, cached=False)
+        self._calls.put_call(key, record.model_dump_json())
+        return self._answer(record, key, cached=True)
+
+    def _from_other_run(self, question: Question) -> CallRecord | None:
+        found = self._shared.answer(self._shared_key(question)) if self._shared else None
+        if found is None:
+            return None
+        free = {"usage": Usage(), "cost_usd": 0.0, "seconds": 0.0, "source": "cache", "saved": found.usage, "saved_usd": found.cost_usd}
+        return found.model_copy(update=free)
+
+    async def _asked(self, question: Question, key: str) -> CallRecord:
+        """Ask the server, and keep what came of it whichever way it ends."""
+        try:
+            record = await self._paid(question, key)
+        except BudgetReached as error:
+            self._keep_trouble(question, key, "budget", error)
+            raise
+        except ModelUnavailable as error:
+            self._keep_trouble(question, key, "unavailable", error)
+            raise
+        if self._shared is not None:
+            self._shared.keep(self._shared_key(question), record)
+        return record
+
+    async def _paid(self, question: Question, key: str) -> CallRecord:
+        """Reserve what the call may cost until it is written down what it did cost."""
+        sent, wanted = tokens_of(question.messages), self.settings.max_output_tokens
+        try:
+            async with self._guard.reserve(sent, wanted, self._prices.price(self.name)) as limit:
+                record = await self._shaped(question, limit)
+                self._calls.put_call(key, record.model_dump_json())
+                return record
+        except OverBudget as over:
+            raise BudgetReached(
+                f"A call of the {question.role} could use more than is left of the budget of {over}.",
+                f"Raise the budget of {over}, or lower the output limit of the model.",
+            ) from over
+
+    async def _shaped(self, question: Question, limit: int) -> CallRecord:
+        """Get a reply, leaving out one by one what the server turns out to lack."""
+        role, messages, schema = question.role, question.messages, question.schema_type
         known = lacks = self._known_lacks()
-        wanted = make_request(role, messages, schema, self.settings, frozenset()).features
+        wanted = make_request(role, messages, schema, self.settings, frozenset(), limit).features
         while True:
-            request = make_request(role, messages, schema, self.settings, lacks)
-            key = request.key(self.name, f"{self._scope}/{purpose}")
+            request = make_request(role, messages, schema, self.settings, lacks, limit)
             try:
-                record, cached = await self._finished(request, key, purpose, tuple(WORKAROUNDS[f] for f in wanted if f in lacks))
+                reply = await self._transport.send(request, question.purpose)
+                break
             except Rejected as rejection:
                 blamed = request.blame(str(rejection))
                 if blamed is None:
@@ -87,85 +158,97 @@ class ChatModel:
                         "Check the model's context length and the settings sent with it.",
                     ) from rejection
                 lacks |= {blamed}
-                continue
-            if lacks != known:
-                self._remember(lacks)
-            return _answer(record, key, cached), record
+        if lacks != known:
+            self._remember(lacks)
+        notes = [WORKAROUNDS[f] for f in Feature if f in lacks and (f in wanted or f is Feature.MAX_COMPLETION_TOKENS)]
+        if limit != self.settings.max_output_tokens:
+            notes.append(f"The budget left room for a reply of {limit:,} tokens only.")
+        return self._record(request, question, tuple(notes), reply)
 
-    async def _finished(self, request: Request, key: str, purpose: str, notes: tuple[str, ...]) -> tuple[CallRecord, bool]:
-        stored = self._calls.get_call(key)
-        if stored is not None:
-            return CallRecord.model_validate_json(stored), True
-        record = self._record(request, purpose, notes, await self._send(request, purpose))
-        self._calls.put_call(key, record.model_dump_json())
-        return record, False
-
-    async def _send(self, request: Request, purpose: str) -> Reply:
-        """Ask the server, unless this call and those still in flight could exceed the budget."""
-        ahead = forecast(request.messages, self.settings.max_output_tokens, self.name, self._prices)
-        if self._guard is not None:
-            limit = self._guard(sum(self._ahead.values(), ahead))
-            if limit is not None:
-                raise BudgetReached(
-                    f"A call of the {request.role} could use up to {ahead.tokens} tokens, which may exceed the budget of {limit}.",
-                    f"Raise the budget of {limit}, or lower the output limit of the model.",
-                )
-        self._ahead[id(request)] = ahead
-        try:
-            return await self._transport.send(request, purpose)
-        finally:
-            del self._ahead[id(request)]
-
-    def _record(self, request: Request, purpose: str, notes: tuple[str, ...], reply: Reply) -> CallRecord:
+    def _record(self, request: Request, question: Question, notes: tuple[str, ...], reply: Reply) -> CallRecord:
+        usage = reply.usage
+        if not usage.counted:
+            estimated = tokens_of((Message(role="assistant", content=reply.text),))
+            usage = Usage(input_tokens=tokens_of(request.messages), output_tokens=estimated, counted=False)
+            notes = (*notes, "The server counted no tokens: they were estimated from the text, and the cost is unknown.")
         return CallRecord(
             role=request.role,
-            purpose=purpose,
+            purpose=question.purpose,
+            turns=len(question.messages),
             model=self.name,
+            server=self.settings.endpoint,
             messages=request.messages,
             schema_name=request.schema.__name__ if request.schema else None,
             parameters=request.parameters,
             text=reply.text,
             finish=reply.finish,
-            usage=reply.usage,
-            cost_usd=self._prices.cost(self.name, reply.usage),
+            usage=usage,
+            cost_usd=self._prices.cost(self.name, usage),
             seconds=reply.seconds,
             retries=reply.retries,
             notes=notes,
         )
 
+    def _key(self, question: Question, purpose: str, place: str = "") -> str:
+        return question_key(question.role, question.messages, question.schema_type, self.settings, purpose, place)
+
+    def _shared_key(self, question: Question) -> str:
+        return self._key(question, question.purpose, place=self.settings.endpoint)
+
+    def _keep_trouble(self, question: Question, key: str, kind: Hindrance, error: BudgetReached | ModelUnavailable) -> None:
+        trouble = Trouble(
+            role=question.role,
+            purpose=question.purpose,
+            model=self.name,
+            turns=len(question.messages),
+            kind=kind,
+            what=error.what,
+            mend=error.mend,
+        )
+        self._calls.put(TROUBLE, key, trouble)
+
     def _known_lacks(self) -> frozenset[Feature]:
-        """What this server lacks, as found out earlier in this process or in the run's own record."""
+        """What this server lacks for this model, as found out earlier by this run or another."""
         if self._lacks is None:
-            stored = self._calls.get_call(self._lacks_key)
-            names = json.loads(stored)["lacks"] if stored else []
-            self._lacks = frozenset(Feature(name) for name in names)
+            found = self._calls.get(FINDINGS, self._place, Findings)
+            if found is None and self._shared is not None:
+                found = self._shared.findings(self.name, self.settings.endpoint)
+            self._lacks = frozenset(f for f in Feature if found is not None and f.value in found.lacks)
         return self._lacks
 
     def _remember(self, lacks: frozenset[Feature]) -> None:
         self._lacks = self._known_lacks() | lacks
-        record = {"role": "probe", "model": self.name, "lacks": sorted(self._lacks)}
-        self._calls.put_call(self._lacks_key, json.dumps(record))
+        found = Findings(model=self.name, server=self.settings.endpoint, lacks=tuple(sorted(self._lacks)))
+        self._calls.put(FINDINGS, self._place, found)
+        if self._shared is not None:
+            self._shared.remember(found)
 
     @property
-    def _lacks_key(self) -> str:
-        return content_hash("lacks", self.name)
+    def _place(self) -> str:
+        return f"{self.name} at {self.settings.endpoint}"
+
+    def _answer(self, record: CallRecord, key: str, *, cached: bool) -> tuple[Answer, CallRecord]:
+        answer = Answer(
+            text=record.text,
+            model=self.name,
+            finish=record.finish,
+            usage=record.usage,
+            cost_usd=record.cost_usd,
+            seconds=0.0 if cached else record.seconds,
+            cached=cached,
+            key=key,
+            notes=record.notes,
+        )
+        return answer, record
+
+
+def _shown_back(text: str) -> Message:
+    shown = text if len(text) <= SHOWN_BACK else f"{text[:SHOWN_BACK]}\n[... {len(text) - SHOWN_BACK} characters left out ...]"
+    return Message(role="assistant", content=shown or "(nothing)")
 
 
 def _correction(complaint: str) -> Message:
     return Message(role="user", content=f"That answer cannot be used. {complaint} Answer again in full, in the form that was asked for.")
-
-
-def _answer(record: CallRecord, key: str, cached: bool) -> Answer:
-    return Answer(
-        text=record.text,
-        finish=record.finish,
-        usage=record.usage,
-        cost_usd=record.cost_usd,
-        seconds=0.0 if cached else record.seconds,
-        cached=cached,
-        key=key,
-        notes=record.notes,
-    )
 
 
 def _parse(answer: Answer, record: CallRecord, schema: type[BaseModel]) -> Answer:

@@ -11,3 +11,7 @@ class ModelUnavailable(MachineError):  # noqa: N818 - an event of a run, named a
 
 class BudgetReached(KernelwrightError):  # noqa: N818 - the same
     """A call was not made because it could exceed a limit of the budget."""
+
+
+class NotRecorded(KernelwrightError):  # noqa: N818 - the same
+    """A repeated run asks what the recorded one never asked: it has taken another way."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,12 @@ from agents.models.settings import ModelSettings
 from tools.errors import UserError
 
 if TYPE_CHECKING:
-    from langchain_openai import ChatOpenAI
+    from langchain_openai.chat_models.base import BaseChatOpenAI
 
 REJECTED = (400, 422)
 REFUSED_KEY = (401, 403)
+OTHER_ENDPOINT = "v1/responses"
+"""How the hosted service says, with status 404, that a model answers elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +35,12 @@ class Fault:
     """Set where only the user can mend it."""
 
 
-async def classify(error: Exception, settings: ModelSettings, key_source: str, client: ChatOpenAI, answered: bool) -> Fault:
+async def classify(error: Exception, settings: ModelSettings, key_source: str, client: BaseChatOpenAI, answered: bool) -> Fault:
     """Sort an exception of the client; `answered` says whether this server has ever replied in this process."""
     import openai
 
     if isinstance(error, openai.APIStatusError):
-        return await _status(error, settings, key_source, client)
+        return _later(await _status(error, settings, key_source, client), answered)
     if isinstance(error, TimeoutError | openai.APITimeoutError):
         return Fault(f"no reply within {settings.timeout_s:g} s.", retry=True)
     if isinstance(error, openai.APIConnectionError):
@@ -46,10 +48,17 @@ async def classify(error: Exception, settings: ModelSettings, key_source: str, c
     return Fault(f"its reply could not be read ({type(error).__name__}: {_short(str(error))}).", retry=True)
 
 
-async def _status(error: Any, settings: ModelSettings, key_source: str, client: ChatOpenAI) -> Fault:
+def _later(fault: Fault, answered: bool) -> Fault:
+    """What only the user can mend stops a run at its beginning; a run that has had answers goes on without, and keeps what it has."""
+    return Fault(fault.mend.what) if fault.mend is not None and answered else fault
+
+
+async def _status(error: Any, settings: ModelSettings, key_source: str, client: BaseChatOpenAI) -> Fault:
     status, said = int(error.status_code), _said(error)
     if status in REFUSED_KEY:
         return Fault(said, mend=_refused_key(status, said, settings, key_source))
+    if status == 404 and OTHER_ENDPOINT in said:
+        return Fault(f"it answers elsewhere ({said}).", rejected=True)
     if status == 404:
         return Fault(said, mend=await _no_such_model(said, settings, client))
     if status in REJECTED:
@@ -69,16 +78,22 @@ def _refused_key(status: int, said: str, settings: ModelSettings, key_source: st
     return UserError(f"{settings.endpoint} refuses the key from {key_source} ({status}: {said}).", "Put a valid key there.")
 
 
-async def _no_such_model(said: str, settings: ModelSettings, client: ChatOpenAI) -> UserError:
+async def _no_such_model(said: str, settings: ModelSettings, client: BaseChatOpenAI) -> UserError:
     try:
         names = sorted([model.id async for model in client.root_async_client.models.list()])
     except Exception:
         names = []
-    if not names:
+    if not names or settings.name in names:
         what = f"{settings.endpoint} answers 404 for the model {settings.name!r} ({said})."
         return UserError(what, "Check --model and --base-url; the base URL of most servers ends in /v1.")
+    return unknown_model(settings, names)
+
+
+def unknown_model(settings: ModelSettings, names: Iterable[str]) -> UserError:
+    """Say which models there are instead."""
+    known = sorted(names)
     what = f"{settings.endpoint} has no model called {settings.name!r}."
-    return UserError(what, f"Choose one of: {', '.join(names[:20])}{', …' if len(names) > 20 else ''}.")
+    return UserError(what, f"Choose one of: {', '.join(known[:20])}{', …' if len(known) > 20 else ''}.")
 
 
 def _connection(error: Exception, settings: ModelSettings, answered: bool) -> Fault:

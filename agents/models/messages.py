@@ -30,7 +30,8 @@ class Usage(Record):
     reasoning_tokens: int = Field(default=0, ge=0)
     """Output tokens that were thinking, not answer."""
     counted: bool = True
-    """False where the server gave no usage: the figures above are then zero because they are unknown."""
+    """False where the server gave no usage: input and output are then estimated from the text, on the side of too many, so that a
+    budget of tokens holds all the same."""
 
     def __add__(self, other: Usage) -> Usage:
         """Add up two calls; the sum is counted only where both are."""
@@ -48,6 +49,8 @@ class Answer(Record):
 
     text: str
     """The last reply as the model wrote it."""
+    model: str = ""
+    """Who wrote it."""
     parsed: SerializeAsAny[BaseModel] | None = None
     """The reply as the schema asked for; None without a schema, or where no reply fitted it."""
     complaint: str = ""

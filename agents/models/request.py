@@ -1,4 +1,4 @@
-"""One request as a server can take it: what it lacks is worked around here, and the same request has the same key."""
+"""One request as a server can take it: what it lacks is worked around here, and the same question has the same key."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents.models.messages import Message
-from agents.models.settings import HOSTED_URL, ModelSettings
+from agents.models.settings import ModelSettings
 from tools.records import content_hash
 
 
@@ -23,6 +23,10 @@ class Feature(StrEnum):
     SYSTEM_ROLE = "system_role"
     MAX_TOKENS = "max_tokens"
     """Hosted reasoning models take only the newer name of the output limit, local servers are sure to know only this one."""
+    MAX_COMPLETION_TOKENS = "max_completion_tokens"
+    """Without it either, the limit is left out."""
+    CHAT = "chat_completions"
+    """Some hosted models answer on the Responses endpoint only."""
 
 
 WORDS = {
@@ -31,6 +35,8 @@ WORDS = {
     Feature.SEED: ("seed",),
     Feature.SYSTEM_ROLE: ("system role", "system message", "role 'system'", "roles must alternate", "system_role"),
     Feature.MAX_TOKENS: ("max_tokens",),
+    Feature.MAX_COMPLETION_TOKENS: ("max_completion_tokens",),
+    Feature.CHAT: ("v1/responses", "responses api", "responses endpoint"),
 }
 """How servers name what they do not take."""
 
@@ -40,6 +46,8 @@ WORKAROUNDS = {
     Feature.SEED: "The server takes no seed: it was left out.",
     Feature.SYSTEM_ROLE: "The server takes no system message: it was put before the first user message.",
     Feature.MAX_TOKENS: "The server takes no max_tokens: the output limit was sent as max_completion_tokens.",
+    Feature.MAX_COMPLETION_TOKENS: "The server takes no max_completion_tokens: the output limit was left out.",
+    Feature.CHAT: "The server answers this model on the Responses endpoint only.",
 }
 
 
@@ -54,6 +62,8 @@ class Request:
     """JSON fields as they are sent: `temperature`, `seed`, and the output limit under the name the server takes."""
     as_schema: bool
     """Whether the server is asked to hold the answer to the schema."""
+    responses: bool = False
+    """Whether it goes to the Responses endpoint."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
@@ -64,18 +74,10 @@ class Request:
             Feature.SEED: "seed" in self.parameters,
             Feature.SYSTEM_ROLE: any(m.role == "system" for m in self.messages),
             Feature.MAX_TOKENS: "max_tokens" in self.parameters,
+            Feature.MAX_COMPLETION_TOKENS: "max_completion_tokens" in self.parameters,
+            Feature.CHAT: not self.responses,
         }
         return tuple(feature for feature, is_used in used.items() if is_used)
-
-    def key(self, model: str, purpose: str) -> str:
-        """Name the request by its contents; the server's address is left out, so that a run can go on with its server elsewhere."""
-        parts = {
-            "messages": [m.model_dump() for m in self.messages],
-            "parameters": self.parameters,
-            "schema": json_schema(self.schema) if self.schema else None,
-            "as_schema": self.as_schema,
-        }
-        return content_hash("call", purpose, self.role, model, json.dumps(parts, sort_keys=True))
 
     def blame(self, complaint: str) -> Feature | None:
         """Guess from a server's complaint which feature it refuses; None where it can be none of those in use."""
@@ -83,33 +85,79 @@ class Request:
         if "context" in text and any(word in text for word in ("length", "window", "maximum", "exceed")):
             return None
         named = (f for f in self.features if any(word in text for word in WORDS[f]))
-        return next(named, next(iter(self.features), None))
+        # another endpoint is tried only where the server says so
+        return next(named, next((f for f in self.features if f is not Feature.CHAT), None))
+
+
+def question_key(
+    role: str, messages: tuple[Message, ...], schema: type[BaseModel] | None, settings: ModelSettings, purpose: str, place: str = ""
+) -> str:
+    """Name a question by its contents, as it was asked and before anything was worked around.
+
+    The server's address is left out, so that a run can go on with its server elsewhere; `place` adds what must set it apart.
+    """
+    parts = {
+        "messages": [m.model_dump() for m in messages],
+        "temperature": settings.temperature_of(role),
+        "seed": settings.seed,
+        "max_output_tokens": settings.max_output_tokens,
+        "schema": json_schema(schema) if schema else None,
+    }
+    return content_hash("call", place, purpose, role, settings.name, json.dumps(parts, sort_keys=True))
 
 
 def make_request(
-    role: str, messages: tuple[Message, ...], schema: type[BaseModel] | None, settings: ModelSettings, lacks: frozenset[Feature]
+    role: str,
+    messages: tuple[Message, ...],
+    schema: type[BaseModel] | None,
+    settings: ModelSettings,
+    lacks: frozenset[Feature],
+    limit: int | None = None,
 ) -> Request:
-    """Shape a question for a server that lacks some features."""
+    """Shape a question for a server that lacks some features; `limit` is the output limit, the settings' own where it is None."""
+    responses = settings.api == "responses" or Feature.CHAT in lacks
     parameters: dict[str, float | int] = {}
     temperature = settings.temperature_of(role)
     if temperature is not None and Feature.TEMPERATURE not in lacks:
         parameters["temperature"] = temperature
-    if settings.seed is not None and Feature.SEED not in lacks:
+    # the Responses endpoint knows no seed
+    if settings.seed is not None and Feature.SEED not in lacks and not responses:
         parameters["seed"] = settings.seed
-    if settings.max_output_tokens:
-        is_new = Feature.MAX_TOKENS in lacks or settings.endpoint.rstrip("/") == HOSTED_URL
-        parameters["max_completion_tokens" if is_new else "max_tokens"] = settings.max_output_tokens
+    limit = settings.max_output_tokens if limit is None else limit
+    if limit and (name := _limit_name(settings, lacks, responses=responses)):
+        parameters[name] = limit
     as_schema = schema is not None and Feature.JSON_SCHEMA not in lacks
     if schema is not None and not as_schema:
         messages = (*messages[:-1], _with_json_rule(messages[-1], schema))
     if Feature.SYSTEM_ROLE in lacks:
         messages = _without_system(messages)
-    return Request(role=role, messages=messages, schema=schema, parameters=parameters, as_schema=as_schema)
+    return Request(role=role, messages=messages, schema=schema, parameters=parameters, as_schema=as_schema, responses=responses)
 
 
-def response_format(schema: type[BaseModel]) -> dict[str, Any]:
-    """Write the request's `response_format` for a strict schema."""
-    return {"type": "json_schema", "json_schema": {"name": schema.__name__, "schema": json_schema(schema), "strict": True}}
+def _limit_name(settings: ModelSettings, lacks: frozenset[Feature], *, responses: bool) -> str:
+    """What the server calls the output limit; empty where it takes none."""
+    if responses:
+        return "max_output_tokens"
+    if Feature.MAX_TOKENS not in lacks and not settings.is_hosted:
+        return "max_tokens"
+    return "" if Feature.MAX_COMPLETION_TOKENS in lacks else "max_completion_tokens"
+
+
+def body(request: Request) -> dict[str, Any]:
+    """Write parameters and schema as JSON fields of the endpoint.
+
+    Not as arguments of the client: given `response_format`, it raises on a reply that was cut off, and its text and cost are lost.
+    """
+    schema = request.schema if request.as_schema else None
+    if request.responses:
+        text = {"text": {"format": {"type": "json_schema", **_named(schema)}}} if schema else {}
+        # kept by the provider otherwise
+        return {**request.parameters, **text, "store": False}
+    return {**request.parameters, **({"response_format": {"type": "json_schema", "json_schema": _named(schema)}} if schema else {})}
+
+
+def _named(schema: type[BaseModel]) -> dict[str, Any]:
+    return {"name": schema.__name__, "schema": json_schema(schema), "strict": True}
 
 
 def json_schema(schema: type[BaseModel]) -> dict[str, Any]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from agents.models.clients import make_client
 from agents.models.errors import ModelUnavailable
 from agents.models.faults import Fault, classify
 from agents.models.messages import Finish, Usage
-from agents.models.request import Request, response_format
+from agents.models.pace import Pace
+from agents.models.request import Request, body
 from agents.models.settings import Key, ModelSettings, find_key
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
-    from langchain_openai import ChatOpenAI
+    from langchain_openai.chat_models.base import BaseChatOpenAI
 
 LONGEST_WAIT_S = 60.0
 """Of our own back-off; a server that asks for longer in Retry-After gets it, up to the time limit of a reply."""
@@ -28,8 +30,9 @@ class Reply:
     text: str
     finish: Finish
     usage: Usage
-    seconds: float
     retries: int
+    seconds: float = 0.0
+    """Retries and waiting included."""
 
 
 class Rejected(Exception):  # noqa: N818 - an answer of the server, caught next door
@@ -43,9 +46,10 @@ class Transport:
         """Connect to nothing yet."""
         self._settings = settings
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._client: ChatOpenAI | None = None
+        self._clients: dict[bool, BaseChatOpenAI] = {}
+        """By whether they ask the Responses endpoint."""
         self._http: Any = None
-        self._slots: asyncio.Semaphore | None = None
+        self._pace = Pace(settings.concurrency, settings.requests_per_minute)
         self._key: Key | None = None
         self._answered = False
         self._failed = False
@@ -56,32 +60,32 @@ class Transport:
 
         Raises Rejected for a request the server cannot take, UserError for what the user must mend, ModelUnavailable for the rest.
         """
-        client = self._connect()
-        assert self._slots is not None
+        client = self._connect(responses=request.responses)
         started = time.monotonic()
-        async with self._slots:
+        async with self._pace.slots:
             tries = 1 if self._failed else self._settings.retries + 1
             for attempt in range(tries):
                 try:
-                    message = await self._once(client, request, purpose)
+                    await self._pace.turn()
+                    reply = _read(await self._once(client, request, purpose), attempt)
                 except Exception as error:
                     fault = await classify(error, self._settings, self._source, client, self._answered)
                     await self._wait_or_raise(fault, attempt, last=attempt == tries - 1)
                     continue
                 self._answered, self._failed = True, False
-                return _read(message, time.monotonic() - started, attempt)
+                return replace(reply, seconds=time.monotonic() - started)
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
         """Close the connections of this event loop."""
         if self._http is not None and self._loop is asyncio.get_running_loop():
             await self._http.aclose()
-        self._client = self._http = self._loop = None
+        self._clients, self._http, self._loop = {}, None, None
 
-    async def _once(self, client: ChatOpenAI, request: Request, purpose: str) -> AIMessage:
+    async def _once(self, client: BaseChatOpenAI, request: Request, purpose: str) -> AIMessage:
         turns = [{"role": m.role, "content": m.content} for m in request.messages]
         async with asyncio.timeout(self._settings.timeout_s):
-            return await client.ainvoke(turns, {"run_name": request.role, "metadata": {"purpose": purpose}}, extra_body=_body(request))
+            return await client.ainvoke(turns, {"run_name": request.role, "metadata": {"purpose": purpose}}, extra_body=body(request))
 
     async def _wait_or_raise(self, fault: Fault, attempt: int, last: bool) -> None:
         if fault.rejected:
@@ -96,48 +100,44 @@ class Transport:
                 "Resume the run when the server answers again; nothing finished is lost.",
             )
         wait = min(self._settings.backoff_s * 2**attempt, LONGEST_WAIT_S) if fault.wait_s is None else fault.wait_s
+        if fault.wait_s is not None:
+            self._pace.hold(min(wait, self._settings.timeout_s))
         await asyncio.sleep(min(wait, self._settings.timeout_s))
 
     @property
     def _source(self) -> str:
         return self._key.source if self._key else "no key"
 
-    def _connect(self) -> ChatOpenAI:
+    def _connect(self, *, responses: bool) -> BaseChatOpenAI:
         """Make the client of this event loop; connections of another loop cannot be used here."""
         loop = asyncio.get_running_loop()
-        if self._client is not None and self._loop is loop:
-            return self._client
-        from langchain_openai import ChatOpenAI
-        from openai import DefaultAsyncHttpxClient
+        if self._loop is not loop:
+            from openai import DefaultAsyncHttpxClient
 
-        self._key = self._key or find_key(self._settings)
-        self._loop, self._slots = loop, asyncio.Semaphore(self._settings.concurrency)
-        self._http = DefaultAsyncHttpxClient(timeout=self._settings.timeout_s)
-        self._client = ChatOpenAI(
-            model=self._settings.name,
-            base_url=self._settings.endpoint,
-            api_key=self._key.secret,
-            timeout=self._settings.timeout_s,
-            max_retries=0,
-            http_async_client=self._http,
-        )
-        return self._client
+            self._key = self._key or find_key(self._settings)
+            self._loop, self._clients = loop, {}
+            self._pace = Pace(self._settings.concurrency, self._settings.requests_per_minute)
+            self._http = DefaultAsyncHttpxClient(timeout=self._settings.timeout_s)
+        if responses not in self._clients:
+            assert self._key is not None
+            self._clients[responses] = make_client(self._settings, self._key, self._http, responses=responses)
+        return self._clients[responses]
 
 
-def _body(request: Request) -> dict[str, Any]:
-    """Write the parameters as JSON fields.
+def _read(message: AIMessage, retries: int) -> Reply:
+    refusal = _refusal(message)
+    facts = message.response_metadata
+    stopped = facts.get("finish_reason") or (facts.get("incomplete_details") or {}).get("reason")
+    cut_off = stopped in ("length", "max_output_tokens")
+    finish: Finish = "refusal" if refusal or stopped == "content_filter" else "length" if cut_off else "stop"
+    return Reply(text=refusal or str(message.text), finish=finish, usage=_usage(message), retries=retries)
 
-    Not as arguments of the client: given `response_format`, it raises on a reply that was cut off, and its text and cost are lost.
-    """
-    format_ = {"response_format": response_format(request.schema)} if request.as_schema and request.schema is not None else {}
-    return {**request.parameters, **format_}
 
-
-def _read(message: AIMessage, seconds: float, retries: int) -> Reply:
-    refusal = str(message.additional_kwargs.get("refusal") or "")
-    stopped = message.response_metadata.get("finish_reason")
-    finish: Finish = "refusal" if refusal or stopped == "content_filter" else "length" if stopped == "length" else "stop"
-    return Reply(text=refusal or str(message.text), finish=finish, usage=_usage(message), seconds=seconds, retries=retries)
+def _refusal(message: AIMessage) -> str:
+    """Where Chat Completions or Responses put the words of a model that declines."""
+    blocks = message.content if isinstance(message.content, list) else []
+    said = [str(b.get("refusal") or "") for b in blocks if isinstance(b, dict) and b.get("type") == "refusal"]
+    return str(message.additional_kwargs.get("refusal") or "".join(said))
 
 
 def _usage(message: AIMessage) -> Usage:

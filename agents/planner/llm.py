@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from agents.models import Answer, ChatModel, Message, ModelUnavailable
+from agents.models import Answer, Message, Model, ModelUnavailable
 from agents.planner.invent import regions
 from agents.planner.protocol import Briefing, Planner
 from agents.prompting import Prompts
@@ -41,7 +41,7 @@ class Choices(BaseModel):
 class LLMPlanner:
     """Asks a language model; plans that cannot be used are sent back once, and where none is left the built-in planner chooses."""
 
-    def __init__(self, model: ChatModel, builtin: Planner) -> None:
+    def __init__(self, model: Model, builtin: Planner) -> None:
         """Ask `model`; `builtin` plans where it gives nothing usable."""
         self._model = model
         self._builtin = builtin
@@ -84,7 +84,7 @@ class LLMPlanner:
         plans: list[Plan] = []
         faults: list[str] = []
         for choice in answer.parsed.plans:
-            plan = self._plan(choice, briefing)
+            plan = self._plan(choice, briefing, answer.model)
             fault = _fault(plan, choice, briefing)
             if fault:
                 faults.append(f"{plan.action}: {fault}")
@@ -92,7 +92,7 @@ class LLMPlanner:
                 plans.append(plan)
         return _merge(tuple(plans), (), count), faults
 
-    def _plan(self, choice: Choice, briefing: Briefing) -> Plan:
+    def _plan(self, choice: Choice, briefing: Briefing, model: str) -> Plan:
         known = {r.strategy.id for r in briefing.recalled}
         gain = choice.predicted_gain
         return Plan(
@@ -101,7 +101,7 @@ class LLMPlanner:
             rationale=choice.rationale.strip() or "The model gave no reason.",
             strategies=tuple(dict.fromkeys(s for s in choice.strategies if s in known)),
             predicted_gain=gain if gain is not None and gain > 0 else None,
-            planner=self.name,
+            planner=model or self.name,
         )
 
 

@@ -8,7 +8,7 @@ import math
 
 from pydantic import BaseModel
 
-from agents.models import BudgetReached, ChatModel, ModelUnavailable
+from agents.models import BudgetReached, Model, ModelUnavailable
 from agents.profiler.protocol import Profiler
 from agents.prompting import Prompts
 from tools.evaluation.protocol import Baselines
@@ -39,7 +39,7 @@ class Diagnosis(BaseModel):
 class LLMProfiler:
     """Lets a model judge the figures of another profiler; where its diagnosis does not hold, that profiler's own stands."""
 
-    def __init__(self, model: ChatModel, builtin: Profiler) -> None:
+    def __init__(self, model: Model, builtin: Profiler) -> None:
         """Ask `model` about the figures that `builtin` gathers."""
         self._model = model
         self._builtin = builtin

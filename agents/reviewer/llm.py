@@ -6,7 +6,7 @@ import difflib
 
 from pydantic import BaseModel
 
-from agents.models import BudgetReached, ChatModel, ModelUnavailable
+from agents.models import BudgetReached, Model, ModelUnavailable
 from agents.prompting import Prompts
 from agents.reviewer.protocol import Review, ReviewCase, Reviewer
 from tools.actions import describe
@@ -27,7 +27,7 @@ class Remarks(BaseModel):
 class LLMReviewer:
     """Adds a model's remarks to a review; accepted, gain and reason are always the built-in reviewer's."""
 
-    def __init__(self, model: ChatModel, builtin: Reviewer) -> None:
+    def __init__(self, model: Model, builtin: Reviewer) -> None:
         """Ask `model` for remarks on what `builtin` decides."""
         self._model = model
         self._builtin = builtin

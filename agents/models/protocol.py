@@ -1,0 +1,23 @@
+"""Whoever an agent can ask: one model, or several of which one is chosen for each question."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from agents.models.messages import Answer, Message
+
+
+class Model(Protocol):
+    """Answers questions of the roles."""
+
+    name: str
+
+    async def ask(
+        self, role: str, messages: list[Message] | tuple[Message, ...], schema: type[BaseModel] | None = None, *, purpose: str = ""
+    ) -> Answer:
+        """Put a question, with a schema for a structured answer; `purpose` says what for, and keeps equal questions apart."""
+
+    async def close(self) -> None:
+        """Close the connections."""
