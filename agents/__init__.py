@@ -5,6 +5,6 @@ says. `models/` asks language models, `team.py` is the registry of variants. A n
 line in the registry. Agents propose and judge; they never decide what is correct or how fast it is.
 """
 
-from agents.team import VARIANTS, AgentTeam, TeamSettings, build_team, team_settings
+from agents.team import VARIANTS, AgentTeam, TeamSettings, build_team, ready_models, team_settings
 
-__all__ = ["VARIANTS", "AgentTeam", "TeamSettings", "build_team", "team_settings"]
+__all__ = ["VARIANTS", "AgentTeam", "TeamSettings", "build_team", "ready_models", "team_settings"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,13 +12,25 @@ from typing import Any
 from pydantic import Field
 
 from agents.coder.protocol import Coder
-from agents.models import CallStore, ChatModel, Ensemble, Guard, MemoryCalls, Model, ModelSettings, PriceTable, Recording, Shared
+from agents.models import (
+    CallStore,
+    ChatModel,
+    Ensemble,
+    Guard,
+    MemoryCalls,
+    Model,
+    ModelSettings,
+    PriceTable,
+    Recording,
+    Shared,
+    check_model,
+)
 from agents.models.words import ROLES, Overrides, read_models, read_overrides
 from agents.planner.protocol import Planner
 from agents.profiler.protocol import Profiler
 from agents.reviewer.protocol import Reviewer
 from tools.errors import UserError
-from tools.records import Record
+from tools.records import Budget, Record
 
 BUILTIN = "builtin"
 
@@ -161,6 +174,37 @@ def check_team(settings: TeamSettings) -> None:
             raise UserError(f"There is no {role} called {variant!r}.", f"Choose one of: {', '.join(variants)}.")
         if variant != BUILTIN and settings.model_of(role) is None:
             raise UserError(f"The {role} {variant!r} needs a language model.", f"Name one with --model, or take {role}={BUILTIN}.")
+
+
+def check_prices(settings: TeamSettings, budget: Budget) -> None:
+    """Refuse a limit of money that a model without a known price could not be held to."""
+    prices = price_table(settings)
+    unknown = [one.name for one in settings.models() if prices.price(one.name) is None]
+    if budget.money_usd and unknown:
+        raise UserError(
+            f"A limit of {budget.money_usd:g} USD cannot be held: the price of {', '.join(unknown)} is not known.",
+            "Give it with --prices FILE (0 for a server of your own), or limit --tokens instead.",
+        )
+
+
+def ready_models(settings: TeamSettings, budget: Budget) -> tuple[str, ...]:
+    """Refuse a limit that cannot be held, then look whether every model can be asked; return what could not be found out.
+
+    Raises UserError for what would keep a run from its first answer. Not from within a running event loop.
+    """
+    check_prices(settings, budget)
+    wanted = [one for one in settings.models() if one.check]
+    if not wanted:
+        return ()
+
+    async def look() -> list[str | BaseException]:
+        return await asyncio.gather(*map(check_model, wanted), return_exceptions=True)
+
+    found = asyncio.run(look())
+    for one in found:
+        if isinstance(one, BaseException):
+            raise one
+    return tuple(str(one) for one in found if one)
 
 
 def team_settings(

@@ -20,6 +20,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agents import ready_models
 from graphs.optimize.assembly import assemble, open_run, start_run
 from graphs.optimize.execute import Listener, execute
 from graphs.optimize.settings import RunSettings, default_home
@@ -61,6 +62,7 @@ def optimize(
     Raises UserError for wrong input and MachineError where this machine fails; the run can then be resumed.
     """
     settings = settings or RunSettings()
+    ready_models(settings.team, settings.budget)
     loaded = _load(problem, example_inputs, settings)
     return _see_through(start_run(loaded, settings, Path(home) if home else default_home()), listener)
 

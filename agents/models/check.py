@@ -12,6 +12,8 @@ from tools.errors import UserError
 if TYPE_CHECKING:
     from langchain_openai.chat_models.base import BaseChatOpenAI
 
+SHARED_MODELS = "models.db"
+"""Name of the file in the home folder that has what runs share about models."""
 CHECK_S = 15.0
 """For the list of models, which costs nothing to make."""
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from agents import build_team
 from agents.models import budget_guard
+from agents.models.check import SHARED_MODELS
+from agents.team import check_prices
 from graphs.optimize.context import Services
 from graphs.optimize.evaluators import announced_target, checked, open_evaluator
 from graphs.optimize.settings import RunSettings, default_home
@@ -45,7 +47,11 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     settings = checked(settings)
     sheet = resolve_target(settings.target or announced_target(settings))
     run = run or f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-    settings = settings.model_copy(update={"target": sheet.name, "knowledge": settings.knowledge or str(home / "knowledge")})
+    check_prices(settings.team, settings.budget)
+    team = settings.team.model_copy(
+        update={"shared": settings.team.shared or str(home / SHARED_MODELS), "seed": settings.team.seed or settings.search_settings.seed}
+    )
+    settings = settings.model_copy(update={"target": sheet.name, "knowledge": settings.knowledge or str(home / "knowledge"), "team": team})
     store = RunStore.create(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())})
     store.put("problem", problem.id, problem)
     store.put_root(problem.source)

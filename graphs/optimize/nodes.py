@@ -14,6 +14,7 @@ from graphs.optimize.archive import make_survey
 from graphs.optimize.briefing import recalled_for, situation_of
 from graphs.optimize.confirm import deliver
 from graphs.optimize.context import Context, Services
+from graphs.optimize.model_scores import score_models
 from graphs.optimize.planning import plans_for
 from graphs.optimize.records import Recall
 from graphs.optimize.state import STATE_VERSION, OptimizeState
@@ -104,6 +105,7 @@ async def review(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
     for name in state["plans"]:
         told.append(await _review_one(services, name, state["results"][name], state["tags"][name]))
         runtime.stream_writer({"event": "reviewed", "plan": name, "candidate": told[-1].candidate})
+    score_models(services)
     search = services.search(state["search"], state["round"])
     search.tell(told)
     best = services.evaluation(state["champion"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,13 @@ from tools.spool import SpoolPool
 from tools.tracing import RunStore
 
 
-def see_through(store: RunStore, as_json: bool, out: Path | None) -> None:
-    """Run or continue the run of `store`, print its result, copy the kernel to `out`."""
+def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequence[str] = ()) -> None:
+    """Run or continue the run of `store`, print `notes` on its beginning and its result, copy the kernel to `out`."""
     if out is not None and not out.parent.is_dir():
         raise UserError(f"The folder of {out} does not exist.", "Make it, or give --out another file.")
     services = assemble(store)
     progress = Progress(services, Console(stderr=True, highlight=False, quiet=as_json))
-    progress.open()
+    progress.open(notes)
     asyncio.run(execute(services, progress))
     facts = result_facts(store)
     if out is not None and facts["kernel"]:
@@ -74,14 +75,14 @@ class Progress:
         self._console = console
         self._began = time.monotonic()
 
-    def open(self) -> None:
+    def open(self, notes: Sequence[str] = ()) -> None:
         """Say what is about to be worked on, by whom, on what."""
         services, abi = self._services, self._services.problem.abi
         inputs = ", ".join(f"{t.name}{list(t.shape)} {t.dtype}" for t in abi.inputs)
         outputs = ", ".join(f"{list(t.shape)} {t.dtype}" for t in abi.outputs)
         self._line("run", services.run)
         self._line("problem", f"{services.problem.name}: {inputs} → {outputs}, policy {services.problem.policy}")
-        for note in problem_notes(services.problem):
+        for note in (*problem_notes(services.problem), *notes):
             self._line("note", note)
         self._line("agents", services.team.describe())
         self._line("target", f"{services.sheet.title}; evaluator {services.pool.name}")

@@ -23,14 +23,20 @@ import typer
 
 from kernelwright.cli.options import (
     SEARCHES,
+    BaseUrl,
+    Cache,
     Counters,
     Devices,
     Evaluator,
     Floor,
     Home,
     Json,
+    KeyFile,
+    Model,
+    ModelSet,
     NonFinite,
     Policy,
+    Role,
     RowTolerance,
     SearchSet,
     Seed,
@@ -58,9 +64,7 @@ def command(
     usd: Annotated[
         float, typer.Option(min=0, help="Money for model calls; one that could exceed it is not made. Needs a known price. 0: no limit.")
     ] = 0,
-    tokens: Annotated[
-        int, typer.Option(min=0, help="Tokens for model calls; each call reserves a full reply (16,384). 0 sets no limit.")
-    ] = 0,
+    tokens: Annotated[int, typer.Option(min=0, help="Tokens for model calls; a reply is cut to what they leave. 0 sets no limit.")] = 0,
     search: Annotated[str, typer.Option(help=f"Search method: {SEARCHES}.")] = "greedy",
     search_set: SearchSet = None,
     seed: Seed = 0,
@@ -69,21 +73,13 @@ def command(
     floor: Floor = 1.01,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds the candidate's own build, check and timing may each take.")] = 120.0,
-    model: Annotated[
-        str, typer.Option(help="Language model for planner, coder, profiler and reviewer.", show_default="none: built-in")
-    ] = "",
-    base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server, e.g. http://localhost:8000/v1.")] = "",
-    key_file: Annotated[
-        str, typer.Option(help="File that holds the server's key.", show_default="KERNELWRIGHT_API_KEY or OPENAI_API_KEY")
-    ] = "",
+    model: Model = "",
+    base_url: BaseUrl = "",
+    key_file: KeyFile = "",
     prices: Annotated[str, typer.Option(help="Price table of your own, as docs/models.md describes.")] = "",
-    role: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ROLE=VARIANT[:MODEL]",
-            help="Who plays a role (planner, coder, profiler, reviewer): builtin or llm, or mixed for the coder; may be repeated.",
-        ),
-    ] = None,
+    role: Role = None,
+    model_set: ModelSet = None,
+    cache: Cache = False,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither recall strategies nor learn any.")] = False,
     embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
     evaluator: Evaluator = "local",
@@ -95,7 +91,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Start a run and see it through."""
-    from agents import team_settings
+    from agents import ready_models, team_settings
     from graphs.optimize.assembly import start_run
     from graphs.optimize.settings import RunSettings
     from graphs.search.protocol import SearchSettings
@@ -120,7 +116,8 @@ def command(
         wait=wait,
         memory=not no_memory,
         embedder=embedder,
-        team=team_settings(model, base_url, role or [], key_file, prices),
+        team=team_settings(model, base_url, role or [], key_file, prices, model_set or []).model_copy(update={"cache": cache}),
     )
+    notes = ready_models(settings.team, settings.budget)
     problem = load_problem(file, settings.policy, entry)
-    see_through(start_run(problem, settings, home_folder(home)), as_json=json, out=out)
+    see_through(start_run(problem, settings, home_folder(home)), as_json=json, out=out, notes=notes)

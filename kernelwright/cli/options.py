@@ -52,6 +52,40 @@ RowTolerance = Annotated[
     float, typer.Option("--row-tolerance", min=0, help="The same for the worst row.", show_default="four times --tolerance")
 ]
 NonFinite = Annotated[bool, typer.Option("--non-finite", help="Also try inputs with NaN and infinities.")]
+Model = Annotated[
+    str,
+    typer.Option(
+        "--model",
+        metavar="NAME[@URL][,…]",
+        help="Language model for planner, coder, profiler and reviewer; of several one is chosen for each question, by what it achieved "
+        "and cost.",
+        show_default="none: built-in",
+    ),
+]
+BaseUrl = Annotated[str, typer.Option("--base-url", help="An OpenAI-compatible server, e.g. http://localhost:8000/v1.")]
+KeyFile = Annotated[
+    str,
+    typer.Option(
+        "--api-key-file", "--key-file", help="File that holds the server's key.", show_default="KERNELWRIGHT_API_KEY or OPENAI_API_KEY"
+    ),
+]
+Role = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--role",
+        metavar="ROLE=VARIANT[:MODEL[@URL]]",
+        help="Who plays a role (planner, coder, profiler, reviewer): builtin or llm, or mixed for the coder; may be repeated.",
+    ),
+]
+ModelSet = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model-set",
+        metavar="[ROLE.|MODEL.]NAME=VALUE",
+        help="A setting of the models, as docs/models.md lists: timeout_s, retries, temperature, api, …; may be repeated.",
+    ),
+]
+Cache = Annotated[bool, typer.Option("--cache", help="Answer questions that any run of this home folder asked before from there.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 
 

@@ -25,10 +25,15 @@ def command(
     json: Json = False,
 ) -> None:
     """Continue a run and see it through."""
+    from agents import ready_models
     from graphs.optimize.assembly import open_run
     from graphs.optimize.evaluators import change_evaluator
+    from graphs.optimize.records import Delivery
+    from graphs.optimize.settings import RunSettings
     from kernelwright.cli.live import see_through
 
     store = open_run(home_folder(home), run)
     change_evaluator(store, evaluator, devices, wait=wait)
-    see_through(store, as_json=json, out=out)
+    settings = RunSettings.model_validate_json(store.meta("settings"))
+    notes = () if store.all("delivery", Delivery) else ready_models(settings.team, settings.budget)
+    see_through(store, as_json=json, out=out, notes=notes)
