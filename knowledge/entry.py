@@ -31,6 +31,8 @@ class Evidence(Record):
     cited: bool
     """True where the plan named the strategy; False where it only did the same in the same situation."""
     predicted_gain: float | None = None
+    at: str = ""
+    """When it was credited, UTC; empty for evidence of schema 1 until it is read from its event."""
 
     @property
     def key(self) -> str:
@@ -51,6 +53,21 @@ class Evidence(Record):
     def realised_log_gain(self) -> float:
         """Natural log of the gain that a search keeps: a step that failed, lost or was not accepted is rolled back, ln 1 = 0."""
         return math.log(self.trial.gain) if self.gained and self.trial.gain else 0.0
+
+
+class Rewrite(Record):
+    """One change of a strategy's words or prediction, with what stood there before."""
+
+    lesson: tuple[str, str] | None = None
+    """Before and after; None where it stayed."""
+    expected_gain: tuple[float | None, float | None] | None = None
+    """Before and after; None where it stayed."""
+    reason: str
+    by: str
+    """`statistics`, or the model's name."""
+    at: str = ""
+    seq: int = 0
+    """Number of the change in its log."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +94,9 @@ class Entry:
     written: Strategy
     """As first written: no trials."""
     origin: Origin
+    text_seq: int = 0
+    """Of the event that gave it the words it has now."""
+    rewrites: list[Rewrite] = field(default_factory=list)
     evidence: list[Evidence] = field(default_factory=list)
     ignored: int = 0
     """How often it was recalled for a plan that did not cite it."""
@@ -89,6 +109,17 @@ class Entry:
     revision: int = 0
     """Of the seed."""
     _credited: set[str] = field(default_factory=set, repr=False)
+
+    @property
+    def current(self) -> Strategy:
+        """Its words and prediction as they stand now, without trials; its id stays."""
+        changes: dict[str, object] = {}
+        for rewrite in self.rewrites:
+            if rewrite.lesson is not None:
+                changes |= {"lesson": rewrite.lesson[1], "held_as": self.id}
+            if rewrite.expected_gain is not None:
+                changes |= {"expected_gain": rewrite.expected_gain[1], "calibrated": rewrite.expected_gain[1] is not None}
+        return self.written.model_copy(update=changes) if changes else self.written
 
     def credit(self, evidence: Evidence) -> bool:
         """Add evidence; return False where the same plan was already credited."""
@@ -144,24 +175,28 @@ class Entry:
     def strategy(self) -> Strategy:
         """The strategy as it stands: its trials, its state and, for a learnt one, the gain its measured trials predict."""
         trials = tuple(e.trial for e in self.evidence)
-        return self.written.model_copy(update={"trials": trials, "state": self.state, "expected_gain": self._expected_gain()})
+        current = self.current
+        update = {"trials": trials, "state": self.state, "expected_gain": self._expected_gain(current)}
+        # the id is asked for often, and hashing is not free
+        return current.model_copy(update=update | {"held_as": self.id})
 
     @property
     def signature(self) -> str:
         """Equal for the same action in the same situation."""
         return signature(self.written)
 
-    def _expected_gain(self) -> float | None:
-        if self.origin == "seed" or self.written.expected_gain is not None:
-            return self.written.expected_gain
+    def _expected_gain(self, current: Strategy) -> float | None:
+        if self.origin == "seed" or current.expected_gain is not None:
+            return current.expected_gain
         measured = [e.realised_log_gain for e in self.evidence if not e.estimated]
         return math.exp(statistics.fmean(measured)) if measured else None
 
 
 def signature(strategy: Strategy) -> str:
-    """Name a situation and an action, whatever the words around them."""
+    """Name a situation and an action, whatever the words around them; signatures of schema 1 stay what they were."""
     situation = strategy.situation
     parameters = sorted(strategy.parameters.items())
+    narrower = [f"{name}={value}" for name in ("shapes", "policy") if (value := getattr(situation, name))]
     return content_hash(
         ",".join(sorted(situation.families)),
         ",".join(situation.operators),
@@ -171,4 +206,5 @@ def signature(strategy: Strategy) -> str:
         ",".join(sorted(situation.dtypes)),
         strategy.kind,
         repr(parameters),
+        *narrower,
     )

@@ -6,13 +6,30 @@ import bisect
 
 from pydantic import ValidationError
 
-from knowledge.entry import Entry, Evidence
+from knowledge.entry import Entry, Evidence, Rewrite
 from knowledge.log import Event, EventKind, EventLog
 from knowledge.records import Strategy
 from tools.errors import UserError
 
-FOLDED = (EventKind.STRATEGY, EventKind.TRIAL, EventKind.IGNORED, EventKind.REPLACE, EventKind.RETIRE)
-"""Kinds that change what is known; recalls and whole outcomes are history."""
+ANY = "any"
+"""Stands for a typed field that an entry does not restrict."""
+
+FOLDED = (
+    EventKind.STRATEGY,
+    EventKind.TRIAL,
+    EventKind.IGNORED,
+    EventKind.REPLACE,
+    EventKind.RETIRE,
+    EventKind.REWRITE,
+    EventKind.REVERT,
+)
+"""Kinds that change what is known; recalls, whole outcomes, runs and passes are history."""
+
+REVERTIBLE = (EventKind.REWRITE, EventKind.REPLACE, EventKind.RETIRE)
+"""Kinds that a REVERT event can undo; a newer seed that replaced an older one stays."""
+
+Typed = tuple[str, str, str]
+"""Backend, family (`any` where it fits all), bottleneck (`any`)."""
 
 
 class Fold:
@@ -20,6 +37,11 @@ class Fold:
 
     def __init__(self) -> None:
         """Start with nothing known."""
+        self._reverted: set[int] = set()
+        """`seq` of every event that was undone."""
+        self._clear()
+
+    def _clear(self) -> None:
         self.entries: dict[str, Entry] = {}
         self.seen = 0
         """Highest `seq` folded in."""
@@ -27,17 +49,34 @@ class Fold:
         """Id of the first entry with each situation and action."""
         self.by_seed: dict[str, str] = {}
         """Id of the newest entry of each seed, by the seed's name."""
+        self.typed: dict[Typed, set[str]] = {}
+        """Ids of what may be recalled, by its typed fields; an entry stands under each of its families."""
+        self.present: dict[str, dict[str, str]] = {}
+        """Newest versions that trials on each device name."""
+        self._versioned: dict[str, str] = {}
         self._order: list[tuple[int, str]] = []
+        self._texts: dict[int, str] = {}
 
     def follow(self, log: EventLog) -> None:
-        """Fold in what was written since, by whatever process."""
-        for event in log.read(after=self.seen, kinds=FOLDED):
+        """Fold in what was written since, by whatever process; where something was undone, fold all again without it."""
+        events = log.read(after=self.seen, kinds=FOLDED)
+        undone = {int(event.body["change"]) for event in events if event.kind == EventKind.REVERT} - self._reverted
+        if undone:
+            self._reverted |= undone
+            if any(change <= self.seen for change in undone):
+                self._clear()
+                events = log.read(kinds=FOLDED)
+        for event in events:
             try:
                 self._apply(event)
             except (ValidationError, KeyError, TypeError) as error:
                 mend = "Export it with the release that wrote it, or restore a copy."
                 raise UserError(f"Event {event.seq} of {log.path} cannot be read: {error}.", mend) from error
             self.seen = event.seq
+
+    def is_undone(self, change: int) -> bool:
+        """Whether event `change` was reverted."""
+        return change in self._reverted
 
     def resolve(self, strategy: str) -> Entry | None:
         """Find the entry that stands for an id today, through replacements; None for an unknown id."""
@@ -49,28 +88,28 @@ class Fold:
         return entry
 
     def since(self, seq: int) -> list[Entry]:
-        """List the entries first written after event `seq`, in order."""
+        """List the entries whose words are of an event after `seq`, in order."""
         start = bisect.bisect_right(self._order, (seq, "￿"))
         return [self.entries[name] for _, name in self._order[start:]]
 
     @property
     def head(self) -> tuple[int, str]:
-        """`seq` and id of the newest entry; (0, "") where there is none."""
+        """`seq` and id of the entry whose words are newest; (0, "") where there is none."""
         return self._order[-1] if self._order else (0, "")
 
     def written_at(self, seq: int) -> str | None:
-        """Id of the entry first written by event `seq`, or None."""
-        at = bisect.bisect_left(self._order, (seq, ""))
-        found = self._order[at : at + 1]
-        return found[0][1] if found and found[0][0] == seq else None
+        """Id of the entry whose words event `seq` gave or took back, or None."""
+        return self._texts.get(seq)
 
     def _apply(self, event: Event) -> None:
+        if event.kind in {EventKind.REWRITE, EventKind.REVERT} or event.seq in self._reverted:
+            self._reword(event)
+            return
         match event.kind:
             case EventKind.STRATEGY:
                 self._write(event)
             case EventKind.TRIAL:
-                if entry := self.resolve(event.subject):
-                    entry.credit(Evidence.model_validate(event.body))
+                self._credit(event)
             case EventKind.IGNORED:
                 if entry := self.resolve(event.subject):
                     entry.ignored += 1
@@ -78,28 +117,70 @@ class Fold:
                 self._replace(event)
             case EventKind.RETIRE:
                 if entry := self.entries.get(event.subject):
-                    entry.retired = str(event.body["reason"])
+                    self._retire(entry, str(event.body["reason"]))
+
+    def _credit(self, event: Event) -> None:
+        entry = self.resolve(event.subject)
+        if entry is None:
+            return
+        evidence = Evidence.model_validate(event.body)
+        evidence = evidence if evidence.at else evidence.model_copy(update={"at": event.at})
+        entry.credit(evidence)
+        trial = evidence.trial
+        if trial.versions and evidence.at >= self._versioned.get(trial.device, ""):
+            self._versioned[trial.device], self.present[trial.device] = evidence.at, trial.versions
+
+    def _reword(self, event: Event) -> None:
+        """Give an entry other words; one that is undone leaves a mark only, for the index that has seen it."""
+        if event.kind not in {EventKind.REWRITE, EventKind.REVERT}:
+            return
+        entry = self.entries.get(event.subject)
+        self._texts[event.seq] = event.subject
+        if entry is None or event.seq in self._reverted:
+            return
+        if event.kind == EventKind.REWRITE:
+            rewrite = Rewrite.model_validate(event.body)
+            entry.rewrites.append(rewrite.model_copy(update={"seq": event.seq, "at": rewrite.at or event.at}))
+        self._order.remove((entry.text_seq, entry.id))
+        entry.text_seq = event.seq
+        self._order.append((event.seq, entry.id))
 
     def _write(self, event: Event) -> None:
         strategy = Strategy.model_validate(event.body["strategy"])
         entry = self.entries.get(event.subject)
         if entry is None:
-            entry = Entry(id=event.subject, seq=event.seq, written=strategy, origin=event.body["origin"])
+            entry = Entry(id=event.subject, seq=event.seq, written=strategy, origin=event.body["origin"], text_seq=event.seq)
             self.entries[entry.id] = entry
-            self.by_signature.setdefault(entry.signature, entry.id)
             self._order.append((event.seq, entry.id))
+            self._texts[event.seq] = entry.id
         else:
             # the same words again, with other parameters, gain or source: the newest counts, the evidence stays
             entry.written = strategy
-            self.by_signature.setdefault(entry.signature, entry.id)
+        self.by_signature.setdefault(entry.signature, entry.id)
+        if entry.retired is None:
+            for key in typed_of(strategy):
+                self.typed.setdefault(key, set()).add(entry.id)
         if name := event.body.get("seed"):
             entry.seed, entry.revision = name, int(event.body["revision"])
             self.by_seed[name] = entry.id
+
+    def _retire(self, entry: Entry, reason: str) -> None:
+        entry.retired = reason
+        for key in typed_of(entry.written):
+            self.typed.get(key, set()).discard(entry.id)
 
     def _replace(self, event: Event) -> None:
         old, new = self.entries.get(event.subject), self.entries.get(event.body["by"])
         if old is None or new is None or old is new:
             return
-        old.successor, old.retired = new.id, str(event.body["reason"])
+        old.successor = new.id
+        self._retire(old, str(event.body["reason"]))
         for evidence in old.evidence:
             new.credit(evidence)
+
+
+def typed_of(strategy: Strategy) -> list[Typed]:
+    """Where a strategy stands among the typed fields."""
+    situation = strategy.situation
+    bottleneck = situation.bottleneck.value if situation.bottleneck else ANY
+    return [(situation.backend, family, bottleneck) for family in dict.fromkeys(situation.families or (ANY,))]

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from knowledge.embedding import Embedder
 from knowledge.entry import Entry
-from knowledge.fold import Fold
+from knowledge.fold import ANY, Fold
 from knowledge.homes import Home
 from knowledge.log import EventLog
 from knowledge.records import Situation, Strategy
+from knowledge.vectors import Vectors
 from tools.errors import KernelwrightError, MachineError
-from tools.records import content_hash
-
-ANY = "any"
-"""Metadata value of an entry that does not restrict a field."""
+from tools.records import Bottleneck, OperatorFamily, content_hash
 
 BATCH = 512
 """Entries embedded and written at once; Chroma takes at most 5,461."""
 
+FETCHED = 2000
+"""Vectors read at once."""
+
+ASKED = 256
+"""Questions whose vectors are kept."""
+
 _NOT_DAMAGE = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledError, MemoryError)
 
 T = TypeVar("T")
-Where = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -47,27 +51,66 @@ class StrategyIndex:
         self._log = log
         self.notes: list[str] = []
         """What had to be rebuilt, and why; one sentence each."""
-        self._fell_short = False
-        """The nearest-neighbour graph is approximate: too few results are taken for damage once, not at every search."""
+        self._vectors = Vectors()
+        self._asked: OrderedDict[str, list[float]] = OrderedDict()
 
-    def search(self, fold: Fold, text: str, where: Where | None, expected: int, limit: int) -> list[Hit]:
-        """Return the nearest entries that satisfy `where`, nearest first; `expected` of them are known to the fold."""
-        vector = self._embedder.embed([text])
-        wanted = min(limit, expected)
+    def among(self, fold: Fold, text: str, ids: Collection[str], limit: int) -> list[Hit]:
+        """Return the nearest of these entries, nearest first: exact, from memory where their vectors were fetched before."""
+        if not ids:
+            return []
+        vector = self._vector(text)
+        self._fetch(fold, ids)
+        return [Hit(name, similarity) for name, similarity in self._vectors.nearest(vector, ids, limit)]
+
+    def anywhere(self, fold: Fold, text: str, limit: int) -> list[Hit]:
+        """Return the nearest of all entries, retired ones too, nearest first: approximate, from the index's own graph."""
+        vector = self._vector(text)
+        wanted = min(limit, len(fold.entries))
         if wanted == 0:
             return []
 
         def query() -> list[Hit]:
-            collection = self._synced(fold)
-            found = collection.query(query_embeddings=vector, n_results=wanted, where=where, include=["distances"])
-            if len(found["ids"][0]) < wanted and not self._fell_short:
-                self._fell_short = True
-                raise LookupError(f"it found {len(found['ids'][0])} of {wanted} entries")
-            return [Hit(i, 1.0 - float(d)) for i, d in zip(found["ids"][0], found["distances"][0], strict=True)]
+            found = self._synced(fold).query(query_embeddings=[vector], n_results=wanted, include=["distances"])
+            return [Hit(i, round(1.0 - float(d), 6)) for i, d in zip(found["ids"][0], found["distances"][0], strict=True)]
 
         with self._home.held():
             hits = self._guarded(fold, query)
         return sorted(hits, key=lambda hit: (-hit.similarity, hit.id))
+
+    def alike(self, fold: Fold, ids: Sequence[str]) -> Any:
+        """Cosines of these entries with one another, as a square array."""
+        self._fetch(fold, ids)
+        import numpy as np
+
+        rows = np.stack([self._vectors.vector(name) for name in ids])
+        return rows @ rows.T
+
+    def _vector(self, text: str) -> list[float]:
+        """Embed a question; a run asks about the same parent more than once."""
+        if text not in self._asked:
+            self._asked[text] = self._embedder.embed([text])[0]
+            if len(self._asked) > ASKED:
+                self._asked.popitem(last=False)
+        return self._asked[text]
+
+    def _fetch(self, fold: Fold, ids: Collection[str]) -> None:
+        """Have the vectors of these entries in memory."""
+        wanted = {name: fold.entries[name].text_seq for name in ids}
+        if not self._vectors.missing(wanted):
+            return
+
+        def fetch() -> None:
+            collection = self._synced(fold)
+            missing = self._vectors.missing(wanted)
+            for start in range(0, len(missing), FETCHED):
+                found = collection.get(ids=missing[start : start + FETCHED], include=["embeddings"])
+                if found["ids"]:
+                    self._vectors.put(found["ids"], found["embeddings"], wanted)
+            if lost := self._vectors.missing(wanted):
+                raise LookupError(f"it has lost {len(lost)} of {len(wanted)} entries")
+
+        with self._home.held():
+            self._guarded(fold, fetch)
 
     def sync(self, fold: Fold) -> int:
         """Bring the index up to date with the log; return how many entries it holds."""
@@ -76,6 +119,7 @@ class StrategyIndex:
 
     def rebuild(self, fold: Fold) -> int:
         """Drop the index and make it again from the log; return how many entries it holds."""
+        self._vectors.clear()
         with self._home.held():
             self._home.renew(self.collection)
             return int(self._synced(fold).count())
@@ -150,10 +194,10 @@ class StrategyIndex:
             collection, _ = self._collection(client)
             for start in range(0, len(entries), BATCH):
                 batch = entries[start : start + BATCH]
-                vectors = self._embedder.embed([embedded_text(e.written) for e in batch])
+                vectors = self._embedder.embed([embedded_text(e.current) for e in batch])
                 collection.upsert(ids=[e.id for e in batch], embeddings=vectors, metadatas=[metadata_of(e) for e in batch])
                 # the mark follows the entries: a kill in between only repeats an upsert
-                collection.modify(metadata={"embedder": self._embedder.name, "watermark": batch[-1].seq, "newest": batch[-1].id})
+                collection.modify(metadata={"embedder": self._embedder.name, "watermark": batch[-1].text_seq, "newest": batch[-1].id})
 
 
 def embedded_text(strategy: Strategy) -> str:
@@ -172,41 +216,24 @@ def described(situation: Situation) -> str:
 
 
 def metadata_of(entry: Entry) -> dict[str, str | bool]:
-    """Typed fields of an entry, for filters."""
+    """Typed fields of an entry, for whoever looks into the collection with other tools."""
     situation = entry.written.situation
     families: dict[str, str | bool] = {f"family_{family}": True for family in situation.families or (ANY,)}
     return families | {"backend": situation.backend, "bottleneck": situation.bottleneck or ANY, "generation": situation.generation or ANY}
 
 
-def where_applies(situation: Situation, *, bottleneck: bool) -> Where:
-    """Filter for entries of the situation's backend.
+def fitting(fold: Fold, situation: Situation, *, bottleneck: bool) -> set[str]:
+    """Ids of what may apply to a situation, by typed fields: its backend and its families.
 
-    With `bottleneck`, for the situation's bottleneck or any, and its families or any; without, for its families alone:
-    advice that fits neither the family nor the bottleneck is no advice.
+    With `bottleneck`, also what fits any family, and only what is for the situation's bottleneck or for any; without, its
+    families alone, whatever the bottleneck: advice that fits neither the family nor the bottleneck is no advice.
     """
-    clauses: list[Where] = [{"backend": situation.backend}]
-    if situation.families:
-        families = [*dict.fromkeys(situation.families), *((ANY,) if bottleneck else ())]
-        clauses.append(_joined("$or", [{f"family_{family}": True} for family in families]))
-    if bottleneck and situation.bottleneck:
-        clauses.append({"bottleneck": {"$in": [situation.bottleneck.value, ANY]}})
-    return _joined("$and", clauses)
-
-
-def applies(entry: Entry, situation: Situation, *, bottleneck: bool) -> bool:
-    """The same filter on an entry of the fold: the index must return as many."""
-    own = entry.written.situation
-    if own.backend != situation.backend:
-        return False
-    general = bottleneck and not own.families
-    if situation.families and not general and not set(own.families) & set(situation.families):
-        return False
-    return not (bottleneck and situation.bottleneck and own.bottleneck not in {None, situation.bottleneck})
-
-
-def _joined(operator: str, clauses: list[Where]) -> Where:
-    """Chroma refuses to join a single clause."""
-    return clauses[0] if len(clauses) == 1 else {operator: clauses}
+    families = {*situation.families, ANY} if bottleneck else set(situation.families)
+    limits = {situation.bottleneck.value, ANY} if bottleneck and situation.bottleneck else {*Bottleneck, ANY}
+    if not situation.families:
+        families = {*OperatorFamily, ANY}
+    keys = ((situation.backend, family, limit) for family in families for limit in limits)
+    return set().union(*(fold.typed.get(key, ()) for key in keys))
 
 
 def _is_damage(error: BaseException) -> bool:

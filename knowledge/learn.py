@@ -50,7 +50,16 @@ def evidence_of(outcome: Outcome, *, cited: bool) -> Evidence:
     usable = outcome.verdict is Verdict.PASS and outcome.gain is not None and math.isfinite(outcome.gain) and outcome.gain > 0
     gain = outcome.gain if usable else None
     trial = Trial(
-        run=outcome.run, candidate=outcome.candidate, verdict=outcome.verdict, gain=gain, tier=outcome.tier, device=outcome.device
+        run=outcome.run,
+        candidate=outcome.candidate,
+        verdict=outcome.verdict,
+        gain=gain,
+        tier=outcome.tier,
+        device=outcome.device,
+        versions=outcome.versions,
+        policy=outcome.situation.policy,
+        error_cost=outcome.error_cost if outcome.error_cost is not None and math.isfinite(outcome.error_cost) else None,
+        gpu_s=outcome.gpu_s,
     )
     return Evidence(
         trial=trial,
@@ -101,6 +110,7 @@ def _written(outcome: Outcome) -> Strategy:
         situation=situation,
         kind=action.kind,
         parameters=dict(action.parameters),
+        region=outcome.region,
         lesson=outcome.lesson or _plain_lesson(outcome),
         source=f"run {outcome.run}, candidate {outcome.candidate}",
         state=StrategyState.OBSERVED,

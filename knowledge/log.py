@@ -23,10 +23,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from knowledge.migrate import migrate_log, upgraded
 from tools.errors import MachineError, UserError
 
-SCHEMA_VERSION = 1
-"""Version of the tables and of the event bodies; another version is refused, never guessed at."""
+SCHEMA_VERSION = 2
+"""Version of the tables and of the event bodies; an older one is migrated (`knowledge.migrate`), a newer one refused."""
 
 APPLICATION_ID = 0x6B776B62
 """SQLite's application id of a knowledge log: `kwkb`."""
@@ -44,7 +45,8 @@ CREATE TABLE events (
   kind TEXT NOT NULL,
   key TEXT NOT NULL UNIQUE,
   subject TEXT NOT NULL,
-  body TEXT NOT NULL
+  body TEXT NOT NULL,
+  version INTEGER NOT NULL DEFAULT 1
 );
 CREATE INDEX events_by_kind ON events (kind, seq);
 CREATE INDEX events_by_subject ON events (subject, seq);
@@ -67,9 +69,17 @@ class EventKind(StrEnum):
     RECALL = "recall"
     """What was recalled for whom, with scores."""
     REPLACE = "replace"
-    """The subject is superseded by another strategy, which takes over its evidence."""
+    """The subject is superseded by another strategy, which takes over its evidence: a newer seed, or a merge of near-duplicates."""
     RETIRE = "retire"
     """The subject is no longer recalled."""
+    REWRITE = "rewrite"
+    """The subject's lesson or predicted gain is rewritten, with the reason and what stood there before."""
+    REVERT = "revert"
+    """An earlier rewrite, merge or retirement is undone; the body names its `seq`."""
+    RUN = "run"
+    """A run that learns has ended; keyed by run."""
+    UPDATE = "update"
+    """A pass over the replay buffer: who rewrote, over which events, and what it changed."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +94,7 @@ class Event:
     key: str
     subject: str
     body: dict[str, Any]
+    """In the present version, whatever version it was written in."""
 
 
 class Writer:
@@ -96,14 +107,14 @@ class Writer:
 
     def add(self, kind: EventKind, key: str, subject: str, body: dict[str, Any]) -> bool:
         """Append an event; return False where its key is already there, and change nothing then."""
-        row = (self._at, kind.value, key, subject, json.dumps(body, ensure_ascii=False))
-        statement = "INSERT OR IGNORE INTO events (at, kind, key, subject, body) VALUES (?, ?, ?, ?, ?)"
+        row = (self._at, kind.value, key, subject, json.dumps(body, ensure_ascii=False), SCHEMA_VERSION)
+        statement = "INSERT OR IGNORE INTO events (at, kind, key, subject, body, version) VALUES (?, ?, ?, ?, ?, ?)"
         return self._connection.execute(statement, row).rowcount == 1
 
     def body(self, key: str) -> dict[str, Any] | None:
         """Read the body of the event with this key, or None."""
-        row = self._connection.execute("SELECT body FROM events WHERE key = ?", (key,)).fetchone()
-        return None if row is None else dict(json.loads(row[0]))
+        row = self._connection.execute("SELECT kind, version, body FROM events WHERE key = ?", (key,)).fetchone()
+        return None if row is None else upgraded(row[0], row[1], json.loads(row[2]))
 
 
 class EventLog:
@@ -123,10 +134,14 @@ class EventLog:
             return str(row[0])
 
     @contextlib.contextmanager
-    def writing(self) -> Iterator[Writer]:
-        """Hold the one write transaction over all processes: all of its events are kept, or none."""
+    def writing(self, *, durable: bool = True) -> Iterator[Writer]:
+        """Hold the one write transaction over all processes: all of its events are kept, or none.
+
+        What is not `durable` survives a kill of the process, and not a power failure within the next seconds.
+        """
         with self._lock, explained(self.path):
             connection = self._open()
+            connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield Writer(connection)
@@ -140,17 +155,11 @@ class EventLog:
     def read(self, after: int = 0, kinds: tuple[EventKind, ...] = tuple(EventKind)) -> list[Event]:
         """Return the events of these kinds with `seq` above `after`, in order."""
         marks = ",".join("?" * len(kinds))
-        statement = f"SELECT seq, at, kind, key, subject, body FROM events WHERE seq > ? AND kind IN ({marks}) ORDER BY seq"  # noqa: S608 - only marks are put in
-        with self._lock, explained(self.path):
-            rows = self._open().execute(statement, (after, *(k.value for k in kinds))).fetchall()
-            return [Event(seq, at, kind, key, subject, json.loads(body)) for seq, at, kind, key, subject, body in rows]
+        return self._select(f"seq > ? AND kind IN ({marks})", (after, *(k.value for k in kinds)))
 
     def of(self, subject: str) -> list[Event]:
         """Return the history of one strategy, in order."""
-        statement = "SELECT seq, at, kind, key, subject, body FROM events WHERE subject = ? ORDER BY seq"
-        with self._lock, explained(self.path):
-            rows = self._open().execute(statement, (subject,)).fetchall()
-            return [Event(seq, at, kind, key, name, json.loads(body)) for seq, at, kind, key, name, body in rows]
+        return self._select("subject = ?", (subject,))
 
     def counts(self) -> dict[str, int]:
         """Count the events of each kind."""
@@ -178,6 +187,12 @@ class EventLog:
                 self._connection.close()
                 self._connection = None
 
+    def _select(self, where: str, values: tuple[object, ...]) -> list[Event]:
+        statement = f"SELECT seq, at, kind, key, subject, body, version FROM events WHERE {where} ORDER BY seq"  # noqa: S608 - our own words
+        with self._lock, explained(self.path):
+            rows = self._open().execute(statement, values).fetchall()
+            return [Event(s, at, kind, key, subject, upgraded(kind, v, json.loads(body))) for s, at, kind, key, subject, body, v in rows]
+
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -197,6 +212,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     _use_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     if _pragma(connection, "application_id") == APPLICATION_ID:
+        migrate_log(connection, path, SCHEMA_VERSION)
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -225,9 +241,9 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-    if application == APPLICATION_ID and version != SCHEMA_VERSION:
+    if application == APPLICATION_ID and not 1 <= version <= SCHEMA_VERSION:
         raise UserError(
-            f"The knowledge base {path} is of version {version}; this release reads version {SCHEMA_VERSION}.",
+            f"The knowledge base {path} is of version {version}; this release reads versions 1 to {SCHEMA_VERSION}.",
             "Export it with the release that wrote it and import the file here, or name another folder.",
         )
     if application != APPLICATION_ID and (application != 0 or tables):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import uuid
 from pathlib import Path
 
 from pydantic import Field, ValidationError
 
-from knowledge.entry import Entry, Evidence
+from knowledge.entry import Entry, Evidence, Rewrite
 from knowledge.fold import Fold
 from knowledge.learn import strategy_event
 from knowledge.log import EventKind, EventLog
+from knowledge.migrate import upgraded_line
 from knowledge.records import SCHEMA, Strategy
 from tools.errors import MachineError, UserError
 from tools.records import Record
@@ -38,6 +40,8 @@ class Line(Record):
     seed: str | None = None
     """Name of the seed it is."""
     revision: int = Field(default=0, ge=0)
+    rewrites: tuple[Rewrite, ...] = ()
+    """How its words and prediction changed since, oldest first."""
 
 
 class Imported(Record):
@@ -86,6 +90,9 @@ def import_(log: EventLog, fold: Fold, path: Path) -> Imported:
             if known is None:
                 body = _body(line, fold)
                 added += writer.add(EventKind.STRATEGY, f"imported:{strategy.id}", strategy.id, body)
+                for number, rewrite in enumerate(line.rewrites):
+                    key = f"rewrite:{strategy.id}:imported:{number}"
+                    writer.add(EventKind.REWRITE, key, strategy.id, rewrite.model_dump(mode="json"))
                 if line.retired is not None:
                     writer.add(EventKind.RETIRE, f"retire:{strategy.id}:imported", strategy.id, {"reason": line.retired})
             elif known.written != strategy:
@@ -107,7 +114,7 @@ def read_export(path: Path) -> list[Line]:
     header = _header(path, rows[0] if rows else "")
     if len(rows) - 1 != header.entries:
         raise UserError(f"{path} holds {len(rows) - 1} of its {header.entries} entries.", "Export it again: the file is cut or was edited.")
-    return [_entry(path, number, row) for number, row in enumerate(rows[1:], start=2)]
+    return [_entry(path, number, row, header.version) for number, row in enumerate(rows[1:], start=2)]
 
 
 def _header(path: Path, row: str) -> Header:
@@ -116,15 +123,17 @@ def _header(path: Path, row: str) -> Header:
     except ValidationError as error:
         what = f"{path} is no export of a knowledge base: its first line is no header."
         raise UserError(what, "Name a file that `kernelwright knowledge export` wrote.") from error
-    if header.format != FORMAT or header.version != SCHEMA:
-        what = f"{path} is of form {header.format} {header.version}; this release reads {FORMAT} {SCHEMA}."
+    if header.format != FORMAT or not 1 <= header.version <= SCHEMA:
+        what = f"{path} is of form {header.format} {header.version}; this release reads {FORMAT} 1 to {SCHEMA}."
         raise UserError(what, "Export it again with a release that writes this version.")
     return header
 
 
-def _entry(path: Path, number: int, row: str) -> Line:
+def _entry(path: Path, number: int, row: str, version: int) -> Line:
     try:
-        line = Line.model_validate_json(row)
+        line = _read(row, version)
+    except json.JSONDecodeError as error:
+        raise UserError(f"Line {number} of {path} is not JSON: {error}.", "Export it again; nothing was imported.") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the line"
@@ -138,6 +147,11 @@ def _entry(path: Path, number: int, row: str) -> Line:
     return line
 
 
+def _read(row: str, version: int) -> Line:
+    raw = json.loads(row)
+    return Line.model_validate_json(json.dumps(upgraded_line(version, raw) if isinstance(raw, dict) else raw))
+
+
 def _body(line: Line, fold: Fold) -> dict[str, object]:
     """A seed that this store does not have stays one; another wording of a seed that it has comes in beside it."""
     if line.seed and line.seed not in fold.by_seed:
@@ -146,4 +160,11 @@ def _body(line: Line, fold: Fold) -> dict[str, object]:
 
 
 def _line(entry: Entry) -> Line:
-    return Line(strategy=entry.written, evidence=tuple(entry.evidence), retired=entry.retired, seed=entry.seed, revision=entry.revision)
+    return Line(
+        strategy=entry.written,
+        evidence=tuple(entry.evidence),
+        retired=entry.retired,
+        seed=entry.seed,
+        revision=entry.revision,
+        rewrites=tuple(rewrite.model_copy(update={"seq": 0}) for rewrite in entry.rewrites),
+    )

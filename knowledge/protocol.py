@@ -12,8 +12,8 @@ class Memory(Protocol):
 
     name: str
 
-    async def recall(self, situation: Situation, limit: int = 6) -> tuple[Recalled, ...]:
-        """Return at most `limit` strategies for `situation`, best first."""
+    async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
+        """Return at most `limit` strategies for `situation`, best first; `about` (run/round/parent) is what the log says of it."""
 
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Credit what was cited and keep what is new; return the ids of strategies made or changed.
@@ -27,7 +27,7 @@ class NoMemory:
 
     name = "off"
 
-    async def recall(self, situation: Situation, limit: int = 6) -> tuple[Recalled, ...]:
+    async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Return nothing."""
         return ()
 
@@ -44,9 +44,9 @@ class FrozenMemory:
         self.name = f"{memory.name} (frozen)"
         self._memory = memory
 
-    async def recall(self, situation: Situation, limit: int = 6) -> tuple[Recalled, ...]:
+    async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Return what the other memory recalls."""
-        return await self._memory.recall(situation, limit)
+        return await self._memory.recall(situation, limit, about)
 
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Keep nothing."""

@@ -8,12 +8,15 @@ The score of an entry is `relevance * index`:
   arXiv 2511.18868: a relative gain, failures 0 but counted). The prior counts as N₀ trials of mean m₀, the log of the
   gain its source predicts, or that of `UNKNOWN_GAIN`.
 * wᵢ is 1 for a trial measured on the same hardware generation, times `OTHER_GENERATION` for another, times
-  `ESTIMATED` where nothing was timed.
-* relevance = family · bottleneck · generation · (1 + similarity)/2: how far the typed fields agree, and the cosine
-  between the words of the situation and those of the entry.
+  `ESTIMATED` where nothing was timed, times what age has left of it (`knowledge.ageing`).
+* relevance = family · bottleneck · generation · shapes · policy · (1 + similarity)/2: how far the typed fields agree, and
+  the cosine between the words of the situation and those of the entry. That of a warning fades with its age.
+
+Places are then given one by one: each entry of a kind that has a place already counts `SAME_KIND` times less, and what would
+exceed the budget of tokens is passed over.
 
 The constants below are choices of ours, not measurements; `benchmarks/` is where they are to be judged. The same
-store, situation and limit give the same answer: ties go by id.
+store, situation, limit and day give the same answer: ties go by id.
 """
 
 from __future__ import annotations
@@ -21,8 +24,10 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from knowledge.ageing import FORGOTTEN, Moment
 from knowledge.entry import Entry, Evidence
 from knowledge.index import Hit
 from knowledge.records import Recalled, Situation
@@ -46,6 +51,14 @@ ANY_BOTTLENECK = 0.9
 """Relevance of an entry that names no bottleneck."""
 OTHER_BOTTLENECK = 0.4
 """Relevance of an entry for another bottleneck; brought up only where too few match."""
+OTHER_SHAPES = 0.9
+"""Relevance of an entry learnt on another class of shapes."""
+OTHER_POLICY = 0.7
+"""Relevance of an entry learnt under another precision policy: it may have used what is not allowed here."""
+SAME_KIND = 0.95
+"""What a place taken by one kind of action leaves of the score of the next of that kind, while places are given."""
+CHARACTERS = 4
+"""Characters a token, for the budget: a rule of thumb for English, not a tokenizer."""
 WARNING_SHARE = 3
 """At most one in so many of the places goes to warnings."""
 
@@ -63,35 +76,82 @@ class Ranked:
     warning: bool
 
 
-def rank(entries: dict[str, Entry], hits: list[Hit], situation: Situation, limit: int) -> tuple[Recalled, ...]:
-    """Choose at most `limit` of the entries that were hit: advice by falling score, then warnings by falling relevance."""
-    ranked = [_ranked(entries[hit.id], hit.similarity, situation) for hit in hits if _may_apply(entries.get(hit.id), situation)]
-    warnings = _distinct([r for r in ranked if r.warning])[: max(1, limit // WARNING_SHARE)]
-    advice = _distinct([r for r in ranked if not r.warning])
-    chosen = advice[: limit - len(warnings)] + warnings
-    return tuple(Recalled(strategy=r.entry.strategy, score=round(r.score, 6), why=r.why, warning=r.warning) for r in chosen[:limit])
+def rank(
+    entries: Mapping[str, Entry], hits: Sequence[Hit], situation: Situation, limit: int, moment: Moment, tokens: int = 0
+) -> tuple[Recalled, ...]:
+    """Choose at most `limit` of the entries that were hit, in about `tokens` tokens (0: no limit).
+
+    Advice comes first by falling score, then warnings by falling relevance.
+    """
+    able = [hit for hit in hits if _may_apply(entries.get(hit.id), situation)]
+    ranked = [_ranked(entries[hit.id], hit.similarity, situation, moment) for hit in able]
+    warnings = _distinct([r for r in ranked if r.warning and moment.fade(r.entry) >= FORGOTTEN])[: max(1, limit // WARNING_SHARE)]
+    advice = _diverse(_distinct([r for r in ranked if not r.warning]), limit - len(warnings))
+    shown = [
+        Recalled(strategy=r.entry.strategy, score=round(r.score, 6), why=r.why, warning=r.warning) for r in (advice + warnings)[:limit]
+    ]
+    return _within(shown, tokens) if tokens else tuple(shown)
 
 
-def expected_log_gain(entry: Entry, situation: Situation) -> tuple[float, float]:
+def tokens_of(recalled: Recalled) -> int:
+    """About how many tokens an entry takes in a prompt."""
+    return -(-len(f"{recalled.strategy.title}{recalled.strategy.lesson}{recalled.why}{recalled.strategy.parameters}") // CHARACTERS)
+
+
+def _within(shown: Sequence[Recalled], tokens: int) -> tuple[Recalled, ...]:
+    """Pass over what does not fit any more; the first always does."""
+    kept: list[Recalled] = []
+    for one in shown:
+        if not kept or sum(map(tokens_of, kept)) + tokens_of(one) <= tokens:
+            kept.append(one)
+    return tuple(kept)
+
+
+def _diverse(ranked: list[Ranked], places: int) -> list[Ranked]:
+    """Fill the places one by one, each with the best that is left when kinds already shown count less."""
+    left, chosen = list(ranked), list[Ranked]()
+    kinds: Counter[str] = Counter()
+    while left and len(chosen) < places:
+        best = max(left, key=lambda r: (r.score * SAME_KIND ** kinds[r.entry.written.kind] if r.score > 0 else r.score, r.score))
+        left.remove(best)
+        chosen.append(best)
+        kinds[best.entry.written.kind] += 1
+    return sorted(chosen, key=lambda r: (-r.score, r.entry.id))
+
+
+def expected_log_gain(entry: Entry, situation: Situation, moment: Moment) -> tuple[float, float]:
     """Return the posterior mean of an entry's log gain, and its standard deviation."""
     # what was learnt here has no prediction beyond its own trials
-    predicted = entry.written.expected_gain or UNKNOWN_GAIN
-    weighted = [(_weight(e, situation), e.realised_log_gain) for e in entry.evidence]
+    predicted = entry.current.expected_gain or UNKNOWN_GAIN
+    weighted = [(_weight(e, situation, moment), e.realised_log_gain) for e in entry.evidence]
     total = PRIOR_TRIALS + sum(w for w, _ in weighted)
     mean = (PRIOR_TRIALS * math.log(predicted) + sum(w * r for w, r in weighted)) / total
     return mean, SPREAD / math.sqrt(total)
 
 
-def _ranked(entry: Entry, similarity: float, situation: Situation) -> Ranked:
+def _ranked(entry: Entry, similarity: float, situation: Situation, moment: Moment) -> Ranked:
     relevance, reasons = _relevance(entry, similarity, situation)
-    mean, deviation = expected_log_gain(entry, situation)
+    mean, deviation = expected_log_gain(entry, situation, moment)
     warning = entry.warns
     # warnings score at most 0, so that falling scores keep them after the advice
-    score = relevance - 1.0 if warning else relevance * (mean + QUANTILE * deviation)
-    reasons.append(_record(entry))
+    score = relevance * moment.fade(entry) - 1.0 if warning else relevance * (mean + QUANTILE * deviation)
+    reasons += [_record(entry), *_aged(entry, moment)]
     if not warning:
         reasons.append(f"expects {math.exp(mean):.2f}x (up to {math.exp(mean + deviation):.2f}x)")
     return Ranked(entry, score, ", ".join(reasons), warning)
+
+
+def _aged(entry: Entry, moment: Moment) -> list[str]:
+    """Say what age and other versions have taken, where that is more than a twentieth."""
+    said = []
+    left = sum(map(moment.weight, entry.evidence))
+    if entry.evidence and left < 0.95 * len(entry.evidence):
+        stale = sum(map(moment.is_stale, entry.evidence))
+        why = f", {stale} with other versions" if stale else ""
+        said.append(f"its {len(entry.evidence)} trials weigh {left:.1f} by age{why}")
+    if entry.warns and moment.fade(entry) < 0.95:
+        said.append(f"the warning has faded to {100 * moment.fade(entry):.0f} %")
+    return said
 
 
 def _relevance(entry: Entry, similarity: float, situation: Situation) -> tuple[float, list[str]]:
@@ -112,8 +172,17 @@ def _relevance(entry: Entry, similarity: float, situation: Situation) -> tuple[f
     if _foreign(entry, situation):
         generation = OTHER_GENERATION
         reasons.append(f"learnt on {own.generation}")
+    narrower = 1.0
+    if own.shapes and situation.shapes and own.shapes != situation.shapes:
+        narrower *= OTHER_SHAPES
+        reasons.append(f"learnt on {own.shapes} rows")
+    if own.policy and situation.policy and own.policy != situation.policy:
+        narrower *= OTHER_POLICY
+        reasons.append(f"learnt under policy {own.policy}")
+    if own.graph and own.graph == situation.graph:
+        reasons.append("same operator graph")
     reasons.append(f"similarity {similarity:.2f}")
-    return family * limit * generation * (1.0 + max(-1.0, min(1.0, similarity))) / 2.0, reasons
+    return family * limit * generation * narrower * (1.0 + max(-1.0, min(1.0, similarity))) / 2.0, reasons
 
 
 def _record(entry: Entry) -> str:
@@ -143,8 +212,8 @@ def _foreign(entry: Entry, situation: Situation) -> bool:
     return own is not None and situation.generation is not None and own != situation.generation
 
 
-def _weight(evidence: Evidence, situation: Situation) -> float:
-    weight = ESTIMATED if evidence.trial.tier == Tier.ESTIMATED else 1.0
+def _weight(evidence: Evidence, situation: Situation, moment: Moment) -> float:
+    weight = moment.weight(evidence) * (ESTIMATED if evidence.trial.tier == Tier.ESTIMATED else 1.0)
     known = evidence.generation is not None and situation.generation is not None
     return weight * (OTHER_GENERATION if known and evidence.generation != situation.generation else 1.0)
 

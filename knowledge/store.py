@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 from knowledge import portable
+from knowledge.ageing import Moment
 from knowledge.embedding import Embedder, open_embedder
 from knowledge.entry import Entry
 from knowledge.fold import Fold
 from knowledge.homes import FolderHome, ServerHome
-from knowledge.index import Hit, StrategyIndex, applies, described, where_applies
+from knowledge.index import Hit, StrategyIndex, described, fitting
 from knowledge.learn import learn
 from knowledge.log import EventKind, EventLog
 from knowledge.portable import Imported
@@ -24,6 +27,10 @@ from tools.records import Record
 
 CANDIDATES = 200
 """Nearest entries that are ranked by their records; the rest are too far away to matter."""
+
+
+TOKENS = 2000
+"""Budget of one recall; six entries of the seeds' length fit into it."""
 
 
 class Stats(Record):
@@ -51,8 +58,20 @@ class KnowledgeBase:
     log stays in the folder.
     """
 
-    def __init__(self, folder: Path | str, embedder: Embedder | None = None, server: str | None = None, seeds: Path | None = SEEDS) -> None:
-        """Name the store; `seeds=None` starts it empty."""
+    def __init__(
+        self,
+        folder: Path | str,
+        embedder: Embedder | None = None,
+        server: str | None = None,
+        seeds: Path | None = SEEDS,
+        *,
+        tokens: int = TOKENS,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Name the store; `seeds=None` starts it empty.
+
+        `tokens` is about how much of a prompt one recall may fill (0: no limit); `clock` says how old evidence is.
+        """
         self.folder = Path(folder).expanduser()
         self.name = f"knowledge base {self.folder}"
         self._embedder = embedder or open_embedder()
@@ -61,6 +80,8 @@ class KnowledgeBase:
         self._index = StrategyIndex(self._home, self._embedder, self._log)
         self._fold = Fold()
         self._seeds = seeds
+        self._tokens = tokens
+        self._clock = clock
         self._planted = False
         # one thread at a time: the log and the index have one connection each
         self._lock = threading.RLock()
@@ -70,9 +91,9 @@ class KnowledgeBase:
         """What fell back or had to be rebuilt so far, one sentence each."""
         return tuple(self._index.notes)
 
-    async def recall(self, situation: Situation, limit: int = 6) -> tuple[Recalled, ...]:
-        """Return at most `limit` strategies for `situation`, advice first, then warnings; log what was recalled."""
-        return await asyncio.to_thread(self.recall_now, situation, limit)
+    async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
+        """Return at most `limit` strategies for `situation`, advice first, then warnings; log what was recalled, and about what."""
+        return await asyncio.to_thread(self.recall_now, situation, limit, about)
 
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Credit what was cited and keep what is new; return the ids of strategies made or changed.
@@ -81,16 +102,17 @@ class KnowledgeBase:
         """
         return await asyncio.to_thread(self.learn_now, outcome)
 
-    def recall_now(self, situation: Situation, limit: int = 6) -> tuple[Recalled, ...]:
+    def recall_now(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Recall, in this thread."""
         if limit <= 0:
             return ()
         with self._lock:
             self._follow()
-            recalled = rank(self._fold.entries, self._near(situation, limit), situation, limit)
+            moment = Moment(self._clock(), self._fold.present)
+            recalled = rank(self._fold.entries, self._near(situation, limit), situation, limit, moment, self._tokens)
             shown = [{"id": r.strategy.id, "score": r.score, "warning": r.warning, "why": r.why} for r in recalled]
-            body = {"situation": situation.model_dump(mode="json"), "limit": limit, "recalled": shown}
-            with self._log.writing() as writer:
+            body = {"situation": situation.model_dump(mode="json"), "limit": limit, "about": about, "recalled": shown}
+            with self._log.writing(durable=False) as writer:
                 writer.add(EventKind.RECALL, f"recall:{uuid.uuid4().hex}", "", body)
         return recalled
 
@@ -127,7 +149,7 @@ class KnowledgeBase:
         with self._lock:
             self._follow()
             retired = sum(entry.retired is not None for entry in self._fold.entries.values())
-            hits = self._index.search(self._fold, text, None, len(self._fold.entries), limit + retired)
+            hits = self._index.anywhere(self._fold, text, limit + retired)
             found = [(self._fold.entries[hit.id], hit) for hit in hits if hit.id in self._fold.entries]
         kept = [(entry, hit) for entry, hit in found if entry.retired is None][:limit]
         return tuple(_searched(entry, hit) for entry, hit in kept)
@@ -211,16 +233,12 @@ class KnowledgeBase:
 
     def _near(self, situation: Situation, limit: int) -> list[Hit]:
         """Find what lies near: of the same bottleneck first, of any other where that is too little."""
-        strict = self._search(situation, bottleneck=True)
-        if len(strict) >= limit or situation.bottleneck is None:
-            return strict
-        known = {hit.id for hit in strict}
-        return strict + [hit for hit in self._search(situation, bottleneck=False) if hit.id not in known]
-
-    def _search(self, situation: Situation, *, bottleneck: bool) -> list[Hit]:
-        matching = sum(applies(entry, situation, bottleneck=bottleneck) for entry in self._fold.entries.values())
-        where = where_applies(situation, bottleneck=bottleneck)
-        return self._index.search(self._fold, described(situation), where, matching, CANDIDATES)
+        strict = fitting(self._fold, situation, bottleneck=True)
+        hits = self._index.among(self._fold, described(situation), strict, CANDIDATES)
+        if len(hits) >= limit or situation.bottleneck is None:
+            return hits
+        others = fitting(self._fold, situation, bottleneck=False) - strict
+        return hits + self._index.among(self._fold, described(situation), others, CANDIDATES)
 
     def _entry(self, name: str) -> Entry:
         with self._lock:

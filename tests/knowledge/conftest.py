@@ -21,7 +21,7 @@ def make_base(tmp_path: Path) -> Iterator[MakeBase]:
     opened: list[KnowledgeBase] = []
 
     def make(name: str = "store", **settings: Any) -> KnowledgeBase:
-        base = KnowledgeBase(tmp_path / name, **({"embedder": HashingEmbedder(), "seeds": None} | settings))
+        base = KnowledgeBase(tmp_path / name, **({"embedder": HashingEmbedder(), "seeds": None, "tokens": 0} | settings))
         opened.append(base)
         return base
 
