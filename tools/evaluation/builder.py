@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tools.evaluation import extensions, kernel_cache, loading, standin
 from tools.evaluation.followed import Followed
+from tools.evaluation.launch_plan import LaunchPlan
 from tools.evaluation.phases import Phase
 from tools.evaluation.recording import Recorder
 from tools.records import ABI, HardwareSheet, Launch, Record, ScalarSpec
@@ -54,6 +55,10 @@ class BuildAnswer(Record):
     bfloat16: bool = False
     """Some kernel computes with bfloat16, which Triton's interpreter gets wrong."""
     notes: tuple[str, ...] = ()
+    plan: LaunchPlan | None = None
+    """How to do the same without the candidate's host code; None where its host code does not allow that."""
+    unsealable: str = ""
+    """Why there is no plan."""
     cache: str = ""
     """Packed cache of the compiler, for the candidate's own runners."""
 
@@ -83,13 +88,14 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
     known: dict[str, Any] = {"kernels": native, "cache": _packed() if native else ""}
     phase.answer(interim.model_copy(update=known).model_dump_json().encode())
     try:
-        _dry_run(module, job.abi, recorder)
+        plans = _dry_run(module, job.abi, recorder)
     except BaseException as error:
         if _is_cause(recorder.failure, error):
             return BuildAnswer(status="failed", reason=_telling(error))
         traceback.print_exc(limit=-6)
         note = f"The host code could not be followed without a GPU ({type(error).__name__}: {_first_line(error)}): launches are not known."
         return BuildAnswer(status="opaque", reason=_telling(error), notes=(note,), **known)
+    plan, unsealable = _plan(plans, recorder)
     launches, binaries = tuple(recorder.launches[:MAX_LAUNCHES]), tuple(recorder.binaries.values())
     for abi in job.others:
         # these are compiled ahead of time to save time: one that fails here fails where it is run
@@ -102,6 +108,8 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
         kernels=(*triton, *native),
         bfloat16=any(b.bfloat16 for b in binaries),
         notes=tuple(standin.notes),
+        plan=plan,
+        unsealable=unsealable,
         cache=_packed(),
     )
 
@@ -119,7 +127,16 @@ def _native_kernels() -> tuple[KernelBinary, ...]:
     return ()
 
 
-def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> None:
+def _plan(plans: list[LaunchPlan | None], recorder: Recorder) -> tuple[LaunchPlan | None, str]:
+    """The plan that both calls of a dry run made, or why there is none."""
+    if guessed := next(iter(standin.notes), ""):
+        return None, f"what it launches is decided on the device ({guessed})"
+    if recorder.planner.reason:
+        return None, recorder.planner.reason
+    return (plans[-1], "") if plans[0] == plans[-1] else (None, "its first call differs from its second")
+
+
+def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> list[LaunchPlan | None]:
     """Call the model on tensors without contents, twice: what only the first call does is no part of a call."""
     import torch
 
@@ -132,10 +149,18 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> None:
         _move(model, device)
         inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=device) for spec in abi.inputs]
         modes.enter_context(recorder.library_mode())
+        state = model.state_dict(keep_vars=True)
+        parameters = [state[spec.name] for spec in abi.parameters if spec.name in state]
+        plans = []
         for _ in range(2):
             recorder.launches.clear()
+            recorder.planner.begin(inputs, parameters)
+            if len(parameters) != len(abi.parameters):
+                recorder.planner.refuse("its parameters are not the reference's")
             given = iter(inputs)
-            model(*[a.value if isinstance(a, ScalarSpec) else next(given) for a in abi.arguments])
+            result = model(*[a.value if isinstance(a, ScalarSpec) else next(given) for a in abi.arguments])
+            plans.append(recorder.planner.finish(loading.flatten(result)))
+        return plans
 
 
 def _move(model: torch.nn.Module, device: str) -> None:

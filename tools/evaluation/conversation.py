@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     import numpy
 
 
+SET_UP = "while it was set up"
+"""When a runner failed that never answered."""
+
+
 class RunError(Exception):
     """The candidate ended a conversation; data for a verdict, caught by whoever started it."""
 
@@ -75,7 +79,7 @@ class Conversation:
             if self._runner is not None:
                 self._stack.callback(self._runner.send, Command(Order.STOP).pack())
             self._child.hand("runner", self._job.model_dump_json().encode(), shared)
-            self._expect(State.READY, "while it was set up")
+            self._expect(State.READY, SET_UP)
         except BaseException:
             self._stack.close()
             raise

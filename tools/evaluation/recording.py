@@ -8,6 +8,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tools.evaluation.planning import Planner
 from tools.records import HardwareSheet, Launch, TensorArgument
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Recorder:
         self.binaries: dict[int, Binary] = {}
         self.failure: BaseException | None = None
         """What the compiler last raised."""
+        self.planner = Planner()
+        """What it takes to launch the same without the candidate's host code."""
         self._sheet = sheet
         self._open = True
 
@@ -100,6 +103,7 @@ class Recorder:
         class _Library(TorchDispatchMode):  # type: ignore[no-untyped-call]
             def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
                 result = func(*args, **(kwargs or {}))
+                recorder.planner.operator(func, args, kwargs or {}, result, free=is_free(func))
                 recorder.operator(func, (args, kwargs), result)
                 return result
 
@@ -114,6 +118,7 @@ class Recorder:
 
     def native(self, name: str, given: Any) -> None:
         """Record one call of an extension's function: what it launches inside is not seen, what it is given is."""
+        self.planner.refuse(f"its host code calls {name} of its own extension")
         self.launches.append(_launch_record("cuda", name, _tensors(given)))
 
     def _launch(self, original: Callable[..., Any], function: Any, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> Any:
@@ -131,6 +136,7 @@ class Recorder:
             raise
         values = _bound(function, args, kwargs)
         size = tuple(int(n) for n in (grid(values) if callable(grid) else grid))
+        self.planner.launch(kernel, values, size)
         constexprs = {p.name for p in function.params if p.is_constexpr}
         launch = _launch_record("triton", function.fn.__name__, _tensors(values.values()))
         self.launches.append(

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from tools.evaluation import extensions, kernel_cache, loading, scan_order, standin, warmup, wire
 from tools.evaluation.audit import heard_in
-from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State
+from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State, fill_pattern
+from tools.evaluation.launch_plan import LaunchPlan
 from tools.evaluation.lead_in import lead_in
 from tools.evaluation.memory import Block, Memory
 from tools.evaluation.phases import Phase
 from tools.evaluation.poison import poison
 from tools.evaluation.reference import allow_tf32
+from tools.evaluation.sealed import SealedModel
 from tools.evaluation.spares import WARM
 from tools.records import ABI, HardwareSheet, Record, ScalarSpec
 
@@ -41,6 +43,8 @@ class RunnerJob(Record):
     threads: int = 1
     cache: str = ""
     """What the builder has compiled, packed."""
+    plan: LaunchPlan | None = None
+    """Run this in the place of a source: then no host code of the candidate is here."""
 
 
 class Runner:
@@ -65,20 +69,27 @@ class Runner:
         self._memory = Memory.attach(phase.shared["exchange"])
         self._inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=job.device) for spec in job.abi.inputs]
         self._flush = torch.empty(job.flush_bytes, dtype=torch.uint8, device=job.device) if job.flush_bytes else None
+        parameters = Memory.attach(phase.shared["parameters"])
+        values = Block(job.abi.parameters).tensors(parameters)
+        self._sealed = SealedModel(job.plan, job.abi, values) if job.plan is not None else None
+        if self._sealed is not None:
+            self._inputs = self._sealed.inputs
+        self._model: Any = self._sealed or self._candidate(phase, job, values)
+        del values
+        parameters.close()
+        self._outputs: list[torch.Tensor] = []
+
+    def _candidate(self, phase: Phase, job: RunnerJob, values: list[torch.Tensor]) -> Any:
+        """Import the candidate and make its module with the parameters' `values`."""
         if (folder := kernel_cache.cache_folder()) is not None:
             kernel_cache.unpack(warmup.host_modules(), folder)
             kernel_cache.unpack(job.cache, folder)
         if extensions.wanted(job.source):
             extensions.install(job.sheet)
-        module = loading.import_candidate(job.source, phase.scratch)
-        self._model = loading.make_model(module, job.abi)
-        parameters = Memory.attach(phase.shared["parameters"])
-        values = Block(job.abi.parameters).tensors(parameters)
+        model = loading.make_model(loading.import_candidate(job.source, phase.scratch), job.abi)
         names = [spec.name for spec in job.abi.parameters]
-        loading.load_parameters(self._model, dict(zip(names, values, strict=True)), job.abi.parameters)
-        parameters.close()
-        self._model.to(job.device)
-        self._outputs: list[torch.Tensor] = []
+        loading.load_parameters(model, dict(zip(names, values, strict=True)), job.abi.parameters)
+        return model.to(job.device)
 
     def call(self, command: Command) -> Reply:
         """Take the inputs, poison, run once, and say how long it thinks it took."""
@@ -88,6 +99,8 @@ class Runner:
                 target.copy_(source)
         if not command.load & Load.UNPOISONED:
             poison(self._job.device, [spec.nbytes for spec in self._abi.outputs], bool(command.load & Load.POISON_B))
+        if self._sealed is not None:
+            self._sealed.poison(fill_pattern(bool(command.load & Load.POISON_B)))
         inputs = iter(self._inputs)
         arguments = [a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments]
         patches = self._staged(command) if command.load & Load.PATCHES else []
@@ -108,6 +121,8 @@ class Runner:
         """Put outputs, their shapes, and the inputs as they are now into the shared memory."""
         import torch
 
+        if self._sealed is not None:
+            self._sealed.check_borders()
         exchange, memory = self._exchange, self._memory
         exchange.write_shapes(memory, [_shape(output) for output in self._outputs])
         for target, output in zip(exchange.outputs.tensors(memory), self._outputs, strict=False):
@@ -122,7 +137,7 @@ class Runner:
     def close(self) -> None:
         """Give back what this size held, on the device and of the memory that is shared."""
         self._modes.close()
-        del self._model, self._inputs, self._outputs, self._flush
+        del self._model, self._sealed, self._inputs, self._outputs, self._flush
         self._memory.close()
         gc.collect()
         if self._cuda:

@@ -26,6 +26,7 @@ from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.provenance import named, provenance
 from tools.evaluation.rival import RivalShelf
 from tools.evaluation.schedule import LARGE_BYTES, sitting
+from tools.evaluation.sealing import time_sealed
 from tools.evaluation.static_rules import inspect_source, rejected
 from tools.evaluation.statistics import sample
 from tools.evaluation.timing import TimedSession, time_rival
@@ -232,6 +233,8 @@ class Supervisor:
             session = TimedSession(self._shop, request.problem, request.target, request.stage, cancel)
             case.seeds.append(session.seeds)
             found = session.run(request.source, rival, request.timeout_s, self._cache(case))
+            if not isinstance(found, Outcome):
+                found = time_sealed(self._shop, request, case, rival, found, cancel)
         except BaseException:
             self._rivals.clear()
             raise

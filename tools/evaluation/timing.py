@@ -19,6 +19,7 @@ from tools.evaluation.channel import Load
 from tools.evaluation.conversation import CallTimes, Conversation, RunError
 from tools.evaluation.correctness import ORACLE_S, Outcome, size_of
 from tools.evaluation.defences import Defence
+from tools.evaluation.launch_plan import LaunchPlan
 from tools.evaluation.lead_in import flush_bytes
 from tools.evaluation.memory import Block
 from tools.evaluation.oracle import OracleAnswer, OracleJob
@@ -30,7 +31,7 @@ from tools.evaluation.statistics import sample, speedup
 from tools.evaluation.timing_tape import TimingTape
 from tools.evaluation.workshop import Workshop
 from tools.profiling.nvml import NvmlSampler
-from tools.records import HardwareSheet, Problem, RawTimes, Seeds, Timing, Verdict
+from tools.records import HardwareSheet, Problem, RawTimes, Seeds, Tier, Timing, Verdict
 
 if TYPE_CHECKING:
     import numpy
@@ -117,14 +118,16 @@ class TimedSession:
         """Where its inputs came from, to be published when the evaluation has ended."""
         return self._held.first.published("time", size_of(self._problem), patches=self._seed)
 
-    def run(self, source: str, rival: RivalProcess, timeout_s: float, cache: str = "") -> Outcome | Timing:
-        """Time `source`, of which `cache` is compiled; an Outcome says that it may not have a time."""
+    def run(self, source: str, rival: RivalProcess, timeout_s: float, cache: str = "", plan: LaunchPlan | None = None) -> Outcome | Timing:
+        """Time `source`, of which `cache` is compiled, or its `plan` alone; an Outcome says that it may not have a time."""
+        self._is_sealed = plan is not None
         with ExitStack() as stack:
             stack.callback(self._held.close)
             self._held.fill(self._shop, self._cancel)
             job = RunnerJob(
                 abi=self._problem.abi,
-                source=source,
+                source="" if plan is not None else source,
+                plan=plan,
                 device="cuda",
                 sheet=self._sheet,
                 flush_bytes=flush_bytes(self._sheet),
@@ -221,7 +224,7 @@ class TimedSession:
             note = f"Its events say {candidate.median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note])
         return Timing(
-            tier=plausibility.tier(measured.event_us, measured.bracket_us),
+            tier=Tier.SEALED if self._is_sealed else plausibility.tier(measured.event_us, measured.bracket_us),
             candidate=candidate,
             bracket=sample(measured.bracket_us) if measured.bracket_us else None,
             baselines={name: sample(times) for name, times in measured.rivals.items()},

@@ -1,0 +1,142 @@
+"""Candidates for the tests of launch plans, with the references they are held against on a GPU."""
+
+from __future__ import annotations
+
+_HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
+
+SOFTMAX_REFERENCE = """
+import torch
+
+rows = 8192
+columns = 4096
+SMALL_SIZES = [{"rows": 5, "columns": 129}]
+
+
+def softmax(x):
+    return torch.softmax(x, -1)
+
+
+def example_inputs():
+    return (torch.randn(rows, columns),)
+"""
+
+SOFTMAX = (
+    _HEAD
+    + """
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, columns, scale, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask, other=-float("inf")) * scale
+    e = tl.exp(x - tl.max(x, 0))
+    tl.store(out_ptr + row * columns + offsets, e / tl.sum(e, 0), mask=mask)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        softmax_kernel[(x.shape[0],)](x, out, x.shape[1], 1.0, BLOCK=triton.next_power_of_2(x.shape[1]), num_warps=8)
+        return out
+"""
+)
+
+MATMUL_REFERENCE = """
+import torch
+
+size = 2048
+SMALL_SIZES = [{"size": 96}]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(size, size) / size**0.5)
+
+    def forward(self, x):
+        return x @ self.weight
+
+
+def get_inputs():
+    return [torch.randn(size, size)]
+
+
+def get_init_inputs():
+    return [size]
+"""
+
+MATMUL = (
+    _HEAD
+    + """
+
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    rm = tl.program_id(0) * BM + tl.arange(0, BM)
+    rn = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        rk = k + tl.arange(0, BK)
+        a = tl.load(a_ptr + rm[:, None] * K + rk[None, :], mask=(rm[:, None] < M) & (rk[None, :] < K), other=0.0)
+        b = tl.load(b_ptr + rk[:, None] * N + rn[None, :], mask=(rk[:, None] < K) & (rn[None, :] < N), other=0.0)
+        acc += tl.dot(a, b, input_precision="tf32x3")
+    tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc, mask=(rm[:, None] < M) & (rn[None, :] < N))
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(size, size))
+
+    def forward(self, x):
+        m, k = x.shape
+        n = self.weight.shape[1]
+        out = torch.empty((m, n), device=x.device, dtype=x.dtype)
+        grid = (triton.cdiv(m, 128), triton.cdiv(n, 128))
+        matmul_kernel[grid](x, self.weight, out, m, n, k, BM=128, BN=128, BK=32, num_warps=8, num_stages=3)
+        return out
+"""
+)
+
+SUM_REFERENCE = """
+import torch
+
+rows = 64
+columns = 1 << 20
+SMALL_SIZES = [{"rows": 3, "columns": 5000}]
+
+
+def rows_sum(x):
+    return x.sum(-1)
+
+
+def example_inputs():
+    return (torch.randn(rows, columns),)
+"""
+
+SUM = (
+    _HEAD
+    + """
+
+@triton.jit
+def partial_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    offsets = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * columns + offsets, mask=offsets < columns, other=0.0)
+    tl.atomic_add(out_ptr + row, tl.sum(x, 0))
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        rows, columns = x.shape
+        out = torch.zeros(rows, device=x.device, dtype=x.dtype)
+        HOST
+        partial_kernel[(rows, triton.cdiv(columns, 8192))](x, out, columns, BLOCK=8192)
+        return out
+"""
+)
+
+
+def sum_with(lines: str) -> str:
+    """The split reduction with lines of host code before its launch."""
+    return SUM.replace("        HOST", "\n".join("        " + line for line in lines.strip().splitlines()))

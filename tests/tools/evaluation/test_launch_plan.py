@@ -1,0 +1,235 @@
+"""Launch plans: what the builder records without a GPU, what makes a candidate unsealable, what no launcher would act on."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.tools.evaluation import sealable
+from tests.tools.evaluation.parameters import kernel_parameters
+from tools.evaluation import LocalPool
+from tools.evaluation.builder import BuildAnswer, BuilderJob
+from tools.evaluation.launch_plan import Argument, Fill, KernelLaunch, LaunchPlan, fault, layout, pack
+from tools.evaluation.planning import Unsealable, _pattern
+from tools.evaluation.sealed import disagreement
+from tools.hardware import load_sheet
+from tools.problems import load_problem
+from tools.records import ABI
+
+SHEET = load_sheet("h200")
+
+
+@pytest.fixture(scope="session")
+def abi_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ABI]:
+    """Read the ABI of a reference."""
+    known: dict[str, ABI] = {}
+
+    def read(reference: str) -> ABI:
+        if reference not in known:
+            file = tmp_path_factory.mktemp("reference") / "reference.py"
+            file.write_text(reference)
+            known[reference] = load_problem(file).abi
+        return known[reference]
+
+    return read
+
+
+@pytest.fixture
+def build(pool: LocalPool, abi_of: Callable[[str], ABI]) -> Callable[..., BuildAnswer]:
+    """Have the builder follow a source, in its sandbox."""
+
+    def run(source: str, reference: str = sealable.SUM_REFERENCE) -> BuildAnswer:
+        pool._shop.start()
+        job = BuilderJob(abi=abi_of(reference), source=source, sheet=SHEET)
+        done = pool._shop.ask("builder", job.model_dump_json().encode(), {}, time.monotonic() + 120, -1, sandboxed=True)
+        return BuildAnswer.model_validate_json(done.answer)
+
+    return run
+
+
+def launches(plan: LaunchPlan) -> list[KernelLaunch]:
+    """The kernels of a plan."""
+    return [step for step in plan.steps if isinstance(step, KernelLaunch)]
+
+
+CASES = {
+    "softmax": (sealable.SOFTMAX, sealable.SOFTMAX_REFERENCE),
+    "matmul": (sealable.MATMUL, sealable.MATMUL_REFERENCE),
+    "sum": (sealable.sum_with(""), sealable.SUM_REFERENCE),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_honest_kernels_have_plans(build: Callable[..., BuildAnswer], abi_of: Callable[[str], ABI], name: str) -> None:
+    """A plan is made, nothing speaks against it, and the kernel's own machine code takes its parameters at the plan's places."""
+    source, reference = CASES[name]
+    found = build(source, reference)
+
+    assert found.plan is not None, (found.unsealable, found.reason, found.notes)
+    assert fault(found.plan, abi_of(reference), SHEET) == ""
+    for launch in launches(found.plan):
+        assert kernel_parameters(found.plan.code(launch.cubin), launch.function) == layout(launch.arguments)
+
+
+def test_a_plan_says_what_is_launched(build: Callable[..., BuildAnswer]) -> None:
+    """Grid, threads, shared memory above 48 KiB, buffers and scalars are those of the call; parameters are buffers of their own."""
+    plan = build(sealable.MATMUL, sealable.MATMUL_REFERENCE).plan
+    assert plan is not None
+    (launch,) = launches(plan)
+
+    assert launch.grid == (16, 16, 1)
+    assert launch.threads == 256
+    assert launch.shared_bytes > 48 << 10
+    assert [buffer.role for buffer in plan.buffers] == ["input", "parameter", "made"]
+    assert [argument.buffer for argument in launch.arguments[:3]] == [0, 1, 2]
+    assert [argument.value for argument in launch.arguments[3:6]] == [2048, 2048, 2048]
+    assert plan.outputs[0].strides == (2048, 1)
+
+
+def test_zeroed_memory_is_a_fill_before_its_launch(build: Callable[..., BuildAnswer]) -> None:
+    """torch.zeros is a buffer and a constant written over all of it, every time."""
+    plan = build(sealable.sum_with("")).plan
+    assert plan is not None
+    fill, launch = plan.steps
+
+    assert isinstance(fill, Fill)
+    assert (fill.nbytes, fill.width, fill.pattern) == (256, 1, 0)
+    assert isinstance(launch, KernelLaunch)
+    assert launch.arguments[1].buffer == fill.buffer == plan.outputs[0].buffer
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ("x = x + 0", "aten.add"),
+        ("x = x.half().float()", "aten._to_copy"),
+        ("x = torch.cat([x, x])[:rows]", "aten.cat"),
+        (
+            "self.kept = getattr(self, 'kept', None) if hasattr(self, 'kept') else torch.zeros_like(out)\nout = self.kept",
+            "made in the same call",
+        ),
+        ("self.calls = getattr(self, 'calls', 0) + 1\ncolumns -= self.calls", "differs from its second"),
+        ("x.zero_()", "fills an input"),
+        ("out = torch.zeros((rows, 2), device=x.device)[:, 0]\nout.fill_(1.0)", "with gaps"),
+        ("out = torch.full((rows,), 1.5, device=x.device, dtype=torch.float64)", "no memory set can"),
+    ],
+)
+def test_host_code_that_does_more_is_refused(build: Callable[..., BuildAnswer], lines: str, reason: str) -> None:
+    """Whatever else host code does leaves no plan, and the reason names it."""
+    found = build(sealable.sum_with(lines))
+
+    assert found.status == "built", found.reason
+    assert found.plan is None
+    assert reason in found.unsealable
+
+
+def test_side_streams_and_patched_clocks_leave_no_trace(build: Callable[..., BuildAnswer]) -> None:
+    """What hides work from a clock in the candidate's process changes nothing of the plan."""
+    hidden = "torch.cuda.Event.elapsed_time = lambda *_: 1e-6\ntorch.cuda.set_stream = lambda _: None"
+    assert build(sealable.sum_with(hidden)).plan == build(sealable.sum_with("")).plan
+
+
+def test_an_autotuned_kernel_is_refused(build: Callable[..., BuildAnswer]) -> None:
+    """What a device decides cannot be recorded without one."""
+    tuned = (
+        sealable.sum_with("")
+        .replace(", BLOCK=8192)", ")")
+        .replace(
+            "@triton.jit",
+            '@triton.autotune([triton.Config({"BLOCK": 8192}), triton.Config({"BLOCK": 4096})], key=["columns"])\n@triton.jit',
+        )
+    )
+    found = build(tuned)
+    assert found.plan is None
+    assert "decided on the device" in found.unsealable
+
+
+def forged(plan: LaunchPlan, **changes: Any) -> LaunchPlan:
+    """A plan with other fields."""
+    return plan.model_copy(update=changes)
+
+
+def test_forged_plans_are_refused(build: Callable[..., BuildAnswer], abi_of: Callable[[str], ABI]) -> None:
+    """A pointer, a fill or an output outside of its buffer, another size, no code, a huge grid: each has its reason."""
+    abi = abi_of(sealable.SUM_REFERENCE)
+    plan = build(sealable.sum_with("")).plan
+    assert plan is not None
+    fill, launch = plan.steps
+    wild = launch.model_copy(update={"arguments": (Argument(type="pointer", buffer=7),)})
+    past = launch.model_copy(update={"arguments": (Argument(type="pointer", buffer=0, offset=1 << 60),)})
+    number = launch.model_copy(update={"arguments": (Argument(type="i32", value=1 << 40),)})
+    cases = {
+        "a pointer outside": [forged(plan, steps=(wild,)), forged(plan, steps=(past,))],
+        "is given 1099511627776 as i32": [forged(plan, steps=(number,))],
+        "outside of its buffer": [
+            forged(plan, steps=(fill.model_copy(update={"nbytes": 512}), launch)),
+            forged(plan, outputs=(plan.outputs[0].model_copy(update={"offset": 4}),)),
+        ],
+        "not in memory that the call made": [forged(plan, outputs=(plan.outputs[0].model_copy(update={"buffer": 0}),))],
+        "is not the ABI's": [forged(plan, buffers=(plan.buffers[0].model_copy(update={"nbytes": 4}), plan.buffers[1]))],
+        "no machine code": [forged(plan, cubins=("AAAA",)), forged(plan, steps=(launch.model_copy(update={"cubin": 3}),))],
+        "a grid of": [forged(plan, steps=(launch.model_copy(update={"grid": (1, 1 << 20, 1)}),))],
+        "launches no kernel": [forged(plan, steps=(fill,))],
+        "cannot be issued ahead": [forged(plan, steps=(launch,) * 101)],
+        "0 outputs": [forged(plan, outputs=())],
+    }
+    for reason, plans in cases.items():
+        assert [reason in fault(one, abi, SHEET) for one in plans] == [True] * len(plans), reason
+
+
+def test_arguments_are_packed_as_c_would() -> None:
+    """Each is aligned to its own size; pointers are addresses with their offsets, or null."""
+    arguments = (
+        Argument(type="i8", value=-1),
+        Argument(type="pointer", buffer=1, offset=16),
+        Argument(type="i32", value=-5),
+        Argument(type="fp64", value=0.5),
+        Argument(type="fp32", value=0.25),
+        Argument(type="pointer"),
+    )
+    assert layout(arguments) == [(0, 1), (8, 8), (16, 4), (24, 8), (32, 4), (40, 8)]
+    assert pack(arguments[1], (0x1000, 0x2000)) == struct.pack("<Q", 0x2010)
+    assert pack(arguments[2], ()) == struct.pack("<i", -5)
+    assert pack(arguments[4], ()) == struct.pack("<f", 0.25)
+    assert pack(arguments[5], ()) == bytes(8)
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "item", "expected"),
+    [
+        (0, "float64", 8, (1, 0)),
+        (1.0, "float32", 4, (4, 0x3F800000)),
+        (1.0, "bfloat16", 2, (2, 0x3F80)),
+        (-1, "int64", 8, (1, 0xFF)),
+        (True, "bool", 1, (1, 1)),
+        (float("-inf"), "float16", 2, (2, 0xFC00)),
+    ],
+)
+def test_constants_become_patterns(value: float, dtype: str, item: int, expected: tuple[int, int]) -> None:
+    """The pattern's bytes are those of the value in its dtype."""
+    assert _pattern(value, dtype, item) == expected
+
+
+def test_a_constant_that_no_memory_set_writes_is_refused() -> None:
+    """Eight bytes that do not repeat have no pattern."""
+    with pytest.raises(Unsealable, match="no memory set"):
+        _pattern(1.5, "float64", 8)
+
+
+def test_two_medians_must_agree() -> None:
+    """15 % or 5 µs apart is one kernel; more is two stories."""
+    assert disagreement(100.0, 114.0) == ""
+    assert disagreement(4.0, 8.5) == ""
+    assert "its events say 50 µs" in disagreement(100.0, 50.0)
+    assert disagreement(100.0, 120.0) != ""
+
+
+def test_plans_survive_their_json_form(build: Callable[..., BuildAnswer]) -> None:
+    """A plan crosses borders as JSON and comes back equal."""
+    plan = build(sealable.SOFTMAX, sealable.SOFTMAX_REFERENCE).plan
+    assert plan is not None
+    assert LaunchPlan.model_validate_json(plan.model_dump_json()) == plan

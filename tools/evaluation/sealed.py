@@ -1,0 +1,138 @@
+"""The sealed call: a launch plan run in a process that never held the candidate's host code.
+
+The process is a runner as any other, inside the same walls, since the driver reads machine code that a stranger made; it takes a plan in
+the place of a source. So no host code of the candidate is near the clock: events, streams, threads and lazy tensors are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tools.evaluation.driver_api import Driver
+from tools.evaluation.launch_plan import Buffer, Fill, KernelLaunch, LaunchPlan, layout, pack
+from tools.records import ABI, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+STAGES = frozenset(["confirm"])
+"""When a candidate is timed sealed as well: where its figure will be published."""
+AGREEMENT = 0.15
+"""The medians of the candidate's own process and of the sealed call may differ by this share of the sealed one,"""
+AGREEMENT_US = 5.0
+"""or by this much, whichever is more: two sessions of one kernel differ by a few per cent, short ones by what an event costs."""
+RED_BYTES = 4096
+"""Before and after each buffer."""
+_RED = 0xA5
+
+
+class BreachError(Exception):
+    """A kernel wrote outside of its buffers, or its code is not what the plan says."""
+
+
+def disagreement(sealed_us: float, own_us: float) -> str:
+    """Say that two medians of one candidate cannot both be true; empty where they agree."""
+    if abs(sealed_us - own_us) <= max(AGREEMENT * sealed_us, AGREEMENT_US):
+        return ""
+    return (
+        f"Sealed, without its host code, it takes {sealed_us:.4g} µs; in its own process its events say {own_us:.4g} µs. "
+        f"They may differ by {AGREEMENT:.0%} or {AGREEMENT_US:g} µs."
+    )
+
+
+class SealedModel:
+    """A plan ready to be called like a module: buffers made, kernels loaded, launches laid out."""
+
+    def __init__(self, plan: LaunchPlan, abi: ABI, parameters: Sequence[torch.Tensor]) -> None:
+        """Make everything on the current device; raises DriverError or BreachError where the plan does not fit its code."""
+        self._plan = plan
+        self._held = [_Held(buffer, f"{buffer.role} {buffer.index}") for buffer in plan.buffers]
+        self.inputs = [self._argument("input", index, spec) for index, spec in enumerate(abi.inputs)]
+        """What the call reads, to be written by whoever calls."""
+        for index, (spec, value) in enumerate(zip(abi.parameters, parameters, strict=True)):
+            self._argument("parameter", index, spec).copy_(value)
+        self._outputs = [self._output(place.buffer, place.offset, place.strides, spec) for place, spec in _places(plan, abi)]
+        self._driver = Driver()
+        addresses = tuple(held.inside.data_ptr() for held in self._held)
+        self._steps = [self._prepared(step, addresses) for step in plan.steps]
+
+    def __call__(self, *_: object) -> list[torch.Tensor]:
+        """Issue every step in order on the default stream; the outputs are there when the device has ended."""
+        for step in self._steps:
+            result = step()
+            if result:
+                self._driver.check(result, "launching a recorded kernel")
+        return self._outputs
+
+    def poison(self, byte: int) -> None:
+        """Fill all that the call makes with a pattern, so that nothing of an earlier call is left."""
+        for held in self._held:
+            if held.buffer.role == "made":
+                held.inside.fill_(byte)
+
+    def check_borders(self) -> None:
+        """Raise BreachError where anything around a buffer has changed."""
+        for held in self._held:
+            if not held.is_whole():
+                raise BreachError(f"a kernel wrote outside of its memory, beside its {held.name}")
+
+    def _argument(self, role: str, index: int, spec: TensorSpec) -> torch.Tensor:
+        import torch
+
+        held = next((held for held in self._held if held.buffer.role == role and held.buffer.index == index), None)
+        dtype: torch.dtype = getattr(torch, spec.dtype)
+        if held is None:
+            # nothing reads it
+            return torch.empty(spec.shape, dtype=dtype, device="cuda")
+        return held.inside.view(dtype).view(spec.shape) if spec.numel else torch.empty(spec.shape, dtype=dtype, device="cuda")
+
+    def _output(self, buffer: int, offset: int, strides: tuple[int, ...], spec: TensorSpec) -> torch.Tensor:
+        import torch
+
+        dtype: torch.dtype = getattr(torch, spec.dtype)
+        item = dtype.itemsize
+        inside = self._held[buffer].inside
+        whole = inside[: inside.numel() // item * item].view(dtype)
+        return whole.as_strided(spec.shape, strides, whole.storage_offset() + offset // item)
+
+    def _prepared(self, step: KernelLaunch | Fill, addresses: tuple[int, ...]) -> Callable[[], int]:
+        if isinstance(step, Fill):
+            address, count = addresses[step.buffer] + step.offset, step.nbytes // step.width
+            return lambda: self._driver.fill(address, step.pattern, step.width, count) if count else 0
+        function = self._driver.function(self._plan.code(step.cubin), step.function, step.shared_bytes)
+        found, wanted = self._driver.layout(function), layout(step.arguments)
+        if found != wanted:
+            raise BreachError(f"{step.function} takes parameters at {found}, the plan gives them at {wanted}")
+        return self._driver.launchable(
+            function,
+            step.grid,
+            step.threads,
+            step.shared_bytes,
+            [pack(argument, addresses) for argument in step.arguments],
+            cluster=step.cluster,
+            cooperative=step.cooperative,
+            overlapping=step.overlapping,
+        )
+
+
+class _Held:
+    """One buffer on the device between two borders of a known pattern."""
+
+    def __init__(self, buffer: Buffer, name: str) -> None:
+        import torch
+
+        self.buffer = buffer
+        self.name = name
+        room = -(-buffer.nbytes // RED_BYTES) * RED_BYTES
+        self._whole = torch.full((RED_BYTES + room + RED_BYTES,), _RED, dtype=torch.uint8, device="cuda")
+        self.inside = self._whole[RED_BYTES : RED_BYTES + buffer.nbytes]
+
+    def is_whole(self) -> bool:
+        """Whether both borders hold their pattern."""
+        before, after = self._whole[:RED_BYTES], self._whole[RED_BYTES + self.buffer.nbytes :]
+        return bool((before == _RED).all()) and bool((after == _RED).all())
+
+
+def _places(plan: LaunchPlan, abi: ABI) -> list[tuple[Any, TensorSpec]]:
+    return list(zip(plan.outputs, abi.outputs, strict=True))

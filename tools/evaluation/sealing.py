@@ -1,0 +1,63 @@
+"""The sealed session: the supervisor's side, which decides whether a candidate can be timed without its host code, and has it done."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tools.evaluation.builder import BuildAnswer
+from tools.evaluation.conversation import SET_UP
+from tools.evaluation.correctness import Outcome
+from tools.evaluation.launch_plan import fault
+from tools.evaluation.protocol import EvaluationRequest
+from tools.evaluation.rival import RivalProcess
+from tools.evaluation.sealed import STAGES, disagreement
+from tools.evaluation.timing import TimedSession
+from tools.evaluation.workshop import Workshop
+from tools.records import Seeds, Timing, Verdict
+
+_OURS = frozenset([Verdict.WRONG, Verdict.UNSTABLE, Verdict.TIMED_OUT])
+"""Endings of a sealed session that say no more than that the plan is not the candidate: its own process gave right answers."""
+
+
+class Case(Protocol):
+    """What an evaluation knows so far, as far as it is needed here."""
+
+    build: BuildAnswer
+    notes: list[str]
+    seeds: list[Seeds]
+
+
+def unsealable(build: BuildAnswer, request: EvaluationRequest) -> str:
+    """Say why a candidate cannot be timed without its host code; empty where it can."""
+    if build.plan is None:
+        return build.unsealable or "its host code could not be followed"
+    return fault(build.plan, request.problem.abi, request.target)
+
+
+def time_sealed(shop: Workshop, request: EvaluationRequest, case: Case, rival: RivalProcess, own: Timing, cancel: int) -> Outcome | Timing:
+    """Time the candidate sealed where its figure will be published, and hold that against its `own` process's.
+
+    Where it cannot be, the note says why and `own` stays.
+    """
+    if request.stage not in STAGES:
+        return own
+    reason = unsealable(case.build, request)
+    if reason:
+        case.notes.append(f"Not sealed: {reason}.")
+        return own
+    session = TimedSession(shop, request.problem, request.target, request.stage, cancel)
+    case.seeds.append(session.seeds)
+    found = session.run("", rival, request.timeout_s, plan=case.build.plan)
+    if isinstance(found, Timing):
+        gap = disagreement(found.candidate.median_us, own.candidate.median_us)
+        if gap:
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[gap])
+        case.notes.append(
+            f"Sealed: timed without its host code; in its own process the median is {own.candidate.median_us:.4g} µs ({own.tier})."
+        )
+        return found
+    told = (found.notes or ["no reason given"])[0]
+    if found.verdict in _OURS or SET_UP in told:
+        case.notes.append(f"Not sealed: its recorded launches do not stand for it ({told})")
+        return own
+    return Outcome(found.verdict, found.rule, None, [f"Sealed, without its host code: {note}" for note in found.notes], found.log)
