@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from knowledge.lessons import LessonWriter
 from knowledge.records import Outcome, Recalled, Situation
+from knowledge.update import Update
 
 
 class Memory(Protocol):
@@ -21,6 +23,12 @@ class Memory(Protocol):
         Repeating an outcome changes nothing.
         """
 
+    async def finish(self, run: str, writer: LessonWriter | None = None) -> Update | None:
+        """Note that a run has ended, and rewrite lessons where enough runs have; None where nothing was rewritten.
+
+        Repeating a run changes nothing. Without a `writer` the statistics over the outcomes write.
+        """
+
 
 class NoMemory:
     """The null memory of `--no-memory`: knows nothing and learns nothing."""
@@ -34,6 +42,10 @@ class NoMemory:
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Keep nothing."""
         return ()
+
+    async def finish(self, run: str, writer: LessonWriter | None = None) -> Update | None:
+        """Rewrite nothing."""
+        return None
 
 
 class FrozenMemory:
@@ -51,3 +63,7 @@ class FrozenMemory:
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Keep nothing."""
         return ()
+
+    async def finish(self, run: str, writer: LessonWriter | None = None) -> Update | None:
+        """Rewrite nothing."""
+        return None

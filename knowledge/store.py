@@ -11,17 +11,24 @@ from pathlib import Path
 
 from knowledge import portable
 from knowledge.ageing import Moment
+from knowledge.calibration import Calibration, Comparison, compare
+from knowledge.changes import Change, changes, revert
+from knowledge.curate import ALIKE, Curated, carry_out, duplicates, faded
+from knowledge.doctor import Finding, diagnose
 from knowledge.embedding import Embedder, open_embedder
 from knowledge.entry import Entry
 from knowledge.fold import Fold
 from knowledge.homes import FolderHome, ServerHome
 from knowledge.index import Hit, StrategyIndex, described, fitting
 from knowledge.learn import learn
+from knowledge.lessons import Case, LessonWriter, Proposal, StatisticalWriter
 from knowledge.log import EventKind, EventLog
 from knowledge.portable import Imported
 from knowledge.recall import rank
-from knowledge.records import Outcome, Recalled, Situation, Strategy, StrategyState
+from knowledge.records import SCHEMA, Outcome, Recalled, Situation, Strategy, StrategyState
+from knowledge.replay import Experience, Worth, count_recalls, experiences, worth_of
 from knowledge.seeds import SEEDS, plant, read_seeds
+from knowledge.update import Update, cases_since, close_pass, last_update, propose, runs_since_update, write
 from tools.errors import UserError
 from tools.records import Record
 
@@ -48,6 +55,13 @@ class Stats(Record):
     log_bytes: int
     index_bytes: int
     """0 where the index is not made yet or is on a server."""
+    schema_version: int = SCHEMA
+    runs: int = 0
+    """Runs that ended with this memory."""
+    updates: int = 0
+    """Passes over the replay buffer."""
+    calibration: Comparison | None = None
+    """Predicted against measured gains, before and after lessons were first rewritten; None without predictions."""
 
 
 class KnowledgeBase:
@@ -66,11 +80,13 @@ class KnowledgeBase:
         seeds: Path | None = SEEDS,
         *,
         tokens: int = TOKENS,
+        update_every: int = 5,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Name the store; `seeds=None` starts it empty.
 
-        `tokens` is about how much of a prompt one recall may fill (0: no limit); `clock` says how old evidence is.
+        `tokens` is about how much of a prompt one recall may fill (0: no limit); lessons are rewritten after
+        `update_every` runs (0: never by itself); `clock` says how old evidence is.
         """
         self.folder = Path(folder).expanduser()
         self.name = f"knowledge base {self.folder}"
@@ -81,6 +97,7 @@ class KnowledgeBase:
         self._fold = Fold()
         self._seeds = seeds
         self._tokens = tokens
+        self._update_every = update_every
         self._clock = clock
         self._planted = False
         # one thread at a time: the log and the index have one connection each
@@ -122,6 +139,112 @@ class KnowledgeBase:
             self._follow()
             return learn(self._log, self._fold, outcome)
 
+    async def finish(self, run: str, writer: LessonWriter | None = None) -> Update | None:
+        """Note that a run has ended; after every `update_every` runs, work through the replay buffer. None where it is not yet time."""
+        with self._lock:
+            with self._log.writing() as log:
+                is_new = log.add(EventKind.RUN, f"run:{run}", run, {})
+            due = bool(self._update_every) and is_new and runs_since_update(self._log) >= self._update_every
+        return await self.update(writer) if due else None
+
+    async def update(self, writer: LessonWriter | None = None, *, everything: bool = False) -> Update:
+        """Rewrite lessons and predicted gains by what came of them since the last pass, and merge near-duplicates.
+
+        Without a `writer` the statistics write. `everything` looks at every outcome again. Each change is logged with its
+        reason and can be reverted.
+        """
+        writer = writer or StatisticalWriter()
+        cases, outcomes, through, calibration = await asyncio.to_thread(self._cases, everything)
+        proposals, notes = await propose(cases, writer)
+        return await asyncio.to_thread(self._write, cases, proposals, through, outcomes, calibration, writer.name, notes)
+
+    def _cases(self, everything: bool) -> tuple[list[Case], int, int, Calibration | None]:
+        with self._lock:
+            self._follow()
+            return cases_since(self._log, self._fold, 0 if everything else last_update(self._log))
+
+    def _write(
+        self,
+        cases: list[Case],
+        proposals: dict[str, tuple[Proposal, str]],
+        through: int,
+        outcomes: int,
+        calibration: Calibration | None,
+        by: str,
+        notes: list[str],
+    ) -> Update:
+        with self._lock:
+            rewritten = write(self._log, self._fold, cases, proposals)
+            merged = tuple(one.id for one in self.merge())
+            update = Update(
+                by=by,
+                outcomes=outcomes,
+                considered=len(cases),
+                rewritten=rewritten,
+                merged=merged,
+                calibration=calibration,
+                notes=tuple(notes),
+            )
+            close_pass(self._log, through, update)
+            return update
+
+    def merge(self, *, dry_run: bool = False, alike: float = ALIKE) -> tuple[Curated, ...]:
+        """Merge learnt near-duplicates into the oldest of each; return what was, or would be, merged."""
+        with self._lock:
+            self._follow()
+            found = duplicates(self._fold, self._index, alike)
+            return self._carry_out(found, dry_run)
+
+    def prune(self, *, dry_run: bool = False) -> tuple[Curated, ...]:
+        """Retire what has lost its weight by age; return what was, or would be, retired."""
+        with self._lock:
+            self._follow()
+            return self._carry_out(faded(self._fold, Moment(self._clock(), self._fold.present)), dry_run)
+
+    def _carry_out(self, found: list[Curated], dry_run: bool) -> tuple[Curated, ...]:
+        if dry_run or not found:
+            return tuple(found)
+        done = carry_out(self._log, self._fold, found)
+        return tuple(one for one in found if one.id in done)
+
+    def changes(self, since: int = 0, name: str = "") -> tuple[Change, ...]:
+        """List rewrites, merges, retirements and what was undone, oldest first; of one strategy where it is named."""
+        strategy = self._entry(name).id if name else ""
+        with self._lock:
+            self._follow()
+            return tuple(changes(self._log, self._fold, since, strategy))
+
+    def revert(self, change: int, reason: str) -> Change:
+        """Undo one change; the log keeps both."""
+        with self._lock:
+            self._follow()
+            return revert(self._log, self._fold, change, reason)
+
+    def experiences(self) -> tuple[Experience, ...]:
+        """Read the replay buffer, oldest first."""
+        with self._lock:
+            return tuple(experiences(self._log))
+
+    def worth(self, name: str) -> Worth:
+        """Sum up what a strategy was worth to the plans it was shown to."""
+        entry = self._entry(name)
+        with self._lock:
+            return worth_of(entry.id, experiences(self._log), count_recalls(self._log))
+
+    def calibration(self) -> Comparison | None:
+        """Compare predicted and measured gains before and after lessons were first rewritten; None without predictions."""
+        with self._lock:
+            self._follow()
+            updates = [event.seq for event in self._log.read(kinds=(EventKind.UPDATE,))]
+            return compare(experiences(self._log), updates)
+
+    def diagnose(self) -> tuple[Finding, ...]:
+        """Look for everything that can be wrong with a store, mending the index where it can."""
+        with self._lock:
+            self._log.check()
+            self._follow()
+            return diagnose(self._log, self._fold, self._index, self._embedder.name)
+
     def all(self) -> tuple[Strategy, ...]:
         """Every strategy as it stands, retired ones too, in the order they were written."""
         with self._lock:
@@ -160,8 +283,12 @@ class KnowledgeBase:
             self._follow()
             entries = list(self._fold.entries.values())
             events = self._log.counts()
+            calibration = self.calibration()
         index = self.folder / "index"
         stats = Stats(
+            runs=events.get("run", 0),
+            updates=events.get("update", 0),
+            calibration=calibration,
             folder=str(self.folder),
             entries=len(entries),
             by_state={state.value: sum(entry.state is state for entry in entries) for state in StrategyState},

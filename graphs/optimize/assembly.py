@@ -102,7 +102,13 @@ def open_memory(settings: RunSettings) -> Memory:
     from knowledge.embedding import open_embedder
     from knowledge.store import KnowledgeBase
 
-    known = KnowledgeBase(Path(settings.knowledge), open_embedder(settings.embedder), server=settings.chroma_server or None)
+    known = KnowledgeBase(
+        Path(settings.knowledge),
+        open_embedder(settings.embedder),
+        server=settings.chroma_server or None,
+        tokens=settings.recall_tokens,
+        update_every=settings.update_every,
+    )
     return known if settings.learns else FrozenMemory(known)
 
 

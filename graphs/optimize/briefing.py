@@ -19,7 +19,7 @@ async def recalled_for(services: Services, parent: str, round_: int) -> str:
     """Ask memory about a parent's situation, once a round; return the name under which the store has it."""
     name = f"{round_}/{parent}"
     if services.store.get("recall", name, Recall) is None:
-        found = await services.memory.recall(situation_of(services, parent), services.settings.recall_limit)
+        found = await services.memory.recall(situation_of(services, parent), services.settings.recall_limit, f"{services.run}/{name}")
         services.store.put("recall", name, Recall(recalled=found), subject=parent)
     return name
 

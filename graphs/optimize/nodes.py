@@ -18,6 +18,7 @@ from graphs.optimize.model_scores import score_models
 from graphs.optimize.planning import plans_for
 from graphs.optimize.records import Recall
 from graphs.optimize.state import STATE_VERSION, OptimizeState
+from graphs.optimize.teaching import close_lessons, error_cost, region_kind
 from graphs.search.protocol import Ask, Told
 from graphs.spans import traced
 from graphs.waiting import pausing
@@ -164,9 +165,11 @@ def route(state: OptimizeState) -> Literal["recall", "confirm"]:
 
 @traced
 async def confirm(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Judge the best candidates again, with new seeds in new processes, and deliver the first that holds."""
+    """Judge the best candidates again, with new seeds in new processes, and deliver the first that holds; memory may reflect."""
     services = runtime.context.services
     delivery = await deliver(services, list(dict.fromkeys(filter(None, state["results"].values()))), state["ended"])
+    for said in await close_lessons(services):
+        runtime.stream_writer({"event": "lessons", "said": said})
     runtime.stream_writer({"event": "delivered", "candidate": delivery.candidate})
     return {"delivered": delivery.candidate}
 
@@ -195,4 +198,8 @@ def _outcome(services: Services, plan_id: str, candidate_id: str, round_: int) -
         cited=made.strategies,
         recalled=tuple(r.strategy.id for r in recalled.recalled) if recalled else (),
         versions=evaluation.versions,
+        region=region_kind(services.candidate(candidate_id), made.action.region),
+        error_cost=error_cost(evaluation),
+        gpu_s=evaluation.gpu_seconds,
+        rationale=made.rationale,
     )

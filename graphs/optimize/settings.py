@@ -52,6 +52,10 @@ class RunSettings(Record):
     chroma_server: str = ""
     """`http://host:port` of a `chroma run` server; empty means embedded."""
     recall_limit: int = Field(default=6, ge=0)
+    recall_tokens: int = Field(default=2000, ge=0)
+    """About how much of a prompt one recall may fill; 0 sets no limit."""
+    update_every: int = Field(default=5, ge=0)
+    """Runs after which memory rewrites lessons from its outcomes; 0: never by itself."""
     team: TeamSettings = TeamSettings()
 
 

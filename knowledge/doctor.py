@@ -1,0 +1,63 @@
+"""Looks for everything that can be wrong with a store, and says how each is mended."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Literal
+
+from knowledge.fold import Fold
+from knowledge.index import StrategyIndex
+from knowledge.log import EventKind, EventLog
+from tools.errors import KernelwrightError
+from tools.records import Record
+
+ROOM = 100 * 2**20
+"""Free bytes below which a store may soon be unable to write."""
+
+
+class Finding(Record):
+    """One thing that was looked at."""
+
+    name: str
+    state: Literal["fine", "mended", "wrong"]
+    said: str
+    mend: str = ""
+
+
+def diagnose(log: EventLog, fold: Fold, index: StrategyIndex, embedder: str) -> tuple[Finding, ...]:
+    """Check a log that could be read, and everything that hangs on it."""
+    return (
+        Finding(name="log", state="fine", said=f"{log.path} is whole: {sum(log.counts().values())} events, {len(fold.entries)} strategies"),
+        _strays(log, fold),
+        _index(fold, index, embedder),
+        _room(log),
+    )
+
+
+def _strays(log: EventLog, fold: Fold) -> Finding:
+    stray = {e.subject for e in log.read(kinds=(EventKind.TRIAL, EventKind.REWRITE, EventKind.RETIRE)) if e.subject not in fold.entries}
+    if stray:
+        mend = "Import the export that they come from; until then they count for nothing."
+        return Finding(name="events", state="wrong", said=f"Events of {len(stray)} strategies that are not here", mend=mend)
+    return Finding(name="events", state="fine", said="Every event is of a strategy that is here")
+
+
+def _index(fold: Fold, index: StrategyIndex, embedder: str) -> Finding:
+    known = len(index.notes)
+    try:
+        held = index.sync(fold)
+    except KernelwrightError as error:
+        return Finding(name="index", state="wrong", said=error.what, mend=error.mend)
+    if held != len(fold.entries):
+        held = index.rebuild(fold)
+        return Finding(name="index", state="mended", said=f"The index held strategies that the log has not; made anew with {held}")
+    if notes := index.notes[known:]:
+        return Finding(name="index", state="mended", said=" ".join(notes))
+    return Finding(name="index", state="fine", said=f"{held} vectors by {embedder}, as the log has them")
+
+
+def _room(log: EventLog) -> Finding:
+    free = shutil.disk_usage(log.path.parent).free
+    if free < ROOM:
+        return Finding(name="disk", state="wrong", said=f"{free / 2**20:.0f} MiB are free", mend="Free disk space, or move the store.")
+    return Finding(name="disk", state="fine", said=f"{free / 2**30:.1f} GiB are free")
