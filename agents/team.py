@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import Field
 
 from agents.coder.protocol import Coder
+from agents.frame import Frame
 from agents.models import (
     CallStore,
     ChatModel,
@@ -44,7 +45,7 @@ VARIANTS: dict[str, dict[str, str]] = {
     "profiler": {BUILTIN: "agents.profiler.builtin:BuiltinProfiler", "llm": "agents.profiler.llm:LLMProfiler"},
     "reviewer": {BUILTIN: "agents.reviewer.builtin:BuiltinReviewer", "llm": "agents.reviewer.llm:LLMReviewer"},
 }
-"""Role to variant to dotted path. `builtin` is made without arguments, every other as `(model, the role's builtin)`."""
+"""Role to variant to dotted path. `builtin` is made without arguments, every other as `(model, the role's builtin, frame)`."""
 
 WITH_MODEL = {"planner": "llm", "coder": "mixed", "profiler": "llm", "reviewer": "llm"}
 """What a user who names a model gets. The mixed coder does by construction what the built-in one can do, so that a call is paid only
@@ -68,6 +69,8 @@ class TeamSettings(Record):
     """How much cost counts where one of several models is chosen: the power of the cost that success is divided by."""
     seed: int = 0
     """Of these choices."""
+    frame: Frame = Frame()
+    """What prompts are made for: language, length, what is shown to start from."""
     prices: str = ""
     """The user's own price table; its entries go before the ones that ship."""
     shared: str = ""
@@ -154,7 +157,7 @@ def build_team(
             agents[role] = _builtin(role)
             continue
         ensemble: Model = Ensemble(models, store, prices, seed=settings.seed, cost_weight=settings.cost_weight)
-        agents[role] = _load(role, settings.variant(role))(ensemble if len(models) > 1 else models[0], _builtin(role))
+        agents[role] = _load(role, settings.variant(role))(ensemble if len(models) > 1 else models[0], _builtin(role), settings.frame)
     return AgentTeam(**agents, models=tuple(made.values()), chooses=chooses, shared=shared)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Awaitable
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.llm import LLMCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
+from agents.frame import Frame
 from agents.models import Model
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem
 
@@ -20,10 +21,10 @@ class MixedCoder:
 
     free = True
 
-    def __init__(self, model: Model, builtin: BuiltinCoder) -> None:
+    def __init__(self, model: Model, builtin: BuiltinCoder, frame: Frame | None = None) -> None:
         """Take both coders' makings."""
         self._builtin = builtin
-        self._llm = LLMCoder(model, builtin)
+        self._llm = LLMCoder(model, builtin, frame)
         self.name = f"builtin+{model.name}"
 
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:

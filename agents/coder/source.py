@@ -8,6 +8,8 @@ from agents.models.reading import Block, fenced_blocks, without_thoughts
 
 PYTHON = ("python", "py", "python3", "triton", "")
 """Fence languages that may hold a candidate."""
+NATIVE = ("cpp", "c++", "cuda", "cu", "c")
+"""Fence languages of parts that lie inside of a candidate's strings."""
 
 
 def read_source(reply: str) -> tuple[str, str]:
@@ -24,11 +26,16 @@ def read_source(reply: str) -> tuple[str, str]:
     python = [b for b in blocks if b.language in PYTHON]
     if not python:
         languages = ", ".join(dict.fromkeys(b.language for b in blocks))
-        return "", f"The answer holds {languages} and no Python; the candidate is one Python file with Triton kernels."
+        return "", f"The answer holds {languages} and no Python; the candidate is one Python file."
     whole = [b for b in python if b.closed and not _fault(b.text)]
     if whole:
         return whole[-1].text.strip() + "\n", ""
     return "", _complaint(python[-1])
+
+
+def python_blocks(reply: str) -> tuple[str, ...]:
+    """The complete blocks of a reply that may hold code of a candidate, parts of one too."""
+    return tuple(b.text for b in fenced_blocks(without_thoughts(reply)) if b.closed and b.language in (*PYTHON, *NATIVE))
 
 
 def _bare(text: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from agents.coder.native import cuda_kernels
 from agents.planner.protocol import Briefing
 from tools.records import ROOT, Action, ActionKind
 
@@ -21,7 +22,8 @@ def invented_actions(briefing: Briefing) -> tuple[Action, ...]:
 
 def regions(briefing: Briefing) -> tuple[str, ...]:
     """Names of the parent's kernels; for the reference, or a source without kernels, its entry."""
-    kernels = () if briefing.parent == ROOT else kernel_names(briefing.parent_source)
+    source = "" if briefing.parent == ROOT else briefing.parent_source
+    kernels = (*kernel_names(source), *cuda_kernels(source))
     return kernels or (briefing.problem.entry,)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
+from agents.frame import Frame
 from agents.models import Answer, Message, Model, ModelUnavailable
 from agents.planner.invent import regions
 from agents.planner.protocol import Briefing, Planner
@@ -41,19 +42,20 @@ class Choices(BaseModel):
 class LLMPlanner:
     """Asks a language model; plans that cannot be used are sent back once, and where none is left the built-in planner chooses."""
 
-    def __init__(self, model: Model, builtin: Planner) -> None:
-        """Ask `model`; `builtin` plans where it gives nothing usable."""
+    def __init__(self, model: Model, builtin: Planner, frame: Frame | None = None) -> None:
+        """Ask `model`; `builtin` plans where it gives nothing usable, `frame` says how prompts are made."""
         self._model = model
         self._builtin = builtin
+        self._frame = frame or Frame()
         self.name = model.name
 
     async def plan(self, briefing: Briefing, count: int) -> tuple[Plan, ...]:
         """Return at most `count` plans; none where the model sees nothing worth trying."""
-        messages = PROMPTS.opening("plan", **view(briefing, count))
         # a parent is planned for again each time something was tried on it
         limits = (*briefing.kinds, *briefing.regions, *(one.candidate for one in briefing.inspirations))
         purpose = f"plan {briefing.parent} {count} {content_hash(*(one.action.id for one in briefing.tried), *limits)}"
         try:
+            messages = PROMPTS.opening("plan", "planner", self._frame, **view(briefing, count))
             return await self._asked(briefing, count, messages, purpose)
         except ModelUnavailable as error:
             return await self._fall_back(briefing, count, error.what)

@@ -8,6 +8,7 @@ import math
 
 from pydantic import BaseModel
 
+from agents.frame import Frame
 from agents.models import BudgetReached, Model, ModelUnavailable
 from agents.profiler.protocol import Profiler
 from agents.prompting import Prompts
@@ -39,10 +40,11 @@ class Diagnosis(BaseModel):
 class LLMProfiler:
     """Lets a model judge the figures of another profiler; where its diagnosis does not hold, that profiler's own stands."""
 
-    def __init__(self, model: Model, builtin: Profiler) -> None:
-        """Ask `model` about the figures that `builtin` gathers."""
+    def __init__(self, model: Model, builtin: Profiler, frame: Frame | None = None) -> None:
+        """Ask `model` about the figures that `builtin` gathers; `frame` says how prompts are made."""
         self._model = model
         self._builtin = builtin
+        self._frame = frame or Frame()
         self.name = model.name
 
     async def diagnose(
@@ -58,8 +60,8 @@ class LLMProfiler:
         return await self._judge(profile, problem, sheet, ())
 
     async def _judge(self, profile: Profile, problem: Problem, sheet: HardwareSheet, kernels: tuple[KernelResources, ...]) -> Profile:
-        messages = PROMPTS.opening("diagnose", problem=problem, sheet=sheet, profile=profile, kernels=kernels, bottlenecks=meanings())
         try:
+            messages = PROMPTS.opening("diagnose", "profiler", self._frame, **view(profile, problem, sheet, kernels))
             answer = await self._model.ask("profiler", messages, Diagnosis, purpose=f"profile {profile.candidate}")
         except (ModelUnavailable, BudgetReached) as error:
             return _kept(profile, f"The model was not asked or did not answer: {error.what}")
@@ -72,6 +74,11 @@ class LLMProfiler:
             notes = (*notes, f"The rules say {profile.bottleneck} instead: {profile.evidence}")
         update = {"bottleneck": said.bottleneck, "evidence": said.evidence.strip(), "profiler": self.name, "notes": notes}
         return profile.model_copy(update=update)
+
+
+def view(profile: Profile, problem: Problem, sheet: HardwareSheet, kernels: tuple[KernelResources, ...]) -> dict[str, object]:
+    """Everything the profiler's prompts show."""
+    return {"problem": problem, "sheet": sheet, "profile": profile, "kernels": kernels, "bottlenecks": meanings()}
 
 
 def meanings() -> dict[str, str]:

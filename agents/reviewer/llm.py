@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import difflib
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
+from agents.frame import Frame
 from agents.models import BudgetReached, Model, ModelUnavailable
 from agents.prompting import Prompts
-from agents.reviewer.protocol import Review, ReviewCase, Reviewer
+from agents.reviewer.protocol import Check, Review, ReviewCase, Reviewer
 from tools.actions import describe
+from tools.evaluation.static_rules import inspect_source
 from tools.logs import telling_part
 
 PROMPTS = Prompts(__file__)
@@ -21,23 +23,25 @@ class Remarks(BaseModel):
     """The model's answer."""
 
     concerns: list[str]
+    checks: list[Check] = Field(default_factory=list)
     lesson: str
 
 
 class LLMReviewer:
-    """Adds a model's remarks to a review; accepted, gain and reason are always the built-in reviewer's."""
+    """Adds a model's remarks, and checks it asks for, to a review; accepted, gain and reason are always the built-in reviewer's."""
 
-    def __init__(self, model: Model, builtin: Reviewer) -> None:
-        """Ask `model` for remarks on what `builtin` decides."""
+    def __init__(self, model: Model, builtin: Reviewer, frame: Frame | None = None) -> None:
+        """Ask `model` for remarks on what `builtin` decides; `frame` says how prompts are made."""
         self._model = model
         self._builtin = builtin
+        self._frame = frame or Frame()
         self.name = model.name
 
     async def review(self, case: ReviewCase) -> Review:
         """Judge one case by its evidence, then add remarks."""
         review = await self._builtin.review(case)
-        messages = PROMPTS.opening("review", **view(case, review))
         try:
+            messages = PROMPTS.opening("review", "reviewer", self._frame, **view(case, review))
             answer = await self._model.ask("reviewer", messages, Remarks, purpose=f"review {case.plan.id} {case.candidate.id}")
         except (ModelUnavailable, BudgetReached) as error:
             return _with(review, f"The model was not asked or did not answer: {error.what}")
@@ -45,7 +49,9 @@ class LLMReviewer:
             return _with(review, f"The model's remarks could not be read: {answer.complaint}")
         concerns = tuple(c.strip() for c in answer.parsed.concerns if c.strip())
         lesson = answer.parsed.lesson.strip()[:LESSON_LIMIT] or review.lesson
-        return review.model_copy(update={"concerns": (*review.concerns, *concerns), "lesson": lesson, "reviewer": self.name})
+        checks = tuple(dict.fromkeys(answer.parsed.checks)) if review.accepted else ()
+        update = {"concerns": (*review.concerns, *concerns), "checks": checks, "lesson": lesson, "reviewer": self.name}
+        return review.model_copy(update=update)
 
 
 def view(case: ReviewCase, review: Review) -> dict[str, object]:
@@ -58,6 +64,8 @@ def view(case: ReviewCase, review: Review) -> dict[str, object]:
         "problem": case.problem,
         "action": describe(case.plan.action),
         "diff": "\n".join(lines),
+        "findings": [str(finding) for finding in inspect_source(case.candidate.source)],
+        "checks": {Check.CONFIRM.value: "judge it again now with every distribution of inputs, more calls, new seeds and new processes"},
         "log": telling_part(case.evaluation.log, LOG_LIMIT),
     }
 

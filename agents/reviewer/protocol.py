@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Protocol
 
 from tools.evaluation.protocol import Baselines
@@ -36,6 +37,13 @@ class Gain(Record):
     """Tier of both times; a measured and an estimated time are never compared."""
 
 
+class Check(StrEnum):
+    """What a reviewer can ask to be done before its candidate counts; nothing it asks can make a candidate pass."""
+
+    CONFIRM = "confirm"
+    """Judged again as at the end of a run: every distribution of inputs, more calls, new seeds, new processes."""
+
+
 class Review(Record):
     """What the evidence proves, and what to remember."""
 
@@ -51,6 +59,8 @@ class Review(Record):
     """One or two sentences for the knowledge base."""
     concerns: tuple[str, ...] = ()
     """Advisory; they never change `accepted` from False to True."""
+    checks: tuple[Check, ...] = ()
+    """Asked for; an accepted candidate that does not pass one is accepted no more."""
     reviewer: str
 
 

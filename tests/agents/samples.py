@@ -75,6 +75,50 @@ class ModelNew(torch.nn.Module):
         return y
 '''
 
+CUDA_KERNEL = '''import torch
+from torch.utils.cpp_extension import load_inline
+
+CUDA = r"""
+#include <cuda_runtime.h>
+
+__device__ float twice(float x) { return 2.0f * x; }
+
+// out[row] = softmax(2 x[row])
+__global__ void __launch_bounds__(256) softmax_kernel(const float* __restrict__ x, float* __restrict__ out, int columns) {
+    // one thread a row
+    if (threadIdx.x == 0) {
+        float sum = 0.0f;
+        for (int at = 0; at < columns; ++at) sum += expf(twice(x[at]));
+        for (int at = 0; at < columns; ++at) out[at] = expf(twice(x[at])) / sum;
+    }
+}
+
+void launch_softmax(const float* x, float* out, int rows, int columns, cudaStream_t stream) {
+    softmax_kernel<<<rows, 256, 0, stream>>>(x, out, columns);
+}
+"""
+
+CPP = r"""
+#include <torch/extension.h>
+#include <c10/cuda/CUDAStream.h>
+
+void launch_softmax(const float* x, float* out, int rows, int columns, cudaStream_t stream);
+
+void softmax(torch::Tensor x, torch::Tensor out) {
+    launch_softmax(x.data_ptr<float>(), out.data_ptr<float>(), x.size(0), x.size(1), c10::cuda::getCurrentCUDAStream());
+}
+"""
+
+extension = load_inline(name="softmax", cpp_sources=CPP, cuda_sources=CUDA, functions=["softmax"], no_implicit_headers=True)
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        out = torch.empty_like(x)
+        extension.softmax(x, out)
+        return out
+'''
+
 # as the built-in coder lists them for a parent with ROWS=4 and num_warps=4
 TILING = tuple(Action(kind=ActionKind.TILING, region="r0", parameters={"ROWS": rows}) for rows in (1, 2, 8, 16))
 FUSION = Action(kind=ActionKind.FUSION, region="r0+r1")

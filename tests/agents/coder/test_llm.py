@@ -5,10 +5,11 @@ from __future__ import annotations
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.llm import LLMCoder
 from agents.coder.protocol import Draft, Refusal
+from agents.frame import Frame
 from tests.agents import samples
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_server import Rule
-from tools.records import Verdict
+from tools.records import Action, ActionKind, Verdict
 
 GOOD = f"I use one row a program.\n```python\n{samples.KERNEL}```"
 
@@ -90,3 +91,47 @@ async def test_orders_in_a_log_are_fenced(serve: Serve, model: Ask) -> None:
     mark = asked.split("RuntimeError")[0].rsplit("<<<DATA ", 1)[1].split()[0]
     assert f"DATA {mark}>>>" in asked.split("RuntimeError")[1]
     assert mark not in log
+
+
+TUNED = Action(kind=ActionKind.TILING, region="softmax_kernel", parameters={"ROWS": 4})
+
+
+async def test_marked_parts_are_put_into_the_parent(serve: Serve, model: Ask) -> None:
+    """An answer of marked parts alone becomes the parent's whole source with these parts in it."""
+    part = "    # >>> part 2\n    def forward(self, x):\n        return x + 0\n    # <<< part 2\n"
+    server = serve(Rule(role="coder", match="2 parts may change", answer=f"Only the host changes.\n```python\n{part}```"))
+    draft = await LLMCoder(model(server), BuiltinCoder()).write(samples.task(samples.candidate(), TUNED))
+    assert isinstance(draft, Draft)
+    assert "return x + 0" in draft.source
+    assert "def softmax_kernel" in draft.source
+    assert ">>>" not in draft.source
+
+
+async def test_an_edit_outside_of_the_marks_is_refused(serve: Serve, model: Ask) -> None:
+    """A whole file that changes what is not marked is sent back with the place, and then refused with it."""
+    strange = samples.KERNEL.replace("import triton\n", "import triton\nimport os\n")
+    server = serve(Rule(answer=f"```python\n{strange}```"))
+    result = await LLMCoder(model(server), BuiltinCoder()).write(samples.task(samples.candidate(), TUNED))
+    assert isinstance(result, Refusal)
+    assert "outside of the marked parts" in result.reason
+    assert server.count("coder") == 2
+
+
+async def test_a_repair_is_held_to_the_marks_too(serve: Serve, model: Ask) -> None:
+    """A repair that changes what the action may not is refused as well."""
+    server = serve(Rule(role="repairer", answer="```python\n" + samples.KERNEL.replace("import triton\n", "import triton, os\n") + "```"))
+    task = samples.task(samples.candidate(), TUNED)
+    result = await LLMCoder(model(server), BuiltinCoder()).repair(task, Draft(source=samples.KERNEL), samples.failed(), 1)
+    assert isinstance(result, Refusal)
+    assert "outside of the marked parts" in result.reason
+
+
+async def test_cuda_is_asked_for_where_it_is_the_language(serve: Serve, model: Ask) -> None:
+    """With CUDA C++ as the language the coder is shown its form and no Triton."""
+    server = serve(Rule(answer=f"```python\n{samples.CUDA_KERNEL}```"))
+    draft = await LLMCoder(model(server), BuiltinCoder(), Frame(language="cuda")).write(samples.task())
+    assert isinstance(draft, Draft)
+    assert draft.source == samples.CUDA_KERNEL
+    asked = "".join(m["content"] for m in server.requests[0].body["messages"])
+    assert "load_inline" in asked
+    assert "tl.load" not in asked

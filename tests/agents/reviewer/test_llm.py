@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from agents.reviewer.llm import LLMReviewer
-from agents.reviewer.protocol import Review
+from agents.reviewer.protocol import Check, Review
 from tests.agents import samples
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_server import Rule
@@ -47,3 +47,32 @@ async def test_server_in_trouble_leaves_the_review(serve: Serve, model: Ask) -> 
     review = await LLMReviewer(model(serve(Rule(status=503)), retries=0), Strict()).review(samples.case(samples.failed()))
     assert review.accepted is False
     assert "did not answer" in review.concerns[0]
+
+
+class Generous:
+    """A reviewer that accepts."""
+
+    name = "builtin"
+
+    async def review(self, *_: Any) -> Review:
+        """Accept."""
+        return samples.review().model_copy(update={"accepted": True})
+
+
+async def test_asks_for_checks_of_what_is_accepted(serve: Serve, model: Ask) -> None:
+    """A check is asked for on an accepted candidate only; one that does not exist makes the remarks unreadable."""
+    said = {"concerns": ["Rows of one element?"], "checks": ["confirm", "confirm"], "lesson": "Fusing helped."}
+    asked = model(serve(Rule(answer=json.dumps(said))))
+    assert (await LLMReviewer(asked, Generous()).review(samples.case())).checks == (Check.CONFIRM,)
+    assert (await LLMReviewer(asked, Strict()).review(samples.case())).checks == ()
+    other = model(serve(Rule(answer=json.dumps({**said, "checks": ["wave it through"]}))))
+    assert "could not be read" in (await LLMReviewer(other, Generous()).review(samples.case())).concerns[0]
+
+
+async def test_static_findings_are_shown(serve: Serve, model: Ask) -> None:
+    """What static rules find in the candidate is part of the evidence."""
+    server = serve(Rule(answer=json.dumps({"concerns": [], "checks": [], "lesson": "x"})))
+    case = samples.case()
+    timed = case.candidate.model_copy(update={"source": samples.KERNEL.replace("import torch\n", "import torch\nimport time\n")})
+    await LLMReviewer(model(server), Strict()).review(case.model_copy(update={"candidate": timed}))
+    assert "What static rules find in the candidate" in server.last_user()

@@ -1,0 +1,29 @@
+"""What the prompts of a run are made for: the language of its candidates, what is shown to start from, and how long a prompt may be."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pydantic import Field
+
+from tools.records import Record
+
+Language: TypeAlias = Literal["triton", "cuda"]
+
+CONTEXTS = {"planner": 16_000, "coder": 20_000, "repairer": 20_000, "profiler": 6_000, "reviewer": 12_000}
+"""Tokens of a prompt by role: what the role needs for the sample operators, with room for a kernel of some hundred lines."""
+
+
+class Frame(Record):
+    """Settings of the prompts."""
+
+    language: Language = "triton"
+    """Candidates are Python with Triton kernels, or Python that builds CUDA C++."""
+    scratch: bool = False
+    """True: where there is no kernel yet, the built-in coder's is not shown."""
+    contexts: dict[str, int] = Field(default_factory=dict)
+    """Tokens a prompt may have, by role, instead of `CONTEXTS`; 0 sets no limit."""
+
+    def context(self, role: str) -> int:
+        """Tokens that a prompt of `role` may have; 0 sets no limit."""
+        return self.contexts.get(role, CONTEXTS[role])

@@ -1,0 +1,134 @@
+"""Renders the prompts of every role for a sample case, a softmax on an H200, into docs/prompts.md.
+
+.venv/bin/python -m benchmarks.render_prompts            # write the page
+.venv/bin/python -m benchmarks.render_prompts --check    # exit status 1 where the page is not what the code says
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import agents.coder.llm as coder
+import agents.planner.llm as planner
+import agents.profiler.llm as profiler
+import agents.reviewer.llm as reviewer
+from agents.coder.protocol import CodingTask, Draft
+from agents.frame import CONTEXTS, Frame
+from agents.models import Message
+from agents.prompting import tokens
+from tests.agents import samples
+from tools.records import Action, ActionKind, Verdict
+
+PAGE = Path(__file__).parents[1] / "docs" / "prompts.md"
+VERSIONS = {"torch": "(as installed)", "triton": "(as installed)"}
+"""On the page: what is shown must not change with the machine that writes it."""
+TUNED = Action(kind=ActionKind.TILING, region="softmax_kernel", parameters={"ROWS": 4})
+
+
+class Sample(NamedTuple):
+    """One rendered prompt."""
+
+    title: str
+    """What the role is asked there."""
+    role: str
+    messages: tuple[Message, ...]
+
+
+def sample_prompts() -> Iterator[Sample]:
+    """Render every role's question in each of its forms."""
+    yield from _planner()
+    yield from _coder()
+    profile = profiler.view(samples.profile(), samples.problem(), samples.SHEET, samples.passed().kernels)
+    yield Sample("What limits this candidate?", "profiler", profiler.PROMPTS.opening("diagnose", "profiler", Frame(), **profile))
+    passed, failed = samples.case(), samples.case(samples.failed(log="boom"))
+    for title, case in (("What is to be said of a candidate that passed?", passed), ("And of one that failed?", failed)):
+        yield Sample(title, "reviewer", reviewer.PROMPTS.opening("review", "reviewer", Frame(), **reviewer.view(case, samples.review())))
+
+
+def corrections() -> Iterator[Sample]:
+    """Render what is said to an answer that cannot be used."""
+    for free in (False, True):
+        text = planner.PROMPTS.render("invalid", faults=["tiling r7 (BLOCK_N=3): this is not one of the options"], count=2, free=free)
+        yield Sample("Plans that cannot be used" + (", free coder" if free else ""), "planner", (Message(role="user", content=text),))
+    for parts in (0, 2):
+        text = coder.PROMPTS.render("unusable", complaint="There is no fenced block of Python in the answer.", parts=parts)
+        yield Sample("A source that cannot be used" + (", marked parent" if parts else ""), "coder", (Message(role="user", content=text),))
+
+
+def _planner() -> Iterator[Sample]:
+    advice = samples.recalled(samples.strategy()), samples.recalled(samples.strategy(ActionKind.TILING), -0.2, warning=True)
+    done = (samples.tried(samples.TILING[0], 1.1), samples.tried(samples.TILING[1], None, None))
+    parent = samples.candidate()
+    for title, changes in {
+        "The first step, built-in coder": {},
+        "A step on a kernel, with memory": {"parent": parent.id, "parent_source": parent.source, "recalled": advice, "tried": done},
+        "A free coder": {"free": True, "options": (), "parent": parent.id, "parent_source": parent.source},
+        "A mixed coder": {"free": True},
+    }.items():
+        view = planner.view(samples.briefing(**changes), 2)
+        yield Sample(title, "planner", planner.PROMPTS.opening("plan", "planner", Frame(), **view))
+
+
+def _coder() -> Iterator[Sample]:
+    native = samples.candidate().model_copy(update={"source": samples.CUDA_KERNEL})
+    for title, task, start, frame in (
+        ("The first kernel, from scratch", samples.task(), "", Frame()),
+        ("The first kernel, from the built-in coder's", samples.task(), samples.KERNEL, Frame()),
+        ("A change of a kernel whose region is marked", samples.task(samples.candidate(), TUNED), "", Frame()),
+        ("A change of a kernel whose region is not in it", samples.task(samples.candidate()), "", Frame()),
+        ("The first kernel, CUDA C++", samples.task(), "", Frame(language="cuda")),
+        ("A change of CUDA C++", samples.task(native, TUNED), "", Frame(language="cuda")),
+    ):
+        yield Sample(title, "coder", coder.PROMPTS.opening("write", "coder", frame, **_view(task), start=start))
+    for verdict, log in ((Verdict.WRONG, ""), (Verdict.CRASHED, "RuntimeError: boom")):
+        given = {"draft": Draft(source=samples.KERNEL), "evaluation": samples.failed(verdict), "log": log, "attempt": 1}
+        view = _view(samples.task(samples.candidate(), TUNED))
+        yield Sample(f"A candidate that ended {verdict}", "repairer", coder.PROMPTS.opening("repair", "repairer", Frame(), **view, **given))
+
+
+def _view(task: CodingTask) -> dict[str, object]:
+    return {**coder.view(task), "versions": VERSIONS}
+
+
+HEAD = Path(__file__).with_name("prompts_head.md")
+
+
+def page() -> str:
+    """Write the whole page."""
+    prompts, answers = list(sample_prompts()), list(corrections())
+    lines = [HEAD.read_text(), "| role | asked | system tokens | question tokens | limit |", "|---|---|---|---|---|"]
+    lines += [f"| {s.role} | {s.title} | {_count(s, 0)} | {_count(s, 1)} | {CONTEXTS[s.role]:,} |" for s in prompts]
+    shown: set[str] = set()
+    for sample in (*prompts, *answers):
+        lines.append(f"\n## {sample.role.capitalize()}: {sample.title}")
+        for message in sample.messages:
+            name = f"{sample.role}, {message.role}"
+            if message.role == "system" and message.content in shown:
+                lines.append(f"\nThe {name} prompt is the same as before.")
+                continue
+            shown.add(message.content)
+            lines.append(f"\n{message.role.capitalize()}:\n\n~~~~~~text\n{message.content.rstrip()}\n~~~~~~")
+    return "\n".join(lines) + "\n"
+
+
+def _count(sample: Sample, index: int) -> str:
+    return f"{tokens(sample.messages[index].content):,}"
+
+
+def main() -> None:
+    """Write the page, or compare it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true")
+    text = page()
+    if parser.parse_args().check:
+        sys.exit(0 if PAGE.is_file() and PAGE.read_text() == text else f"{PAGE} is stale: run `python -m benchmarks.render_prompts`.")
+    PAGE.write_text(text)
+    print(f"{PAGE}: {len(text):,} characters")
+
+
+if __name__ == "__main__":
+    main()
