@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agents.models.messages import Finish, Message, Usage
 from tools.records import Record
+from tools.tracing import RunStore
 
 R = TypeVar("R", bound=Record)
 
@@ -112,3 +113,10 @@ class MemoryCalls:
     def __len__(self) -> int:
         """Count the calls."""
         return len(self._calls)
+
+
+def recorded_calls(store: RunStore) -> dict[str, CallRecord]:
+    """Every finished call of a run by its key, oldest first."""
+    # older versions kept a note on the server among the calls
+    read = {fields.pop("key"): fields for fields in store.calls() if "messages" in fields}
+    return {key: CallRecord.model_validate(fields) for key, fields in read.items()}

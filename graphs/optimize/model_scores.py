@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from agents.models import CallRecord
+from agents.models.calls import recorded_calls
 from agents.models.ensemble import LATEST, SCORES, Arm, ModelScores
 from agents.reviewer.protocol import Review
 from graphs.optimize.context import Services
@@ -24,7 +25,7 @@ def score_models(services: Services) -> None:
 def _arms(store: RunStore, profiler: str, reviewer: str) -> dict[str, dict[str, Arm]]:
     calls: dict[tuple[str, str], list[CallRecord]] = defaultdict(list)
     last: dict[tuple[str, str], str] = {}
-    for call in finished_calls(store):
+    for call in recorded_calls(store).values():
         calls[call.role, call.model].append(call)
         last[call.role, _subject(call)] = call.model
     passed, accepted = _passed(store), {p for p, r in store.all("review", Review).items() if r.accepted}
@@ -42,13 +43,6 @@ def _arms(store: RunStore, profiler: str, reviewer: str) -> dict[str, dict[str, 
         tries = ends[role, model]
         arms[role][model] = Arm(tries=len(tries), successes=sum(tries), usd=_usd(made), tokens=_tokens(made))
     return dict(arms)
-
-
-def finished_calls(store: RunStore) -> Iterable[CallRecord]:
-    """Every finished model call of a run, oldest first."""
-    for fields in store.calls():
-        if "messages" in fields:
-            yield CallRecord.model_validate({name: value for name, value in fields.items() if name != "key"})
 
 
 def _subject(call: CallRecord) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 import kernelwright
-from kernelwright.cli import actions, bench, doctor, evaluate, hardware, knowledge, optimize, resume, runs, trace, verify, worker
+from kernelwright.cli import actions, bench, doctor, evaluate, hardware, knowledge, optimize, replay, resume, runs, trace, verify, worker
 from tools.errors import KernelwrightError, Postponed
 
 app = typer.Typer(
@@ -46,7 +46,7 @@ def _help(module: ModuleType) -> str:
     return words + ("\b\nExamples:\n" + "\n".join(lines) if lines else "")
 
 
-for module in (optimize, evaluate, verify, resume, runs, trace, doctor, hardware, actions, worker):
+for module in (optimize, evaluate, verify, resume, replay, runs, trace, doctor, hardware, actions, worker):
     app.command(name=module.__name__.rpartition(".")[2], help=_help(module))(module.command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(knowledge.app, name="knowledge")

@@ -49,3 +49,29 @@ def coder(source: str, role: str = "coder", uses: int = 0) -> Rule:
 def whole_team() -> list[Rule]:
     """Rules for a run in which the built-in coder does the writing."""
     return [*first_option(), honest_profiler(), mild_reviewer()]
+
+
+def block_plan(block: int | str, region: str = "exp", said: str = "try it") -> str:
+    """A planner's answer for the small landscape of tests/support/loop.py."""
+    fixed = {"kind": "tiling", "region": region, "rationale": said, "predicted_gain": None, "strategies": []}
+    return json.dumps({"plans": [{**fixed, "parameters": [{"name": "BLOCK", "value": block}]}]})
+
+
+def block_code(block: int | str, verdict: str = "PASS", before: str = "", after: str = "") -> str:
+    """A coder's answer for the small landscape: the file says how it ends."""
+    return f"{before}```python\n# block: {block}\n# verdict: {verdict}\nclass ModelNew:\n    pass\n```{after}"
+
+
+def block_team(blocks: tuple[int, ...] = (64, 128), verdict: str = "PASS") -> list[Rule]:
+    """A model that plays every role on the small landscape: it plans some blocks, writes each, and then has no more plans."""
+    diagnosis = json.dumps({"bottleneck": "dram-bandwidth", "evidence": "It is.", "figures": []})
+    return [
+        *(Rule(role="planner", answer=block_plan(block), uses=1) for block in blocks),
+        Rule(role="planner", answer=json.dumps({"plans": []})),
+        Rule(role="repairer", match=r"# block: (?P<block>\d+)", answer=block_code("${block}")),
+        Rule(role="coder", match=r'"BLOCK": (?P<block>\d+)', answer=block_code("${block}", verdict)),
+        # asked again, in words that do not name the block
+        Rule(role="coder", answer=block_code(blocks[0], verdict)),
+        Rule(role="profiler", answer=diagnosis),
+        Rule(role="reviewer", answer=json.dumps({"concerns": [], "lesson": "Blocks matter."})),
+    ]
