@@ -21,8 +21,8 @@ async def close_lessons(services: Services) -> tuple[str, ...]:
         return (f"Memory could not go over its lessons: {error.what} {error.mend}",)
     if update is None:
         return ()
-    said = f"Memory went over {update.outcomes} outcomes ({update.by}): {len(update.rewritten)} lessons rewritten, {len(update.merged)} merged."
-    return (said, *update.notes)
+    changed = f"{len(update.rewritten)} lessons rewritten, {len(update.merged)} merged"
+    return (f"Memory went over {update.outcomes} outcomes ({update.by}): {changed}.", *update.notes)
 
 
 def lesson_writer(team: AgentTeam) -> LessonWriter | None:

@@ -145,5 +145,8 @@ class Progress:
         if event["strategies"]:
             self._line("learn", f"strategies changed: {', '.join(name[:6] for name in event['strategies'])}")
 
+    def _on_lessons(self, event: dict[str, Any]) -> None:
+        self._line("learn", event["said"])
+
     def _on_delivered(self, event: dict[str, Any]) -> None:
         self._line("confirm", "keep the reference" if event["candidate"] == ROOT else f"{event['candidate'][:6]} delivered")

@@ -103,7 +103,7 @@ def candidate_facts(store: RunStore, prefix: str) -> Facts:
     return {
         **_candidate_line(store, candidate),
         "notes": list(candidate.notes),
-        "recalled": [_recalled_line(name, one) for name, recall in recalls.items() for one in recall.recalled],
+        "recalled": [_recalled_line(store, name, one) for name, recall in recalls.items() for one in recall.recalled],
         "diff": store.diff(candidate.id),
         "source_file": str(store.folder / "candidates" / f"{candidate.id}.py"),
         "evaluations": [e.model_dump(mode="json") for e in store.all("evaluation", Evaluation, subject=candidate.id).values()],
@@ -119,9 +119,30 @@ def _recalls_for(store: RunStore, candidate: Candidate) -> dict[str, Recall]:
     return {earlier[-1]: found} if found else {}
 
 
-def _recalled_line(name: str, one: Recalled) -> Facts:
+def _recalled_line(store: RunStore, name: str, one: Recalled) -> Facts:
     what = {"id": one.strategy.id, "title": one.strategy.title, "score": one.score, "why": one.why, "warning": one.warning}
-    return {"round": int(name.partition("/")[0]), **what}
+    return {"round": int(name.partition("/")[0]), **what, "worth": _worth(store, name, one.strategy.id)}
+
+
+def _worth(store: RunStore, recall: str, strategy: str) -> str:
+    """Say what came of the plans that had this recall before them and cited the strategy."""
+    parent = recall.partition("/")[2]
+    recalls = [store.written("recall", other) for other in store.all("recall", Recall, subject=parent)]
+    begun = store.written("recall", recall)
+    ended = min((at for at in recalls if at > begun), default=None)
+    plans = store.all("plan", Plan, subject=parent).values()
+    mine = [plan for plan in plans if begun <= (at := store.written("plan", plan.id)) and (ended is None or at < ended)]
+    cited = [plan for plan in mine if strategy in plan.strategies]
+    if not cited:
+        return f"none of the {len(mine)} plans cited it" if mine else "no plan was made"
+    return "; ".join(_came_of(store.get("review", plan.id, Review), plan) for plan in cited)
+
+
+def _came_of(review: Review | None, plan: Plan) -> str:
+    if review is None:
+        return f"{plan.action} was not judged"
+    gain = f", gain {review.gain.value:.2f}x ({review.gain.tier})" if review.gain else ""
+    return f"{plan.action} ended {review.verdict}{gain}, {'accepted' if review.accepted else 'not accepted'}"
 
 
 def node_facts(store: RunStore) -> Facts:

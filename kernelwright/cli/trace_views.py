@@ -67,6 +67,7 @@ def show_candidate(facts: Facts) -> None:
     for one in facts["recalled"]:
         used = "used" if one["id"] in facts["strategies"] else "warning" if one["warning"] else "recalled"
         console.print(f"  {used} {one['id']} {escape(one['title'])}: {escape(one['why'])}", highlight=False)
+        console.print(f"      later: {escape(one['worth'])}", highlight=False)
     for evaluation in facts["evaluations"]:
         console.print(evaluation_table(evaluation))
     if facts["profile"]:
