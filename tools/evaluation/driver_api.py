@@ -58,10 +58,10 @@ class Launchable:
 class Driver:
     """CUDA's driver in this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, library: str = "libcuda.so.1") -> None:
         """Load the library; DriverError where there is none."""
         try:
-            self._api = ctypes.CDLL("libcuda.so.1")
+            self._api = ctypes.CDLL(library)
         except OSError as error:
             raise DriverError(f"the CUDA driver's library cannot be loaded: {error}") from None
 

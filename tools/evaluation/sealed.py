@@ -44,16 +44,19 @@ def disagreement(sealed_us: float, own_us: float) -> str:
 class SealedModel:
     """A plan ready to be called like a module: buffers made, kernels loaded, launches laid out."""
 
-    def __init__(self, plan: LaunchPlan, abi: ABI, parameters: Sequence[torch.Tensor]) -> None:
-        """Make everything on the current device; raises DriverError or BreachError where the plan does not fit its code."""
+    def __init__(
+        self, plan: LaunchPlan, abi: ABI, parameters: Sequence[torch.Tensor], device: str = "cuda", driver: Driver | None = None
+    ) -> None:
+        """Make everything on `device`; raises DriverError or BreachError where the plan does not fit its code."""
         self._plan = plan
-        self._held = [_Held(buffer, f"{buffer.role} {buffer.index}") for buffer in plan.buffers]
+        self._device = device
+        self._held = [_Held(buffer, f"{buffer.role} {buffer.index}", device) for buffer in plan.buffers]
         self.inputs = [self._argument("input", index, spec) for index, spec in enumerate(abi.inputs)]
         """What the call reads, to be written by whoever calls."""
         for index, (spec, value) in enumerate(zip(abi.parameters, parameters, strict=True)):
             self._argument("parameter", index, spec).copy_(value)
         self._outputs = [self._output(place.buffer, place.offset, place.strides, spec) for place, spec in _places(plan, abi)]
-        self._driver = Driver()
+        self._driver = driver or Driver()
         addresses = tuple(held.inside.data_ptr() for held in self._held)
         self._steps = [self._prepared(step, addresses) for step in plan.steps]
 
@@ -84,8 +87,8 @@ class SealedModel:
         dtype: torch.dtype = getattr(torch, spec.dtype)
         if held is None:
             # nothing reads it
-            return torch.empty(spec.shape, dtype=dtype, device="cuda")
-        return held.inside.view(dtype).view(spec.shape) if spec.numel else torch.empty(spec.shape, dtype=dtype, device="cuda")
+            return torch.empty(spec.shape, dtype=dtype, device=self._device)
+        return held.inside.view(dtype).view(spec.shape) if spec.numel else torch.empty(spec.shape, dtype=dtype, device=self._device)
 
     def _output(self, buffer: int, offset: int, strides: tuple[int, ...], spec: TensorSpec) -> torch.Tensor:
         import torch
@@ -119,13 +122,13 @@ class SealedModel:
 class _Held:
     """One buffer on the device between two borders of a known pattern."""
 
-    def __init__(self, buffer: Buffer, name: str) -> None:
+    def __init__(self, buffer: Buffer, name: str, device: str) -> None:
         import torch
 
         self.buffer = buffer
         self.name = name
         room = -(-buffer.nbytes // RED_BYTES) * RED_BYTES
-        self._whole = torch.full((RED_BYTES + room + RED_BYTES,), _RED, dtype=torch.uint8, device="cuda")
+        self._whole = torch.full((RED_BYTES + room + RED_BYTES,), _RED, dtype=torch.uint8, device=device)
         self.inside = self._whole[RED_BYTES : RED_BYTES + buffer.nbytes]
 
     def is_whole(self) -> bool:
