@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Sequence
+from typing import Literal, TypeAlias, get_args
 
 from pydantic import Field
 
+from tools.errors import UserError
 from tools.records import Record
 
 Language: TypeAlias = Literal["triton", "cuda"]
@@ -27,3 +29,17 @@ class Frame(Record):
     def context(self, role: str) -> int:
         """Tokens that a prompt of `role` may have; 0 sets no limit."""
         return self.contexts.get(role, CONTEXTS[role])
+
+
+def read_frame(language: str, scratch: bool, contexts: Sequence[str]) -> Frame:
+    """Read the command line's words: a language, whether to begin from scratch, and `ROLE=TOKENS`."""
+    if language not in get_args(Language):
+        raise UserError(f"Candidates cannot be written in {language!r}.", f"Choose one of: {', '.join(get_args(Language))}.")
+    limits: dict[str, int] = {}
+    for word in contexts:
+        role, equals, tokens = word.partition("=")
+        if not equals or role not in CONTEXTS or not tokens.isdecimal():
+            roles = ", ".join(CONTEXTS)
+            raise UserError(f"{word!r} is no length of a prompt.", f"Write ROLE=TOKENS, for example coder=12000; roles: {roles}.")
+        limits[role] = int(tokens)
+    return Frame.model_validate({"language": language, "scratch": scratch, "contexts": limits})

@@ -80,7 +80,8 @@ class TeamSettings(Record):
 
     def variant(self, role: str) -> str:
         """Variant that plays `role`."""
-        return self.roles.get(role) or (WITH_MODEL[role] if self.model_of(role) else BUILTIN)
+        implied = "llm" if role == "coder" and self.frame.language != "triton" else WITH_MODEL[role]
+        return self.roles.get(role) or (implied if self.model_of(role) else BUILTIN)
 
     def model_of(self, role: str) -> ModelSettings | None:
         """Model that `role` uses."""

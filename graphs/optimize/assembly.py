@@ -14,6 +14,7 @@ from agents.team import check_prices
 from graphs.optimize.context import Services
 from graphs.optimize.evaluators import announced_target, checked, open_evaluator
 from graphs.optimize.settings import RunSettings, default_home
+from graphs.optimize.starting import check_language
 from graphs.search import open_search
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
 from tools.errors import UserError
@@ -45,6 +46,7 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     """
     open_search(settings.search, settings.search_settings)
     settings = checked(settings)
+    check_language(settings)
     sheet = resolve_target(settings.target or announced_target(settings))
     run = run or f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     check_prices(settings.team, settings.budget)

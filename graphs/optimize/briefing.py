@@ -65,7 +65,8 @@ def situation_of(services: Services, parent: str) -> Situation:
     """Describe where a parent stands: the query of a recall."""
     profile = services.store.get("profile", parent, Profile)
     assert profile is not None
-    return describe_situation(services.problem, profile, services.sheet)
+    situation = describe_situation(services.problem, profile, services.sheet)
+    return situation.model_copy(update={"backend": services.settings.team.frame.language})
 
 
 def _inspirations(services: Services, ask: Ask) -> tuple[Inspiration, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from agents.reviewer.protocol import Review
 from graphs.optimize.context import Services
 from graphs.optimize.evidence import keep_evidence
 from graphs.optimize.records import Delivery
@@ -48,7 +49,9 @@ def _promising(services: Services, candidates: Sequence[str]) -> list[str]:
     speedups = {}
     for name in candidates:
         evaluation = services.evaluation(name)
-        if evaluation and evaluation.verdict is Verdict.PASS and (evaluation.speedup or 0.0) > services.settings.floor:
+        # a check that a reviewer asked for is this very confirmation: what failed it need not be tried
+        failed = any(review.verdict is not Verdict.PASS for review in services.store.all("review", Review, subject=name).values())
+        if evaluation and not failed and evaluation.verdict is Verdict.PASS and (evaluation.speedup or 0.0) > services.settings.floor:
             speedups[name] = evaluation.speedup or 0.0
     return sorted(speedups, key=lambda name: (-speedups[name], name))
 

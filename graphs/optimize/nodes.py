@@ -12,11 +12,13 @@ from agents.models import BudgetReached
 from agents.reviewer.protocol import Review, ReviewCase
 from graphs.optimize.archive import make_survey
 from graphs.optimize.briefing import recalled_for, situation_of
+from graphs.optimize.checking import checked_review
 from graphs.optimize.confirm import deliver
 from graphs.optimize.context import Context, Services
 from graphs.optimize.model_scores import score_models
 from graphs.optimize.planning import plans_for
 from graphs.optimize.records import Recall
+from graphs.optimize.starting import USER, check_started, starting_ask
 from graphs.optimize.state import STATE_VERSION, OptimizeState
 from graphs.optimize.teaching import close_lessons, error_cost, region_kind
 from graphs.search.protocol import Ask, Told
@@ -24,7 +26,7 @@ from graphs.spans import traced
 from graphs.waiting import pausing
 from knowledge.records import Outcome
 from tools.evaluation.protocol import Baselines
-from tools.records import ROOT, Evaluation, Plan, Profile
+from tools.records import ROOT, Evaluation, Plan, Profile, Verdict
 
 
 @traced
@@ -48,6 +50,9 @@ async def recall(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
     """Survey what the search method wants to choose among, ask it what to do next, and memory about the parents' situations."""
     services = runtime.context.services
     search = services.search(state["search"], state["round"])
+    if (first := starting_ask(services, state["round"])) is not None:
+        runtime.stream_writer({"event": "recalled", "recall": await recalled_for(services, first.parent, state["round"])})
+        return {"asks": [first.model_dump_json()], "search": search.dump(), "ended": ""}
     try:
         while wanted := search.scout():
             for survey in wanted:
@@ -87,7 +92,7 @@ async def plan(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any
         for one in found:
             services.store.put("plan", one.id, one, subject=ask.parent)
             runtime.stream_writer({"event": "planned", "plan": one.id})
-            made[one.id], tags[one.id] = one, ask.tag
+            made[one.id], tags[one.id] = one, ask.tag if one.planner != USER else ""
         barren.extend([text] * (not found))
     return {"plans": list(made), "tags": tags, "barren": barren, **({"ended": ended} if ended else {})}
 
@@ -126,6 +131,7 @@ async def _review_one(services: Services, plan_id: str, candidate_id: str, tag: 
     )
     if evaluation is None:
         return told
+    check_started(services, made, candidate_id)
     case = ReviewCase(
         problem=services.problem,
         plan=made,
@@ -139,9 +145,10 @@ async def _review_one(services: Services, plan_id: str, candidate_id: str, tag: 
     )
     judged = store.get("review", plan_id, Review)
     if judged is None:
-        judged = await services.team.reviewer.review(case)
+        judged = await checked_review(services, case.candidate, await services.team.reviewer.review(case))
         store.put("review", plan_id, judged, subject=candidate_id)
-    ended = {"verdict": evaluation.verdict, "speedup": evaluation.speedup or 0.0, "accepted": judged.accepted}
+    passed = judged.verdict is Verdict.PASS
+    ended = {"verdict": judged.verdict, "speedup": (evaluation.speedup or 0.0) if passed else 0.0, "accepted": judged.accepted}
     return told.model_copy(update={"candidate": candidate_id, **ended})
 
 

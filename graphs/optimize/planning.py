@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from graphs.optimize.archive import surveyed_offer
 from graphs.optimize.briefing import brief, tried
 from graphs.optimize.context import Services
+from graphs.optimize.starting import START, starting_plan
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask
 from tools.records import Plan
@@ -14,6 +15,8 @@ from tools.records import Plan
 
 async def plans_for(services: Services, ask: Ask, round_: int, count: int, made: Iterable[Plan]) -> tuple[Plan, ...]:
     """Return at most `count` plans for `ask`, none of them tried before or among those `made` in this round."""
+    if ask.tag == START:
+        return (starting_plan(services),)
     taken = {plan.action.id for plan in made if plan.parent == ask.parent}
     offer = surveyed_offer(services, ask)
     if offer is not None:

@@ -29,6 +29,10 @@ class RunSettings(Record):
     A percent is within what medians differ by from run to run, and not worth a kernel to maintain; 1 delivers whatever is beyond the
     noise. The steps of a search are accepted by their interval alone: several small ones may add up.
     """
+    start: str = ""
+    """Text of the kernel that the user brings: the first candidate, and a parent where it passes; empty: none."""
+    start_file: str = ""
+    """Where it came from, for people."""
     repairs: int = Field(default=3, ge=0)
     """Repairs of one failing draft before it is rolled back."""
     timeout_s: float = Field(default=120.0, gt=0)

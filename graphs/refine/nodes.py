@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.models import BudgetReached
 from graphs.optimize.context import Context, Services
+from graphs.optimize.starting import USER, starting_draft
 from graphs.refine.counted import counters_of_best
 from graphs.refine.judge import judge
 from graphs.refine.state import RefineState
@@ -22,7 +23,7 @@ async def write(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]
     services = runtime.context.services
     task = _task(services, state["plan"])
     try:
-        draft = await services.team.coder.write(task)
+        draft = starting_draft(services) if task.plan.planner == USER else await services.team.coder.write(task)
     except BudgetReached as reached:
         draft = Refusal(reason=reached.what)
     return _keep(runtime, task, draft, repairs=0)
@@ -122,7 +123,7 @@ def _keep(runtime: Runtime[Context], task: CodingTask, draft: Draft | Refusal, r
         action=task.plan.action,
         source=draft.source,
         schedule=draft.schedule,
-        coder=services.team.coder.name,
+        coder=USER if task.plan.planner == USER and not repairs else services.team.coder.name,
         repairs=repairs,
         notes=draft.notes,
     )

@@ -12,6 +12,10 @@ Examples:
   kernelwright optimize my_operator.py --model gpt-5 --usd 2
 
   kernelwright optimize my_operator.py --model qwen3-coder --base-url http://localhost:8000/v1
+
+  kernelwright optimize my_operator.py --start my_kernel.py --model gpt-5
+
+  kernelwright optimize my_operator.py --language cuda --model gpt-5
 """
 
 from __future__ import annotations
@@ -47,6 +51,8 @@ from kernelwright.cli.options import (
     search_options,
 )
 
+SCRATCH = "scratch"
+
 
 def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The PyTorch reference.")],
@@ -73,6 +79,14 @@ def command(
     floor: Floor = 1.01,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds the candidate's own build, check and timing may each take.")] = 120.0,
+    start: Annotated[
+        str,
+        typer.Option(metavar="FILE|scratch", help="A kernel of your own to start from, or `scratch`: none, not even the built-in coder's."),
+    ] = "",
+    language: Annotated[str, typer.Option(metavar="triton|cuda", help="What candidates are written in; cuda needs a model.")] = "triton",
+    context: Annotated[
+        list[str] | None, typer.Option(metavar="ROLE=TOKENS", help="Length of a role's prompts; may be repeated.", show_default=False)
+    ] = None,
     model: Model = "",
     base_url: BaseUrl = "",
     key_file: KeyFile = "",
@@ -92,16 +106,22 @@ def command(
 ) -> None:
     """Start a run and see it through."""
     from agents import ready_models, team_settings
+    from agents.frame import read_frame
     from graphs.optimize.assembly import start_run
     from graphs.optimize.settings import RunSettings
+    from graphs.optimize.starting import read_start
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.live import see_through
     from tools.evaluation.policies import stated_policy
     from tools.problems import load_problem
     from tools.records import Budget
 
+    frame = read_frame(language, start == SCRATCH, context or [])
+    team = team_settings(model, base_url, role or [], key_file, prices, model_set or [])
     settings = RunSettings(
         problem_file=str(file),
+        start=read_start(Path(start)) if start not in ("", SCRATCH) else "",
+        start_file=start if start != SCRATCH else "",
         target=target,
         policy=stated_policy(policy, tolerance, row_tolerance, non_finite=non_finite),
         budget=Budget(evaluations=budget, tokens=tokens, money_usd=usd, wall_s=minutes * 60, gpu_s=gpu_seconds),
@@ -116,7 +136,7 @@ def command(
         wait=wait,
         memory=not no_memory,
         embedder=embedder,
-        team=team_settings(model, base_url, role or [], key_file, prices, model_set or []).model_copy(update={"cache": cache}),
+        team=team.model_copy(update={"cache": cache, "frame": frame}),
     )
     notes = ready_models(settings.team, settings.budget)
     problem = load_problem(file, settings.policy, entry)

@@ -1,0 +1,26 @@
+"""The checks that a reviewer asked for: they can take acceptance away, and nothing else."""
+
+from __future__ import annotations
+
+from agents.reviewer.protocol import Check, Review
+from graphs.optimize.context import Services
+from graphs.refine.judge import judge
+from tools.records import Candidate, Verdict
+
+
+async def checked_review(services: Services, candidate: Candidate, review: Review) -> Review:
+    """Do what an accepting review asks for; where a check fails, or no budget is left for it, the review says so.
+
+    The end of the run asks the same question about a champion, and finds the answer: for it a check costs nothing.
+    """
+    if not review.accepted or Check.CONFIRM not in review.checks:
+        return review
+    if limit := services.exhausted():
+        return review.model_copy(update={"concerns": (*review.concerns, f"Not checked further: the budget of {limit} is used up.")})
+    evaluation = await judge(services, services.request(candidate, confirm=True))
+    if evaluation.verdict is Verdict.INFRASTRUCTURE:
+        return review.model_copy(update={"concerns": (*review.concerns, "Not checked further: the machine failed.")})
+    if evaluation.verdict is Verdict.PASS:
+        return review.model_copy(update={"concerns": (*review.concerns, "Checked further as asked: it passed.")})
+    reason = f"Accepted at first; judged again as the reviewer asked it was {evaluation.verdict}. {review.reason}"
+    return review.model_copy(update={"verdict": evaluation.verdict, "accepted": False, "gain": None, "reason": reason})

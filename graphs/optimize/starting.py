@@ -1,0 +1,83 @@
+"""The kernel that a user brings: the first candidate, judged before anything is planned, and a parent where it passes."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from agents.coder.protocol import Draft
+from agents.reviewer.lesson import ended, failure_detail
+from graphs.optimize.context import Services
+from graphs.optimize.settings import RunSettings
+from graphs.search.protocol import Ask
+from tools.errors import UserError
+from tools.evaluation.extensions import missing_tools
+from tools.hardware.devices import choose_devices
+from tools.problems.source import parse, read_source
+from tools.records import ROOT, Action, ActionKind, Plan, Verdict, content_hash
+
+USER = "user"
+"""Who planned and wrote the kernel that the run starts from."""
+START = "start"
+"""Tag of the ask for it; no search method sees it."""
+
+
+def read_start(path: Path) -> str:
+    """Read the user's kernel; UserError for what cannot be a candidate's source."""
+    source = read_source(path)
+    tree = parse(source, str(path))
+    if not any(isinstance(node, ast.ClassDef) and node.name == "ModelNew" for node in tree.body):
+        raise UserError(
+            f"{path} defines no class ModelNew.", "Give the kernel as `kernelwright evaluate` takes it: a class ModelNew(nn.Module)."
+        )
+    return source
+
+
+def check_language(settings: RunSettings) -> None:
+    """Refuse CUDA C++ where nobody could write it, or this machine could not judge it."""
+    team = settings.team
+    if team.frame.language == "triton":
+        return
+    if team.variant("coder") != "llm":
+        raise UserError("CUDA C++ is written by a language model only.", "Name one with --model (and no other coder than llm).")
+    if settings.evaluator != "local":
+        return
+    if not choose_devices(settings.devices):
+        raise UserError(
+            "CUDA C++ cannot be judged here: this machine has no NVIDIA GPU.",
+            "Let workers judge it: --evaluator spool:DIR (docs/workers.md).",
+        )
+    if missing := missing_tools():
+        raise UserError(f"CUDA C++ cannot be built here: this machine lacks {missing}.", "Install it, or leave --language out.")
+
+
+def starting_ask(services: Services, round_: int) -> Ask | None:
+    """What is asked for before a search method is: the user's kernel, in the first round."""
+    return Ask(parent=ROOT, tag=START) if services.settings.start and round_ == 1 else None
+
+
+def starting_plan(services: Services) -> Plan:
+    """The plan that the user's kernel is the outcome of."""
+    source, name = services.settings.start, services.settings.start_file
+    action = Action(kind=ActionKind.ALGORITHM, region=services.problem.entry, parameters={START: content_hash(source)})
+    return Plan(parent=ROOT, action=action, rationale=f"The kernel that the user brought ({name}).", planner=USER)
+
+
+def starting_draft(services: Services) -> Draft:
+    """The user's kernel as it is."""
+    return Draft(source=services.settings.start, notes=(f"Brought by the user: {services.settings.start_file}.",))
+
+
+def check_started(services: Services, plan: Plan, candidate: str) -> None:
+    """Raise UserError where the user's kernel did not pass and no repair of it did: what is asked for is not to be had."""
+    evaluation = services.evaluation(candidate)
+    if plan.planner != USER or (evaluation is not None and evaluation.verdict is Verdict.PASS):
+        return
+    assert evaluation is not None
+    detail = failure_detail(evaluation) or "; ".join(evaluation.notes[:2])
+    repairs = services.candidate(candidate).repairs
+    tried = f", and {repairs} repairs did not help" if repairs else ""
+    raise UserError(
+        f"The kernel to start from, {services.settings.start_file}, {ended(evaluation.verdict)}{f' ({detail})' if detail else ''}{tried}.",
+        "Mend it (`kernelwright evaluate PROBLEM KERNEL` shows all of the evidence), or leave --start out.",
+    )
