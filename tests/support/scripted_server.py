@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback that speaks OpenAI's chat completions from a scenario: models without a model.
+"""A real HTTP server on loopback that speaks OpenAI's protocols from a scenario: models without a model.
 
 As a library: `with ScriptedServer(Scenario(rules=[...])) as server: ... server.url`. As a program, for whole-run tests:
 `python -m tests.support.scripted_server --scenario FILE --port 0 --log FILE`; it prints its URL, and writes one JSON line to
@@ -54,7 +54,9 @@ class Scenario(BaseModel):
 
     rules: list[Rule] = Field(default_factory=list)
     models: list[str] = Field(default_factory=lambda: ["scripted"])
-    unsupported: list[Literal["json_schema", "temperature", "seed", "system_role", "max_tokens"]] = Field(default_factory=list)
+    unsupported: list[Literal["json_schema", "temperature", "seed", "system_role", "max_tokens", "max_completion_tokens", "chat"]] = Field(
+        default_factory=list
+    )
     """What it answers with 400."""
     vague: bool = False
     """Whether that 400 says what it does not support."""
@@ -206,7 +208,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """List the models."""
         scenario = self.server.owner.scenario
-        if self.path.rstrip("/").endswith("/models") and scenario.lists_models:
+        if scenario.key is not None and scenario.key not in (self.headers.get("authorization") or "").removeprefix("Bearer "):
+            self._json(401, _error("Incorrect API key provided.", "invalid_api_key"))
+        elif self.path.partition("?")[0].rstrip("/").endswith("/models") and scenario.lists_models:
             self._json(
                 200, {"object": "list", "data": [{"id": m, "object": "model", "created": 0, "owned_by": "t"} for m in scenario.models]}
             )
@@ -214,10 +218,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(404, {"error": {"message": "no such page"}})
 
     def do_POST(self) -> None:
-        """Answer a chat completion."""
+        """Answer a chat completion or a response."""
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
         owner, body = self.server.owner, json.loads(raw)
-        entry = owner.receive(body, raw, self.headers.get("authorization", ""))
+        entry = owner.receive(body, raw, self.headers.get("authorization") or self.headers.get("api-key", ""))
         status = 0
         try:
             status = self._answer(owner, entry, body)
@@ -238,7 +242,8 @@ class _Handler(BaseHTTPRequestHandler):
             return self._json(rule.status, _error(rule.message, rule.code), headers)
         if body.get("stream"):
             return self._stream(body, rule, answer)
-        return self._json(200, _completion(body, rule, answer))
+        whole = _response(body, rule, answer) if self.path.endswith("/responses") else _completion(body, rule, answer)
+        return self._json(200, whole)
 
     def _break(self, owner: ScriptedServer, fault: str) -> int:
         if fault == "hang":
@@ -311,10 +316,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _refused(scenario: Scenario, entry: Entry, body: dict[str, Any], path: str) -> tuple[int, dict[str, Any]] | None:
     """What a server checks before it looks at the conversation."""
-    if scenario.key is not None and entry.authorization != f"Bearer {scenario.key}":
+    if scenario.key is not None and entry.authorization not in (f"Bearer {scenario.key}", scenario.key):
         return 401, _error("Incorrect API key provided.", "invalid_api_key")
-    if not path.endswith("/chat/completions"):
+    page = path.partition("?")[0]
+    if not page.endswith(("/chat/completions", "/responses")):
         return 404, _error("no such page", None)
+    if "chat" in scenario.unsupported and not page.endswith("/responses"):
+        return 404, _error("This is not a chat model. Use the v1/responses endpoint.", None)
     if body.get("model") not in scenario.models:
         return 404, _error(f"The model `{body.get('model')}` does not exist", "model_not_found")
     used = {
@@ -322,10 +330,11 @@ def _refused(scenario: Scenario, entry: Entry, body: dict[str, Any], path: str) 
         "temperature": "temperature" in body,
         "seed": "seed" in body,
         "max_tokens": "max_tokens" in body,
-        "system_role": any(m["role"] == "system" for m in body["messages"]),
+        "max_completion_tokens": "max_completion_tokens" in body,
+        "system_role": any(m["role"] == "system" for m in _turns(body)),
     }
     for feature in scenario.unsupported:
-        if used[feature]:
+        if used.get(feature):
             return 400, _error("invalid request" if scenario.vague else f"{feature} is not supported", None)
     return None
 
@@ -337,7 +346,7 @@ def _error(message: str, code: str | None) -> dict[str, Any]:
 def _completion(body: dict[str, Any], rule: Rule, answer: str) -> dict[str, Any]:
     message = {"role": "assistant", "content": None if rule.fault == "refusal" else answer}
     message |= {"refusal": answer if rule.fault == "refusal" else None}
-    prompt, reply = len(json.dumps(body["messages"])) // 4, max(1, len(answer) // 4)
+    prompt, reply = len(json.dumps(_turns(body))) // 4, max(1, len(answer) // 4)
     usage = {
         "prompt_tokens": prompt,
         "completion_tokens": reply,
@@ -351,14 +360,47 @@ def _completion(body: dict[str, Any], rule: Rule, answer: str) -> dict[str, Any]
     return whole if rule.fault == "no_usage" else {**whole, "usage": usage}
 
 
+def _response(body: dict[str, Any], rule: Rule, answer: str) -> dict[str, Any]:
+    """The same answer as the Responses endpoint writes it."""
+    usage = _completion(body, rule, answer)["usage"]
+    part = {"type": "refusal", "refusal": answer} if rule.fault == "refusal" else {"type": "output_text", "text": answer, "annotations": []}
+    cut_off = rule.fault == "length"
+    return {
+        "id": "resp_scripted",
+        "object": "response",
+        "created_at": 0,
+        "model": body["model"],
+        "status": "incomplete" if cut_off else "completed",
+        "incomplete_details": {"reason": "max_output_tokens"} if cut_off else None,
+        "error": None,
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
+        "output": [{"type": "message", "id": "msg_scripted", "role": "assistant", "status": "completed", "content": [part]}],
+        "usage": {
+            "input_tokens": usage["prompt_tokens"],
+            "input_tokens_details": usage["prompt_tokens_details"],
+            "output_tokens": usage["completion_tokens"],
+            "output_tokens_details": usage["completion_tokens_details"],
+            "total_tokens": usage["total_tokens"],
+        },
+    }
+
+
+def _turns(body: dict[str, Any]) -> list[dict[str, Any]]:
+    """Messages of either endpoint."""
+    turns: list[dict[str, Any]] = body["messages"] if "messages" in body else body["input"]
+    return turns
+
+
 def _role(body: dict[str, Any]) -> str:
     """The role a conversation names in its first message."""
-    found = re.search(r"You are the (\w+)", str(body["messages"][0]["content"]))
+    found = re.search(r"You are the (\w+)", str(_turns(body)[0]["content"]))
     return found.group(1) if found else ""
 
 
 def _last_user(body: dict[str, Any]) -> str:
-    return next((str(m["content"]) for m in reversed(body["messages"]) if m["role"] == "user"), "")
+    return next((str(m["content"]) for m in reversed(_turns(body)) if m["role"] == "user"), "")
 
 
 def main() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from tools.errors import UserError
 from tools.records import Candidate, Evaluation
 
 
-class Case(NamedTuple):
+@dataclass(frozen=True)
+class Case:
     """What goes wrong, and what the run then says."""
 
     rules: list[Rule]
@@ -24,10 +26,10 @@ class Case(NamedTuple):
     said: str
     block: str = "128"
     """What is delivered all the same."""
-    settings: dict[str, Any] = {}
+    settings: dict[str, Any] = field(default_factory=dict)
     roles: tuple[str, ...] = ("planner", "coder")
     """Who asks the model; the others are built in."""
-    server: dict[str, Any] = {}
+    server: dict[str, Any] = field(default_factory=dict)
 
 
 def _once(role: str, answer: str, **more: Any) -> list[Rule]:
