@@ -90,7 +90,7 @@ def _resolved(fold: Fold, names: tuple[str, ...]) -> list[Entry]:
 
 def _own(writer: Writer, fold: Fold, outcome: Outcome) -> str:
     """Find the entry of this very action in this very situation, or write it."""
-    strategy = _written(outcome)
+    strategy = strategy_of(outcome)
     known = fold.by_signature.get(signature(strategy))
     entry = fold.resolve(known) if known else None
     if entry is not None:
@@ -99,7 +99,8 @@ def _own(writer: Writer, fold: Fold, outcome: Outcome) -> str:
     return strategy.id
 
 
-def _written(outcome: Outcome) -> Strategy:
+def strategy_of(outcome: Outcome) -> Strategy:
+    """The strategy that an outcome teaches, without its trial."""
     situation, action = outcome.situation, outcome.action
     parameters = ", ".join(f"{name}={value}" for name, value in sorted(action.parameters.items()))
     families = " and ".join(situation.families[:2]) or "any operator"

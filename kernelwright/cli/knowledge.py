@@ -1,4 +1,4 @@
-"""Look at and move the memory of past strategies."""
+"""Look at, share and tend the memory of past strategies."""
 
 from __future__ import annotations
 
@@ -7,37 +7,36 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli.options import Home, Json, home_folder
+from kernelwright.cli import knowledge_tending, knowledge_worth
+from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json
+from kernelwright.cli.options import Home, Json
 
 if TYPE_CHECKING:
     from knowledge.records import Strategy
-    from knowledge.store import KnowledgeBase
 
 app = typer.Typer(help=__doc__, no_args_is_help=True)
-Embedder = Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a strategy, or the start of it.")]
 
 
-def _open(home: Path | None, embedder: str = "default") -> KnowledgeBase:
-    from knowledge.embedding import open_embedder
-    from knowledge.store import KnowledgeBase
-
-    return KnowledgeBase(home_folder(home) / "knowledge", open_embedder(embedder))
+def _facts(strategy: Strategy) -> dict[str, object]:
+    """A strategy with what follows from its trials."""
+    derived = {"observed_gain": strategy.observed_gain, "changes": strategy.changes.model_dump(mode="json")}
+    scope = {"scope": strategy.scope.model_dump(mode="json"), "provenance": strategy.provenance}
+    return {"id": strategy.id, **strategy.model_dump(mode="json", exclude={"held_as"}), **derived, **scope}
 
 
 def _print(strategies: list[Strategy], as_json: bool) -> None:
     if as_json:
-        from json import dumps
-
-        print(dumps([{"id": s.id, **s.model_dump(mode="json")} for s in strategies], indent=1))
+        print_json([_facts(s) for s in strategies])
         return
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("id", "state", "tries", "kind", "families", "bottleneck", "title", box=None)
+    table = Table("id", "state", "tries", "gain", "kind", "families", "bottleneck", "title", box=None)
     for s in strategies:
-        table.add_row(
-            s.id[:8], s.state, str(len(s.trials)), s.kind, ", ".join(s.situation.families), s.situation.bottleneck or "any", s.title
-        )
+        gain = f"{s.changes.median:.2f}x" if s.changes.median else f"({s.expected_gain:.2f}x)" if s.expected_gain else ""
+        families = ", ".join(s.situation.families)
+        table.add_row(s.id[:8], s.state, str(len(s.trials)), gain, s.kind, families, s.situation.bottleneck or "any", s.title)
     Console().print(table)
 
 
@@ -45,30 +44,38 @@ def _print(strategies: list[Strategy], as_json: bool) -> None:
 def list_(
     home: Home = None,
     state: Annotated[str, typer.Option(help="Only strategies in this state: seeded, observed, confirmed, contradicted, retired.")] = "",
+    family: Annotated[str, typer.Option(help="Only strategies for this operator family.")] = "",
+    backend: Annotated[str, typer.Option(help="Only strategies for this backend: triton, cuda.")] = "",
     json: Json = False,
 ) -> None:
-    """List the strategies.
+    """List the strategies. A gain in brackets is what the source predicts; others are medians of trials.
 
     Example: kernelwright knowledge list --state observed
     """
     from knowledge.records import StrategyState
     from tools.errors import UserError
+    from tools.records import OperatorFamily
 
     if state and state not in set(StrategyState):
         raise UserError(f"There is no state {state!r}.", f"Choose one of: {', '.join(StrategyState)}.")
-    _print([s for s in _open(home).all() if not state or s.state == state], json)
+    if family and family not in set(OperatorFamily):
+        raise UserError(f"There is no family {family!r}.", f"Choose one of: {', '.join(OperatorFamily)}.")
+    found = [s for s in open_base(home).all() if not state or s.state == state]
+    found = [s for s in found if not family or family in s.situation.families]
+    _print([s for s in found if not backend or s.situation.backend == backend], json)
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(metavar="ID", help="Id of a strategy, or the start of it.")], home: Home = None) -> None:
-    """Show one strategy whole, as JSON.
+def show(name: Id, home: Home = None, json: Json = False) -> None:
+    """Show one strategy whole, what it was worth to the plans that saw it, and its history.
 
     Example: kernelwright knowledge show 3f2a
     """
-    from json import dumps
-
-    strategy = _open(home).get(name)
-    print(dumps({"id": strategy.id, **strategy.model_dump(mode="json")}, indent=1))
+    base = open_base(home)
+    strategy = base.get(name)
+    facts = {**_facts(strategy), "worth": base.worth(name).model_dump(mode="json"), "history": base.history(name)}
+    # always one JSON object: a strategy is a nested record
+    print_json(facts)
 
 
 @app.command()
@@ -76,6 +83,7 @@ def search(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Plain words.")],
     limit: Annotated[int, typer.Option(min=1, help="Strategies to show.")] = 8,
     embedder: Embedder = "default",
+    server: Server = "",
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -83,45 +91,89 @@ def search(
 
     Example: kernelwright knowledge search "softmax over a very long row"
     """
-    _print(_open(home, embedder).search(text, limit), json)
+    _print(open_base(home, embedder, server).search(text, limit), json)
 
 
 @app.command()
-def stats(home: Home = None) -> None:
-    """Count strategies by state and family, and the log's events, as JSON.
+def stats(
+    home: Home = None,
+    plot: Annotated[Path | None, typer.Option(help="Write predicted against measured gains as an SVG.", metavar="FILE")] = None,
+    json: Json = False,
+) -> None:
+    """Count strategies by state and family, and say how well predictions agree with what came of them.
 
-    Example: kernelwright knowledge stats
+    Example: kernelwright knowledge stats --plot calibration.svg
     """
-    from json import dumps
+    base = open_base(home)
+    found = base.stats()
+    if plot is not None:
+        from kernelwright.cli.calibration_plot import draw
+        from tools.errors import UserError
 
-    print(dumps(_open(home).stats(), indent=1))
+        try:
+            plot.write_text(draw(base.experiences(), base.calibration()), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{plot} cannot be written ({error.strerror}).", "Name another file.") from error
+    if json:
+        print_json(found)
+        return
+    from kernelwright.cli.calibration_plot import in_words
+
+    states = ", ".join(f"{count} {state}" for state, count in dict(found["by_state"]).items() if count)  # type: ignore[call-overload]
+    print(f"{found['folder']}: {found['entries']} strategies ({states}), {found['trials']} trials, embedder {found['embedder']}")
+    print("families: " + ", ".join(f"{name} {count}" for name, count in dict(found["by_family"]).items()))  # type: ignore[call-overload]
+    print(f"runs: {found['runs']}, passes over the outcomes: {found['updates']}")
+    print(f"disk: log {int(str(found['log_bytes'])) / 1e6:.1f} MB, index {int(str(found['index_bytes'])) / 1e6:.1f} MB")
+    print(in_words(base.calibration()))
 
 
 @app.command()
-def export(file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON-lines file to write.")], home: Home = None) -> None:
-    """Write every strategy as a line of JSON, to share and review.
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON-lines file to write.")], home: Home = None, json: Json = False
+) -> None:
+    """Write every strategy with its evidence as a line of JSON, to share and review.
 
     Example: kernelwright knowledge export memory.jsonl
     """
-    print(f"{_open(home).export(file)} strategies written to {file}")
+    count = open_base(home).export(file)
+    print_json({"file": str(file), "strategies": count}) if json else print(f"{count} strategies written to {file}")
 
 
 @app.command("import")
-def import_(file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON-lines file of `export`.")], home: Home = None) -> None:
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="JSON-lines file of `export`.")], home: Home = None, json: Json = False
+) -> None:
     """Read strategies from a file; what is already known is never overwritten.
 
     Example: kernelwright knowledge import memory.jsonl
     """
-    done = _open(home).import_(file)
+    done = open_base(home).import_(file)
+    if json:
+        print_json(done.model_dump(mode="json"))
+        return
     print(f"{done.added} strategies added, {done.known} known already, {done.credited} credited with new trials")
     for conflict in done.conflicts:
         print(f"  left as it was: {conflict}")
 
 
 @app.command()
-def rebuild(embedder: Embedder = "default", home: Home = None) -> None:
+def rebuild(embedder: Embedder = "default", server: Server = "", home: Home = None, json: Json = False) -> None:
     """Make the vector index anew from the log, which is the source of truth.
 
     Example: kernelwright knowledge rebuild
     """
-    print(f"{_open(home, embedder).rebuild()} strategies indexed")
+    count = open_base(home, embedder, server).rebuild()
+    print_json({"indexed": count}) if json else print(f"{count} strategies indexed")
+
+
+for tending in (
+    knowledge_tending.learn,
+    knowledge_tending.diff,
+    knowledge_tending.revert,
+    knowledge_tending.merge,
+    knowledge_tending.prune,
+    knowledge_tending.retire,
+    knowledge_tending.doctor,
+    knowledge_worth.worth,
+):
+    app.command()(tending)

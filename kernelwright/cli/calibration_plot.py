@@ -1,0 +1,49 @@
+"""Predicted against measured gains as a picture and as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kernelwright.bench.svg import COLOURS, INK, Chart, Scale
+from knowledge.calibration import Calibration, Comparison, Point, points_of
+from knowledge.replay import Experience
+
+LEAST, MOST = 0.5, 4.0
+"""The axes show at least this range of gains."""
+
+
+def draw(seen: Sequence[Experience], compared: Comparison | None) -> str:
+    """Draw a dot a prediction, those before and after the first pass over the outcomes in their own colours; on the line they agree."""
+    estimated = compared is not None and compared.basis == "estimated"
+    points = [point for point in points_of(seen) if point.estimated is estimated]
+    values = [value for point in points for value in (point.predicted, point.gain)]
+    scale = Scale(min([LEAST, *values]), max([MOST, *values]), "log")
+    chart = Chart(f"Predicted and {'estimated' if estimated else 'measured'} gains", scale, scale, "predicted gain", "gain")
+    chart.x_axis()
+    chart.y_axis("x")
+    chart.line([(scale.low, scale.low), (scale.high, scale.high)], INK, "agreement")
+    split = compared.split if compared else 0
+    for after, label in ((False, "before"), (True, "after")):
+        colour = COLOURS[after]
+        chart.dots([_dot(point) for point in points if (point.seq >= split) is after], colour)
+        chart.key(f"{label} {'lessons were rewritten' if compared and compared.by_update else 'the middle'}", colour)
+    return chart.svg()
+
+
+def in_words(compared: Comparison | None) -> str:
+    """Say how well predictions agree with what came of them, before and after."""
+    if compared is None:
+        return "calibration: no prediction has a gain to be held against yet"
+    when = "lessons were first rewritten" if compared.by_update else "the middle prediction"
+    sides = f"before {when}: {_side(compared.before)}; after: {_side(compared.after)}"
+    return f"calibration ({compared.basis} gains): {sides}"
+
+
+def _side(one: Calibration | None) -> str:
+    if one is None:
+        return "none"
+    return f"{one.predictions} predictions off by a factor of {one.error:.2f}, {100 * one.close:.0f} % within 1.2x, bias {one.bias:.2f}"
+
+
+def _dot(point: Point) -> tuple[float, float, str]:
+    return point.predicted, point.gain, f"{point.run}: predicted {point.predicted:.2f}x, got {point.gain:.2f}x"
