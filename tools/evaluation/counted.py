@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.evaluation import kernel_cache, loading, warmup
+from tools.evaluation import extensions, kernel_cache, loading, warmup
 from tools.evaluation.memory import Block, Memory
 from tools.evaluation.phases import Phase
 from tools.evaluation.reference import allow_tf32
@@ -80,6 +80,8 @@ def main(job_fd: int, inputs_fd: int) -> None:
     parameters = Block(job.abi.parameters)
     inputs = Block(job.abi.inputs, parameters.end)
     memory = Memory.attach(inputs_fd)
+    if extensions.wanted(job.source):
+        extensions.install(None)
     model = loading.make_model(loading.import_candidate(job.source, Path.cwd()), job.abi)
     values = dict(zip((spec.name for spec in job.abi.parameters), parameters.tensors(memory), strict=True))
     loading.load_parameters(model, values, job.abi.parameters)

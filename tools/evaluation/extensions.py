@@ -83,12 +83,15 @@ def arch_list(sheet: HardwareSheet) -> str:
     return f"{number}a" if int(digits) >= 90 else number
 
 
-def install(sheet: HardwareSheet, wrap: Callable[[ModuleType], Any] = lambda module: module) -> None:
-    """Take torch's builder over for the rest of this process; `wrap` makes of a built module what the candidate gets."""
+def install(sheet: HardwareSheet | None, wrap: Callable[[ModuleType], Any] = lambda module: module) -> None:
+    """Take torch's builder over for the rest of this process; `wrap` makes of a built module what the candidate gets.
+
+    Without a sheet the architecture is that of the device at hand.
+    """
     from torch.utils import cpp_extension
 
     folder = (kernel_cache.cache_folder() or Path.cwd()) / FOLDER
-    if sheet.backend == "cuda":
+    if sheet is not None and sheet.backend == "cuda":
         os.environ["TORCH_CUDA_ARCH_LIST"] = arch_list(sheet)
     os.environ["MAX_JOBS"] = str(_JOBS)
     os.environ["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), str(Path(_ninja()).parent) if _ninja() else ""]))
@@ -172,8 +175,8 @@ def _built(original: Callable[..., ModuleType], build: dict[str, Any], place: Pa
 
 
 def telling_build(log: str, limit: int = 1800) -> str:
-    """The compilers' and the linker's complaints out of ninja's log, without the commands; all of it where there are none."""
-    lines = [line.rstrip() for line in log.splitlines()]
+    """The compilers' and the linker's complaints out of ninja's log, without the commands; its end where there are none."""
+    lines = [re.sub(r"[^\s:(]*/((?:cuda\.cu|main\.cpp)\b)", r"\1", line.rstrip()) for line in log.splitlines()]
     wrong = re.compile(
         r"\berror\b|undefined reference|ptxas (fatal|error)|No such file|cannot find -l|: fatal|nvcc fatal|Killed", re.IGNORECASE
     )

@@ -110,12 +110,12 @@ def test_cuda_sources_are_recognised() -> None:
     assert not extensions.needs_device("def broken(:")
 
 
-def test_the_telling_part_of_a_build(tmp_path: Path) -> None:
+def test_the_telling_part_of_a_build() -> None:
     """Of ninja's log the compiler's complaint with its source line is left, and no command."""
     log = """Error building extension 'x': [1/3] /usr/bin/nvcc -isystem /a -c cuda.cu -o cuda.o
 FAILED: cuda.o
 /usr/bin/nvcc -isystem /a -c cuda.cu -o error.o
-cuda.cu(9): error: identifier "share" is undefined
+/scratch/build-1/cuda.cu(9): error: identifier "share" is undefined
       most = of_block(most, share);
                             ^
 
@@ -129,7 +129,7 @@ ninja: build stopped: subcommand failed.
     assert "ninja" not in said
 
 
-def test_without_a_gpu_nothing_is_said_of_cuda(judge: Callable[..., Evaluation]) -> None:
+def test_without_a_gpu_cuda_is_not_judged(judge: Callable[..., Evaluation]) -> None:
     """Where there is no GPU a candidate in CUDA C++ is not judged, and the note says why."""
     found = judge(SOFTMAX)
     assert found.verdict == "INFRASTRUCTURE"
