@@ -40,6 +40,7 @@ def _findings(home: Path) -> dict[str, str]:
         "isolation": _isolation(),
         "nsight compute": _ncu(),
         "key": _key(),
+        **_servers(home),
         "home": f"{home} ({_free(home)} GB free)",
     }
 
@@ -109,6 +110,17 @@ def _ncu() -> str:
 def _key() -> str:
     names = [name for name in ("KERNELWRIGHT_API_KEY", "OPENAI_API_KEY") if os.environ.get(name)]
     return f"{names[0]} is set" if names else "none set: hosted models cannot be asked; local servers and the built-in agents can"
+
+
+def _servers(home: Path) -> dict[str, str]:
+    """What servers of language models turned out to lack; known from the first refusal on, and found out again after a week."""
+    from agents.models import Shared
+    from agents.models.check import SHARED_MODELS
+
+    shared = Shared(home / SHARED_MODELS)
+    found = shared.all_findings()
+    shared.close()
+    return {f"model {one.model}": f"{one.server} lacks {', '.join(one.lacks) or 'nothing'}; worked around" for one in found}
 
 
 def _free(home: Path) -> str:

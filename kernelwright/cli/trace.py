@@ -9,6 +9,8 @@ Examples:
   kernelwright trace softmax-20261121 --candidate 3f2a
 
   kernelwright trace softmax-20261121 --nodes
+
+  kernelwright trace softmax-20261121 --costs
 """
 
 from __future__ import annotations
@@ -24,17 +26,22 @@ def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run, or the start of it.")],
     candidate: Annotated[str, typer.Option(help="Show one candidate whole: its id, or the start of it.")] = "",
     nodes: Annotated[bool, typer.Option("--nodes", help="Show every execution of a node with its time, and every model call.")] = False,
+    costs: Annotated[bool, typer.Option("--costs", help="Show tokens and money by role, model, plan and candidate.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Print a trace."""
     from graphs.optimize.assembly import open_run
     from kernelwright.cli import report, trace_views
+    from kernelwright.cli.costs import cost_facts, show_costs
 
     store = open_run(home_folder(home), run)
     if candidate:
         view = report.candidate_facts(store, candidate)
         show = trace_views.show_candidate
+    elif costs:
+        view = cost_facts(store)
+        show = show_costs
     elif nodes:
         view = report.node_facts(store)
         show = trace_views.show_nodes

@@ -1,0 +1,58 @@
+"""Shows what a run's model calls came to, and which model was chosen why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from tools.tracing import RunStore
+
+Facts = dict[str, Any]
+
+
+def cost_facts(store: RunStore) -> Facts:
+    """The bills as plain values, with the calls that led to nothing and what servers lack."""
+    from agents.models import Findings, Trouble
+    from graphs.optimize.costs import costs
+
+    return {
+        **costs(store).model_dump(mode="json"),
+        "failed": [one.model_dump(mode="json") for one in store.all("trouble", Trouble).values()],
+        "findings": [one.model_dump(mode="json") for one in store.all("findings", Findings).values()],
+    }
+
+
+def show_costs(facts: Facts) -> None:
+    """Print a table for each grouping, then choices, failures and findings."""
+    console = Console()
+    for name in ("roles", "models", "plans", "candidates"):
+        table = Table(name[:-1], "calls", "input", "cached", "output", "reasoning", "USD", box=None)
+        for key, bill in facts[name].items():
+            table.add_row(escape(key), *_cells(bill))
+        table.add_row("all", *_cells(facts["run"]), end_section=True)
+        console.print(table)
+    for one in facts["choices"]:
+        console.print(escape(f"{one['role']} {one['purpose']}: {one['model']}. {one['why']}"), highlight=False)
+    for one in facts["failed"]:
+        console.print(escape(f"failed: {one['role']} {one['purpose']}: {one['what']}"), highlight=False)
+    for one in facts["findings"]:
+        console.print(escape(f"{one['model']} at {one['server']} lacks {', '.join(one['lacks'])}"), highlight=False)
+
+
+def _cells(bill: Facts) -> tuple[str, ...]:
+    counts = (bill["calls"], bill["input_tokens"], bill["cached_tokens"], bill["output_tokens"], bill["reasoning_tokens"])
+    return (*(_count(count) for count in counts), _money(bill))
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+def _money(bill: Facts) -> str:
+    known = f"{bill['usd']:.4f}"
+    if not bill["unpriced"]:
+        return known
+    return "unknown" if bill["unpriced"] >= bill["calls"] else f"{known} and {_count(bill['unpriced'])} calls of unknown price"

@@ -1,0 +1,46 @@
+"""What calls come to, by whatever they are grouped by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents import TeamSettings
+from agents.models.bills import Bill
+from graphs.optimize.costs import SEARCH, costs
+from kernelwright.cli.costs import cost_facts, show_costs
+from tests.agents.conftest import Serve
+from tests.agents.models.playing import model_settings, play
+from tests.support.scenarios import block_team
+from tests.support.scripted_server import Rule
+from tools.records import Candidate, Plan
+
+PRICES = '{"provider": "me", "source": "x", "as_of": "2026-11-20", "models": {"scripted": {"input": 2, "cached_input": 1, "output": 10}}}'
+
+
+async def test_a_run_adds_up_by_role_plan_and_candidate(tmp_path: Path, serve: Serve, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every grouping adds up to what the run spent; a failed call is listed and costs nothing."""
+    (tmp_path / "prices.json").write_text(PRICES)
+    server = serve(Rule(role="reviewer", status=500, uses=1), *block_team())
+    team = TeamSettings(model=model_settings(server, retries=0), roles={"coder": "llm"}, prices=str(tmp_path / "prices.json"))
+    played = await play(tmp_path / "run", team)
+    found, spent = costs(played.store), played.store.spent()
+    assert found.run.input_tokens + found.run.output_tokens == spent.tokens
+    assert found.run.usd == pytest.approx(spent.money_usd) != 0
+    for groups in (found.roles, found.models, found.plans, found.candidates):
+        assert sum(groups.values(), Bill()).model_dump() == pytest.approx(found.run.model_dump())
+    assert set(found.plans) == {*played.store.all("plan", Plan), SEARCH}
+    assert set(found.candidates) == {*played.store.all("candidate", Candidate), SEARCH}
+    facts = cost_facts(played.store)
+    assert [one["role"] for one in facts["failed"]] == ["reviewer"]
+    show_costs(facts)
+    assert "reasoning" in capsys.readouterr().out
+
+
+async def test_an_unknown_price_is_said(tmp_path: Path, serve: Serve) -> None:
+    """Where the price is not known there are tokens, and no sum that looks like money."""
+    played = await play(tmp_path / "run", TeamSettings(model=model_settings(serve(*block_team())), roles={"coder": "llm"}))
+    found = costs(played.store)
+    assert found.run.unpriced == found.run.calls > 0
+    assert found.run.usd == 0
