@@ -23,7 +23,7 @@ class Plan(Record):
     predicted_gain: float | None = Field(default=None, gt=0)
     """Expected time of the parent over time of the child; None where the planner makes no prediction."""
     planner: str
-    """Who planned: `builtin`, or the model's name."""
+    """Who planned: `builtin`, the model's name, or `user` for a kernel that the run starts from."""
 
     @property
     def id(self) -> str:
@@ -39,11 +39,11 @@ class Candidate(Record):
     parent: str
     action: Action
     source: str
-    """Python text with Triton kernels, a host function and a `ModelNew`."""
+    """Python text with Triton kernels, or with CUDA C++ that it builds, a host function and a `ModelNew`."""
     schedule: str | None = None
     """JSON of the built-in coder's schedule; None where the source is free text of a model or a user."""
     coder: str
-    """Who wrote it: `builtin`, or the model's name."""
+    """Who wrote it: `builtin`, the model's name, or `user`."""
     repairs: int = 0
     """How many repairs it took to reach this source."""
     notes: tuple[str, ...] = ()
