@@ -133,7 +133,9 @@ def _plan(plans: list[LaunchPlan | None], recorder: Recorder) -> tuple[LaunchPla
         return None, f"what it launches is decided on the device ({guessed})"
     if recorder.planner.reason:
         return None, recorder.planner.reason
-    return (plans[-1], "") if plans[0] == plans[-1] else (None, "its first call differs from its second")
+    if plans[0] is None or plans[0] != plans[-1]:
+        return None, "its first call differs from its second"
+    return plans[0].model_copy(update={"several_streams": standin.entered[0]}), ""
 
 
 def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> list[LaunchPlan | None]:

@@ -118,6 +118,8 @@ class LaunchPlan(Record):
     outputs: tuple[OutputPlace, ...]
     cubins: tuple[str, ...]
     """Machine code, base64."""
+    several_streams: bool = False
+    """Host code put work on streams of its own choice: what a plan does one after the other may have run side by side."""
 
     def code(self, cubin: int) -> bytes:
         """Machine code of one kernel."""

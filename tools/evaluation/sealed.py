@@ -7,7 +7,7 @@ the place of a source. So no host code of the candidate is near the clock: event
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tools.evaluation.driver_api import Driver
 from tools.evaluation.launch_plan import Buffer, Fill, KernelLaunch, LaunchPlan, layout, pack
@@ -31,14 +31,11 @@ class BreachError(Exception):
     """A kernel wrote outside of its buffers, or its code is not what the plan says."""
 
 
-def disagreement(sealed_us: float, own_us: float) -> str:
-    """Say that two medians of one candidate cannot both be true; empty where they agree."""
+def compare(sealed_us: float, own_us: float) -> Literal["agree", "own is faster", "own is slower"]:
+    """Hold the median of a candidate's own process against its sealed one."""
     if abs(sealed_us - own_us) <= max(AGREEMENT * sealed_us, AGREEMENT_US):
-        return ""
-    return (
-        f"Sealed, without its host code, it takes {sealed_us:.4g} µs; in its own process its events say {own_us:.4g} µs. "
-        f"They may differ by {AGREEMENT:.0%} or {AGREEMENT_US:g} µs."
-    )
+        return "agree"
+    return "own is faster" if own_us < sealed_us else "own is slower"
 
 
 class SealedModel:

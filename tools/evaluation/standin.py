@@ -88,6 +88,16 @@ class DriverStandIn:
         return torch.cuda
 
 
+entered = [False]
+"""Whether host code of this process put work on a stream of its own choice."""
+
+
+def enter_stream(_: object) -> contextlib.AbstractContextManager[None]:
+    """Stay on the only stream, and remember that another was meant."""
+    entered[0] = True
+    return contextlib.nullcontext()
+
+
 class Stream:
     """The only stream: what is put on it is done at once."""
 
@@ -98,6 +108,7 @@ class Stream:
 
     def __enter__(self) -> Stream:
         """Become the current stream, as it already is."""
+        entered[0] = True
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -191,7 +202,7 @@ def install(sheet: HardwareSheet) -> None:
         "Event": Event,
         "current_stream": Stream,
         "default_stream": Stream,
-        "stream": lambda _: contextlib.nullcontext(),
+        "stream": enter_stream,
     }
     for name, reply in replies.items():
         setattr(torch.cuda, name, reply)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -15,10 +16,11 @@ from tools.evaluation import LocalPool
 from tools.evaluation.builder import BuildAnswer, BuilderJob
 from tools.evaluation.launch_plan import Argument, Fill, KernelLaunch, LaunchPlan, fault, layout, pack
 from tools.evaluation.planning import Unsealable, _pattern
-from tools.evaluation.sealed import disagreement
+from tools.evaluation.sealed import compare
+from tools.evaluation.sealing import _agreed
 from tools.hardware import load_sheet
 from tools.problems import load_problem
-from tools.records import ABI
+from tools.records import ABI, Sample, Seeds, Tier, Timing, Verdict
 
 SHEET = load_sheet("h200")
 
@@ -127,7 +129,16 @@ def test_host_code_that_does_more_is_refused(build: Callable[..., BuildAnswer], 
     assert reason in found.unsealable
 
 
-def test_side_streams_and_patched_clocks_leave_no_trace(build: Callable[..., BuildAnswer]) -> None:
+def test_side_streams_are_one_stream_in_a_plan(build: Callable[..., BuildAnswer]) -> None:
+    """The same launches in the same order, and the plan says that they may have run side by side."""
+    plain = build(sealable.sum_with("")).plan
+    aside = build(sealable.sum_with("torch.cuda.stream(torch.cuda.Stream()).__enter__()")).plan
+    assert plain is not None
+    assert not plain.several_streams
+    assert aside == plain.model_copy(update={"several_streams": True})
+
+
+def test_patched_clocks_leave_no_trace(build: Callable[..., BuildAnswer]) -> None:
     """What hides work from a clock in the candidate's process changes nothing of the plan."""
     hidden = "torch.cuda.Event.elapsed_time = lambda *_: 1e-6\ntorch.cuda.set_stream = lambda _: None"
     assert build(sealable.sum_with(hidden)).plan == build(sealable.sum_with("")).plan
@@ -221,11 +232,10 @@ def test_a_constant_that_no_memory_set_writes_is_refused() -> None:
 
 
 def test_two_medians_must_agree() -> None:
-    """15 % or 5 µs apart is one kernel; more is two stories."""
-    assert disagreement(100.0, 114.0) == ""
-    assert disagreement(4.0, 8.5) == ""
-    assert "its events say 50 µs" in disagreement(100.0, 50.0)
-    assert disagreement(100.0, 120.0) != ""
+    """15 % or 5 µs apart is one kernel; more is two stories, and which is faster matters."""
+    assert compare(100.0, 114.0) == compare(4.0, 8.5) == "agree"
+    assert compare(100.0, 50.0) == "own is faster"
+    assert compare(100.0, 120.0) == "own is slower"
 
 
 def test_plans_survive_their_json_form(build: Callable[..., BuildAnswer]) -> None:
@@ -233,3 +243,44 @@ def test_plans_survive_their_json_form(build: Callable[..., BuildAnswer]) -> Non
     plan = build(sealable.SOFTMAX, sealable.SOFTMAX_REFERENCE).plan
     assert plan is not None
     assert LaunchPlan.model_validate_json(plan.model_dump_json()) == plan
+
+
+def timing(tier: Tier, us: float) -> Timing:
+    """A measured time beside an eager one of 100 µs."""
+    samples = {name: Sample(median_us=value, low_us=value, high_us=value, count=40) for name, value in (("own", us), ("eager", 100.0))}
+    return Timing(
+        tier=tier, candidate=samples["own"], baselines={"eager": samples["eager"]}, speedups={"eager": (100 / us,) * 3}, device="X"
+    )
+
+
+@dataclass
+class Case:
+    """What is known of a candidate with a plan."""
+
+    build: BuildAnswer
+    notes: list[str] = field(default_factory=list)
+    seeds: list[Seeds] = field(default_factory=list)
+
+
+@pytest.mark.parametrize(
+    ("own_us", "streams", "published", "word"),
+    [
+        (52.0, False, Tier.SEALED, "Sealed: "),
+        (90.0, False, Tier.IN_PROCESS, "Not sealed: "),
+        (20.0, True, Tier.SEALED, "one after the other"),
+        (20.0, False, None, "Sealed: "),
+    ],
+)
+def test_the_slower_of_two_timings_is_published(own_us: float, streams: bool, published: Tier | None, word: str) -> None:
+    """Sealed 50 µs: alike is sealed; a slower process keeps its own; a faster one is believed by nobody, accused only without streams."""
+    plan = LaunchPlan(buffers=(), steps=(), outputs=(), cubins=(), several_streams=streams)
+    case = Case(BuildAnswer(status="built", plan=plan))
+    found = _agreed(case, timing(Tier.SEALED, 50.0), timing(Tier.IN_PROCESS, own_us))
+
+    if isinstance(found, Timing):
+        assert found.tier is published
+        assert word in case.notes[0]
+    else:
+        assert published is None
+        assert found.verdict is Verdict.TIMING_INCONSISTENT
+        assert word in found.notes[0]
