@@ -101,7 +101,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a shard of a bench and report on it."""
-    from agents import TeamSettings
+    from agents import TeamSettings, ready_models
     from graphs.optimize.assembly import resolve_target
     from graphs.optimize.evaluators import checked
     from graphs.optimize.settings import RunSettings
@@ -118,6 +118,7 @@ def run(
     teams: dict[str, TeamSettings] = {}
     for word in dict.fromkeys(part.strip() for part in agents.split(",") if part.strip()):
         teams[word] = read_team(word, model, base_url, key_file, prices)
+        ready_models(teams[word], Budget(money_usd=usd))
     searches = arm_words(search, tuple(METHODS), "--search")
     search_settings = SearchSettings(width=width, batch=batch, patience=patience)
     for name in searches:

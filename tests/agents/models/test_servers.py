@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
+from typer.testing import CliRunner
 
 from agents import ready_models, team_settings
 from agents.models import BudgetReached, ChatModel, Message, ModelSettings, Price, PriceTable, Shared, budget_guard, check_model
 from agents.team import check_prices
+from kernelwright.cli.app import app
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_server import Rule, ScriptedServer
 from tools.errors import UserError
@@ -156,3 +158,20 @@ async def test_runs_share_findings_and_answers(serve: Serve, tmp_path: Path) -> 
         assert [entry.status for entry in server.requests] == asked
     assert answer.cached
     assert (answer.usage.input_tokens, answer.cost_usd) == (0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["--base-url", "http://127.0.0.1:9/v1"], "No server answers at http://127.0.0.1:9/v1"),
+        ([], "which needs a key"),
+        (["--base-url", "http://127.0.0.1:9/v1", "--usd", "1"], "cannot be held"),
+        (["--model-set", "speed=9"], "is no setting of a model"),
+    ],
+)
+def test_optimize_refuses_before_a_run_is_begun(tmp_path: Path, words: list[str], what: str) -> None:
+    """On the command line each of these ends at once, with nothing made."""
+    done = CliRunner().invoke(app, ["optimize", "data/operators/softmax.py", "--model", "m", "--home", str(tmp_path), *words])
+    assert isinstance(done.exception, UserError)
+    assert what in str(done.exception)
+    assert not (tmp_path / "runs").exists()
