@@ -1,0 +1,84 @@
+"""Which candidates' hardware counters are read: each best one so far, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal
+
+import pytest
+
+from graphs.optimize.settings import RunSettings
+from graphs.refine.counted import counters_of_best
+from tests.tools.profiling.makers import passed, problem, timing
+from tools.errors import MachineError
+from tools.evaluation import EvaluationRequest
+from tools.hardware import load_sheet
+from tools.profiling.ncu import Counters
+from tools.profiling.profile import NOT_COUNTED
+from tools.records import OperatorFamily
+from tools.tracing import RunStore
+
+ROWS = (1024, 1024)
+
+
+class CountingPool:
+    """Counts nothing but how often it was asked."""
+
+    def __init__(self) -> None:
+        """Nobody has asked."""
+        self.asked: list[str] = []
+
+    async def counters(self, request: EvaluationRequest) -> Counters:
+        """Answer with a note; a source that says so breaks the machine."""
+        self.asked.append(request.candidate)
+        if request.source == "broken":
+            raise MachineError("The device is gone.", "Put it back.")
+        return Counters(note=f"counted {request.candidate}")
+
+
+def services(folder: Path, counters: Literal["auto", "never"] = "auto") -> Any:
+    """As much of a run's services as counting needs: its settings, its store, its pool."""
+    store = RunStore.create(folder / "run", {})
+    return SimpleNamespace(run="r", settings=RunSettings(counters=counters), store=store, pool=CountingPool())
+
+
+async def ask(services: Any, candidate: str, us: float | None, source: str = "") -> Counters:
+    """Ask about a candidate of so many microseconds; None where it was not timed."""
+    request = EvaluationRequest(
+        problem=problem((ROWS,), ROWS, operators=("aten.relu.default",), families=(OperatorFamily.POINTWISE,)),
+        candidate=candidate,
+        source=source or candidate,
+        target=load_sheet("h200"),
+    )
+    evaluation = passed(timing=timing(us)) if us else passed()
+    return await counters_of_best(services, request, evaluation)
+
+
+async def test_each_best_one_so_far_is_counted(tmp_path: Path) -> None:
+    """The first and every faster one are asked about; a slower one is not, and lacks nothing."""
+    run = services(tmp_path)
+    found = [await ask(run, name, us) for name, us in (("a", 100.0), ("b", 120.0), ("c", 80.0))]
+
+    assert run.pool.asked == ["a", "c"]
+    assert [one.note for one in found] == ["counted a", "", "counted c"]
+
+
+async def test_nobody_is_counted_twice(tmp_path: Path) -> None:
+    """A node that runs again after a kill finds the counters in the store."""
+    run = services(tmp_path)
+    assert await ask(run, "a", 100.0) == await ask(run, "a", 100.0)
+    assert run.pool.asked == ["a"]
+
+
+@pytest.mark.parametrize(("setting", "us"), [("never", 100.0), ("auto", None)])
+async def test_switched_off_or_not_timed_nothing_is_asked(tmp_path: Path, setting: Literal["auto", "never"], us: float | None) -> None:
+    """`never`, and an estimated candidate, start nothing."""
+    run = services(tmp_path, setting)
+    assert await ask(run, "a", us) == NOT_COUNTED
+    assert run.pool.asked == []
+
+
+async def test_a_machine_that_fails_at_it_ends_no_run(tmp_path: Path) -> None:
+    """The failure is a note of the profile."""
+    assert "The device is gone" in (await ask(services(tmp_path), "a", 100.0, "broken")).note
