@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 from random import Random
 
 from graphs.search import METHODS
@@ -65,8 +66,13 @@ def main() -> None:
     print(text)
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
-        (given.out / "trials.jsonl").write_text("".join(json.dumps(asdict(one)) + "\n" for one in trials))
+        (given.out / "trials.jsonl").write_text("".join(json.dumps(_rounded(one)) + "\n" for one in trials))
         (given.out / "report.md").write_text(text)
+
+
+def _rounded(one: Trial) -> dict[str, Any]:
+    """Four digits are more than a time on a device has."""
+    return {name: [round(v, 4) for v in value] if name == "curve" else value for name, value in asdict(one).items()}
 
 
 def trial(landscape: Landscape, method: str, seed: int, budget: int, batch: int) -> Trial:
