@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli import knowledge_tending, knowledge_worth
+from kernelwright.cli import knowledge_tending
 from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json
+from kernelwright.cli.knowledge_worth import worth
 from kernelwright.cli.options import Home, Json
 
 if TYPE_CHECKING:
@@ -174,6 +175,6 @@ for tending in (
     knowledge_tending.prune,
     knowledge_tending.retire,
     knowledge_tending.doctor,
-    knowledge_worth.worth,
+    worth,
 ):
     app.command()(tending)
