@@ -13,8 +13,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 from random import Random
+from typing import Any
 
 from graphs.search import METHODS
 from graphs.search.landscape import Landscape, LandscapeHeader, landscape_files, load_landscapes
