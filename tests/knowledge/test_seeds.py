@@ -62,6 +62,27 @@ def test_the_seeds_cover_every_family_and_bottleneck() -> None:
     assert len({seed.strategy.id for seed in SHIPPED}) == len(SHIPPED)
 
 
+PRODUCTS = {OperatorFamily.MATMUL, OperatorFamily.CONVOLUTION, OperatorFamily.ATTENTION, OperatorFamily.RECURRENT}
+"""Only these have a faster unit: the profiler finds `compute-unit` where there are products."""
+
+FAMILIES = [family for family in OperatorFamily if family is not OperatorFamily.OTHER]
+KNOWN = [(f, b) for f in FAMILIES for b in Bottleneck if f in PRODUCTS or b is not Bottleneck.COMPUTE_UNIT]
+
+
+@pytest.mark.parametrize(("family", "bottleneck"), KNOWN, ids=str)
+def test_every_family_has_advice_of_its_own_for_every_bottleneck(family: OperatorFamily, bottleneck: Bottleneck) -> None:
+    """No operator that the built-in coder writes meets a bottleneck about which the seeds have nothing to say."""
+    situations = [seed.strategy.situation for seed in SHIPPED if seed.strategy.situation.backend == "triton"]
+    assert any(family in s.families and s.bottleneck in {bottleneck, None} for s in situations)
+
+
+def test_cuda_has_advice_for_every_family_and_bottleneck() -> None:
+    """Seeds for kernels in CUDA C++ cover each operator family and each bottleneck."""
+    situations = [seed.strategy.situation for seed in SHIPPED if seed.strategy.situation.backend == "cuda"]
+    assert set(itertools.chain.from_iterable(s.families for s in situations)) >= set(OperatorFamily) - {OperatorFamily.OTHER}
+    assert {s.bottleneck for s in situations} >= set(Bottleneck)
+
+
 def test_first_use_plants_the_seeds_and_later_ones_add_nothing(make_base: MakeBase) -> None:
     """A new store starts with the shipped seeds; opening it again adds none."""
     from knowledge.seeds import SEEDS  # the folder itself
