@@ -74,4 +74,5 @@ def _print(done: Repetition, *, same: bool) -> None:
         print(f"{len(done.prompts)} prompts are in other words now; the first, of the {first.role} for {first.purpose!r}: {first.line}")
     for place, one in enumerate(done.divergences):
         print(f"{'first difference' if place == 0 else 'then'} ({one.kind}): {one.what}")
-    print("the same plans and sources" if same else "it went another way")
+    words = "the same plans and sources" if not done.divergences else "it went another way"
+    print(words if same or done.divergences else f"{words}, but prompts differ, which --strict counts")
