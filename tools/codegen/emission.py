@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tools.codegen import template_attention, template_depthwise, template_matmul, template_pointwise, template_rows, template_window
+from tools.codegen import (
+    template_attention,
+    template_convolution,
+    template_depthwise,
+    template_matmul,
+    template_pointwise,
+    template_rows,
+    template_window,
+)
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters, RegionText
 from tools.codegen.graph import OperatorGraph
@@ -15,7 +23,7 @@ from tools.codegen.module_text import ForwardText, class_text
 from tools.codegen.naming import Names
 from tools.codegen.reference_text import KeptText, keep
 from tools.codegen.region_names import function_name
-from tools.codegen.regions import ATTENTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, plan_region
+from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, plan_region
 from tools.codegen.schedule import Region, Schedule
 from tools.records import Problem, ProblemForm, Record
 
@@ -53,6 +61,7 @@ def emitters() -> dict[str, Emitter]:
         ROWS: template_rows.emit,
         MATMUL: template_matmul.emit,
         ATTENTION: template_attention.emit,
+        CONVOLUTION: template_convolution.emit,
         DEPTHWISE: template_depthwise.emit,
         WINDOW: template_window.emit,
     }

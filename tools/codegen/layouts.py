@@ -1,9 +1,9 @@
 """Channels-last: which values of a graph lie with their channels last in memory, and the graph as kernels then see it.
 
-A library convolution whose region says `memory_format=channels_last` gives its result as rows of channels. Here its node takes
-that shape, and a permutation after it has the shape the reference knows; since kernels see through permutations, those
-that follow read rows of channels as they lie, and pointwise ones write their results the same way. No pass over memory turns
-anything but the convolution's input, where that does not lie so already.
+A convolution whose region says `memory_format=channels_last` (the library's, or a dense one of ours) gives its result as rows of
+channels. Here its node takes that shape, and a permutation after it has the shape the reference knows; since kernels see through
+permutations, those that follow read rows of channels as they lie, and pointwise ones write their results the same way. No pass over
+memory turns anything but the convolution's input, where that does not lie so already.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from tools.codegen.expressions import COMPUTE
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
-from tools.codegen.schedule import Region, Schedule
+from tools.codegen.schedule import LIBRARY, Region, Schedule
 
 FORMAT = "memory_format"
 AS_IS, CHANNELS_LAST, RESULT_TOO = "contiguous", "channels_last", "channels_last_result"
@@ -38,8 +38,8 @@ class LaidOut(Node):
 
 
 def has_convolution(graph: OperatorGraph, region: Region) -> bool:
-    """Whether a region is a library call with a layout to choose."""
-    return not region.is_generated and any(graph.by_name[name].op in CONVOLUTIONS for name in region.nodes)
+    """Whether a region is a library call, or a dense convolution of ours, with a layout to choose."""
+    return region.template in (LIBRARY, "convolution") and any(graph.by_name[name].op in CONVOLUTIONS for name in region.nodes)
 
 
 def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
@@ -47,7 +47,7 @@ def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
     chosen: dict[str, str] = {}
     for region in schedule.regions:
         wanted = str(region.parameters.get(FORMAT, AS_IS))
-        if wanted != AS_IS and not region.is_generated:
+        if wanted != AS_IS and region.template in (LIBRARY, "convolution"):
             chosen |= {name: wanted for name in region.nodes if graph.by_name[name].op in CONVOLUTIONS}
     return _Turner(graph, chosen).run() if chosen else graph
 

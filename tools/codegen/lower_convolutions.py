@@ -1,13 +1,14 @@
-"""Lower the convolutions that a kernel of ours can do better than the library: pointwise ones as products, depthwise ones as windows."""
+"""Lower convolutions: pointwise ones as products, depthwise ones as windows, dense ones and their transposes as gathered products."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tools.codegen.expressions import COMPUTE, Expr, LoweringError, Value
 from tools.codegen.graph import Node, Ref
 from tools.codegen.layouts import LaidOut
-from tools.codegen.lowering import Contraction, Depthwise, Lowered, Lowering
+from tools.codegen.lowering import Contraction, Convolution, Depthwise, Lowered, Lowering
 from tools.codegen.row_operand import argument
 from tools.codegen.sizes import Varying, is_one
 
@@ -16,24 +17,86 @@ Rule = Callable[[Lowering, Node], None]
 
 def _convolution(rank: int) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
-        if isinstance(node, LaidOut):
-            raise LoweringError(f"{node.target} with its channels last is the library's; take its memory format back first")
         stride, padding, dilation = (_each(argument(node, place, name, usual), rank) for place, name, usual in _NUMBERS)
         groups = argument(node, 6, "groups", 1)
         if stride is None or padding is None or dilation is None:
             raise LoweringError(f"{node.target} with padding by name, or numbers that vary with the sizes, is not generated")
-        if low.window is not None or low.contraction is not None or low.depthwise is not None or low.reduced:
+        if low.is_claimed:
             raise LoweringError("a convolution shares its kernel with pointwise operators only")
         weight = low.graph.meta(node.args[1])
         unit = all(is_one(sizes) for sizes in weight.shape[2:]) and set(stride) == {1} and set(padding) == {0}
-        if unit and groups == 1:
+        if isinstance(node, LaidOut) and groups == 1:
+            _dense(low, node, _Numbers(stride, padding, dilation, (0,) * rank), transposed=False)
+        elif isinstance(node, LaidOut):
+            raise LoweringError(f"{node.target} in groups with its channels last is the library's; take its memory format back first")
+        elif unit and groups == 1:
             _pointwise(low, node)
         elif rank == 2 and groups != 1 and is_one(weight.shape[1]) and _spread(groups, low) == weight.shape[0]:
             _depthwise(low, node, stride, padding, dilation)
+        elif groups == 1:
+            _dense(low, node, _Numbers(stride, padding, dilation, (0,) * rank), transposed=False)
         else:
-            raise LoweringError(f"{node.target} is left to the library unless it is pointwise or depthwise in two dimensions")
+            raise LoweringError(f"{node.target} in groups is left to the library unless it is depthwise in two dimensions")
 
     return rule
+
+
+def _transposed(rank: int) -> Rule:
+    def rule(low: Lowering, node: Node) -> None:
+        names = (("stride", 3, 1), ("padding", 4, 0), ("output_padding", 5, 0), ("dilation", 7, 1))
+        stride, padding, extra, dilation = (_each(argument(node, place, name, usual), rank) for name, place, usual in names)
+        if stride is None or padding is None or extra is None or dilation is None:
+            raise LoweringError(f"{node.target} with numbers that vary with the sizes is not generated")
+        if low.is_claimed:
+            raise LoweringError("a convolution shares its kernel with pointwise operators only")
+        if argument(node, 6, "groups", 1) != 1:
+            raise LoweringError(f"{node.target} in groups is left to the library")
+        if any(step > 1 and apart > 1 for step, apart in zip(stride, dilation, strict=True)):
+            raise LoweringError(f"{node.target} with a stride and a dilation in one dimension is left to the library")
+        _dense(low, node, _Numbers(stride, padding, dilation, extra), transposed=True)
+
+    return rule
+
+
+class _Numbers(NamedTuple):
+    """How a convolution's kernel moves, by spatial dimension."""
+
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    extra: tuple[int, ...]
+
+
+def _dense(low: Lowering, node: Node, numbers: _Numbers, transposed: bool) -> None:
+    """Every channel of the input into every channel of the result."""
+    last = isinstance(node, LaidOut)
+    shape, weight_shape = node.outputs[0].shape, low.graph.meta(node.args[1]).shape
+    if any(len(set(sizes)) > 1 for sizes in weight_shape[2:]):
+        raise LoweringError(f"{node.target} whose kernel's size varies with the problem's sizes is not generated")
+    spatial = low.b.atoms.dims(shape[1:-1] if last else shape[2:])
+    if len(shape) != 2 + len(numbers.stride) or not all(spatial):
+        raise LoweringError(f"{node.target} to one element along a dimension, or without a batch, is not generated")
+    source, weight = low.read_as_it_is(node.args[0]), low.read_as_it_is(node.args[1])
+    channel = weight.dims[1 if transposed else 0]
+    if not channel:
+        raise LoweringError(f"{node.target} to one channel is not generated")
+    dims = low.b.atoms.resolve((source.dims[0], channel, *spatial))
+    value = _leaf(low, node, "convolution", tuple(atom for dim in dims for atom in dim))
+    places = [low.b.exprs[read.value.id].extra for read in (source, weight)]
+    size = tuple(sizes[0] for sizes in weight_shape[2:])
+    low.convolution = Convolution(
+        places[0], places[1], size, numbers.stride, numbers.padding, numbers.dilation, numbers.extra, transposed,
+        weight_shape[0 if transposed else 1], dims, value.id,
+    )  # fmt: skip
+    if not last:
+        _finish(low, node, value, dims)
+        return
+    bias = argument(node, 2, "bias")
+    if isinstance(bias, Ref):
+        operand = low.value(bias)
+        low.b.atoms.unify(channel, operand.dims[0])
+        value = value + low.b.compute(operand.value, value.dtype)
+    low.define(node, value, low.b.atoms.resolve((source.dims[0], *spatial, channel)))
 
 
 def _pointwise(low: Lowering, node: Node) -> None:
@@ -48,7 +111,8 @@ def _pointwise(low: Lowering, node: Node) -> None:
     if not cols:
         raise LoweringError(f"{node.target} at a single position is not generated")
     value = _leaf(low, node, "product", (*batch, *rows, *cols))
-    low.contraction = Contraction(weight, source, batch, rows, cols, inner, value.id)
+    # the weights are the right operand: they lie along the sum, which is what tensor cores want of it
+    low.contraction = Contraction(source, weight, batch, cols, rows, inner, value.id)
     _finish(low, node, value, (source.dims[0], weight.dims[0], *source.dims[2:]))
 
 
@@ -112,5 +176,8 @@ def _each(value: object, rank: int) -> tuple[int, ...] | None:
 
 _NUMBERS = ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))
 
-CONVOLUTIONS: dict[str, Rule] = {f"conv{rank}d": _convolution(rank) for rank in (1, 2, 3)}
+CONVOLUTIONS: dict[str, Rule] = {
+    **{f"conv{rank}d": _convolution(rank) for rank in (1, 2, 3)},
+    **{f"conv_transpose{rank}d": _transposed(rank) for rank in (1, 2, 3)},
+}
 """Convolutions by operator name."""

@@ -15,7 +15,7 @@ from tools.codegen.atoms import Dims, ShapeMismatchError
 from tools.codegen.expressions import COMPUTE, Builder, LoweringError, Value
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
-from tools.codegen.sizes import product
+from tools.codegen.sizes import Sizes, product
 from tools.codegen.views import is_view, see_through
 
 
@@ -111,6 +111,28 @@ class Depthwise:
 
 
 @dataclass(frozen=True)
+class Convolution:
+    """A dense convolution inside the region, or its transpose."""
+
+    source: int
+    """Among the loads, like the next."""
+    weight: int
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+    extra: tuple[int, ...]
+    """Elements that a transposed convolution adds at the end of each dimension."""
+    transposed: bool
+    channels: Sizes
+    """Input channels in every trace."""
+    dims: Dims
+    """Batch, channel and spatial dimensions of the result."""
+    expr: int
+    """The accumulator, as an expression of what follows."""
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A lowered region: expressions, what is read, what is written, what is reduced."""
 
@@ -122,6 +144,7 @@ class Kernel:
     window: Window | None = None
     attention: Attention | None = None
     depthwise: Depthwise | None = None
+    convolution: Convolution | None = None
 
 
 class Lowering:
@@ -139,6 +162,7 @@ class Lowering:
         self.window: Window | None = None
         self.attention: Attention | None = None
         self.depthwise: Depthwise | None = None
+        self.convolution: Convolution | None = None
         self.diagonals: dict[Ref, Lowered] = {}
         """Diagonal matrices, by their vectors."""
         self.weights: dict[Ref, Lowered] = {}
@@ -187,7 +211,7 @@ class Lowering:
     def read_as_it_is(self, ref: Ref) -> Lowered:
         """Read a value from memory under atoms of its own, one for each dimension; the host makes it where it is a view."""
         if self.is_internal(ref):
-            raise LoweringError("what a pooling looks at is made in the same region: it must be in memory")
+            raise LoweringError("what a pooling or a convolution looks at is made in the same region: it must be in memory")
         value, dims = self.b.load(ref, self.graph.meta(ref), again=True, parameter=ref.name in self.graph.parameters)
         return Lowered(value, dims)
 
@@ -271,7 +295,13 @@ class Lowering:
             outputs.append(Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims)))
         if not outputs:
             raise LoweringError("nothing outside reads the region")
-        return Kernel(self.b, tuple(outputs), self._common_reduction(), self.contraction, self.window, self.attention, self.depthwise)
+        special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution)
+        return Kernel(self.b, tuple(outputs), self._common_reduction(), *special)
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether something that shapes the whole kernel is in it already: a product, a pooling, a convolution, a reduction."""
+        return bool(self.reduced) or any(each is not None for each in (self.contraction, self.window, self.depthwise, self.convolution))
 
     def _escaping(self) -> Sequence[Ref]:
         """Values of members that are read outside, through views or not, or returned."""

@@ -8,7 +8,17 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.layouts import AS_IS, FORMAT, FORMATS, has_convolution, lay_out
 from tools.codegen.lower_products import PRODUCTS
-from tools.codegen.regions import Planned, can_generate, natural_regions, ordered, plan_region, producers, producers_of
+from tools.codegen.regions import (
+    CONVOLUTION,
+    STANDING_ALONE,
+    Planned,
+    can_generate,
+    natural_regions,
+    ordered,
+    plan_region,
+    producers,
+    producers_of,
+)
 from tools.codegen.schedule import LIBRARY, Region, Schedule
 from tools.codegen.tuning import KNOBS, defaults, possible, worthwhile
 from tools.records import Action, ActionKind, HardwareSheet
@@ -57,8 +67,16 @@ def _layouts(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
 
 def _all_at_once(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
     able = [region.id for region in schedule.regions if not region.is_generated and can_generate(graph, region.nodes)]
-    if len(able) > 1:
-        yield Action(kind=ActionKind.FUSION, region="+".join(able), parameters={"scope": "each", "sms": sheet.sms})
+    # the library's convolutions and products are often the faster ones: all that stands around them is an action by itself
+    around = [name for name in able if not _stands_alone(graph, schedule, name)]
+    for names in (around, able) if 1 < len(around) < len(able) else (able,):
+        if len(names) > 1:
+            yield Action(kind=ActionKind.FUSION, region="+".join(names), parameters={"scope": "each", "sms": sheet.sms})
+
+
+def _stands_alone(graph: OperatorGraph, schedule: Schedule, name: str) -> bool:
+    region = schedule.region(name)
+    return region is not None and any(graph.by_name[node].op in STANDING_ALONE for node in region.nodes)
 
 
 def _generate(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Iterator[Action]:
@@ -103,6 +121,8 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Iter
         return
     planned = plan_region(graph, region.nodes)
     for name, knob in KNOBS[region.template].items():
+        if name == FORMAT:
+            continue
         for value in knob.values:
             changed = {**region.parameters, name: value}
             if value != region.parameters.get(name) and worthwhile(planned, changed, name, sheet):
@@ -136,17 +156,19 @@ def _change_layout(graph: OperatorGraph, schedule: Schedule, regions: list[Regio
     if action.kind is not ActionKind.LAYOUT or wanted not in FORMATS or len(action.parameters) > 1:
         raise IllegalActionError(f"{FORMAT} is a layout: one of {', '.join(FORMATS)}")
     if not all(has_convolution(graph, region) for region in regions):
-        raise IllegalActionError(f"{FORMAT} applies to convolutions that are left to the library, not to {action.region}")
+        raise IllegalActionError(f"{FORMAT} applies to convolutions of the library and to dense ones of ours, not to {action.region}")
     changed = schedule
     for region in regions:
-        changed = changed.replaced(region.model_copy(update={"parameters": {} if wanted == AS_IS else {FORMAT: wanted}}))
+        others = {name: value for name, value in region.parameters.items() if name != FORMAT}
+        changed = changed.replaced(region.model_copy(update={"parameters": others if wanted == AS_IS else {**others, FORMAT: wanted}}))
     if changed == schedule:
         raise IllegalActionError(f"{action} changes nothing")
     seen = lay_out(graph, changed)
     for region in changed.regions:
         if region.is_generated:
             try:
-                plan_region(seen, region.nodes)
+                if plan_region(seen, region.nodes).template != region.template:
+                    raise IllegalActionError(f"region {region.id} is of another template with channels last")
             except LoweringError as error:
                 raise IllegalActionError(f"region {region.id} cannot be generated with channels last: {error}") from error
     return changed
@@ -179,7 +201,8 @@ def _merge(graph: OperatorGraph, schedule: Schedule, regions: list[Region], sms:
     for region in ordered(graph, groups):
         old = before.get(region.nodes)
         if old is None:
-            result.append(_generated(graph, region, sms))
+            formats = [each.parameters[FORMAT] for each in regions if FORMAT in each.parameters]
+            result.append(_generated(graph, region.model_copy(update={"parameters": {FORMAT: formats[0]} if formats else {}}), sms))
         else:
             result.append(old.model_copy(update={"id": region.id}))
     return Schedule(regions=tuple(result))
@@ -219,7 +242,8 @@ def _generated(graph: OperatorGraph, region: Region, sms: int) -> Region:
         planned: Planned = plan_region(graph, region.nodes)
     except LoweringError as error:
         raise IllegalActionError(f"region {region.id} cannot be generated: {error}") from error
-    return Region(id=region.id, nodes=region.nodes, template=planned.template, parameters=defaults(planned, sms))
+    kept = {FORMAT: region.parameters[FORMAT]} if FORMAT in region.parameters and planned.template == CONVOLUTION else {}
+    return Region(id=region.id, nodes=region.nodes, template=planned.template, parameters=defaults(planned, sms) | kept)
 
 
 def _sms(action: Action) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tools.codegen import template_pointwise
 from tools.codegen.attention_space import attention_layout
+from tools.codegen.convolution_space import convolution_layout
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.lower_attention import ATTENTION as ATTENTION_RULES
@@ -21,6 +22,7 @@ from tools.codegen.template_window import window_layout
 from tools.codegen.views import is_view
 
 POINTWISE, ROWS, MATMUL, WINDOW, ATTENTION, DEPTHWISE = "pointwise", "rows", "matmul", "window", "attention", "depthwise"
+CONVOLUTION = "convolution"
 STANDING_ALONE = {*PRODUCTS, *ATTENTION_RULES, *CONVOLUTIONS}
 """Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
 MOST_NODES = 48
@@ -53,6 +55,7 @@ def _template(kernel: Kernel) -> str:
         (ATTENTION, "an attention", kernel.attention, attention_layout),
         (MATMUL, "a product", kernel.contraction, product_layout),
         (DEPTHWISE, "a convolution", kernel.depthwise, depthwise_layout),
+        (CONVOLUTION, "a convolution", kernel.convolution, convolution_layout),
         (WINDOW, "a pooling", kernel.window, window_layout),
     ):
         if found is not None:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tools.codegen.layouts import FORMAT, FORMATS
-from tools.codegen.regions import ATTENTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
+from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.codegen.rows_space import row_layout
 from tools.codegen.schedule import LIBRARY
 from tools.codegen.tuning_compute import (
     attention_defaults,
     attention_fits,
+    convolution_defaults,
+    convolution_fits,
     depthwise_defaults,
     depthwise_fits,
     product_defaults,
@@ -72,6 +74,16 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256, 512)),
         "num_warps": WARPS,
     },
+    CONVOLUTION: {
+        "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
+        "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
+        "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64)),
+        FORMAT: Knob(ActionKind.LAYOUT, FORMATS),
+        "precision": Knob(ActionKind.PRECISION, ("ieee", "tf32x3")),
+        "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked")),
+        "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
+        "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
+    },
     ATTENTION: {
         "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128)),
         "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128)),
@@ -93,6 +105,8 @@ def defaults(planned: Planned, sms: int) -> Parameters:
         return row_defaults(planned.kernel, sms)
     if planned.template == DEPTHWISE:
         return depthwise_defaults(planned.kernel)
+    if planned.template == CONVOLUTION:
+        return convolution_defaults(planned.kernel, sms)
     if planned.template == WINDOW:
         return window_defaults(planned.kernel)
     return attention_defaults(planned.kernel) if planned.template == ATTENTION else product_defaults(planned.kernel, sms)
@@ -110,6 +124,7 @@ def worthwhile(planned: Planned, parameters: Mapping[str, Value], knob: str, she
         ROWS: lambda: rows_fit(planned.kernel, parameters, knob),
         WINDOW: lambda: window_fits(planned.kernel, parameters, knob),
         MATMUL: lambda: product_fits(planned.kernel, parameters, knob, sheet),
+        CONVOLUTION: lambda: convolution_fits(planned.kernel, parameters, knob, sheet),
         DEPTHWISE: lambda: depthwise_fits(planned.kernel, parameters),
         ATTENTION: lambda: attention_fits(planned.kernel, parameters, knob, sheet),
     }

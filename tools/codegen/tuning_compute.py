@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tools.codegen.attention_space import attention_layout
+from tools.codegen.convolution_space import convolution_layout
 from tools.codegen.lowering import Kernel
 from tools.codegen.product_space import product_layout
 from tools.codegen.sizes import power_of_two
@@ -39,6 +40,41 @@ def product_defaults(kernel: Kernel, sms: int) -> Parameters:
         "num_warps": 8 if block_m * block_n >= 128 * 128 else 4,
         "num_stages": 3,
     }
+
+
+def convolution_defaults(kernel: Kernel, sms: int) -> Parameters:
+    """Choose first parameters of a dense convolution: as many channels a tile as there are, up to 128, and positions for the rest."""
+    layout = convolution_layout(kernel)
+    half = layout.dtype in ("float16", "bfloat16")
+    block_n = min(128, max(16, power_of_two(layout.n_channels)))
+    block_m = min(128, max(16, power_of_two(layout.n_positions)))
+    while block_m > 32 and layout.n_images * layout.n_phases * -(-layout.n_positions // block_m) * -(-layout.n_channels // block_n) < sms:
+        block_m //= 2
+    summed = layout.n_inputs if layout.n_inputs >= 16 else layout.n_inputs * layout.n_taps
+    return {
+        "BLOCK_M": block_m,
+        "BLOCK_N": block_n,
+        "BLOCK_K": min(64 if half else 32, max(16, power_of_two(summed))),
+        "precision": "ieee" if half else "tf32x3",
+        "accumulate": "direct" if half else "chunked",
+        "num_warps": 8 if block_m * block_n >= 128 * 128 else 4,
+        "num_stages": 3,
+    }
+
+
+def convolution_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    """Whether changing `knob` to what `parameters` say changes a convolution's kernel and can run on the device."""
+    layout = convolution_layout(kernel)
+    if knob == "precision" and layout.dtype != "float32":
+        return False
+    block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
+    if block_m > max(16, power_of_two(layout.n_positions)) or block_n > max(16, power_of_two(layout.n_channels)):
+        return False
+    if block_k > max(16, power_of_two(layout.n_inputs * layout.n_taps)):
+        return False
+    shared = (block_m + block_n) * block_k * ITEM_BYTES[layout.dtype] * int(parameters["num_stages"])
+    a_thread = block_m * block_n // (32 * int(parameters["num_warps"]))
+    return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 128
 
 
 def depthwise_defaults(kernel: Kernel) -> Parameters:

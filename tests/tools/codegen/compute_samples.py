@@ -123,5 +123,25 @@ DIRECT: dict[str, str] = {
     ),
     "pointwise": module("self.conv = torch.nn.Conv2d(c, 20, 1)", "return F.gelu(self.conv(x))", "torch.randn(3, 8, 7, 9)"),
     "pointwise_volume": module("self.conv = torch.nn.Conv3d(c, 20, 1, bias=False)", "return self.conv(x)", "torch.randn(2, 8, 3, 5, 7)"),
+    "dense": module(
+        "self.conv = torch.nn.Conv2d(17, 20, (3, 5), padding=(0, 2), stride=(1, 2), dilation=(2, 1), bias=False)",
+        "return torch.relu(self.conv(x)) + 1",
+        "torch.randn(3, 17, 9, 11)",
+    ),
+    "few_channels": module("self.conv = torch.nn.Conv1d(c, 20, 3, stride=2, dilation=3)", "return self.conv(x)", "torch.randn(3, 8, 31)"),
+    "dense_volume": module(
+        "self.conv = torch.nn.Conv3d(c, 12, (3, 1, 2), stride=2, padding=(1, 0, 1))", "return self.conv(x)", "torch.randn(2, 8, 7, 9, 8)"
+    ),
+    "transposed": module(
+        "self.conv = torch.nn.ConvTranspose3d(17, 20, (3, 2, 5), stride=(2, 1, 3), padding=(1, 0, 2), output_padding=(1, 0, 0))",
+        "return torch.sigmoid(self.conv(x))",
+        "torch.randn(2, 17, 4, 3, 5)",
+    ),
+    "transposed_with_gaps": module(
+        "self.conv = torch.nn.ConvTranspose2d(c, 20, 2, stride=(1, 3))", "return self.conv(x)", "torch.randn(1, 8, 5, 7)"
+    ),
+    "transposed_dilated": module(
+        "self.conv = torch.nn.ConvTranspose1d(c, 20, 3, dilation=2, padding=1)", "return self.conv(x)", "torch.randn(2, 8, 13)"
+    ),
 }
 """Convolutions that are generated."""

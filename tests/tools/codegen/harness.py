@@ -16,7 +16,7 @@ from typing import Any
 from tests.tools.codegen.samples import SAMPLES
 from tools.codegen import LoweringError, OperatorGraph, Schedule, initial_schedule, trace
 from tools.codegen.regions import plan_region
-from tools.codegen.tuning import possible
+from tools.codegen.tuning import defaults, possible
 from tools.problems import load_problem
 from tools.records import Problem
 
@@ -54,7 +54,7 @@ def at_small_sizes(name: str) -> Problem:
 
 
 def generated(graph: OperatorGraph, settings: Settings) -> Schedule:
-    """Generate every region that can be, with the settings of its template."""
+    """Generate every region that can be, with the settings of its template, or first values where none are given."""
     regions = []
     for region in initial_schedule(graph).regions:
         try:
@@ -62,7 +62,7 @@ def generated(graph: OperatorGraph, settings: Settings) -> Schedule:
         except LoweringError:
             regions.append(region)
         else:
-            parameters = dict(settings[planned.template])
+            parameters = dict(settings.get(planned.template) or defaults(planned, 132))
             if not possible(planned, parameters):
                 parameters["algorithm"] = "looped"
             regions.append(region.model_copy(update={"template": planned.template, "parameters": parameters}))

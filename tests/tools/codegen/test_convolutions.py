@@ -1,4 +1,4 @@
-"""Pointwise and depthwise convolutions as kernels of our own."""
+"""Dense, transposed, pointwise and depthwise convolutions as kernels of our own."""
 
 from __future__ import annotations
 
@@ -33,24 +33,29 @@ def test_convolution_matches_float64(results: Any, name: str) -> None:
     assert results[name]["error"] <= 1.0
 
 
-@pytest.mark.parametrize(("name", "template"), [("depthwise", "depthwise"), ("pointwise", "matmul")])
+@pytest.mark.parametrize(
+    ("name", "template"), [("depthwise", "depthwise"), ("pointwise", "matmul"), ("dense", "convolution"), ("transposed", "convolution")]
+)
 def test_template_follows_the_kernel_size(name: str, template: str) -> None:
-    """A kernel of one element is a product, one channel by itself a window."""
+    """A kernel of one element is a product, one channel by itself a window, all others gathered products."""
     assert whole(DIRECT[name])[2].regions[0].template == template
 
 
 @pytest.mark.slow
 def test_convolutions_compile(tmp_path: Path) -> None:
-    """Depthwise and pointwise kernels compile for Hopper and Ampere."""
+    """Kernels of each template compile for Ampere, Hopper and Blackwell, and a dense one without TF32 for CDNA 3."""
     jobs = []
-    for name, arch in (("depthwise", 90), ("pointwise", 80)):
+    for name, arch in (("depthwise", 90), ("pointwise", 80), ("dense", 90), ("transposed", 80), ("few_channels", 100), ("dense", "gfx942")):
         problem, graph, schedule = whole(DIRECT[name])
-        jobs.append({**write_job(tmp_path, name, problem, emit(problem, graph, schedule).source), "arch": arch})
+        if arch == "gfx942":
+            (region,) = schedule.regions
+            schedule = schedule.replaced(region.model_copy(update={"parameters": {**region.parameters, "precision": "ieee"}}))
+        jobs.append({**write_job(tmp_path, f"{name}_{arch}", problem, emit(problem, graph, schedule).source), "arch": arch})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
         assert "crash" not in result, result["crash"]
 
 
 def test_other_convolutions_are_left_with_their_reason() -> None:
-    """Dense convolutions stay with the library, which says why."""
+    """Convolutions in groups stay with the library, which says why."""
     reasons = [limit.reason for limit in limits(trace(problem_of(CONVOLUTIONS["mixed"])))]
-    assert any("left to the library unless it is pointwise or depthwise" in reason for reason in reasons)
+    assert any("in groups is left to the library unless it is depthwise" in reason for reason in reasons)

@@ -9,6 +9,7 @@ import pytest
 from tests.tools.codegen.compute_samples import CONVOLUTIONS
 from tests.tools.codegen.harness import problem_of, run_worker, write_job
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
+from tools.codegen.layouts import has_convolution
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 
@@ -24,7 +25,9 @@ def laid_out(name: str, wanted: str, *, generate: bool) -> tuple[Any, Any, Sched
     schedule = apply(graph, schedule, next(a for a in options(graph, schedule, sheet) if a.parameters.get("memory_format") == wanted))
     while generate:
         words = ({"scope": "each"}, {"implementation": "generated"})
-        legal = [a for a in options(graph, schedule, sheet) if any(w.items() <= a.parameters.items() for w in words)]
+        free = {region.id for region in schedule.regions if not has_convolution(graph, region)}
+        found = [a for a in options(graph, schedule, sheet) if any(w.items() <= a.parameters.items() for w in words)]
+        legal = [action for action in found if set(action.region.split("+")) <= free]
         if not legal:
             break
         schedule = apply(graph, schedule, legal[0])
@@ -70,10 +73,10 @@ def test_results_keep_the_reference_strides_unless_asked() -> None:
 
 
 def test_layout_of_a_generated_region_is_refused() -> None:
-    """A memory format is for convolutions that are left to the library."""
+    """A memory format is for convolutions, the library's or dense ones of ours."""
     _, graph, schedule = laid_out("chain", "channels_last", generate=True)
     region = next(region.id for region in schedule.regions if region.is_generated)
-    with pytest.raises(IllegalAction, match="left to the library"):
+    with pytest.raises(IllegalAction, match="applies to convolutions"):
         apply(graph, schedule, Action(kind=ActionKind.LAYOUT, region=region, parameters={"memory_format": "channels_last"}))
 
 
@@ -82,3 +85,15 @@ def test_library_convolutions_can_go_back() -> None:
     _, graph, schedule = laid_out("volume", "channels_last", generate=False)
     back = Action(kind=ActionKind.LAYOUT, region="r0", parameters={"memory_format": "contiguous"})
     assert apply(graph, schedule, back) == initial_schedule(graph)
+
+
+def test_a_generated_convolution_writes_rows_of_channels_for_the_next() -> None:
+    """A dense convolution of ours keeps the layout it was given, and the one after it reads that without a copy."""
+    problem, graph, schedule = laid_out("chain", "channels_last", generate=False)
+    sheet = load_sheet("h200")
+    for action in options(graph, schedule, sheet)[:]:
+        if action.parameters.get("implementation") == "generated":
+            schedule = apply(graph, schedule, action)
+    formats = [region.parameters["memory_format"] for region in schedule.regions if region.template == "convolution"]
+    assert formats == ["channels_last", "channels_last"]
+    assert "off_m * n_cols + off_n" in emit(problem, graph, schedule).source

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from tests.tools.codegen.harness import problem_of, traced
+from tests.tools.codegen.compute_samples import CONVOLUTIONS
+from tests.tools.codegen.harness import problem_of
 from tests.tools.codegen.samples import function
 from tools.codegen import emit, initial_schedule, limits, options, trace
 from tools.hardware import load_sheet
 
 
 def test_convolution_is_a_limit_with_a_reason() -> None:
-    """A convolution is named with the reason, and the emitted source says that the library runs it."""
-    problem, graph = traced("channels")
+    """A grouped convolution is named with the reason, and the emitted source says that the library runs it."""
+    problem = problem_of(CONVOLUTIONS["mixed"])
+    graph = trace(problem)
     found = {limit.operator: limit.reason for limit in limits(graph)}
     assert "left to the library" in found["aten.conv2d.default"]
     emission = emit(problem, graph, initial_schedule(graph))
@@ -46,5 +48,6 @@ def test_what_batch_norm_writes_to_its_module_is_left_to_the_library() -> None:
 
 def test_every_limit_names_its_operator() -> None:
     """A limit says which operator and why, in words."""
-    _, graph = traced("channels")
+    graph = trace(problem_of(CONVOLUTIONS["mixed"]))
+    assert limits(graph)
     assert all(limit.operator and limit.reason for limit in limits(graph))
