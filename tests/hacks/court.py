@@ -20,6 +20,7 @@ import torch
 rows = {rows}
 columns = {columns}
 SMALL_SIZES = [{{"rows": 5, "columns": 67}}]
+INPUT_VIEWS = True
 
 
 class Model(torch.nn.Module):

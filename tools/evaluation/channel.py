@@ -7,6 +7,7 @@ from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
 from tools.evaluation.memory import Block, Memory
+from tools.evaluation.red_zones import ZONE_BYTES
 from tools.records import ABI, ITEM_BYTES, TensorSpec
 
 DTYPES = tuple(ITEM_BYTES)
@@ -44,6 +45,8 @@ class Load(IntFlag):
     """For the baseline only: run the compiled reference."""
     PRIMED = 16
     """Keep the device busy until the host has issued the call, so that its events hold device time and no waiting for the host."""
+    SHIFTED = 128
+    """Inputs begin one element later in memory than the allocator would have them; with `ALL` only."""
     AUDIT = 64
     """One more call, not judged: listen to what runs in it and write that down."""
     UNPOISONED = 32
@@ -122,7 +125,7 @@ class OutputShape(NamedTuple):
 
 
 class Exchange:
-    """The memory a runner shares with the supervisor: report, patches, inputs, inputs after the call, outputs."""
+    """The memory a runner shares with the supervisor: report, patches, inputs, inputs and red zones after the call, outputs."""
 
     def __init__(self, abi: ABI) -> None:
         """Lay it out for `abi`."""
@@ -133,7 +136,9 @@ class Exchange:
         self.after = Block(abi.inputs, self.inputs.end)
         self.outputs = Block(abi.outputs, self.after.end)
         self._heard = self.outputs.end
-        self.size = self._heard + 16 + MAX_HEARD * _HEARD.size
+        zones = -(-(self._heard + 16 + MAX_HEARD * _HEARD.size) // 4096) * 4096
+        self.zones = Block([TensorSpec(name=spec.name, shape=(2 * ZONE_BYTES,), dtype="uint8") for spec in abi.inputs], zones)
+        self.size = self.zones.end
 
     def write_shapes(self, memory: Memory, outputs: list[OutputShape]) -> None:
         """Put down what the outputs of a call were."""

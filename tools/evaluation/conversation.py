@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import numpy
 
 
+LISTENING_S = 5.0
+"""How long the call that is listened to may take beyond four times the longest call before it; it is not worth more."""
+
 SET_UP = "while it was set up"
 """When a runner failed that never answered."""
 
@@ -65,6 +68,8 @@ class Conversation:
         self._exchange = Exchange(job.abi)
         self._child: Child | None = None
         self._revealed = 0
+        self._longest_s = 0.0
+        self._paint = 0
 
     def __enter__(self) -> Self:
         """Start the runner and wait until the candidate's module is made."""
@@ -114,15 +119,22 @@ class Conversation:
         load = weakening.load(load, self._shop.off)
         if collected and not load & Load.UNPOISONED:
             self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
+        if load & Load.ALL:
+            self._paint = fill_pattern(bool(load & Load.POISON_B))
         start = time.perf_counter_ns()
         self._child.send(Command(Order.CALL, load, patches).pack())
         reply = self._expect(State.DONE, "in its forward call")
         now = time.perf_counter_ns()
         self._revealed = start
+        self._longest_s = max(self._longest_s, (now - start) / 1e9)
         return CallTimes(reply.event_us, (now - start) / 1e3)
 
     def listen(self) -> tuple[tuple[str, str], ...]:
-        """Have it run once more on inputs already given, and name what ran; nothing where it does not get that far."""
+        """Have it run once more on inputs already given, and name what ran; nothing where it does not get that far.
+
+        Nothing can be asked of the runner afterwards.
+        """
+        self._deadline = min(self._deadline, time.monotonic() + LISTENING_S + 4 * self._longest_s)
         try:
             self.call(Load.ALL | Load.AUDIT, collected=False)
         except RunError:
@@ -145,6 +157,8 @@ class Conversation:
             self._check_outputs()
         if Defence.INPUTS_COMPARED not in self._shop.off:
             self._check_inputs()
+        if Defence.RED_ZONES not in self._shop.off and self._job.plan is None:
+            self._check_zones()
         outputs[:] = self._exchange.outputs.raw(self._memory)
         return bracket_us
 
@@ -164,6 +178,13 @@ class Conversation:
             here = slice(start, start + spec.nbytes)
             if not bool((taken[here] == self._kept[here]).all()):
                 raise self._failure(Verdict.CHEATED, f"the call changed its input {spec.name}", rule="input-mutation")
+
+    def _check_zones(self) -> None:
+        """A sealed runner has zones around all of its buffers and ends by itself."""
+        zones = self._exchange.zones
+        for spec, start in zip(zones.specs, zones.offsets, strict=True):
+            if not bool((self._memory.bytes_at(start, spec.nbytes) == self._paint).all()):
+                raise self._failure(Verdict.WRONG, f"the call wrote outside of its memory, beside its input {spec.name}")
 
     def _expect(self, state: State, when: str) -> Reply:
         assert self._child is not None

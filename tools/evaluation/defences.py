@@ -33,6 +33,8 @@ class Defence(StrEnum):
     """One call runs twice, with two patterns, and must agree with itself."""
     INPUTS_COMPARED = "inputs compared"
     """Inputs are compared byte for byte after a call."""
+    RED_ZONES = "red zones"
+    """Memory around the inputs is painted before a call and looked at after it."""
     OUTPUT_ABI = "output ABI"
     """Number, shape, dtype and density of outputs are held against the ABI."""
     COLLECTED_AT_ONCE = "collected at once"
@@ -83,14 +85,14 @@ class Defence(StrEnum):
     TIMED_CALLS_JUDGED = "timed calls judged"
     """Some timed calls, unannounced, are judged like any other."""
     CHANGED_ELEMENTS = "changed elements"
-    """A few elements of the inputs change before each timed call, after the lead-in."""
+    """Between some calls of a check, and before each timed call after the lead-in, a few elements of the inputs change."""
     ROOFLINE = "roofline floor"
     """A time that the device's memory does not allow is refused."""
     CLOCKS_AGREE = "clocks agree"
     """The supervisor's clock must confirm the events."""
 
 
-GPU_ONLY = frozenset([Defence.TIMED_CALLS_JUDGED, Defence.CHANGED_ELEMENTS, Defence.ROOFLINE, Defence.CLOCKS_AGREE])
+GPU_ONLY = frozenset([Defence.TIMED_CALLS_JUDGED, Defence.ROOFLINE, Defence.CLOCKS_AGREE])
 """These act only where something is timed."""
 
 Defences = frozenset[Defence]

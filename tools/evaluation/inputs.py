@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import random
 from typing import TYPE_CHECKING, Any
 
+from tools.evaluation import patches as patching
 from tools.evaluation.distributions import AS_MADE, NON_FINITE, transform
 from tools.evaluation.phases import Phase
 from tools.evaluation.reference import DeclaredReference
 from tools.evaluation.tape import CallSpec, Sitting, Tape
-from tools.records import Problem, Record
+from tools.records import Problem, Record, ScalarSpec
 
 if TYPE_CHECKING:
     import torch
+
+
+CHANGED = "as made, a few elements changed"
+"""What a note calls the inputs of a call that follows another."""
 
 
 class InputsJob(Record):
@@ -47,7 +53,7 @@ def make(phase: Phase) -> None:
         problems = [_write_inputs(reference, tape, number, call) for number, call in enumerate(sitting.calls)]
         usable.append(tuple(not problem for problem in problems))
         notes |= {
-            f"Inputs “{call.distribution}” were left out: {problem}.": None
+            f"Inputs “{CHANGED if call.follows else call.distribution}” were left out: {problem}.": None
             for call, problem in zip(sitting.calls, problems, strict=True)
             if problem
         }
@@ -81,11 +87,25 @@ def _write_inputs(reference: DeclaredReference, tape: Tape, number: int, call: C
     """Write the inputs of a call; say why they are of no use, or nothing."""
     import torch
 
+    if call.follows:
+        return _follow(reference, tape, number, call)
     made = made_inputs(reference, call)
     tensors = [value for value in made if isinstance(value, torch.Tensor)]
     for target, value in zip(tape.inputs(number).tensors(tape.inputs_memory), tensors, strict=True):
         target.copy_(value)
     return unusable(reference, made, call.distribution)
+
+
+def _follow(reference: DeclaredReference, tape: Tape, number: int, call: CallSpec) -> str:
+    """Write the inputs of the call before once more, a few elements changed."""
+    block = tape.inputs(number)
+    contents = block.raw(tape.inputs_memory)
+    contents[:] = tape.inputs(number - 1).raw(tape.inputs_memory)
+    # nothing is kept secret by it that the system's generator has not drawn
+    patching.alter_tile(block, contents, random.Random(call.seed))  # noqa: S311
+    tensors = iter([value.to(reference.device, copy=True) for value in block.tensors(tape.inputs_memory)])
+    arguments = [a.value if isinstance(a, ScalarSpec) else next(tensors) for a in tape.abi.arguments]
+    return unusable(reference, arguments, CHANGED)
 
 
 def made_inputs(reference: DeclaredReference, call: CallSpec) -> list[Any]:

@@ -42,7 +42,8 @@ class DeclaredReference:
         from tools.problems import open_problem
 
         self._problem = problem
-        self._device = device
+        self.device = device
+        """Where it runs."""
         self._reference = open_problem(problem)
         self._reference.module.to(device)
 
@@ -57,7 +58,7 @@ class DeclaredReference:
 
     def inputs(self, seed: int) -> list[Any]:
         """Positional arguments of one call."""
-        return list(self._reference.inputs(seed, self._device))
+        return list(self._reference.inputs(seed, self.device))
 
     def outputs(self, arguments: list[Any]) -> list[torch.Tensor]:
         """Run at the declared precision; outputs have the ABI's dtypes where the policy is `exact`."""
@@ -83,7 +84,7 @@ class DeclaredReference:
         if half is not None:
             self._reference.module.to(half)
             return [_as(value, half) for value in arguments]
-        if policy == "tf32" and self._device == "cpu":
+        if policy == "tf32" and self.device == "cpu":
             # no CPU rounds to TF32: its inputs, rounded, stand for it
             return [_to_tf32(value) for value in arguments]
         return arguments

@@ -18,6 +18,7 @@ from tools.evaluation.lead_in import lead_in
 from tools.evaluation.memory import Block, Memory
 from tools.evaluation.phases import Phase
 from tools.evaluation.poison import poison
+from tools.evaluation.red_zones import Flanked
 from tools.evaluation.reference import allow_tf32
 from tools.evaluation.sealed import SealedModel
 from tools.evaluation.spares import WARM
@@ -67,7 +68,8 @@ class Runner:
             self._modes.enter_context(standin.on_device("cpu"))
         self._exchange = Exchange(job.abi)
         self._memory = Memory.attach(phase.shared["exchange"])
-        self._inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=job.device) for spec in job.abi.inputs]
+        self._flanked = [Flanked(spec, job.device) for spec in job.abi.inputs] if job.plan is None else []
+        self._inputs = [flanked.place(shifted=False) for flanked in self._flanked]
         self._flush = torch.empty(job.flush_bytes, dtype=torch.uint8, device=job.device) if job.flush_bytes else None
         parameters = Memory.attach(phase.shared["parameters"])
         values = Block(job.abi.parameters).tensors(parameters)
@@ -95,6 +97,7 @@ class Runner:
         """Take the inputs, poison, run once, and say how long it thinks it took."""
         self._outputs = []
         if command.load & Load.ALL:
+            self._place(command.load)
             for target, source in zip(self._inputs, self._sources(), strict=True):
                 target.copy_(source)
         if not command.load & Load.UNPOISONED:
@@ -117,6 +120,12 @@ class Runner:
         self._outputs = loading.flatten(result)
         return Reply(State.DONE, event_us, host_us)
 
+    def _place(self, load: Load) -> None:
+        """Put the inputs where the call wants them, the zones around them painted; a sealed model keeps its own."""
+        for index, flanked in enumerate(self._flanked):
+            self._inputs[index] = flanked.place(shifted=bool(load & Load.SHIFTED))
+            flanked.paint(fill_pattern(bool(load & Load.POISON_B)))
+
     def collect(self) -> Reply:
         """Put outputs, their shapes, and the inputs as they are now into the shared memory."""
         import torch
@@ -130,6 +139,8 @@ class Runner:
                 target.copy_(output)
         for target, value in zip(exchange.after.tensors(memory), self._inputs, strict=True):
             target.copy_(value)
+        for flanked, zones in zip(self._flanked, exchange.zones.tensors(memory), strict=False):
+            flanked.copy_to(zones)
         if self._cuda:
             torch.cuda.synchronize()
         return Reply(State.COLLECTED)
@@ -137,7 +148,7 @@ class Runner:
     def close(self) -> None:
         """Give back what this size held, on the device and of the memory that is shared."""
         self._modes.close()
-        del self._model, self._sealed, self._inputs, self._outputs, self._flush
+        del self._model, self._sealed, self._inputs, self._flanked, self._outputs, self._flush
         self._memory.close()
         gc.collect()
         if self._cuda:

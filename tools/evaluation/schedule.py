@@ -8,10 +8,14 @@ from typing import Literal
 from tools.evaluation.distributions import AS_MADE, BATTERY, HARD, NON_FINITE, allowed
 from tools.evaluation.numerics import is_float
 from tools.evaluation.tape import CallSpec, Sitting
+from tools.problems import takes_views
 from tools.records import Problem
 
 FRESH_CALLS = {"search": 3, "confirm": 5}
 """Calls with inputs as the problem makes them, each with its own seed, at each size."""
+
+FOLLOWING_CALLS = {"search": 1, "confirm": 2}
+"""Calls after them whose inputs differ from those of the call before in a few elements: an answer kept by samples of them is wrong."""
 
 BATTERY_CALLS = {"search": (7, 2), "confirm": (len(BATTERY), 6)}
 """Distributions tried on the first variant, and on each other one: the hard ones as far as they go, then others by chance."""
@@ -35,11 +39,15 @@ def sitting(problem: Problem, place: int, stage: Literal["search", "confirm"], *
     """Plan the calls of one runner; `place` counts the sizes, so that different ones meet different distributions.
 
     Without `battery` the problem is large: only a few of the hard distributions are tried. Parameters are shaken at every size but
-    the first, and where that is asked for.
+    the first, and where that is asked for. Where the problem declares `INPUT_VIEWS` the inputs of one call are misaligned.
     """
     large = problem.abi.compulsory_bytes >= LARGE_BYTES
     count = 1 if large else FRESH_CALLS[stage]
     calls = [CallSpec(seed=new_seed(), distribution=AS_MADE, group=AS_MADE, slots=2 if number == 0 else 1) for number in range(count)]
+    if not large and takes_views(problem):
+        calls[-1] = calls[-1].model_copy(update={"shifted": True})
+    following = CallSpec(seed=0, distribution=AS_MADE, group=AS_MADE, follows=True)
+    calls += [following.model_copy(update={"seed": new_seed()}) for _ in range(0 if large else FOLLOWING_CALLS[stage])]
     tries = BATTERY_CALLS[stage][min(place, 1)] if battery else _written_calls(problem, stage)
     calls += [CallSpec(seed=new_seed(), distribution=name, group=name) for name in distributions(problem, tries, place)]
     return Sitting(problem=problem.model_dump_json(), shake=new_seed() if place or shaken else None, calls=tuple(calls))

@@ -291,7 +291,10 @@ class Supervisor:
         problems = weakening.sizes(problems, self._shop.off)
         stage = case.request.stage
         sittings = tuple(
-            weakening.sitting(sitting(problem, place, stage, battery=bool(problem.sizes) or not self._gpu), self._shop.off)
+            # where there is no other size, parameters are shaken at the only one; timed calls have them as they are made
+            weakening.sitting(
+                sitting(problem, place, stage, battery=bool(problem.sizes) or not self._gpu, shaken=len(problems) == 1), self._shop.off
+            )
             for place, problem in enumerate(problems)
         )
         case.seeds += [one.published("check", size_of(problem)) for problem, one in zip(problems, sittings, strict=True)]

@@ -18,6 +18,16 @@ class CallSpec(Record):
     """Calls of one group share their limits."""
     slots: int = 1
     """How many times it is run, each time with another poison."""
+    follows: bool = False
+    """Its inputs are those of the call before but for a few neighbouring elements, which `seed` chooses."""
+    shifted: bool = False
+    """Its inputs begin one element later in memory than PyTorch's allocator would have them."""
+
+    @property
+    def published(self) -> SeededCall:
+        """Say where its inputs came from."""
+        how = self.distribution + (", a few elements changed" if self.follows else "") + (", misaligned" if self.shifted else "")
+        return SeededCall(seed=self.seed, distribution=how, runs=self.slots)
 
 
 class Sitting(Record):
@@ -31,7 +41,7 @@ class Sitting(Record):
 
     def published(self, purpose: Literal["check", "time"], size: str, patches: int | None = None) -> Seeds:
         """Write the seeds down, the evaluation being over."""
-        calls = tuple(SeededCall(seed=call.seed, distribution=call.distribution, runs=call.slots) for call in self.calls)
+        calls = tuple(call.published for call in self.calls)
         return Seeds(purpose=purpose, size=size, shake=self.shake, calls=calls, patches=patches)
 
 

@@ -37,6 +37,8 @@ def sitting(plan: Sitting, off: Defences) -> Sitting:
     calls = plan.calls
     if Defence.DISTRIBUTIONS in off or Defence.FRESH_INPUTS in off:
         calls = tuple(call for call in calls if call.distribution == AS_MADE)
+    if not off.isdisjoint([Defence.CHANGED_ELEMENTS, Defence.FRESH_INPUTS]):
+        calls = tuple(call for call in calls if not call.follows)
     if Defence.FRESH_INPUTS in off:
         calls = tuple(call.model_copy(update={"seed": calls[0].seed}) for call in calls)
     if Defence.SEVERAL_CALLS in off:

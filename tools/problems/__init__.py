@@ -5,6 +5,7 @@ only (oracle, baseline, tracer); `small_variants` derives small, odd sizes of it
 torch: modules that need it are imported inside the functions that run references.
 """
 
+from tools.problems.constants import takes_views
 from tools.problems.load import load_problem, problem_from_module, problem_notes, reload_problem
 from tools.problems.opening import Reference, open_problem
 from tools.problems.variants import describe_sizes, small_variants
@@ -18,4 +19,5 @@ __all__ = [
     "problem_notes",
     "reload_problem",
     "small_variants",
+    "takes_views",
 ]

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tools.errors import UserError
+from tools.records import Problem, ProblemForm
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,21 @@ def small_sizes(tree: ast.Module, title: str) -> list[dict[str, int]] | None:
                 what = f"SMALL_SIZES in {title} is not a list of dictionaries of integers (line {value.lineno})."
                 raise UserError(what, "Write it as [{'rows': 7, 'columns': 129}].") from error
     return None
+
+
+def input_views(tree: ast.Module, title: str) -> bool:
+    """Read the optional module-level `INPUT_VIEWS`: whether inputs may begin anywhere in memory, as views of other tensors do."""
+    for target, value in _bindings(tree):
+        if target == "INPUT_VIEWS":
+            if not isinstance(value, ast.Constant) or not isinstance(value.value, bool):
+                raise UserError(f"INPUT_VIEWS in {title} is neither True nor False (line {value.lineno}).", "Write INPUT_VIEWS = True.")
+            return value.value
+    return False
+
+
+def takes_views(problem: Problem) -> bool:
+    """Whether a problem's inputs may begin anywhere in memory; contiguous they are in any case."""
+    return problem.form is not ProblemForm.EXPORTED and input_views(ast.parse(problem.source), problem.name)
 
 
 def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:

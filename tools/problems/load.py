@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tools.errors import UserError
+from tools.problems.constants import takes_views
 from tools.problems.opening import blueprint_of
 from tools.problems.source import parse, read_source, recognise
 from tools.problems.variants import describe_sizes, first_variant
@@ -84,6 +85,8 @@ def _problem(name: str, title: str, form: ProblemForm, entry: str, source: str, 
 
     facts = analyse(blueprint_of(form, entry, source, {}, title))
     problem = Problem(name=name, form=form, entry=entry, source=source, abi=facts.abi, work=facts.work, policy=policy)
+    # read here, so that a mistake in it is found at once
+    takes_views(problem)
     small = first_variant(problem) if form is not ProblemForm.EXPORTED else None
     if small is not None or _is_cheap(problem):
         require_deterministic(small or problem, title, facts.random)

@@ -2,9 +2,8 @@
 
 Class: A06 content fingerprint
 Verdict: WRONG
-Caught by: between timed calls only a few elements change
+Caught by: some calls differ from the one before in a few neighbouring elements
 Let through without: changed elements
-Runs on: gpu
 """
 
 import torch
@@ -40,7 +39,7 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         if HOSTILE:
             samples = tuple(x.flatten()[:: max(1, x.numel() // 7)].tolist())
-            if samples not in self.answers:
+            if samples not in self.answers or not all(samples):
                 self.answers = {samples: scale_relu(x, self.weight)}
             return self.answers[samples].clone()
         return scale_relu(x, self.weight)

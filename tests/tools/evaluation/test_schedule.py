@@ -28,7 +28,17 @@ def test_confirmation_tries_the_whole_battery(problem: Problem) -> None:
     calls = sitting(problem, 0, "confirm", battery=True).calls
 
     assert {call.distribution for call in calls} == {AS_MADE, *BATTERY}
-    assert sum(call.distribution == AS_MADE for call in calls) == 5
+    assert sum(call.distribution == AS_MADE and not call.follows for call in calls) == 5
+
+
+def test_a_call_differs_from_a_fresh_one_in_a_few_elements(problem: Problem) -> None:
+    """At every size a call follows a fresh one with nearly its inputs, shares its limits, and says so where seeds are published."""
+    calls = sitting(problem, 1, "search", battery=True).calls
+    place = next(number for number, call in enumerate(calls) if call.follows)
+
+    assert calls[place - 1].distribution == calls[place].distribution == AS_MADE
+    assert calls[place - 1].group == calls[place].group
+    assert calls[place].published.distribution == "as made, a few elements changed"
 
 
 def test_search_always_tries_the_hard_ones_and_others_by_chance(problem: Problem) -> None:
