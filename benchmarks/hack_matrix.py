@@ -32,6 +32,8 @@ JUDGING = frozenset(
         Defence.POISON,
         Defence.SECOND_POISON,
         Defence.INPUTS_COMPARED,
+        Defence.RED_ZONES,
+        Defence.CHANGED_ELEMENTS,
         Defence.OUTPUT_ABI,
         Defence.COLLECTED_AT_ONCE,
         Defence.SEPARATE_REFERENCE,
