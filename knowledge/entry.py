@@ -109,6 +109,8 @@ class Entry:
     revision: int = 0
     """Of the seed."""
     _credited: set[str] = field(default_factory=set, repr=False)
+    _tally: Tally | None = field(default=None, repr=False)
+    """Asked for many times a recall; `credit` forgets it."""
 
     @property
     def current(self) -> Strategy:
@@ -127,10 +129,16 @@ class Entry:
             return False
         self._credited.add(evidence.key)
         self.evidence.append(evidence)
+        self._tally = None
         return True
 
     def tally(self) -> Tally:
         """Count the tries; failures count on every tier, gains on the measured tiers where there are any."""
+        if self._tally is None:
+            self._tally = self._counted()
+        return self._tally
+
+    def _counted(self) -> Tally:
         passed = [e for e in self.evidence if e.trial.verdict is Verdict.PASS]
         failed = len(self.evidence) - len(passed)
         measured = [e for e in passed if not e.estimated]

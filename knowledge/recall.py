@@ -72,8 +72,19 @@ class Ranked:
 
     entry: Entry
     score: float
-    why: str
+    reasons: tuple[str, ...]
+    """How far it applies."""
     warning: bool
+    expected: tuple[float, float]
+    """Posterior mean of its log gain, and the standard deviation."""
+
+    def why(self, moment: Moment) -> str:
+        """Say why it comes up; put together for what is shown only."""
+        said = [*self.reasons, _record(self.entry), *_aged(self.entry, moment)]
+        if not self.warning:
+            mean, deviation = self.expected
+            said.append(f"expects {math.exp(mean):.2f}x (up to {math.exp(mean + deviation):.2f}x)")
+        return ", ".join(said)
 
 
 def rank(
@@ -88,7 +99,8 @@ def rank(
     warnings = _distinct([r for r in ranked if r.warning and moment.fade(r.entry) >= FORGOTTEN])[: max(1, limit // WARNING_SHARE)]
     advice = _diverse(_distinct([r for r in ranked if not r.warning]), limit - len(warnings))
     shown = [
-        Recalled(strategy=r.entry.strategy, score=round(r.score, 6), why=r.why, warning=r.warning) for r in (advice + warnings)[:limit]
+        Recalled(strategy=r.entry.strategy, score=round(r.score, 6), why=r.why(moment), warning=r.warning)
+        for r in (advice + warnings)[:limit]
     ]
     return _within(shown, tokens) if tokens else tuple(shown)
 
@@ -135,10 +147,7 @@ def _ranked(entry: Entry, similarity: float, situation: Situation, moment: Momen
     warning = entry.warns
     # warnings score at most 0, so that falling scores keep them after the advice
     score = relevance * moment.fade(entry) - 1.0 if warning else relevance * (mean + QUANTILE * deviation)
-    reasons += [_record(entry), *_aged(entry, moment)]
-    if not warning:
-        reasons.append(f"expects {math.exp(mean):.2f}x (up to {math.exp(mean + deviation):.2f}x)")
-    return Ranked(entry, score, ", ".join(reasons), warning)
+    return Ranked(entry, score, tuple(reasons), warning, (mean, deviation))
 
 
 def _aged(entry: Entry, moment: Moment) -> list[str]:
