@@ -140,6 +140,10 @@ def page(report: WorthReport) -> str:
         lines += [f"## {group.title}: {len(group.problems)} problems", ""]
         lines += ["| arm | reached 90 % | evaluations to 90 % | GPU s to 90 % | final gain |", "|---|---|---|---|---|"]
         for arm in group.arms:
+            if isnan(arm.evaluations_to_most):
+                # nothing gains on these problems: no one can be sooner
+                lines.append(f"| {arm.arm} | – | – | – | {arm.final:.2f}x{_band(arm.final_interval)} |")
+                continue
             evaluations = f"{arm.evaluations_to_most:.1f}{_band(arm.evaluations_interval, 1)}"
             final = f"{arm.final:.2f}x{_band(arm.final_interval)}"
             lines.append(f"| {arm.arm} | {100 * arm.reached:.0f} % | {evaluations} | {arm.gpu_s_to_most:.1f} | {final} |")
