@@ -127,7 +127,9 @@ def _points(match: float, recalled: Recalled) -> float:
 
 
 def expected_gain(strategy: Strategy) -> float | None:
-    """Median gain of the strategy's trials, measured ones before estimated ones, or else what its source predicts."""
+    """What memory predicts once it went over the outcomes; before, the median of the trials, measured first, or the source's figure."""
+    if strategy.calibrated and strategy.expected_gain is not None:
+        return strategy.expected_gain
     measured = [t.gain for t in strategy.trials if t.gain is not None and t.tier != Tier.ESTIMATED]
     estimated = [t.gain for t in strategy.trials if t.gain is not None and t.tier == Tier.ESTIMATED]
     gains = measured or estimated
