@@ -146,6 +146,12 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P("num_warps", "1, 2, 4, 8, 16, 32", "warps a program"),
             _P("SPLITS", "2, 4, … 1024", "programs a row of a split reduction"),
+            _P(
+                "capture",
+                "none, graph",
+                "graph, on the region forward: the whole forward is captured as a CUDA graph at its first call and replayed afterwards, "
+                "which pays where many short launches leave the device waiting",
+            ),
         ),
         "Reductions across many warps go through shared memory.",
     ),

@@ -13,6 +13,7 @@ from tools.codegen import (
     template_rows,
     template_window,
 )
+from tools.codegen.capture import captured
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters, RegionText
 from tools.codegen.graph import OperatorGraph
@@ -43,7 +44,9 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
     from tools.codegen.verbatim import verbatim
 
     if graph.blocked:
-        return Emission(source=verbatim(problem, graph), notes=tuple(f"Left to the reference: {reason}." for reason in graph.blocked))
+        source = verbatim(problem, graph)
+        notes = tuple(f"Left to the reference: {reason}." for reason in graph.blocked)
+        return Emission(source=captured(source) if schedule.captured else source, notes=notes)
     seen = lay_out(graph, schedule)
     kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
     names = Names({*(kept.names if kept else ()), "ModelNew", "F", "torch", "nn"})
@@ -51,7 +54,7 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
     forward = ForwardText(seen, problem, frozenset({*names.taken})).write(schedule, generated)
     text = class_text(problem, graph, kept, forward)
     source = _assemble(problem, schedule, graph, kept, list(generated.values()), text)
-    return Emission(source=source, notes=_notes(graph, schedule))
+    return Emission(source=captured(source) if schedule.captured else source, notes=_notes(graph, schedule))
 
 
 def emitters() -> dict[str, Emitter]:

@@ -103,6 +103,10 @@ class OperatorGraph:
     training: bool = False
     blocked: tuple[str, ...] = ()
     """Why nothing of it can be generated; empty where something may be."""
+    calls: int = 0
+    """Operators of one trace, where nothing can be generated and `nodes` is empty."""
+    keeps_state: bool = False
+    """Whether forward leaves something behind in Python: a call's result may then depend on the calls before it."""
     effects: frozenset[str] = field(default_factory=frozenset)
     """Nodes that write to a buffer: always run, always by the library."""
     buffers: frozenset[str] = field(default_factory=frozenset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tools.codegen.capture import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.layouts import AS_IS, FORMAT, FORMATS, has_convolution, lay_out
@@ -44,7 +45,8 @@ def initial_schedule(graph: OperatorGraph) -> Schedule:
 def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> tuple[Action, ...]:
     """List every legal action that changes something, the widest first."""
     if graph.blocked:
-        return ()
+        return tuple(_captures(graph, schedule))
+    captures = list(_captures(graph, schedule))
     graph = lay_out(graph, schedule)
     found = [*_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
     for region in schedule.regions:
@@ -52,7 +54,14 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> t
     found += _fusions(graph, schedule, sheet)
     for region in schedule.regions:
         found += _changes(graph, region, sheet)
+    found += captures
     return tuple({action.id: action for action in found}.values())
+
+
+def _captures(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
+    """Yield the capture of the whole forward as a CUDA graph, where its launches are many, and its end."""
+    if schedule.captured or can_capture(graph, schedule):
+        yield Action(kind=ActionKind.LAUNCH, region=WHOLE, parameters={CAPTURE: CAPTURES[not schedule.captured]})
 
 
 def _layouts(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
@@ -132,6 +141,8 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Iter
 
 def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     """Return the schedule after `action`; raises IllegalAction with the reason."""
+    if action.region == WHOLE:
+        return _capture(graph, schedule, action)
     if graph.blocked:
         raise IllegalActionError(f"nothing of this reference can be generated: {graph.blocked[0]}")
     regions = [schedule.region(name) for name in action.region.split("+")]
@@ -149,6 +160,17 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     if "implementation" in action.parameters:
         return _implement(graph, schedule, found[0], action)
     return _turn(graph, schedule, found[0], action)
+
+
+def _capture(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
+    wanted = action.parameters.get(CAPTURE)
+    if action.kind is not ActionKind.LAUNCH or wanted not in CAPTURES or len(action.parameters) > 1:
+        raise IllegalActionError(f"an action on {WHOLE} is a launch with {CAPTURE}: one of {', '.join(CAPTURES)}")
+    if schedule.captured == (wanted == CAPTURES[1]):
+        raise IllegalActionError(f"{action} changes nothing")
+    if wanted == CAPTURES[1] and not can_capture(graph, schedule):
+        raise IllegalActionError(f"fewer than {LEAST_LAUNCHES} launches, or a forward whose calls depend on data or on one another")
+    return schedule.model_copy(update={"captured": wanted == CAPTURES[1]})
 
 
 def _change_layout(graph: OperatorGraph, schedule: Schedule, regions: list[Region], action: Action) -> Schedule:
@@ -205,7 +227,7 @@ def _merge(graph: OperatorGraph, schedule: Schedule, regions: list[Region], sms:
             result.append(_generated(graph, region.model_copy(update={"parameters": {FORMAT: formats[0]} if formats else {}}), sms))
         else:
             result.append(old.model_copy(update={"id": region.id}))
-    return Schedule(regions=tuple(result))
+    return schedule.model_copy(update={"regions": tuple(result)})
 
 
 def _implement(graph: OperatorGraph, schedule: Schedule, region: Region, action: Action) -> Schedule:

@@ -31,6 +31,8 @@ class Schedule(Record):
     """What is fused, what is generated, and with which parameters."""
 
     regions: tuple[Region, ...]
+    captured: bool = False
+    """Whether the whole forward is captured as a CUDA graph at its first call, and replayed afterwards."""
 
     def region(self, name: str) -> Region | None:
         """Find a region by id."""
@@ -38,4 +40,4 @@ class Schedule(Record):
 
     def replaced(self, new: Region) -> Schedule:
         """Return this schedule with the region of the same id replaced."""
-        return Schedule(regions=tuple(new if region.id == new.id else region for region in self.regions))
+        return self.model_copy(update={"regions": tuple(new if region.id == new.id else region for region in self.regions)})

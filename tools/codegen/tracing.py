@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tools.codegen.capture import keeps_state
 from tools.codegen.exporting import ExportedGraph, export_module
 from tools.codegen.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.normalise import normalise
@@ -66,6 +67,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
         outputs=first.outputs,
         traces=len(exports),
         training=problem.abi.training,
+        keeps_state=keeps_state(problem),
         effects=first.effects,
         buffers=first.buffers,
     )
@@ -81,6 +83,8 @@ def _blocked(problem: Problem, export: ExportedGraph, reasons: tuple[str, ...]) 
         outputs=(),
         traces=1,
         training=problem.abi.training,
+        calls=len(export.nodes),
+        keeps_state=keeps_state(problem),
         blocked=reasons,
     )
 

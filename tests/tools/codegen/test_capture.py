@@ -1,0 +1,111 @@
+"""Forwards captured as CUDA graphs: offered where launches are many, left alone without CUDA, right where there is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.tools.codegen.harness import problem_of, run_worker, traced, write_job
+from tests.tools.codegen.interpreter_worker import load
+from tests.tools.codegen.samples import function
+from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
+from tools.codegen.capture import CAPTURE, WHOLE
+from tools.hardware import load_sheet
+from tools.records import Action, ActionKind
+
+GRAPH = Action(kind=ActionKind.LAUNCH, region=WHOLE, parameters={CAPTURE: "graph"})
+DEEP = """import torch
+from torch import nn
+
+BATCH = 3
+
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layers = nn.Sequential(*(part for _ in range(4) for part in (nn.Linear(width, width), nn.BatchNorm1d(width), nn.Tanh())))
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def get_inputs():
+    return [torch.randn(BATCH, 8)]
+
+
+def get_init_inputs():
+    return [8]
+"""
+
+
+def captured(source: str) -> tuple[Any, str]:
+    """Trace a reference in training mode, capture it, and emit it."""
+    problem = problem_of(source)
+    problem = problem.model_copy(update={"abi": problem.abi.model_copy(update={"training": True})})
+    graph = trace(problem)
+    return problem, emit(problem, graph, apply(graph, initial_schedule(graph), GRAPH)).source
+
+
+def test_a_capture_is_offered_where_launches_are_many() -> None:
+    """Sixteen launches and more make a capture an option, and it can be taken back."""
+    graph = trace(problem_of(DEEP))
+    schedule = initial_schedule(graph)
+    sheet = load_sheet("h200")
+    assert GRAPH in options(graph, schedule, sheet)
+    with_graph = apply(graph, schedule, GRAPH)
+    back = next(action for action in options(graph, with_graph, sheet) if action.region == WHOLE)
+    assert apply(graph, with_graph, back) == schedule
+    assert Schedule.model_validate_json(with_graph.model_dump_json()).captured
+
+
+def test_few_launches_are_not_captured() -> None:
+    """A capture of a few kernels is refused with its reason."""
+    _, graph = traced("softmax")
+    with pytest.raises(IllegalAction, match="fewer than 16 launches"):
+        apply(graph, initial_schedule(graph), GRAPH)
+
+
+def test_a_forward_that_keeps_state_is_not_captured() -> None:
+    """What forward assigns to its module would not be assigned by a replay."""
+    graph = trace(problem_of(DEEP.replace("return self.layers(x)", "self.last = self.layers(x)\n        return self.last")))
+    assert GRAPH not in options(graph, initial_schedule(graph), load_sheet("h200"))
+
+
+def test_a_reference_with_loops_over_its_sizes_can_be_captured() -> None:
+    """A reference that is kept as it stands, because it runs other operators at other sizes, is captured whole."""
+    graph = trace(problem_of(function("torch.stack([torch.tanh(row) for row in x])")))
+    assert graph.blocked
+    assert options(graph, initial_schedule(graph), load_sheet("h200")) == (GRAPH,)
+
+
+@pytest.mark.slow
+def test_without_cuda_the_forward_runs_as_it_stands(tmp_path: Path) -> None:
+    """A captured module gives the reference's results, buffers included, where there is no device to capture on."""
+    problem, source = captured(DEEP)
+    (result,) = run_worker("interpreter_worker.py", [write_job(tmp_path, "deep", problem, source)], interpret=True)
+    assert result.get("error", 9.0) <= 1.0, result
+
+
+@pytest.mark.gpu
+def test_replays_follow_their_inputs_and_parameters(tmp_path: Path) -> None:
+    """Each replay reads the inputs and weights of its own call, updates running statistics once, and gives a fresh tensor."""
+    _, source = captured(DEEP)
+    (tmp_path / "deep_captured.py").write_text(source)
+    model = load(str(tmp_path / "deep_captured.py")).ModelNew
+    mine, plain = model(8).cuda(), model(8).cuda()
+    plain.load_state_dict(mine.state_dict())
+    forward = model.forward.__wrapped__
+    earlier = []
+    for step in range(3):
+        with torch.no_grad():
+            x = torch.randn(3, 8, device="cuda")
+            mine.layers[0].weight.add_(step)
+            plain.layers[0].weight.add_(step)
+            got, expected = mine(x), forward(plain, x)
+        torch.testing.assert_close(got, expected)
+        torch.testing.assert_close(dict(mine.named_buffers()), dict(plain.named_buffers()))
+        assert all(got.data_ptr() != other.data_ptr() for other in earlier)
+        earlier.append(got)

@@ -1,0 +1,147 @@
+"""A forward captured as a CUDA graph: for modules of many short launches, whose time is spent between the kernels.
+
+The emitted module's `forward` gets a decorator. Its first call with inputs of given shapes, strides, dtypes and devices runs twice on a
+side stream, as PyTorch asks for, then is captured; later calls copy their inputs in, replay, and copy the results out. It is offered
+where Python decides nothing by data and leaves nothing behind: what does not launch a kernel happens at the capture only.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from tools.codegen.graph import OperatorGraph
+from tools.codegen.schedule import Schedule
+from tools.codegen.views import is_view
+from tools.records import Problem, ProblemForm
+
+WHOLE = "forward"
+"""What stands for the region in an action on the whole forward."""
+CAPTURE = "capture"
+CAPTURES = ("none", "graph")
+LEAST_LAUNCHES = 16
+"""Launches below which nothing is offered: a replay still copies inputs in and results out, two launches a tensor."""
+RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
+"""Operators that launch a kernel or more for each step of a sequence."""
+DATA_DECIDES = ("cannot trace", "writes to an argument", "writes to memory")
+"""Words of the reasons for which a reference that cannot be generated cannot be captured either."""
+
+HELPER = '''
+def copied(value):
+    """Copy results out of a graph's memory, which the next replay writes again."""
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    return type(value)(copied(item) for item in value) if isinstance(value, (tuple, list)) else value
+
+
+class Capture:
+    """One forward as a CUDA graph, with buffers for its inputs."""
+
+    def __init__(self, forward, module, inputs):
+        self.inputs = [copied(value) for value in inputs]
+        self.held = [*module.parameters(), *module.buffers()]
+        self.addresses = [tensor.data_ptr() for tensor in self.held]
+        before = [buffer.clone() for buffer in module.buffers()]
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.no_grad(), torch.cuda.stream(side):
+            for _ in range(2):
+                forward(module, *self.inputs)
+        torch.cuda.current_stream().wait_stream(side)
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.graph(self.graph):
+            self.results = forward(module, *self.inputs)
+        # what the two runs before the capture left in the module's buffers is undone
+        for buffer, value in zip(module.buffers(), before):
+            buffer.copy_(value)
+
+    def is_stale(self):
+        """Whether a parameter or buffer lies elsewhere now."""
+        return any(tensor.data_ptr() != address for tensor, address in zip(self.held, self.addresses))
+
+    def replay(self, inputs):
+        """Copy the inputs in, run, and copy the results out."""
+        for mine, given in zip(self.inputs, inputs):
+            if isinstance(given, torch.Tensor):
+                mine.copy_(given)
+        self.graph.replay()
+        return copied(self.results)
+
+
+def replayed(forward):
+    """Run a forward as a CUDA graph, one for each set of shapes, strides, dtypes and devices; without CUDA as it stands.
+
+    Inputs are tensors and plain values, given by position. Parameters are read where they lie, so changes in place are seen, and one
+    whose storage moves is captured anew; a parameter must not be replaced by another object. There are no gradients.
+    """
+    captures = weakref.WeakKeyDictionary()
+
+    @functools.wraps(forward)
+    def call(module, *inputs):
+        tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+        if not tensors or not all(tensor.is_cuda for tensor in tensors):
+            return forward(module, *inputs)
+        layouts = tuple((tensor.shape, tensor.stride(), tensor.dtype, tensor.device) for tensor in tensors)
+        key = (module.training, layouts, tuple(value for value in inputs if not isinstance(value, torch.Tensor)))
+        known = captures.setdefault(module, {})
+        if key not in known or known[key].is_stale():
+            known[key] = Capture(forward, module, inputs)
+        return known[key].replay(inputs)
+
+    return call
+'''
+
+
+def launches(graph: OperatorGraph, schedule: Schedule) -> int:
+    """Count the launches of one call, at least: one for each generated region and each operator of the library."""
+    count = graph.calls if graph.blocked else 0
+    for region in schedule.regions:
+        if region.is_generated:
+            count += 1
+        else:
+            nodes = [graph.by_name[name] for name in region.nodes]
+            count += sum(LEAST_LAUNCHES if node.op in RECURRENT else 1 for node in nodes if not is_view(node))
+    return count
+
+
+def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:
+    """Whether a capture gives what the forward gives at every call, and launches enough to be worth it."""
+    if graph.keeps_state or any(words in reason for reason in graph.blocked for words in DATA_DECIDES):
+        return False
+    return launches(graph, schedule) >= LEAST_LAUNCHES
+
+
+def keeps_state(problem: Problem) -> bool:
+    """Whether the reference's class assigns attributes outside of its constructor: a replay would not."""
+    if problem.form is not ProblemForm.KERNELBENCH:
+        return False
+    methods = [
+        method
+        for owner in ast.walk(ast.parse(problem.source))
+        if isinstance(owner, ast.ClassDef)
+        for method in owner.body
+        if isinstance(method, ast.FunctionDef) and method.name != "__init__"
+    ]
+    return any(
+        isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id == "self"
+        for method in methods
+        for node in ast.walk(method)
+    )
+
+
+def captured(source: str) -> str:
+    """Give the `forward` of an emitted module its decorator, and the file what that needs."""
+    tree = ast.parse(source)
+    lines = source.split("\n")
+    model = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "ModelNew")
+    forward = next(node for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "forward")
+    indent = lines[forward.lineno - 1][: forward.col_offset]
+    lines.insert(forward.lineno - 1, f"{indent}@replayed")
+    first = next(node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
+    place = min([first.lineno, *(each.lineno for each in first.decorator_list)]) - 1
+    lines[place:place] = [*HELPER.strip("\n").split("\n"), "", ""]
+    start = next(node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)).lineno - 1
+    known = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+    lines[start:start] = [f"import {name}" for name in ("functools", "weakref") if name not in known]
+    return "\n".join(lines)
