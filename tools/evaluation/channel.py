@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
@@ -95,11 +96,12 @@ class Reply(NamedTuple):
 
     @classmethod
     def unpack(cls, data: bytes) -> Reply | None:
-        """Read the message; None where it is none."""
+        """Read the message; None where it is none, or where a time in it is no time."""
         if len(data) != _REPLY.size:
             return None
         state, _, event_us, host_us, _ = _REPLY.unpack(data)
-        return cls(State(state), event_us, host_us) if state in set(State) else None
+        sound = state in set(State) and all(math.isfinite(time) and time >= 0 for time in (event_us, host_us))
+        return cls(State(state), event_us, host_us) if sound else None
 
 
 REPLY_BYTES = _REPLY.size

@@ -90,9 +90,11 @@ class Defence(StrEnum):
     """A time that the device's memory does not allow is refused."""
     CLOCKS_AGREE = "clocks agree"
     """The supervisor's clock must confirm the events."""
+    BASELINES_ALONE = "baselines alone"
+    """The baselines are timed before and after the candidate's process too."""
 
 
-GPU_ONLY = frozenset([Defence.TIMED_CALLS_JUDGED, Defence.ROOFLINE, Defence.CLOCKS_AGREE])
+GPU_ONLY = frozenset([Defence.TIMED_CALLS_JUDGED, Defence.ROOFLINE, Defence.CLOCKS_AGREE, Defence.BASELINES_ALONE])
 """These act only where something is timed."""
 
 Defences = frozenset[Defence]

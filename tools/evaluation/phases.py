@@ -14,6 +14,7 @@ PHASES = {
     "runner": "tools.evaluation.runner:run",
     "inputs": "tools.evaluation.inputs:make",
     "oracle": "tools.evaluation.oracle:judge",
+    "sentinel": "tools.evaluation.sentinel:work",
     "standing": "tools.evaluation.standing:serve",
     "admission": "tools.evaluation.admission:examine",
     "baseline": "tools.evaluation.baseline:serve",

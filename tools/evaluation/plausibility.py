@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tools.profiling.roofline import impossible_us
 from tools.records import HardwareSheet, Problem, Tier
 
+Times = Mapping[str, Sequence[float]]
+"""Microseconds, by baseline."""
+
 AGREEMENT = 0.05
 """The runner's own events may be this much shorter than the supervisor's bracket for the figure to count as bracketed."""
+
+SABOTAGE = 0.15
+"""A baseline's median beside the candidate may be this share above the larger of its medians before and after it,"""
+SABOTAGE_US = 5.0
+"""or this much, whichever is more: a call after another process's begins with colder tables and instruction caches."""
+HEATED = 0.5
+"""The share by which it may exceed the smaller of the two: a device that was heated stays slow for a while."""
 
 FLOOR_MARGIN = 0.95
 """A time below this share of the least possible one is impossible; the rest is for the datasheet's rounding."""
@@ -33,6 +43,27 @@ def unexplained_us(event_us: Sequence[float], answer_us: Sequence[float], overhe
     return gap if gap > allowed else 0.0
 
 
+def slowed_down(beside_us: Sequence[float], before_us: Sequence[float], after_us: Sequence[float]) -> float:
+    """How many times slower a baseline was while the candidate's process lived than before and after it; 0 where that is ordinary."""
+    beside, before, after = (float(np.median(times)) for times in (beside_us, before_us, after_us))
+    slower, faster = max(before, after), min(before, after)
+    ordinary = beside <= slower + max(SABOTAGE * slower, SABOTAGE_US) and beside <= faster + max(HEATED * faster, SABOTAGE_US)
+    return 0.0 if ordinary else beside / faster
+
+
+def sabotage(beside: Times, before: Times, after: Times) -> str:
+    """Say which baseline was slowed down while the candidate's process lived; empty where none was."""
+    for name in beside:
+        slower = slowed_down(beside[name], before[name], after[name])
+        if slower:
+            together, first, last = (float(np.median(times[name])) for times in (beside, before, after))
+            return (
+                f"The {name} baseline took {together:.4g} µs beside the candidate, {slower:.2f} times as long as without its process "
+                f"({first:.4g} µs before, {last:.4g} µs after)."
+            )
+    return ""
+
+
 def is_impossible(median_us: float, problem: Problem, sheet: HardwareSheet) -> bool:
-    """Whether a measured median lies below what the device's memory can do, the L2 being cleared before each call."""
-    return not median_us >= FLOOR_MARGIN * impossible_us(problem, sheet)
+    """Whether a measured median lies below what the device's memory can do, the L2 being cleared before each call; zero is, anywhere."""
+    return not median_us > 0 or not median_us >= FLOOR_MARGIN * impossible_us(problem, sheet)

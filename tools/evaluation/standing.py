@@ -1,6 +1,6 @@
 """The standing oracle: one trusted process a problem that makes inputs and judges outputs on the device, kept between candidates.
 
-It does the jobs of the phases `inputs` and `oracle`, one after the other, and never meets a candidate. It is kept because a new
+It does the jobs of the phases `inputs`, `oracle` and `sentinel`, one after the other, and never meets a candidate. It is kept because a new
 process needs half a second to start CUDA, four times a candidate.
 """
 
@@ -19,7 +19,7 @@ from tools.evaluation import wire
 from tools.evaluation.child import Child, DeadlineError
 from tools.evaluation.phases import Phase, phase_function
 
-JOBS = ("inputs", "oracle")
+JOBS = ("inputs", "oracle", "sentinel")
 """The phases whose work it does."""
 
 _DONE = b"done"

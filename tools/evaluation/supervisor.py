@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from pydantic import ValidationError
@@ -21,6 +21,7 @@ from tools.evaluation.correctness import ORACLE_S, Check, Outcome, size_of
 from tools.evaluation.counting import NO_DEVICE, Counting
 from tools.evaluation.defences import Defence
 from tools.evaluation.derive import Derived, DeriveJob
+from tools.evaluation.health import Health, sick
 from tools.evaluation.machine_code import ResourcesAnswer, ResourcesJob
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.provenance import named, provenance
@@ -32,6 +33,7 @@ from tools.evaluation.statistics import sample
 from tools.evaluation.timing import TimedSession, time_rival
 from tools.evaluation.turns import Turns
 from tools.evaluation.workshop import Workshop
+from tools.hardware.detect import refuse_other_target
 from tools.logs import telling_part
 from tools.profiling.estimate import estimate_reference, estimate_time
 from tools.profiling.ncu import Counters
@@ -83,6 +85,7 @@ class Supervisor:
         self._rivals = RivalShelf(shop, max_autotune=max_autotune)
         self._admissions = Admissions(shop)
         self._counting = Counting()
+        self._health = Health(shop.device) if shop.device is not None else None
         # by content: equal machine code is read once
         self._read: dict[str, tuple[tuple[KernelResources, ...], tuple[str, ...]]] = {}
         self._threads = ThreadPoolExecutor(thread_name_prefix="supervisor")
@@ -96,7 +99,7 @@ class Supervisor:
     def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
         """Judge one candidate; `cancel` is a descriptor that turns readable to give up."""
         start = time.monotonic()
-        self._shop.start()
+        self._ready(request.target)
         case = _Case(request)
         outcome = self._read_source(case)
         if outcome is None:
@@ -104,7 +107,7 @@ class Supervisor:
                 outcome = self._build(case, cancel)
         figures: dict[str, Any] = {}
         if outcome is None and self._gpu:
-            outcome, figures = self._on_device(case, cancel)
+            outcome, figures = self._examined(case, *self._on_device(case, cancel), cancel)
         elif outcome is None:
             outcome, figures = self._check_and_read(case, cancel)
         return Evaluation(
@@ -125,6 +128,30 @@ class Supervisor:
             **figures,
         )
 
+    def _ready(self, target: HardwareSheet) -> None:
+        """Start what is needed; refuse a device that is quarantined, and a target that it is not."""
+        self._shop.start()
+        if self._health is not None:
+            self._health.demand()
+            refuse_other_target(self._shop.title, target)
+
+    def _examined(self, case: _Case, outcome: Outcome, figures: dict[str, Any], cancel: int) -> tuple[Outcome, dict[str, Any]]:
+        """Look whether the device is well after a candidate; where it is not, a failure says nothing about the candidate."""
+        assert self._health is not None
+        failed = outcome.verdict in (Verdict.CRASHED, Verdict.TIMED_OUT)
+        fault = self._health.examine()
+        if failed and not fault:
+            with self._turns.shared():
+                fault = sick(self._shop, case.request.problem, cancel)
+            self._health.quarantine(fault)
+        if not fault:
+            return outcome, figures
+        case.notes.append(f"GPU {self._shop.device} is quarantined after this candidate: {fault}.")
+        if not failed:
+            return outcome, figures
+        notes = [f"It ended as {outcome.verdict}, but the device was not well afterwards.", *outcome.notes]
+        return replace(outcome, verdict=Verdict.INFRASTRUCTURE, notes=notes), figures
+
     def _read_source(self, case: _Case) -> Outcome | None:
         """Hold the source against the static rules: an outcome ends the evaluation, the rest is said in notes."""
         if Defence.STATIC_RULES in self._shop.off:
@@ -138,7 +165,7 @@ class Supervisor:
 
     def baselines(self, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
         """Examine the problem, and time the reference, or estimate it where there is no GPU."""
-        self._shop.start()
+        self._ready(target)
         if not self._gpu:
             admission = self._admissions.admission(problem, cancel)
             estimate = estimate_reference(problem, target)
@@ -153,13 +180,15 @@ class Supervisor:
                 raise
             self._rivals.rest()
         samples = {name: sample(values) for name, values in times.items()}
-        return Baselines(tier=Tier.IN_PROCESS, samples=samples, device=target.title, notes=tuple(rival.notes), admission=admission)
+        return Baselines(
+            tier=Tier.IN_PROCESS, samples=samples, device=self._shop.title or target.title, notes=tuple(rival.notes), admission=admission
+        )
 
     def counters(self, request: EvaluationRequest, cancel: int) -> Counters:
         """Read the hardware counters of one call of a candidate, nobody else being on the device."""
         if not self._gpu:
             return Counters(note=NO_DEVICE)
-        self._shop.start()
+        self._ready(request.target)
         with self._turns.alone():
             self._shop.spares.settle()
             return self._counting.count(self._shop, request, cancel)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+import statistics
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -48,6 +49,8 @@ _VALIDATED = {"search": 3, "confirm": 6}
 _IDLE_CALLS = {"search": 5, "confirm": 10}
 """Calls on an idle device, whose outputs are collected: by the supervisor's clock they show what events can hide."""
 _WARM_UPS = 3
+_ALONE = (3, 9)
+"""Calls of each baseline before the candidate's process and as many after it, at least and at most: a quarter of those beside it."""
 
 
 @dataclass
@@ -66,6 +69,10 @@ class Measured:
     """Of the same calls, from inputs revealed to outputs collected."""
     overhead_us: list[float] = field(default_factory=list)
     """Answer less event of the eager baseline on an idle device: what being called from outside costs."""
+    before: dict[str, list[float]] = field(default_factory=dict)
+    """Of the baselines alone, before the candidate's process was started."""
+    after: dict[str, list[float]] = field(default_factory=dict)
+    """The same after it had ended."""
 
     @property
     def raw(self) -> RawTimes:
@@ -77,6 +84,8 @@ class Measured:
             answer=tuple(self.answer_us),
             bracket=tuple(self.bracket_us),
             overhead=tuple(self.overhead_us),
+            alone_before={name: tuple(times) for name, times in self.before.items()},
+            alone_after={name: tuple(times) for name, times in self.after.items()},
         )
 
 
@@ -88,7 +97,10 @@ def repetitions(stage: Stage, reference_us: float) -> int:
 
 def time_rival(rival: RivalProcess, stage: Stage) -> dict[str, list[float]]:
     """Time the baselines by themselves, alternating."""
-    count = repetitions(stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS)))
+    return _by_themselves(rival, repetitions(stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS))))
+
+
+def _by_themselves(rival: RivalProcess, count: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in rival.names}
     for turn in range(count):
         for name in _there_and_back(rival.names, turn):
@@ -134,26 +146,30 @@ class TimedSession:
                 tf32=self._problem.policy.name == "tf32",
                 cache=cache,
             )
+            # nothing of the candidate is alive: neither the number of calls nor these times can be influenced
+            count = repetitions(self._stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS)))
+            alone = max(_ALONE[0], min(_ALONE[1], count // 4))
+            before = _by_themselves(rival, alone)
             deadline = time.monotonic() + timeout_s
             try:
                 with (
                     NvmlSampler(self._shop.device) as sampler,
                     Conversation(self._shop, job, self._held.tape, deadline, self._cancel, gpu=True) as runner,
                 ):
-                    measured = self._measure(runner, rival)
+                    measured = self._measure(runner, rival, count)
             except RunError as error:
                 return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
+            measured.before, measured.after = before, _by_themselves(rival, alone)
             wrong = self._validate()
             return wrong or self._conclude(measured, sampler)
 
-    def _measure(self, runner: Conversation, rival: RivalProcess) -> Measured:
+    def _measure(self, runner: Conversation, rival: RivalProcess, count: int) -> Measured:
         held = self._held.tape
         current = held.inputs(0).raw(held.inputs_memory).copy()
         runner.give(held.inputs(0).raw(held.inputs_memory))
         for _ in range(_WARM_UPS):
             runner.call(Load.ALL)
         runner.collect(held.outputs(0).raw(held.outputs_memory))
-        count = repetitions(self._stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS)))
         chosen = self._chosen(count)
         measured = Measured(rivals={name: [] for name in rival.names})
         for turn in range(count):
@@ -214,22 +230,25 @@ class TimedSession:
         return Outcome(Verdict.WRONG, notes=[note])
 
     def _conclude(self, measured: Measured, sampler: NvmlSampler) -> Outcome | Timing:
-        candidate = sample(measured.event_us)
-        impossible = plausibility.is_impossible(candidate.median_us, self._problem, self._sheet)
-        if impossible and Defence.ROOFLINE not in self._shop.off:
-            note = f"A median of {candidate.median_us:.3g} µs is less than this device needs to read the inputs once."
+        median_us = statistics.median(measured.event_us)
+        impossible = plausibility.is_impossible(median_us, self._problem, self._sheet)
+        if impossible and (Defence.ROOFLINE not in self._shop.off or median_us == 0):
+            note = f"A median of {median_us:.3g} µs is less than this device needs to read the inputs once."
             return Outcome(Verdict.IMPOSSIBLE_TIME, notes=[note])
         gap = plausibility.unexplained_us(measured.idle_event_us, measured.answer_us, measured.overhead_us)
         if gap and Defence.CLOCKS_AGREE not in self._shop.off:
-            note = f"Its events say {candidate.median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
+            note = f"Its events say {median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note])
+        sabotage = plausibility.sabotage(measured.rivals, measured.before, measured.after)
+        if sabotage and Defence.BASELINES_ALONE not in self._shop.off:
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[sabotage])
         return Timing(
             tier=Tier.SEALED if self._is_sealed else plausibility.tier(measured.event_us, measured.bracket_us),
-            candidate=candidate,
+            candidate=sample(measured.event_us),
             bracket=sample(measured.bracket_us) if measured.bracket_us else None,
             baselines={name: sample(times) for name, times in measured.rivals.items()},
             speedups={name: speedup(times, measured.event_us) for name, times in measured.rivals.items()},
-            device=self._sheet.title,
+            device=self._shop.title or self._sheet.title,
             clock_mhz=sampler.clock_mhz,
             power_w=sampler.power_w,
             throttled=sampler.throttled,

@@ -27,6 +27,7 @@ from tools.evaluation.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladde
 from tools.evaluation.nursery import Nursery
 from tools.evaluation.probe import WORKS
 from tools.evaluation.spares import WARM, Spares
+from tools.profiling.nvml import device_title
 from tools.records import Problem, content_hash
 
 _SYSTEM = (
@@ -74,6 +75,8 @@ class Workshop:
         """
         self.device = device
         self.wary = wary
+        self.title = "" if device is None else device_title(device) or ""
+        """What the driver calls the device."""
         self.off: Defences = NONE
         """Defences that a test has switched off."""
         control_group.sweep()

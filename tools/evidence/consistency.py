@@ -10,7 +10,7 @@ from tools.evaluation import plausibility
 from tools.evaluation.statistics import sample, speedup
 from tools.evidence.bundle import Bundle, candidate_id
 from tools.evidence.claims import Claim, either, fails, holds, unchecked
-from tools.hardware import load_sheet
+from tools.hardware import load_sheet, sheet_names
 from tools.profiling.estimate import MODEL, estimate_reference, estimate_time
 from tools.records import HardwareSheet, OutputError, PrecisionPolicy, RawTimes, Sample, Tier, Timing, Verdict
 
@@ -139,6 +139,8 @@ def own_sheet(bundle: Bundle) -> HardwareSheet | None:
 def _hardware(bundle: Bundle) -> Claim:
     timing, sheet = bundle.evaluation.timing, bundle.hardware
     if timing and timing.device != sheet.title:
+        if timing.device not in [load_sheet(name).title for name in sheet_names()]:
+            return unchecked("hardware", f"timed on {timing.device}, which has no sheet here, with that of {sheet.title}")
         return fails("hardware", f"timed on {timing.device}, but the sheet is of {sheet.title}")
     ours = own_sheet(bundle)
     if ours is None:

@@ -54,3 +54,18 @@ def match_title(title: str) -> HardwareSheet:
         f"There is no hardware sheet for this machine's {title!r}.",
         f"Name the nearest device with --target ({', '.join(sheet_names())}), or add data/hardware/NAME.json with that title.",
     )
+
+
+def refuse_other_target(title: str, target: HardwareSheet) -> None:
+    """Raise UserError where the device called `title` has a sheet and `target` is another's.
+
+    Times would be held against wrong bounds. A device without a sheet may be timed under the nearest device's.
+    """
+    if not title or title.casefold() == target.title.casefold():
+        return
+    own = next((name for name in sheet_names() if load_sheet(name).title.casefold() == title.casefold()), None)
+    if own is not None:
+        raise UserError(
+            f"What is timed here runs on an {title}, and the target is {target.title}.",
+            f"Leave --target out or say --target {own}; without the GPU (interpreter) another target's times can be estimated.",
+        )

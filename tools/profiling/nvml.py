@@ -27,6 +27,20 @@ class _Reading(NamedTuple):
     reasons: int | None
 
 
+class DeviceUse(NamedTuple):
+    """Who holds how much of a device's memory."""
+
+    used_bytes: int
+    processes: dict[int, int | None]
+    """Bytes by process id, as far as the driver tells; processes of other containers may be missing."""
+
+    @property
+    def unaccounted_bytes(self) -> int | None:
+        """Memory in use that no listed process holds; None where the driver does not say what each holds."""
+        held = [nbytes for nbytes in self.processes.values() if nbytes is not None]
+        return self.used_bytes - sum(held) if len(held) == len(self.processes) else None
+
+
 class NvmlSampler:
     """Samples one device in a thread, every 20 ms, while the `with` block runs.
 
@@ -99,6 +113,22 @@ def driver_version() -> str | None:
 def device_title(index: int) -> str | None:
     """Name of the device at NVML's `index`, e.g. `NVIDIA H200`; None without one."""
     return _ask(lambda nvml: _text(nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(index))))
+
+
+def device_use(index: int) -> DeviceUse | None:
+    """Look at the memory of the device at NVML's `index` and at the processes that compute on it; None where that cannot be read."""
+    opened = _open(index)
+    if opened is None:
+        return None
+    nvml, handle = opened
+    try:
+        used = int(nvml.nvmlDeviceGetMemoryInfo(handle).used)
+        running = nvml.nvmlDeviceGetComputeRunningProcesses(handle)
+        return DeviceUse(used, {int(one.pid): None if one.usedGpuMemory is None else int(one.usedGpuMemory) for one in running})
+    except nvml.NVMLError:
+        return None
+    finally:
+        nvml.nvmlShutdown()
 
 
 def _ask(question: Callable[[Any], str]) -> str | None:

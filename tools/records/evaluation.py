@@ -92,6 +92,10 @@ class RawTimes(Record):
     """The same calls, from inputs revealed to outputs collected."""
     overhead: tuple[float, ...] = ()
     """Answer less event of the eager baseline on an idle device: what being called from outside costs."""
+    alone_before: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    """The baselines by themselves, before the candidate's process was started."""
+    alone_after: dict[str, tuple[float, ...]] = Field(default_factory=dict)
+    """The same after it had ended."""
 
 
 class Timing(Record):

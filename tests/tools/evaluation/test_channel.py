@@ -49,6 +49,13 @@ def test_messages_come_back_as_sent() -> None:
     assert Reply.unpack(Reply(State.DONE, 1.5, 2.5).pack()) == Reply(State.DONE, 1.5, 2.5)
 
 
+@pytest.mark.parametrize("time", [float("nan"), float("inf"), -1.0])
+def test_a_time_that_is_none_is_no_answer(time: float) -> None:
+    """A reply whose times are not finite, or negative, is refused whole: it would get into medians and records."""
+    assert Reply.unpack(Reply(State.DONE, time, 2.5).pack()) is None
+    assert Reply.unpack(Reply(State.DONE, 1.5, time).pack()) is None
+
+
 @pytest.mark.parametrize(
     ("shape", "word"),
     [

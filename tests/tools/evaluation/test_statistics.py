@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tools.evaluation.plausibility import is_impossible, tier, unexplained_us
+from tools.evaluation.plausibility import is_impossible, sabotage, slowed_down, tier, unexplained_us
 from tools.evaluation.statistics import sample, speedup
 from tools.evaluation.timing import repetitions
 from tools.hardware import load_sheet
@@ -78,3 +78,36 @@ def test_repetitions_follow_the_reference_within_bounds() -> None:
     assert repetitions("search", 1e6) == 15
     assert repetitions("search", 5.0) == 60
     assert repetitions("confirm", 5.0) == 200
+
+
+def test_zero_is_impossible_whatever_the_problem(problem: Problem) -> None:
+    """A median of zero is refused even where a problem need not read its inputs."""
+    idle = problem.model_copy(update={"work": problem.work.model_copy(update={"operators": ("aten.embedding.default",)})})
+
+    assert is_impossible(0.0, idle, load_sheet("h200"))
+
+
+@pytest.mark.parametrize(
+    ("beside", "before", "after", "told"),
+    [
+        (110.0, 100.0, 100.0, False),
+        (120.0, 100.0, 100.0, True),
+        (8.0, 4.0, 4.0, False),
+        (110.0, 90.0, 104.0, False),
+        (160.0, 100.0, 160.0, True),
+    ],
+    ids=["ordinary", "burnt", "short", "drift", "heated"],
+)
+def test_a_baseline_that_is_slower_beside_the_candidate_is_told(beside: float, before: float, after: float, told: bool) -> None:
+    """More than 15 % above the slower of the times without the candidate is sabotage, as is half above the faster; 5 µs are noise."""
+    assert (slowed_down(noisy(beside), noisy(before, 9), noisy(after, 9)) > 0) is told
+
+
+def test_sabotage_is_said_with_its_figures() -> None:
+    """The sentence names the baseline and its three medians."""
+    said = sabotage(
+        {"eager": [50.0] * 9, "compile": [200.0] * 9}, {"eager": [50.0], "compile": [100.0]}, {"eager": [50.0], "compile": [101.0]}
+    )
+
+    assert said.startswith("The compile baseline took 200 µs beside the candidate, 2.00 times")
+    assert "100 µs before, 101 µs after" in said
