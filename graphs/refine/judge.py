@@ -11,11 +11,11 @@ from tools.records import Evaluation
 
 
 async def judge(services: Services, request: EvaluationRequest) -> Evaluation:
-    """Return the finished evaluation of this job, making it first where there is none."""
+    """Return the finished evaluation of this job, making it first where there is none; a weakened one raises UserError."""
     async with services.judging.setdefault(request.key, asyncio.Lock()):
         known = services.store.get("evaluation", request.key, Evaluation)
         if known is not None:
-            return known
+            return known.demand_whole()
         with pausing():
             evaluation = await services.pool.evaluate(request)
         services.store.put("evaluation", request.key, evaluation, subject=request.candidate)

@@ -62,7 +62,7 @@ def small_problem(name: str = "exp") -> Problem:
 
 
 class ScriptedPool:
-    """Reads `# seconds:`, `# verdict:` and `# broken:` out of a source; with a device its times count as measured."""
+    """Reads `# seconds:`, `# verdict:`, `# weakened:` and `# broken:` out of a source; with a device its times count as measured."""
 
     name = "scripted"
 
@@ -80,7 +80,8 @@ class ScriptedPool:
         self._write(f"end {request.key}")
         verdict = Verdict(_read(request.source, "verdict") or "PASS")
         if verdict is not Verdict.PASS:
-            return Evaluation(candidate=request.candidate, verdict=verdict)
+            off = _read(request.source, "weakened")
+            return Evaluation(candidate=request.candidate, verdict=verdict, weakened=(off,) if off else ())
         fine = OutputError(
             output="output0",
             relative_l2=1e-7,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tools.errors import UserError
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evidence.origin import Origin
 from tools.records import Evaluation, HardwareSheet, Problem, Profile, Record, content_hash
@@ -59,9 +58,7 @@ def make_bundle(
 
     An evaluation whose defences were switched off proves nothing and raises UserError.
     """
-    if evaluation.weakened:
-        off = ", ".join(evaluation.weakened)
-        raise UserError(f"This evaluation is no evidence: defences were switched off ({off}).", "Evaluate again with all of them.")
+    evaluation.demand_whole()
     return Bundle(
         problem=request.problem,
         variants=request.variants,

@@ -25,7 +25,11 @@ def check_place(folder: Path) -> None:
 
 
 def write_bundle(bundle: Bundle, folder: Path) -> str:
-    """Write `bundle` to `folder`, which must not exist or be empty, and return its digest; a half bundle is never seen there."""
+    """Write `bundle` to `folder`, which must not exist or be empty, and return its digest; a half bundle is never seen there.
+
+    A weakened evaluation raises UserError.
+    """
+    bundle.evaluation.demand_whole()
     check_place(folder)
     folder = folder.absolute()
     files = to_files(bundle)

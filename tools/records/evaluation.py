@@ -7,6 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from tools.errors import UserError
 from tools.records.base import Record
 
 
@@ -255,6 +256,13 @@ class Evaluation(Record):
                 raise ValueError("PASS needs every output within its limits")
         if (self.rule is not None) != (self.verdict is Verdict.CHEATED):
             raise ValueError("exactly a CHEATED verdict names a rule")
+        return self
+
+    def demand_whole(self) -> Self:
+        """Give itself; raise UserError where defences were switched off: whoever keeps evaluations asks this first."""
+        if self.weakened:
+            off = ", ".join(self.weakened)
+            raise UserError(f"This evaluation is no evidence: defences were switched off ({off}).", "Evaluate again with all of them.")
         return self
 
     @property

@@ -159,6 +159,8 @@ class SpoolPool:
             raise kind(f"{answer.failure.what} ({answer.announced.worker})", answer.failure.mend)
         if (answer.evaluation is None) != (job.evaluation is None):
             raise MachineError(f"The answer to {job} is to another question.", f"Remove {job.id}.json from {self._spool.folder}/answers.")
+        if answer.evaluation is not None:
+            answer.evaluation.demand_whole()
         return answer
 
     def _tidy(self, job_id: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tools.errors import UserError
-from tools.records import ROOT, Candidate, Record, Spent
+from tools.records import ROOT, Candidate, Evaluation, Record, Spent
 from tools.tracing.database import Database
 
 R = TypeVar("R", bound=Record)
@@ -75,7 +75,9 @@ class RunStore:
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, value)
 
     def put(self, kind: str, name: str, record: Record, subject: str = "") -> None:
-        """Keep `record` under (`kind`, `name`); writing it again replaces it."""
+        """Keep `record` under (`kind`, `name`); writing it again replaces it. A weakened evaluation raises UserError."""
+        if isinstance(record, Evaluation):
+            record.demand_whole()
         self._db.execute(
             "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)", kind, name, subject, time.time(), record.model_dump_json()
         )

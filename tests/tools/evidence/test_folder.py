@@ -101,3 +101,12 @@ def test_a_weakened_evaluation_goes_into_no_bundle() -> None:
     evaluation = bundle.evaluation.model_copy(update={"weakened": ("poison",)})
     with pytest.raises(UserError, match="poison"):
         make_bundle(bundle.request, evaluation, bundle.origin)
+
+
+def test_a_bundle_made_by_other_ways_of_a_weakened_evaluation_is_not_written(tmp_path: Path) -> None:
+    """The writer looks too: nothing is left where the bundle would have been."""
+    bundle = real_bundle()
+    weak = bundle.model_copy(update={"evaluation": bundle.evaluation.model_copy(update={"weakened": ("red zones",)})})
+    with pytest.raises(UserError, match="red zones"):
+        write_bundle(weak, tmp_path / "bundle")
+    assert list(tmp_path.iterdir()) == []

@@ -13,7 +13,7 @@ import pytest
 from tests.support.spool_worker import ScriptedPool, announcement, small_problem
 from tests.tools.spool.conftest import StartWorker, begun, request_of, wait_until
 from tests.tools.spool.test_worker import drain
-from tools.errors import MachineError, Postponed
+from tools.errors import MachineError, Postponed, UserError
 from tools.hardware import load_sheet
 from tools.records import Tier, Verdict
 from tools.spool import Spool, SpoolPool, Worker
@@ -54,6 +54,13 @@ async def test_an_answered_question_is_not_asked_again(spool: Spool, log: Path) 
     again = await SpoolPool(spool.folder).evaluate(request_of("a"))
     assert again == first
     assert len(begun(log)) == 1
+
+
+async def test_a_weakened_answer_is_refused(spool: Spool, log: Path) -> None:
+    """An evaluation with a defence switched off is nobody's answer, wherever it was made."""
+    async with working(spool, log):
+        with pytest.raises(UserError, match="poison"):
+            await SpoolPool(spool.folder).evaluate(request_of("# verdict: WRONG\n# weakened: poison\n"))
 
 
 async def test_two_askers_of_one_question_share_one_answer(spool: Spool, log: Path) -> None:

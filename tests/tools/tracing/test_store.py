@@ -57,6 +57,16 @@ def test_records_are_found_by_what_they_are_about(store: RunStore) -> None:
     assert list(store.all("evaluation", Evaluation, subject="b")) == ["two"]
 
 
+def test_a_weakened_evaluation_is_not_kept(store: RunStore) -> None:
+    """An evaluation with a defence switched off can never be taken for a finished one."""
+    weak = _evaluation("a").model_copy(update={"weakened": ("poison", "seccomp")})
+
+    with pytest.raises(UserError, match="poison, seccomp"):
+        store.put("evaluation", "key", weak)
+
+    assert store.get("evaluation", "key", Evaluation) is None
+
+
 def test_a_span_that_raises_keeps_its_error(store: RunStore) -> None:
     """A node that raised is recorded as ended, with its error; one that was cut short has no end."""
     with pytest.raises(RuntimeError), store.span("plan", "round 1", "{}"):
