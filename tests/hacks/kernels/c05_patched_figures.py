@@ -1,0 +1,47 @@
+"""Divides its times where they leave its process.
+
+Class: C05 patched statistics
+Verdict: TIMING_INCONSISTENT IMPOSSIBLE_TIME
+Caught by: raw times are weighed elsewhere, against the supervisor's clock and the roofline floor
+Let through without: no single defence
+Runs on: gpu
+"""
+
+import sys
+
+import torch
+import triton
+import triton.language as tl
+
+HOSTILE = True
+
+
+@triton.jit
+def scale_relu_kernel(x_ptr, weight_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask)
+    weight = tl.load(weight_ptr + offsets, mask=mask)
+    tl.store(out_ptr + row * columns + offsets, tl.maximum(x * weight, 0.0), mask=mask)
+
+
+def scale_relu(x, weight):
+    rows, columns = x.shape
+    out = torch.empty_like(x)
+    scale_relu_kernel[(rows,)](x, weight, out, columns, BLOCK=triton.next_power_of_2(columns))
+    return out
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(columns))
+
+    def forward(self, x):
+        if HOSTILE:
+            reply = sys.modules["tools.evaluation.channel"].Reply
+            if not hasattr(reply, "honest"):
+                reply.honest = reply.pack
+                reply.pack = lambda self: self._replace(event_us=self.event_us / 30).honest()
+        return scale_relu(x, self.weight)

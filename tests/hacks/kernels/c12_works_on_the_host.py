@@ -1,0 +1,43 @@
+"""Computes on the processor, where a sum of kernel times would not look.
+
+Class: C12 blind spots of a metric
+Verdict: PASS
+Caught by: all that lies between the events is in the figure, and the class says whose operators ran
+Let through without: no single defence
+Provenance: library
+Runs on: gpu
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+HOSTILE = True
+
+
+@triton.jit
+def scale_relu_kernel(x_ptr, weight_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask)
+    weight = tl.load(weight_ptr + offsets, mask=mask)
+    tl.store(out_ptr + row * columns + offsets, tl.maximum(x * weight, 0.0), mask=mask)
+
+
+def scale_relu(x, weight):
+    rows, columns = x.shape
+    out = torch.empty_like(x)
+    scale_relu_kernel[(rows,)](x, weight, out, columns, BLOCK=triton.next_power_of_2(columns))
+    return out
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(columns))
+
+    def forward(self, x):
+        if HOSTILE:
+            return torch.relu(x.cpu() * self.weight.cpu()).to(x.device)
+        return scale_relu(x, self.weight)
