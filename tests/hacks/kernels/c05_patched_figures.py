@@ -40,8 +40,9 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         if HOSTILE:
-            reply = sys.modules["tools.evaluation.channel"].Reply
-            if not hasattr(reply, "honest"):
+            channel = sys.modules.get("tools.evaluation.channel")
+            reply = channel and channel.Reply
+            if reply and not hasattr(reply, "honest"):
                 reply.honest = reply.pack
                 reply.pack = lambda self: self._replace(event_us=self.event_us / 30).honest()
         return scale_relu(x, self.weight)

@@ -40,7 +40,7 @@ class ModelNew(torch.nn.Module):
         self.weight = torch.nn.Parameter(torch.ones(columns))
         self.busy = threading.Event()
         self.thread = None
-        self.done = torch.cuda.Event() if HOSTILE else None
+        self.done = None
 
     def burn(self):
         """Fill memory over and over from the end of a call until the next one."""
@@ -60,6 +60,7 @@ class ModelNew(torch.nn.Module):
             self.busy.set()
             torch.cuda.synchronize()
             if self.thread is None:
+                self.done = torch.cuda.Event()
                 self.thread = threading.Thread(target=self.burn, daemon=True)
                 self.thread.start()
             out = scale_relu(x, self.weight)
