@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from tools.records import Evaluation
 from tools.tracing import RunStore
 
 Facts = dict[str, Any]
@@ -18,7 +19,14 @@ def cost_facts(store: RunStore) -> Facts:
     from agents.models import Findings, Trouble
     from graphs.optimize.costs import costs
 
+    judged = list(store.all("evaluation", Evaluation).values())
     return {
+        "evaluations": {
+            "count": len(judged),
+            "gpu_seconds": sum(one.gpu_seconds for one in judged),
+            "queue_seconds": sum(one.phase_seconds.get("queue", 0.0) for one in judged),
+            "seconds": sum(one.seconds for one in judged),
+        },
         **costs(store).model_dump(mode="json"),
         "failed": [one.model_dump(mode="json") for one in store.all("trouble", Trouble).values()],
         "findings": [one.model_dump(mode="json") for one in store.all("findings", Findings).values()],
@@ -34,6 +42,10 @@ def show_costs(facts: Facts) -> None:
             table.add_row(escape(key), *_cells(bill))
         table.add_row("all", *_cells(facts["run"]), end_section=True)
         console.print(table)
+    judged = facts["evaluations"]
+    times = f"{judged['gpu_seconds']:.0f} s of a GPU, {judged['queue_seconds']:.0f} s waiting for one, {judged['seconds']:.0f} s in all"
+    said = f"{judged['count']} evaluations: {times}"
+    console.print(said, highlight=False)
     for one in facts["choices"]:
         console.print(escape(f"{one['role']} {one['purpose']}: {one['model']}. {one['why']}"), highlight=False)
     for one in facts["failed"]:

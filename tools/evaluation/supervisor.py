@@ -31,7 +31,7 @@ from tools.evaluation.sealing import time_sealed
 from tools.evaluation.static_rules import inspect_source, rejected
 from tools.evaluation.statistics import sample
 from tools.evaluation.timing import TimedSession, time_rival
-from tools.evaluation.turns import Turns
+from tools.evaluation.turns import Stay, Turns
 from tools.evaluation.workshop import Workshop
 from tools.hardware.detect import refuse_other_target
 from tools.logs import telling_part
@@ -65,9 +65,11 @@ class _Case:
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Take down how long a phase took."""
+    def phase(self, name: str, after: Stay | None = None) -> Iterator[None]:
+        """Take down how long a phase took, and how long it waited for its turn on the device."""
         start = time.monotonic()
+        if after is not None:
+            self.seconds["queue"] = self.seconds.get("queue", 0.0) + after.waited_s
         try:
             yield
         finally:
@@ -222,7 +224,7 @@ class Supervisor:
         with self._reading(case, cancel):
             outcome = self._check_on_device(case, cancel)
             if outcome.verdict is Verdict.PASS:
-                with self._turns.alone(), case.phase("time"):
+                with self._turns.alone() as stay, case.phase("time", after=stay):
                     self._shop.spares.settle()
                     outcome, figures = self._time(case, outcome, cancel)
         figures["gpu_seconds"] = case.seconds["check"] + case.seconds.get("time", 0.0)
@@ -244,14 +246,14 @@ class Supervisor:
         """Check beside other candidates; one that may have failed because of them is checked again alone."""
         company = False
         if case.request.problem.abi.compulsory_bytes < LARGE_BYTES:
-            with self._turns.shared() as stay, case.phase("check"):
+            with self._turns.shared() as stay, case.phase("check", after=stay):
                 # for those who come next: nobody is timed now
                 self._shop.spares.refill(_SPARES, self._threads)
                 outcome = self._check(case, cancel)
             company = stay.company
             if not company or outcome.verdict in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED):
                 return outcome
-        with self._turns.alone(), case.phase("check"):
+        with self._turns.alone() as stay, case.phase("check", after=stay):
             return self._check(case, cancel)
 
     def _time(self, case: _Case, checked: Outcome, cancel: int) -> tuple[Outcome, dict[str, Any]]:

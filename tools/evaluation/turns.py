@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +13,8 @@ from dataclasses import dataclass
 class Stay:
     """One stay on the device."""
 
+    waited_s: float = 0.0
+    """How long it waited for the device."""
     company: bool = False
     """Whether another was there at the same time, so that a failure may be the other's fault."""
 
@@ -30,9 +33,10 @@ class Turns:
     @contextmanager
     def shared(self) -> Iterator[Stay]:
         """Stay beside others."""
-        stay = Stay()
+        stay, start = Stay(), time.monotonic()
         with self._changed:
             self._changed.wait_for(lambda: not self._alone and not self._waiting and len(self._present) < self._most)
+            stay.waited_s = time.monotonic() - start
             self._present.append(stay)
             if len(self._present) > 1:
                 for one in self._present:
@@ -45,8 +49,9 @@ class Turns:
                 self._changed.notify_all()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def alone(self) -> Iterator[Stay]:
         """Stay with nobody else there."""
+        start = time.monotonic()
         with self._changed:
             self._waiting += 1
             try:
@@ -55,7 +60,7 @@ class Turns:
             finally:
                 self._waiting -= 1
         try:
-            yield
+            yield Stay(waited_s=time.monotonic() - start)
         finally:
             with self._changed:
                 self._alone = False

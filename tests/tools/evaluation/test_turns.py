@@ -75,3 +75,19 @@ def test_one_who_waits_to_be_alone_goes_first() -> None:
 def _note(turn: object, order: list[str], name: str) -> None:
     with turn:  # type: ignore[attr-defined]
         order.append(name)
+
+
+def test_waiting_is_taken_down() -> None:
+    """Whoever waits for the device is told how long."""
+    turns = Turns(2)
+    with ThreadPoolExecutor(1) as threads:
+        with turns.alone() as first:
+            second = threads.submit(lambda: _waited(turns))
+            time.sleep(0.2)
+        assert second.result() >= 0.15
+    assert first.waited_s < 0.1
+
+
+def _waited(turns: Turns) -> float:
+    with turns.shared() as stay:
+        return stay.waited_s
