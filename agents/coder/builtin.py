@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Iterator
 
 from agents.coder.protocol import CodingTask, Draft, Refusal
-from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, limits, options, trace
+from agents.coder.traced import traced_graph
+from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, limits, options
 from tools.errors import UserError
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem, Verdict
 
@@ -15,19 +15,12 @@ FREE_TEXT = "The parent is free text without a schedule; the built-in coder chan
 TOO_LARGE = (Verdict.BUILD_FAILED, Verdict.CRASHED, Verdict.TIMED_OUT)
 """Ends that a smaller parameter can mend: it needs fewer registers, less shared memory, less compile time."""
 
-_TRACING = threading.Lock()
-"""torch.export is not safe in two threads at once, and several runs may share this process."""
-
 
 class BuiltinCoder:
     """Changes schedules and emits sources. It never guesses: what it cannot do it refuses."""
 
     name = "builtin"
     free = False
-
-    def __init__(self) -> None:
-        """Start with nothing traced."""
-        self._graphs: dict[str, OperatorGraph] = {}
 
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         """List the legal actions on this parent; none on free text."""
@@ -84,10 +77,7 @@ class BuiltinCoder:
 
     def _graph(self, problem: Problem) -> OperatorGraph:
         """Trace a problem once."""
-        with _TRACING:
-            if problem.id not in self._graphs:
-                self._graphs[problem.id] = trace(problem)
-            return self._graphs[problem.id]
+        return traced_graph(problem)
 
 
 def _schedule(graph: OperatorGraph, parent: Candidate | None) -> Schedule:

@@ -141,6 +141,9 @@ DIRECTIONS: dict[tuple[Bottleneck, ActionKind], int] = {
 ANY = None
 """Key for the bottlenecks that a row of `VALUES` does not name."""
 
+TUNING_POINTS = 5.0
+"""For the tuner's action: one tuning tries what a dozen single steps would, so it comes before these and after structural ones."""
+
 VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
     # back to the library only where its products may beat ours
     ("implementation", "library"): {Bottleneck.COMPUTE: -3.0, Bottleneck.COMPUTE_UNIT: -5.0, ANY: -8.0},
@@ -158,5 +161,7 @@ VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
 
 def value_points(name: str, value: object, bottleneck: Bottleneck) -> float:
     """Points that `VALUES` has for one parameter; 0 where it has none."""
+    if name == "tune":
+        return TUNING_POINTS
     row = VALUES.get((name, str(value)), {})
     return row.get(bottleneck, row.get(ANY, 0.0))

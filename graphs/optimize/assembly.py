@@ -53,7 +53,8 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     team = settings.team.model_copy(
         update={"shared": settings.team.shared or str(home / SHARED_MODELS), "seed": settings.team.seed or settings.search_settings.seed}
     )
-    settings = settings.model_copy(update={"target": sheet.name, "knowledge": settings.knowledge or str(home / "knowledge"), "team": team})
+    folders = {"knowledge": settings.knowledge or str(home / "knowledge"), "tuned": settings.tuned or str(home / "tuning")}
+    settings = settings.model_copy(update={"target": sheet.name, "team": team, **folders})
     store = RunStore.create(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())})
     store.put("problem", problem.id, problem)
     store.put_root(problem.source)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from agents.coder.protocol import Refusal
+from agents.coder.tuning import tuning_action
 from agents.planner.protocol import Briefing, Inspiration, Tried
 from agents.reviewer.protocol import Review
 from graphs.optimize.context import Services
-from graphs.optimize.records import Recall
+from graphs.optimize.records import Recall, Tuning
 from graphs.search.protocol import Ask
 from knowledge.records import Situation
 from knowledge.situation import describe_situation
@@ -32,6 +33,8 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
     assert profile is not None
     assert recalled is not None
     options = await services.team.coder.options(services.problem, parent, services.sheet)
+    tuning = tuning_action(parent, services.settings.tune, {one.structure for one in store.all("tuning", Tuning).values()})
+    options = (*options, tuning) if tuning else options
     evaluation = services.evaluation(ask.parent)
     fitting = [o for o in options if o.id not in taken and (ask.action is None or o.id == ask.action.id)]
     briefing = Briefing(

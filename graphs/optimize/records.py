@@ -1,9 +1,11 @@
-"""The records that only the loop writes: what was recalled for a parent, and what the run delivers."""
+"""The records that only the loop writes: what was recalled for a parent, what a tuning tried, and what the run delivers."""
 
 from __future__ import annotations
 
+from pydantic import Field
+
 from knowledge.records import Recalled
-from tools.records import Record
+from tools.records import Record, Verdict
 
 
 class Recall(Record):
@@ -23,3 +25,34 @@ class Delivery(Record):
     """One sentence."""
     ended: str
     """Why the search ended."""
+
+
+class Trial(Record):
+    """One point that was tried."""
+
+    candidate: str
+    """Candidate id; empty where the point could not be written."""
+    point: str
+    """Parameters by region, JSON."""
+    predicted_us: float
+    """By the cost model before anything ran."""
+    verdict: Verdict | None = None
+    time_us: float | None = None
+    """Measured or estimated, as its evaluation's tier says."""
+
+
+class Tuning(Record):
+    """One action `tune` with everything it tried; kept under its plan, and rewritten after each wave."""
+
+    plan: str
+    structure: str
+    """What of the schedule it leaves as it is; the same structure is not tuned twice in a run."""
+    allowed: int = Field(ge=0)
+    """Trials, fixed when it began: at most half of the evaluations then left."""
+    known: tuple[str, ...]
+    """Points that earlier runs had found, tried first."""
+    points: int
+    """Points that were ranked by the cost model."""
+    trials: tuple[Trial, ...] = ()
+    best: str = ""
+    """Candidate id of the fastest right trial; empty where there is none."""

@@ -33,6 +33,10 @@ class RunSettings(Record):
     """Text of the kernel that the user brings: the first candidate, and a parent where it passes; empty: none."""
     start_file: str = ""
     """Where it came from, for people."""
+    tune: int = Field(default=0, ge=0)
+    """Trials of the tuner on one schedule's numbers, at most; 0 never offers the action."""
+    tuned: str = ""
+    """Folder of what earlier tuning found; empty keeps and recalls nothing."""
     repairs: int = Field(default=3, ge=0)
     """Repairs of one failing draft before it is rolled back."""
     timeout_s: float = Field(default=120.0, gt=0)

@@ -1,4 +1,4 @@
-"""The refinement graph: write → evaluate → repair … → profile, or roll back."""
+"""The refinement graph: write → evaluate → repair … → profile, or roll back; a tuning judges its own trials."""
 
 from __future__ import annotations
 
@@ -8,7 +8,19 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from graphs.optimize.context import Context
-from graphs.refine.nodes import after_evaluate, after_repair, after_write, evaluate, profile, repair, roll_back, write
+from graphs.refine.nodes import (
+    after_evaluate,
+    after_repair,
+    after_tune,
+    after_write,
+    evaluate,
+    first,
+    profile,
+    repair,
+    roll_back,
+    tune,
+    write,
+)
 from graphs.refine.state import RefineOutput, RefineState
 
 
@@ -20,7 +32,9 @@ def build() -> CompiledStateGraph[Any, Context, Any, Any]:
     builder.add_node("repair", repair)
     builder.add_node("profile", profile)
     builder.add_node("roll_back", roll_back)
-    builder.add_edge(START, "write")
+    builder.add_node("tune", tune)
+    builder.add_conditional_edges(START, first)
+    builder.add_conditional_edges("tune", after_tune)
     builder.add_conditional_edges("write", after_write)
     builder.add_conditional_edges("evaluate", after_evaluate)
     builder.add_conditional_edges("repair", after_repair)

@@ -7,14 +7,48 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 
 from agents.coder.protocol import CodingTask, Draft, Refusal
+from agents.coder.tuning import is_tuning
 from agents.models import BudgetReached
 from graphs.optimize.context import Context, Services
 from graphs.optimize.starting import USER, starting_draft
 from graphs.refine.counted import counters_of_best
 from graphs.refine.judge import judge
 from graphs.refine.state import RefineState
+from graphs.refine.tuning import refusal_of, tune_schedule
 from graphs.spans import traced
 from tools.records import Candidate, Evaluation, Plan, Profile, Verdict
+
+
+def first(state: RefineState, runtime: Runtime[Context]) -> Literal["write", "tune"]:
+    """Tuning has its own node; every other action is the coder's."""
+    runtime.context.open_for(str(state.get("run") or ""))
+    plan = runtime.context.services.store.get("plan", state["plan"], Plan)
+    return "tune" if plan is not None and is_tuning(plan.action) else "write"
+
+
+@traced
+async def tune(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]:
+    """Try settings of the parent's numbers; the fastest right one is the plan's candidate."""
+    services = runtime.context.services
+    plan = services.store.get("plan", state["plan"], Plan)
+    assert plan is not None
+    done = await tune_schedule(services, plan)
+    for trial in done.trials:
+        if trial.candidate:
+            key = services.request(services.candidate(trial.candidate)).key
+            runtime.stream_writer({"event": "evaluated", "candidate": trial.candidate, "key": key})
+    if not done.best:
+        refusal = refusal_of(done)
+        services.store.put("refusal", plan.id, refusal, subject=plan.id)
+        runtime.stream_writer({"event": "refused", "plan": plan.id, "reason": refusal.reason})
+        return {"candidate": "", "attempt": 0}
+    key = services.request(services.candidate(done.best)).key
+    return {"candidate": done.best, "attempt": 0, "evaluation": key, "verdict": Verdict.PASS.value}
+
+
+def after_tune(state: RefineState) -> Literal["profile", "roll_back"]:
+    """Profile the best trial, where one was right."""
+    return "profile" if state["candidate"] else "roll_back"
 
 
 @traced

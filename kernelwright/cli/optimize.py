@@ -45,6 +45,7 @@ from kernelwright.cli.options import (
     SearchSet,
     Seed,
     Tolerance,
+    Tune,
     Wait,
     counters_setting,
     home_folder,
@@ -77,6 +78,7 @@ def command(
     width: Annotated[int, typer.Option(min=1, help="Candidates the search keeps as parents.")] = 2,
     batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round.")] = 2,
     floor: Floor = 1.01,
+    tune: Tune = 8,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds the candidate's own build, check and timing may each take.")] = 120.0,
     start: Annotated[
@@ -128,6 +130,7 @@ def command(
         search=search,
         search_settings=SearchSettings(width=width, batch=batch, seed=seed, options=search_options(search_set)),
         floor=floor,
+        tune=tune,
         repairs=repairs,
         timeout_s=timeout,
         evaluator=evaluator,

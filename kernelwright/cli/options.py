@@ -85,6 +85,12 @@ ModelSet = Annotated[
         help="A setting of the models, as docs/models.md lists: timeout_s, retries, temperature, api, …; may be repeated.",
     ),
 ]
+Tune = Annotated[
+    int,
+    typer.Option(
+        "--tune", min=0, help="Trials of the tuner on one schedule's numbers; at most half of the evaluations left. 0 never tunes."
+    ),
+]
 Cache = Annotated[bool, typer.Option("--cache", help="Answer questions that any run of this home folder asked before from there.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 

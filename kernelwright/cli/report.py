@@ -7,7 +7,7 @@ from typing import Any
 from agents.coder.protocol import Refusal
 from agents.reviewer.protocol import Review
 from graphs.optimize.evidence import evidence_folder
-from graphs.optimize.records import Delivery, Recall
+from graphs.optimize.records import Delivery, Recall, Tuning
 from graphs.optimize.settings import RunSettings
 from knowledge.records import Recalled
 from tools.errors import UserError
@@ -55,12 +55,23 @@ def tree_facts(store: RunStore) -> Facts:
         "policy": problem.policy.model_dump(mode="json"),
         "baselines": baselines.model_dump(mode="json") if baselines else None,
         "reference_profile": profile.model_dump(mode="json") if profile else None,
-        "candidates": [_candidate_line(store, one) for one in store.all("candidate", Candidate).values()],
+        "candidates": _candidate_lines(store),
         "refused": [{"plan": name, "parent": plans[name].parent, "action": str(plans[name].action), "reason": refusals[name].reason}
                     for name in refusals if name in plans],
         "delivery": delivery.model_dump(mode="json") if delivery else None,
         "spent": store.spent().model_dump(mode="json"),
     }  # fmt: skip
+
+
+def _candidate_lines(store: RunStore) -> list[Facts]:
+    """Every candidate; of a tuning the one it ended with, and its trials as a part of that."""
+    tunings = store.all("tuning", Tuning).values()
+    best = {tuning.best: tuning for tuning in tunings if tuning.best}
+    inside = {trial.candidate for tuning in tunings for trial in tuning.trials} - set(best)
+    # a trial may be a candidate that a step of its own had led to before
+    inside -= {name for name in inside if store.all("review", Review, subject=name)}
+    lines = [_candidate_line(store, one) for name, one in store.all("candidate", Candidate).items() if name not in inside]
+    return [line | {"trials": [t.model_dump(mode="json") for t in best[line["id"]].trials] if line["id"] in best else []} for line in lines]
 
 
 def _candidate_line(store: RunStore, candidate: Candidate) -> Facts:

@@ -28,6 +28,8 @@ def show_tree(facts: Facts) -> None:
         branches[line["id"]].add(f"[dim]why: {escape(line['rationale'])}[/]")
         if line["strategies"]:
             branches[line["id"]].add(f"[dim]knowledge: {', '.join(line['strategies'])}[/]")
+        if line["trials"]:
+            branches[line["id"]].add(f"[dim]{len(line['trials'])} trials: {escape(_trials(line['trials']))}[/]")
         if line["review"]:
             branches[line["id"]].add(f"[dim]review: {escape(line['review'])}[/]")
     for line in facts["refused"]:
@@ -37,6 +39,12 @@ def show_tree(facts: Facts) -> None:
         console.print(f"delivered: {facts['delivery']['candidate']}. {escape(facts['delivery']['reason'])}")
     console.print(_spent(facts["spent"]))
     console.print(f"One candidate whole: kernelwright trace {facts['run']} --candidate ID", markup=False)
+
+
+def _trials(trials: list[Facts]) -> str:
+    """Times of a tuning's trials in the order they were tried, the model's in brackets."""
+    times = ((f"{t['time_us']:,.1f}" if t["time_us"] else t["verdict"] or "not written", f"{t['predicted_us']:,.1f}") for t in trials)
+    return ", ".join(f"{time} [{model}]" for time, model in times) + " µs [by the cost model]"
 
 
 def _headline(line: Facts) -> str:

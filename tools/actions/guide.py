@@ -147,6 +147,11 @@ GUIDE: dict[ActionKind, Meaning] = {
             _P("num_warps", "1, 2, 4, 8, 16, 32", "warps a program"),
             _P("SPLITS", "2, 4, … 1024", "programs a row of a split reduction"),
             _P(
+                "tune",
+                "a whole number",
+                "trials of the tuner, which sets all numbers of the region's kernels at once; offered where it can run",
+            ),
+            _P(
                 "capture",
                 "none, graph",
                 "graph, on the region forward: the whole forward is captured as a CUDA graph at its first call and replayed afterwards, "

@@ -120,3 +120,22 @@ def copy_gbps(sheet: HardwareSheet) -> float:
 def l2_gbps(sheet: HardwareSheet) -> float:
     """Bandwidth of the L2 that kernels reach; never below the memory's own."""
     return max(L2_SHARE * L2_BYTES_PER_CLOCK * sheet.clock_mhz / 1e3, copy_gbps(sheet))
+
+
+PROGRAM_US = 0.8
+"""Start and end of one program: its first loads' addresses, its last reduction and store; an assumption."""
+
+PROGRAM_WORK = 30.0
+"""Instructions of each lane of a program besides those of its elements; an assumption."""
+
+BARRIER_US = 0.06
+"""A barrier of a program's warps with what they pass through shared memory: about 100 cycles at 1.7 GHz; an assumption."""
+
+WINDOW_L1_BYTES = 30e3
+"""Input under one program's tile from which on neighbouring windows find nothing of one another in the L1. Fitted on the sweep of
+max_pool2d (data/sweeps, H200): times grow with the
+tile from 8 KB on and no longer beyond 30 KB."""
+
+OLD_TENSOR_SHARE = 0.6
+"""Rate of Hopper's older tensor instructions (16 rows, one warp) over that of its asynchronous ones (64 rows, four warps):
+about 63 % of the peak on average (arXiv 2402.13499), rounded."""

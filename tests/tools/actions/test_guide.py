@@ -31,6 +31,8 @@ def test_no_parameter_is_explained_in_vain() -> None:
         (ActionKind.FUSION, "sms"),
         (ActionKind.ALGORITHM, "implementation"),
         (ActionKind.ALGORITHM, "sms"),
+        (ActionKind.LAUNCH, "capture"),
+        (ActionKind.LAUNCH, "tune"),
     }
     assert {(kind, parameter.name) for kind, meaning in GUIDE.items() for parameter in meaning.parameters} == used
 

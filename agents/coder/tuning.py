@@ -1,0 +1,68 @@
+"""The action `tune`: every number of a schedule's generated regions at once, found by trials instead of by one step after another."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from agents.coder.protocol import Draft
+from agents.coder.traced import traced_graph
+from tools.codegen import LoweringError, Schedule, emit
+from tools.records import Action, ActionKind, Candidate, HardwareSheet, Problem, content_hash
+from tools.tuning import Parameters, Tunable, Tuned, sizes_of, tunable, tunable_regions, work_of
+
+TRIALS = "tune"
+"""Parameter of a launch action that makes it a tuning; its value says how many trials it may take."""
+
+
+def is_tuning(action: Action) -> bool:
+    """Whether an action is carried out by the tuner, not by a coder."""
+    return TRIALS in action.parameters
+
+
+def structure_of(schedule_json: str) -> str:
+    """Sign what of a schedule a tuning leaves as it is: its regions, their templates, and the parameters that are words."""
+    regions = Schedule.model_validate_json(schedule_json).regions
+    words = [sorted((name, value) for name, value in region.parameters.items() if isinstance(value, str)) for region in regions]
+    return content_hash(*(f"{region.nodes} {region.template} {each}" for region, each in zip(regions, words, strict=True)))
+
+
+def tuning_action(parent: Candidate | None, trials: int, tuned: Collection[str]) -> Action | None:
+    """Make the action that tunes a parent; None where it has nothing that can be tuned, or its structure is among those `tuned`."""
+    if parent is None or parent.schedule is None or trials <= 0 or structure_of(parent.schedule) in tuned:
+        return None
+    regions = tunable_regions(Schedule.model_validate_json(parent.schedule))
+    return Action(kind=ActionKind.LAUNCH, region="+".join(regions), parameters={TRIALS: trials}) if regions else None
+
+
+class TuningSpace:
+    """The points of one parent's schedule, each of which can be written as a source."""
+
+    def __init__(self, problem: Problem, parent: Candidate, action: Action, sheet: HardwareSheet) -> None:
+        """Trace the problem and list the points; the time of some seconds is spent here."""
+        assert parent.schedule is not None
+        self._problem, self._sheet = problem, sheet
+        self._graph = traced_graph(problem)
+        schedule = Schedule.model_validate_json(parent.schedule)
+        names = tuple(action.region.split("+"))
+        self._regions = tuple(region for region in schedule.regions if region.id in names)
+        self.tunable: Tunable = tunable(self._graph, schedule, names, sheet)
+        self.work = work_of(self._graph, self._regions)
+        self.sizes = sizes_of(self._graph, self._regions)
+
+    def draft(self, point: str) -> Draft | None:
+        """Write a point as a source; None where it cannot be written."""
+        schedule = self.tunable.at(point)
+        try:
+            emission = emit(self._problem, self._graph, schedule)
+        except LoweringError:
+            return None
+        return Draft(source=emission.source, schedule=schedule.model_dump_json(), notes=emission.notes)
+
+    def known(self, found: tuple[Tuned, ...]) -> tuple[str, ...]:
+        """Name the points that were found before and that this schedule has too."""
+        settings = [dict(zip((r.id for r in self._regions), one.parameters, strict=False)) for one in found]
+        return tuple(name for each in settings if (name := self.tunable.find(each)))
+
+    def parameters(self, point: str) -> tuple[Parameters, ...]:
+        """Parameters of each tuned region at a point, in order."""
+        return tuple(self.tunable.settings[point][region.id] for region in self._regions)

@@ -1,0 +1,13 @@
+"""The tuner of a schedule's numbers.
+
+`space` lists what they span, `shapes` says how long the cost model expects each setting to take, `search` which to measure
+next, and `cache` what earlier runs found. It runs nothing itself: `graphs/refine/tuning.py` has the points evaluated like
+any other candidate. A template whose launches `shapes` does not describe is not tuned; describe it there and name it in
+`MODELLED`.
+"""
+
+from tools.tuning.cache import Tuned, TuningCache, sizes_of, work_of
+from tools.tuning.search import Point, Search
+from tools.tuning.space import Parameters, Tunable, tunable, tunable_regions
+
+__all__ = ["Parameters", "Point", "Search", "Tunable", "Tuned", "TuningCache", "sizes_of", "tunable", "tunable_regions", "work_of"]

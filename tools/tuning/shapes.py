@@ -1,0 +1,36 @@
+"""From a region of a schedule to the launches it will make, before anything is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tools.codegen.regions import ATTENTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
+from tools.profiling.shape import LaunchShape, shape_us
+from tools.records import HardwareSheet
+from tools.tuning.shapes_compute import attention_shapes, product_shapes
+from tools.tuning.shapes_memory import Value, depthwise_shapes, pointwise_shapes, row_shapes, window_shapes
+
+MODELLED = frozenset({POINTWISE, ROWS, WINDOW, MATMUL, DEPTHWISE, ATTENTION})
+"""Templates whose launches the coarse model knows; of others it says nothing."""
+
+
+def region_shapes(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
+    """Describe the launches of one generated region; empty where its template is not modelled."""
+    kernel = planned.kernel
+    if planned.template == POINTWISE:
+        return pointwise_shapes(kernel, parameters)
+    if planned.template == ROWS:
+        return row_shapes(kernel, parameters, sheet)
+    if planned.template == WINDOW:
+        return window_shapes(kernel, parameters)
+    if planned.template == DEPTHWISE:
+        return depthwise_shapes(kernel, parameters)
+    if planned.template == MATMUL:
+        return product_shapes(kernel, parameters, sheet)
+    return attention_shapes(kernel, parameters, sheet) if planned.template == ATTENTION else ()
+
+
+def region_us(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> float | None:
+    """Time of a region by the coarse model, microseconds; None where its template is not modelled."""
+    shapes = region_shapes(planned, parameters, sheet)
+    return sum(max(sheet.launch_us, shape_us(shape, sheet)) for shape in shapes) if shapes else None
