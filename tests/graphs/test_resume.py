@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from agents.reviewer.protocol import Review
+from tests.support.killed_run import KilledRuns
 from tests.support.scripted_server import Rule, Scenario, ScriptedServer
 from tools.records import Candidate, Evaluation, Plan, Record
 from tools.tracing import RunStore
@@ -19,18 +19,20 @@ KINDS: tuple[tuple[str, type[Record]], ...] = (("plan", Plan), ("candidate", Can
 KILLED = -9
 
 
-def _run(folder: Path, node: str, edge: str, *base_url: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.support.killed_run", str(folder), node, edge, *base_url]
-    return subprocess.run(command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=120, check=False)
+@pytest.fixture(scope="module")
+def runs() -> Iterator[KilledRuns]:
+    """Where runs come from that are killed."""
+    with KilledRuns() as runs:
+        yield runs
 
 
-def _kill_everywhere(folder: Path, *base_url: str) -> str:
+def _kill_everywhere(runs: KilledRuns, folder: Path, *base_url: str) -> str:
     """Kill and resume at both edges of every node, then let the run end; return what it delivered."""
     for node in NODES:
         for edge in ("enter", "leave"):
-            done = _run(folder, node, edge, *base_url)
+            done = runs.run(folder, node, edge, *base_url)
             assert done.returncode == KILLED, f"{node} was not reached: {done.stderr}"
-    last = _run(folder, "-", "enter", *base_url)
+    last = runs.run(folder, "-", "enter", *base_url)
     assert last.returncode == 0, last.stderr
     return last.stdout
 
@@ -46,14 +48,14 @@ def _assert_nothing_evaluated_twice(folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_killed_in_every_node_ends_like_an_undisturbed_one(tmp_path: Path) -> None:
+def test_a_run_killed_in_every_node_ends_like_an_undisturbed_one(runs: KilledRuns, tmp_path: Path) -> None:
     """Killed on entering and on leaving each node in turn, then resumed: the same plans, candidates, evaluations, reviews and delivery,
     and no evaluation done twice.
     """
     undisturbed, killed = tmp_path / "a" / "run", tmp_path / "b" / "run"
-    expected = _run(undisturbed, "-", "enter")
+    expected = runs.run(undisturbed, "-", "enter")
     assert expected.returncode == 0, expected.stderr
-    assert _kill_everywhere(killed) == expected.stdout
+    assert _kill_everywhere(runs, killed) == expected.stdout
     assert _records(killed) == _records(undisturbed)
     _assert_nothing_evaluated_twice(killed)
 
@@ -85,15 +87,15 @@ def _scenario() -> Scenario:
 
 
 @pytest.mark.slow
-def test_no_model_call_is_paid_twice(tmp_path: Path) -> None:
+def test_no_model_call_is_paid_twice(runs: KilledRuns, tmp_path: Path) -> None:
     """Driven by a language model and killed at both edges of every node, a run asks the server what an undisturbed one asks, once each."""
     undisturbed, killed = tmp_path / "a" / "run", tmp_path / "b" / "run"
     with ScriptedServer(_scenario()) as server:
-        expected = _run(undisturbed, "-", "enter", server.url)
+        expected = runs.run(undisturbed, "-", "enter", server.url)
         assert expected.returncode == 0, expected.stderr
         bodies = sorted(entry.body_hash for entry in server.requests)
     with ScriptedServer(_scenario()) as server:
-        delivered = _kill_everywhere(killed, server.url)
+        delivered = _kill_everywhere(runs, killed, server.url)
         assert sorted(entry.body_hash for entry in server.requests) == bodies
     assert delivered == expected.stdout
     assert {c.coder for c in RunStore(killed).all("candidate", Candidate).values()} == {"scripted"}

@@ -1,18 +1,27 @@
 """A run in a process of its own that kills itself with SIGKILL when a node is entered or left.
 
-Usage: python -m tests.support.killed_run FOLDER NODE enter|leave [BASE_URL [SEARCH]]; NODE `-` never kills.
-With BASE_URL a language model plays every role over that server; SEARCH names another search method than greedy.
+Usage: python -m tests.support.killed_run, with a JSON list of words on each line of its input: OUT FOLDER NODE enter|leave
+[BASE_URL [SEARCH]]. NODE `-` never kills. With BASE_URL a language model plays every role over that server; SEARCH names another
+search method than greedy. Each line is a run in a process forked for it, which prints into the files OUT.out and OUT.err; its exit
+status is answered with a line. The libraries are imported once: that would be most of the time of each run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
+import subprocess
 import sys
+import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn, Self
+
+import langchain_openai  # noqa: F401  imported here so that no run has to
 
 from agents import build_team, team_settings
 from graphs.optimize.execute import execute
@@ -40,23 +49,78 @@ class KillingStore(RunStore):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main() -> None:
-    """Run or continue the run in FOLDER."""
-    folder, node, edge = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+class KilledRuns:
+    """The process that runs are forked from."""
+
+    def __init__(self) -> None:
+        """Start it; it imports while nobody waits."""
+        command = [sys.executable, "-m", "tests.support.killed_run"]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdin=pipe, stdout=pipe, text=True)
+
+    def __enter__(self) -> Self:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End it."""
+        self._process.communicate(timeout=60)
+
+    def run(self, folder: Path, node: str, edge: str, *more: str) -> subprocess.CompletedProcess[str]:
+        """Run or continue the run in `folder`."""
+        out = folder.parent / "printed"
+        out.parent.mkdir(exist_ok=True)
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        words = [str(out), str(folder), node, edge, *more]
+        self._process.stdin.write(json.dumps(words) + "\n")
+        self._process.stdin.flush()
+        status = int(self._process.stdout.readline())
+        return subprocess.CompletedProcess(words, status, out.with_suffix(".out").read_text(), out.with_suffix(".err").read_text())
+
+
+def _run(folder: Path, node: str, edge: str, base_url: str = "", search: str = "greedy") -> None:
     if not (folder / "run.db").is_file():
         RunStore.create(folder, {"run": folder.name, "created": "0"}).close()
     store = KillingStore(folder)
     store.node, store.edge = node, edge
     team, batch = None, 2
-    search = sys.argv[5] if len(sys.argv) > 5 else "greedy"
-    if len(sys.argv) > 4 and sys.argv[4]:
+    if base_url:
         # one plan at a time: a kill then finds no request of another plan under way, so every request can be counted
-        team, batch = build_team(team_settings("scripted", sys.argv[4], ["coder=llm"]), store), 1
+        team, batch = build_team(team_settings("scripted", base_url, ["coder=llm"]), store), 1
     settings = RunSettings(
         target="h200", memory=False, search=search, budget=Budget(evaluations=40), search_settings=SearchSettings(batch=batch)
     )
     delivery = asyncio.run(execute(small_services(folder, settings, store=store, team=team), lambda event: None))
     sys.stdout.write(delivery.candidate)
+
+
+def _forked(out: str, folder: str, *words: str) -> NoReturn:
+    """Be one run, as a process of its own is."""
+    status = 1
+    try:
+        for fd, suffix in ((1, "out"), (2, "err")):
+            os.dup2(os.open(f"{out}.{suffix}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), fd)
+        _run(Path(folder), *words)
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def main() -> None:
+    """Fork a run for every line of the input."""
+    for line in sys.stdin:
+        assert threading.active_count() == 1
+        pid = os.fork()
+        if pid == 0:
+            _forked(*json.loads(line))
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        sys.stdout.write(f"{status}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

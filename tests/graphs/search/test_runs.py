@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ from graphs.optimize.execute import execute
 from graphs.optimize.settings import RunSettings
 from graphs.search import METHODS
 from graphs.search.protocol import SearchSettings
+from tests.support.killed_run import KilledRuns
 from tests.support.loop import small_services
 from tools.records import ROOT, Budget, Evaluation, Plan
 from tools.tracing import RunStore
@@ -57,22 +56,19 @@ async def test_a_gain_below_the_floor_is_not_delivered(tmp_path: Path) -> None:
     assert "floor of 3x" in delivery.reason
 
 
-def _run(folder: Path, node: str, edge: str, search: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.support.killed_run", str(folder), node, edge, "", search]
-    return subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=120, check=False)
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("search", ["world-model", "memory"])
-def test_a_killed_run_asks_what_an_undisturbed_one_asks(tmp_path: Path, search: str) -> None:
+def test_a_killed_run_asks_what_an_undisturbed_one_asks(tmp_path: Path) -> None:
     """Killed on leaving `recall`, `plan` and `review`, then resumed: the same plans and surveys, and the same delivery."""
-    undisturbed, killed = tmp_path / "a" / "run", tmp_path / "b" / "run"
-    expected = _run(undisturbed, "-", "enter", search)
-    assert expected.returncode == 0, expected.stderr
-    for node in ("recall", "plan", "review"):
-        assert _run(killed, node, "leave", search).returncode == KILLED
-    last = _run(killed, "-", "enter", search)
-    assert last.stdout == expected.stdout, last.stderr
-    one, other = RunStore(undisturbed), RunStore(killed)
-    assert one.all("plan", Plan) == other.all("plan", Plan)
-    assert one.all("survey", Surveyed) == other.all("survey", Surveyed)
+    with KilledRuns() as runs:
+        for search in ("world-model", "memory"):
+            undisturbed, killed = tmp_path / search / "a/run", tmp_path / search / "b/run"
+            undisturbed.parent.mkdir(parents=True)
+            expected = runs.run(undisturbed, "-", "enter", "", search)
+            assert expected.returncode == 0, expected.stderr
+            for node in ("recall", "plan", "review"):
+                assert runs.run(killed, node, "leave", "", search).returncode == KILLED
+            last = runs.run(killed, "-", "enter", "", search)
+            assert last.stdout == expected.stdout, last.stderr
+            one, other = RunStore(undisturbed), RunStore(killed)
+            assert one.all("plan", Plan) == other.all("plan", Plan)
+            assert one.all("survey", Surveyed) == other.all("survey", Surveyed)
