@@ -15,7 +15,7 @@ from tools.errors import KernelwrightError, Postponed
 
 app = typer.Typer(
     name="kernelwright",
-    help="Takes a PyTorch operator and gives back a faster Triton kernel, the evidence that it is right and faster, "
+    help="Takes a PyTorch operator and gives back a faster Triton or CUDA kernel, the evidence that it is right and faster, "
     "and a memory that makes the next operator cheaper.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

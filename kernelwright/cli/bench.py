@@ -68,25 +68,25 @@ def run(
     target: Annotated[
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
-    policy: Annotated[Literal["exact", "tf32", "fp16", "bf16"], typer.Option(help="As for `optimize`.")] = "exact",
+    policy: Annotated[Literal["exact", "tf32", "fp16", "bf16"], typer.Option(help="What may be rounded, as for `optimize`.")] = "exact",
     evaluator: Annotated[str, typer.Option(help="`local`, or `spool:DIR`, a folder that workers watch.")] = "local",
-    devices: Annotated[str, typer.Option(help="Of the local evaluator: all, interpreter, or NVML numbers such as 0,1.")] = "all",
+    devices: Annotated[str, typer.Option(help="Of the local evaluator: all, interpreter, or nvidia-smi's numbers such as 0,1.")] = "all",
     evaluations: Annotated[int, typer.Option(min=0, help="Evaluations a run; 0 sets no limit.")] = 16,
     seconds: Annotated[float, typer.Option(min=0, help="Wall seconds a run, waiting for the device included; 0 sets no limit.")] = 0,
     gpu_seconds: Annotated[float, typer.Option(min=0, help="GPU seconds a run; 0 sets no limit.")] = 0,
-    usd: Annotated[float, typer.Option(min=0, help="Money for model calls a run; 0 sets no limit.")] = 0,
+    usd: Annotated[float, typer.Option(min=0, help="Money for model calls a run; needs a known price. 0 sets no limit.")] = 0,
     tokens: Annotated[int, typer.Option(min=0, help="Tokens a run; 0 sets no limit.")] = 0,
-    search: Annotated[str, typer.Option(help="Search methods to compare.")] = "greedy",
-    memory: Annotated[str, typer.Option(help="Memories to compare: off, frozen (recalls, never learns), learning.")] = "off",
+    search: Annotated[str, typer.Option(help="Search methods to compare, a comma list; `optimize --help` names them.")] = "greedy",
+    memory: Annotated[str, typer.Option(help="Memories to compare, a comma list: off, frozen (recalls, never learns), learning.")] = "off",
     agents: Annotated[
-        str, typer.Option(help="Agents to compare: builtin, llm, llm:MODEL, or roles as in planner=llm+coder=builtin.")
+        str, typer.Option(help="Agents to compare, a comma list: builtin, llm, llm:MODEL, or roles as in planner=llm+coder=builtin.")
     ] = "builtin",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem and arm, with seeds 0, 1, …")] = 1,
-    width: Annotated[int, typer.Option(min=1, help="As for `optimize`.")] = 2,
-    batch: Annotated[int, typer.Option(min=1, help="As for `optimize`.")] = 2,
+    width: Annotated[int, typer.Option(min=1, help="Candidates that greedy search keeps as parents.")] = 2,
+    batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round of a run.")] = 2,
     patience: Annotated[int, typer.Option(min=0, help="Rounds without progress before a search ends; 0: spend the whole budget.")] = 4,
-    repairs: Annotated[int, typer.Option(min=0, help="As for `optimize`.")] = 3,
-    timeout: Annotated[float, typer.Option(min=1, help="As for `optimize`.")] = 120.0,
+    repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
+    timeout: Annotated[float, typer.Option(min=1, help="Seconds a candidate's own build, check and timing may each take.")] = 120.0,
     model: Annotated[str, typer.Option(help="Language model of the agents that have one.")] = "",
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server.")] = "",
     key_file: Annotated[str, typer.Option(help="File that holds the server's key.")] = "",
@@ -94,7 +94,10 @@ def run(
     knowledge: Annotated[
         str, typer.Option(help="Knowledge base whose copy each remembering arm starts from.", show_default="the curated seeds alone")
     ] = "",
-    embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
+    embedder: Annotated[
+        str,
+        typer.Option(help="Finds strategies by meaning: `default`, `hashing`, or a sentence-transformers name or path."),
+    ] = "default",
     max_autotune: Annotated[
         bool, typer.Option("--max-autotune", help="Also time torch.compile's max-autotune: minutes of compiling a problem.")
     ] = False,

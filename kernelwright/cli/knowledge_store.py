@@ -12,11 +12,16 @@ from kernelwright.cli.options import home_folder
 if TYPE_CHECKING:
     from knowledge.store import KnowledgeBase
 
-Embedder = Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")]
+Embedder = Annotated[
+    str,
+    typer.Option(help="Finds strategies by meaning: `default`, `hashing`, or a sentence-transformers name or path."),
+]
 Server = Annotated[
     str,
     typer.Option(
-        envvar="KERNELWRIGHT_CHROMA_SERVER", help="http://host:port of `chroma run`.", show_default="the index in the knowledge's folder"
+        envvar="KERNELWRIGHT_CHROMA_SERVER",
+        help="http://host:port of a Chroma server (`chroma run`) that holds the vectors.",
+        show_default="the index in the knowledge's folder",
     ),
 ]
 

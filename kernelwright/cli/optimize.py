@@ -75,7 +75,7 @@ def command(
     search: Annotated[str, typer.Option(help=f"Search method: {SEARCHES}.")] = "greedy",
     search_set: SearchSet = None,
     seed: Seed = 0,
-    width: Annotated[int, typer.Option(min=1, help="Candidates the search keeps as parents.")] = 2,
+    width: Annotated[int, typer.Option(min=1, help="Candidates that greedy search keeps as parents.")] = 2,
     batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round.")] = 2,
     floor: Floor = 1.01,
     tune: Tune = 8,
@@ -87,17 +87,23 @@ def command(
     ] = "",
     language: Annotated[str, typer.Option(metavar="triton|cuda", help="What candidates are written in; cuda needs a model.")] = "triton",
     context: Annotated[
-        list[str] | None, typer.Option(metavar="ROLE=TOKENS", help="Length of a role's prompts; may be repeated.", show_default=False)
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=TOKENS", help="Longest prompt of a role, e.g. coder=12000; may be repeated.", show_default="docs/prompts.md"
+        ),
     ] = None,
     model: Model = "",
     base_url: BaseUrl = "",
     key_file: KeyFile = "",
-    prices: Annotated[str, typer.Option(help="Price table of your own, as docs/models.md describes.")] = "",
+    prices: Annotated[str, typer.Option(help="Price table of your own, a JSON file as docs/models.md describes.")] = "",
     role: Role = None,
     model_set: ModelSet = None,
     cache: Cache = False,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither recall strategies nor learn any.")] = False,
-    embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
+    embedder: Annotated[
+        str,
+        typer.Option(help="Finds strategies by meaning: `default`, `hashing`, or a sentence-transformers name or path."),
+    ] = "default",
     evaluator: Evaluator = "local",
     devices: Devices = "all",
     counters: Counters = "auto",

@@ -30,7 +30,9 @@ Counters = Annotated[
 SEARCHES = "greedy, random, macro, evolution, world-model, memory, bandit, tree, portfolio"
 SearchSet = Annotated[
     list[str] | None,
-    typer.Option("--search-set", metavar="NAME=VALUE", help="A setting of the search method, as docs/search.md lists; may be repeated."),
+    typer.Option(
+        "--search-set", metavar="NAME=VALUE", help="A setting of the search method, as its page in docs/search/ lists; may be repeated."
+    ),
 ]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of search methods that draw at random.")]
 Floor = Annotated[
@@ -88,10 +90,12 @@ ModelSet = Annotated[
 Tune = Annotated[
     int,
     typer.Option(
-        "--tune", min=0, help="Trials of the tuner on one schedule's numbers; at most half of the evaluations left. 0 never tunes."
+        "--tune",
+        min=0,
+        help="Trials when the tuner sets all numbers of a schedule; each is an evaluation, at most half of those left. 0 never tunes.",
     ),
 ]
-Cache = Annotated[bool, typer.Option("--cache", help="Answer questions that any run of this home folder asked before from there.")]
+Cache = Annotated[bool, typer.Option("--cache", help="Answer from the home folder what any run there has asked of the same model before.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 
 

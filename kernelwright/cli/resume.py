@@ -1,6 +1,7 @@
 """Go on with a run that was killed or stopped.
 
-Finished evaluations and paid model calls are never repeated. A run that has ended is only shown again.
+Finished evaluations and paid model calls are never repeated. Evaluator and devices stay as the run was begun, unless others are
+named. A run that has ended is only shown again.
 
 Example: kernelwright resume softmax-20261121
 """
