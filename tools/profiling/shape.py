@@ -3,7 +3,8 @@
 The coarse stage of the cost model. A launch takes `KERNEL_US` and the 4-norm of what can limit it, so that the largest term decides
 and the others break ties (`JOIN`; a maximum would call schedules equal that are not):
 
-* memory: bytes from DRAM at the copy rate, less where programs do not divide evenly among multiprocessors;
+* memory: bytes from DRAM at the copy rate, less where programs do not divide evenly among multiprocessors, or few are held at once;
+* start: programs that the device can start in a clock;
 * latency: Little's law. Each program has `flight_bytes` on their way at once, `occupancy` says how many programs a multiprocessor holds,
   and a round trip takes `LATENCY_US`, longer by what a step of the program's loop spends in barriers;
 * L2: all bytes that leave the L1, partly used sectors whole, at the L2's rate;
@@ -11,7 +12,7 @@ and the others break ties (`JOIN`; a maximum would call schedules equal that are
 * exchange: values that warps of one program pass to one another through shared memory in every step;
 * products: at the rate of the units that the tile's shape allows.
 
-Registers are guessed from the tile; beyond `max_registers_per_thread` they spill, and spills move through the L2.
+Registers are guessed from the tile; beyond what a thread can have they spill, and spills move through the L2.
 """
 
 from __future__ import annotations
@@ -58,12 +59,13 @@ class LaunchShape:
 
 def shape_us(shape: LaunchShape, sheet: HardwareSheet) -> float:
     """Time of one launch on `sheet`, microseconds; infinite where not even one program fits."""
-    registers = min(math.ceil(shape.registers), sheet.max_registers_per_thread)
+    registers = math.ceil(min(shape.registers, _most_registers(shape, sheet)))
     held = _held(registers, int(shape.shared_bytes), shape.warps, tuple(getattr(sheet, name) for name in _LIMITS))
     if held == 0 or not shape.programs:
         return math.inf
     terms = (
-        _memory_us(shape, sheet),
+        _memory_us(shape, held, sheet),
+        shape.programs / (rates.PROGRAMS_PER_CLOCK * sheet.clock_mhz),
         _latency_us(shape, held, sheet),
         (shape.l2_bytes + _spilled(shape, sheet)) / rates.l2_gbps(sheet) / 1e3,
         shape.lane_work / sheet.warp_size / (sheet.sms * rates.ISSUES_PER_CLOCK * sheet.clock_mhz) * _stretch(shape, sheet),
@@ -87,8 +89,9 @@ def _held(registers: int, shared: int, warps: int, limits: tuple[object, ...]) -
 _LIMITS = ("arch", "backend", "warp_size", "max_threads_per_sm", "registers_per_sm", "shared_kib_per_sm", "shared_kib_per_block")
 
 
-def _memory_us(shape: LaunchShape, sheet: HardwareSheet) -> float:
-    return shape.dram_bytes / rates.copy_gbps(sheet) / 1e3 * _stretch(shape, sheet)
+def _memory_us(shape: LaunchShape, held: int, sheet: HardwareSheet) -> float:
+    """DRAM traffic; a multiprocessor that holds few programs asks for nothing while these begin and end."""
+    return shape.dram_bytes / rates.copy_gbps(sheet) / 1e3 * _stretch(shape, sheet) * (1 + rates.ALONE / held)
 
 
 def _latency_us(shape: LaunchShape, held: int, sheet: HardwareSheet) -> float:
@@ -100,8 +103,13 @@ def _latency_us(shape: LaunchShape, held: int, sheet: HardwareSheet) -> float:
 
 def _spilled(shape: LaunchShape, sheet: HardwareSheet) -> float:
     """Bytes of registers that do not fit, written and read once a step."""
-    beyond = max(0.0, shape.registers - sheet.max_registers_per_thread)
+    beyond = max(0.0, shape.registers - _most_registers(shape, sheet))
     return 2 * 4 * beyond * shape.warps * sheet.warp_size * shape.programs * shape.steps
+
+
+def _most_registers(shape: LaunchShape, sheet: HardwareSheet) -> float:
+    """What a compiler gives a thread at most: one program must fit, in units of 8 registers."""
+    return min(float(sheet.max_registers_per_thread), sheet.registers_per_sm / (shape.warps * sheet.warp_size) // 8 * 8)
 
 
 def _product_us(shape: LaunchShape, sheet: HardwareSheet) -> float:

@@ -17,6 +17,10 @@ from tools.tuning.shapes_memory import Value, item, nbytes_of, ops_of
 WARP = 32
 WARPGROUP = 4
 """Warps that issue one asynchronous tensor instruction on Hopper."""
+GROUP_ROWS = 64
+"""Rows of its tile."""
+STEP = 8.0
+"""Summed elements whose products cost as much time as one step's own work; fitted on matmul_bias_gelu of the H200 landscape."""
 SPLIT_WORK = 6.0
 """Instructions by which a lane splits one float32 into two shorter numbers; counted in the machine code, rounded."""
 PARTS = {"tf32x3": 3, "fp16x3": 3}
@@ -50,7 +54,9 @@ def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Hardw
         shared_bytes=float(loaded * each * max(1, stages - 1)) * (2 if split else 1),
         barriers=1.0 if stages > 1 else 3.0,
         product_flops=2.0 * programs * block_m * block_n * block_k * steps * PARTS.get(str(parameters["precision"]), 1),
-        product_tflops=tile_tflops(plan.dtype, str(parameters["precision"]), block_m, block_n, warps, sheet),
+        product_tflops=tile_tflops(plan.dtype, str(parameters["precision"]), block_m, block_n, warps, sheet)
+        / (1 + 0.5 / 2 ** (stages - 1))
+        / (1 + STEP / block_k),
     )
     extra = []
     if parameters.get("right") == "k_major" and not plan.right_is_k_major:
@@ -95,7 +101,8 @@ def attention_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Har
             exchange_cycles=tile / WARP * 8.0 * across if across > 1 else 0.0,
             barriers=4.0 * max(1.0, across),
             product_flops=2.0 * programs * steps * tile * (head + block_v) * parts,
-            product_tflops=tile_tflops(plan.query.meta.dtype, str(parameters["precision"]), block_m, block_n, warps, sheet),
+            product_tflops=tile_tflops(plan.query.meta.dtype, str(parameters["precision"]), block_m, block_n, warps, sheet)
+            * rates.ATTENTION_SHARE,
         ),
     )
 
@@ -107,9 +114,13 @@ def tile_tflops(dtype: str, precision: str, block_m: int, block_n: int, warps: i
     elif precision == "tf32x3":
         peak = sheet.tf32_tflops or sheet.fp32_tflops
     else:
-        return sheet.fp32_tflops * rates.TRITON_FMA_SHARE
+        return sheet.fp32_tflops * rates.TILE_FMA_SHARE
     share = rates.TRITON_TENSOR_SHARE
-    if sheet.generation == "hopper" and (block_m < 64 or warps < WARPGROUP):
+    if sheet.generation == "hopper" and block_m >= GROUP_ROWS and warps >= WARPGROUP:
+        # groups of warps that share rows each prepare the same left operand
+        share /= max(1.0, warps // WARPGROUP * GROUP_ROWS / block_m)
+    elif sheet.generation == "hopper" and precision not in PARTS:
+        # operands that are split into parts come through registers either way
         share *= rates.OLD_TENSOR_SHARE
     # a tile too thin to reuse what it read from shared memory
     thin = min(1.0, 2 * block_m * block_n / (block_m + block_n) / 64)

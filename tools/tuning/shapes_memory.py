@@ -77,7 +77,7 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
         lane_work=float(row.programs * row.warps * WARP * (splits / WARP + rates.PROGRAM_WORK)),
         barriers=2.0,
     )
-    return (partial,) * row.levels + (combine,)
+    return (partial,) * max(1, row.levels - row.merged) + (combine,)
 
 
 @dataclass(frozen=True)
@@ -141,15 +141,16 @@ class _Row:
 def _row_shape(row: _Row, programs: int, columns: int, passes: int, sheet: HardwareSheet) -> LaunchShape:
     threads = row.warps * WARP
     a_thread = row.tile / threads
-    vector = max(1, min(WIDEST // row.item, row.rows * row.block // threads))
+    vector = max(1, min(WIDEST // row.item, row.tile // threads))
     steps = 1 if row.whole else math.ceil(columns / (row.block * row.unroll))
     waste = SECTOR / min(SECTOR, row.rows * row.item) if row.piece else 1.0
-    live = min(programs, 8 * sheet.sms) * row.rows * columns * row.item
-    again = passes - 1 if live > rates.L2_RESIDENT * sheet.l2_mib * 2**20 else 0
+    held = min(32, sheet.max_threads_per_sm // (WARP * row.warps))
+    live = min(programs, held * sheet.sms) * row.rows * columns * row.item
+    again = (passes - 1) * min(1.0, max(0.0, live / (sheet.l2_mib * 2**20) - rates.L2_RESIDENT))
     l2_bytes = row.wide_bytes * passes * waste + row.other_bytes
     lanes = float(max(steps * row.tile, threads) * programs * passes)
     exchange, barriers = _exchange(row, vector)
-    held = max(1.0, a_thread) * (row.wide_reads + (1 if row.whole or row.merged or row.scans else 0.5))
+    kept = max(1.0, a_thread) * (row.wide_reads + (1 if row.whole or row.merged or row.scans else 0.5))
     loads = row.wide_bytes + row.other_bytes if row.is_wide else row.wide_bytes
     return LaunchShape(
         programs=programs,
@@ -159,7 +160,7 @@ def _row_shape(row: _Row, programs: int, columns: int, passes: int, sheet: Hardw
         flight_bytes=max(row.tile, threads / 4) * row.item * row.wide_reads * (loads / max(row.wide_bytes, 1)),
         steps=steps * passes,
         lane_work=lanes * (row.ops / max(passes, 1) + OVERHEAD * row.wide_reads / vector) + programs * threads * rates.PROGRAM_WORK,
-        registers=24 + held,
+        registers=24 + kept,
         exchange_cycles=exchange,
         barriers=barriers + (2.0 / steps if row.warps > 1 else 0.0),
     )
@@ -170,7 +171,8 @@ def _exchange(row: _Row, vector: int) -> tuple[float, float]:
     reductions = 2 if row.merged else 1
     across = row.block * row.rows / (WARP * vector)
     if row.scans:
-        return 2.0 * row.warps * row.tile / (row.warps * WARP), 2.0 if row.warps > 1 else 0.0
+        # each warp adds up what the warps before it hold
+        return 2.0 * row.tile / WARP, 2.0 + min(row.warps, max(across / row.rows, 1.0)) if row.warps > 1 else 0.0
     if row.unroll > 1:
         # blocks of one step that do not lie below one another in one thread are reduced across warps
         spread = min(row.unroll, row.warps / max(across, 1.0))
