@@ -16,7 +16,7 @@ from tools.records import Evaluation, Problem
 DOUBLE = """
 import torch
 
-rows = 512
+rows = 16
 columns = 1024
 SMALL_SIZES = [{"rows": 3, "columns": 65}]
 
