@@ -1,0 +1,112 @@
+"""An opened store: log, fold and index of one folder behind one lock, all of them made on first use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from knowledge.doctor import Finding, diagnose
+from knowledge.embedding import Embedder, open_embedder
+from knowledge.entry import Entry
+from knowledge.fold import Fold
+from knowledge.homes import FolderHome, ServerHome
+from knowledge.index import StrategyIndex
+from knowledge.log import EventLog
+from knowledge.seeds import SEEDS, plant, read_seeds
+from tools.errors import UserError
+
+TOKENS = 2000
+"""Budget of one recall; six entries of the seeds' length fit into it."""
+
+
+class OpenedStore:
+    """What the parts of a knowledge base have in common: its files, their lock, and the care for both."""
+
+    def __init__(
+        self,
+        folder: Path | str,
+        embedder: Embedder | None = None,
+        server: str | None = None,
+        seeds: Path | None = SEEDS,
+        *,
+        tokens: int = TOKENS,
+        update_every: int = 5,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """Name the store; `seeds=None` starts it empty.
+
+        `tokens` is about how much of a prompt one recall may fill (0: no limit); lessons are rewritten after
+        `update_every` runs (0: never by itself); `clock` says how old evidence is.
+        """
+        self.folder = Path(folder).expanduser()
+        self.name = f"knowledge base {self.folder}"
+        self._embedder = embedder or open_embedder()
+        self._log = EventLog(self.folder / "log.sqlite3")
+        self._home = ServerHome(server) if server else FolderHome(self.folder / "index")
+        self._index = StrategyIndex(self._home, self._embedder, self._log)
+        self._fold = Fold()
+        self._seeds = seeds
+        self._tokens = tokens
+        self._update_every = update_every
+        self._clock = clock
+        self._planted = False
+        # one thread at a time: the log and the index have one connection each
+        self._lock = threading.RLock()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What fell back or had to be rebuilt so far, one sentence each."""
+        return tuple(self._index.notes)
+
+    def seed(self) -> int:
+        """Add the seeds this release ships that are new or newer; return how many. Done by itself on first use."""
+        if self._seeds is None:
+            return 0
+        with self._lock:
+            added = plant(self._log, self._fold, read_seeds(self._seeds))
+            self._planted = True
+            return added
+
+    def rebuild(self) -> int:
+        """Make the index again from the log; return how many entries it holds."""
+        with self._lock:
+            self._follow()
+            return self._index.rebuild(self._fold)
+
+    def check(self) -> int:
+        """Read the whole log and bring the index up to date; return the number of entries. A damaged log raises UserError."""
+        with self._lock:
+            self._log.check()
+            self._follow()
+            return self._index.sync(self._fold)
+
+    def diagnose(self) -> tuple[Finding, ...]:
+        """Look for everything that can be wrong with a store, mending the index where it can."""
+        with self._lock:
+            self._log.check()
+            self._follow()
+            return diagnose(self._log, self._fold, self._index, self._embedder.name)
+
+    def close(self) -> None:
+        """Let go of the files; using it again opens them again."""
+        with self._lock:
+            self._index.close()
+            self._log.close()
+
+    def _follow(self) -> None:
+        if not self._planted:
+            self.seed()
+            self._planted = True
+        self._fold.follow(self._log)
+
+    def _entry(self, name: str) -> Entry:
+        with self._lock:
+            self._follow()
+            found = [entry for key, entry in self._fold.entries.items() if name and key.startswith(name)]
+        if not found:
+            raise UserError(f"There is no strategy {name!r} in {self.folder}.", "List them with `kernelwright knowledge list`.")
+        if len(found) > 1:
+            raise UserError(f"{name!r} begins the ids of {len(found)} strategies.", "Give more of the id.")
+        return found[0]

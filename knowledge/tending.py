@@ -1,0 +1,105 @@
+"""The tending of a store: lessons rewritten, near-duplicates merged, faded ones retired, and each change undone on request."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+from knowledge.ageing import Moment
+from knowledge.calibration import Calibration
+from knowledge.changes import Change, changes, revert
+from knowledge.curate import ALIKE, Curated, carry_out, duplicates, faded
+from knowledge.lessons import Case, LessonWriter, Proposal, StatisticalWriter
+from knowledge.log import EventKind
+from knowledge.opened import OpenedStore
+from knowledge.records import Strategy
+from knowledge.update import Update, cases_since, close_pass, last_update, propose, write
+from tools.errors import UserError
+
+
+class Tending(OpenedStore):
+    """Changes what is known after it was learnt; every change is an event with its reason, and can be reverted."""
+
+    async def update(self, writer: LessonWriter | None = None, *, everything: bool = False) -> Update:
+        """Rewrite lessons and predicted gains by what came of them since the last pass, and merge near-duplicates.
+
+        Without a `writer` the statistics write. `everything` looks at every outcome again. Each change is logged with its
+        reason and can be reverted.
+        """
+        writer = writer or StatisticalWriter()
+        cases, outcomes, through, calibration = await asyncio.to_thread(self._cases, everything)
+        proposals, notes = await propose(cases, writer)
+        return await asyncio.to_thread(self._write, cases, proposals, through, outcomes, calibration, writer.name, notes)
+
+    def merge(self, *, dry_run: bool = False, alike: float = ALIKE) -> tuple[Curated, ...]:
+        """Merge learnt near-duplicates into the oldest of each; return what was, or would be, merged."""
+        with self._lock:
+            self._follow()
+            found = duplicates(self._fold, self._index, alike)
+            return self._carry_out(found, dry_run)
+
+    def prune(self, *, dry_run: bool = False) -> tuple[Curated, ...]:
+        """Retire what has lost its weight by age; return what was, or would be, retired."""
+        with self._lock:
+            self._follow()
+            return self._carry_out(faded(self._fold, Moment(self._clock(), self._fold.present)), dry_run)
+
+    def retire(self, name: str, reason: str) -> Strategy:
+        """Recall a strategy no more; it stays in the log with the reason."""
+        if not reason.strip():
+            raise UserError("Retiring a strategy needs a reason.", "Say why in a few words.")
+        entry = self._entry(name)
+        with self._lock:
+            with self._log.writing() as writer:
+                writer.add(EventKind.RETIRE, f"retire:{entry.id}:{uuid.uuid4().hex}", entry.id, {"reason": reason})
+            self._fold.follow(self._log)
+            return self._fold.entries[entry.id].strategy
+
+    def changes(self, since: int = 0, name: str = "") -> tuple[Change, ...]:
+        """List rewrites, merges, retirements and what was undone, oldest first; of one strategy where it is named."""
+        strategy = self._entry(name).id if name else ""
+        with self._lock:
+            self._follow()
+            return tuple(changes(self._log, self._fold, since, strategy))
+
+    def revert(self, change: int, reason: str) -> Change:
+        """Undo one change; the log keeps both."""
+        with self._lock:
+            self._follow()
+            return revert(self._log, self._fold, change, reason)
+
+    def _cases(self, everything: bool) -> tuple[list[Case], int, int, Calibration | None]:
+        with self._lock:
+            self._follow()
+            return cases_since(self._log, self._fold, 0 if everything else last_update(self._log))
+
+    def _write(
+        self,
+        cases: list[Case],
+        proposals: dict[str, tuple[Proposal, str]],
+        through: int,
+        outcomes: int,
+        calibration: Calibration | None,
+        by: str,
+        notes: list[str],
+    ) -> Update:
+        with self._lock:
+            rewritten = write(self._log, self._fold, cases, proposals)
+            merged = tuple(one.id for one in self.merge())
+            update = Update(
+                by=by,
+                outcomes=outcomes,
+                considered=len(cases),
+                rewritten=rewritten,
+                merged=merged,
+                calibration=calibration,
+                notes=tuple(notes),
+            )
+            close_pass(self._log, through, update)
+            return update
+
+    def _carry_out(self, found: list[Curated], dry_run: bool) -> tuple[Curated, ...]:
+        if dry_run or not found:
+            return tuple(found)
+        done = carry_out(self._log, self._fold, found)
+        return tuple(one for one in found if one.id in done)
