@@ -115,6 +115,12 @@ def open_memory(settings: RunSettings) -> Memory:
     return known if settings.learns else FrozenMemory(known)
 
 
+def change_server(store: RunStore, server: str) -> None:
+    """Have a run go on with the index on this Chroma server; empty: with the one in the knowledge's folder."""
+    settings = RunSettings.model_validate_json(store.meta("settings"))
+    store.set_meta("settings", settings.model_copy(update={"chroma_server": server}).model_dump_json())
+
+
 def resolve_target(name: str) -> HardwareSheet:
     """Sheet called `name`, else this machine's GPU, else the one that estimates are made for."""
     if name:

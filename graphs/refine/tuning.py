@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from agents.coder.protocol import Refusal
@@ -31,7 +32,7 @@ async def tune_schedule(services: Services, plan: Plan) -> Tuning:
             names = search.ask(min(WAVE, begun.allowed - len(trials)))
             if not names:
                 break
-            wave = await asyncio.gather(*(_try(services, plan, space, name) for name in names))
+            wave = await _all_tried(services, plan, space, names)
             for trial in wave:
                 search.tell(trial.point, trial.time_us)
             trials += wave
@@ -57,6 +58,16 @@ def _begin(services: Services, plan: Plan, space: TuningSpace) -> Tuning:
     )
     services.store.put("tuning", plan.id, begun, subject=plan.parent)
     return begun
+
+
+async def _all_tried(services: Services, plan: Plan, space: TuningSpace, names: Sequence[str]) -> list[Trial]:
+    """Try points side by side; where the machine fails at one, the others end first, so that nothing that was evaluated is lost."""
+    ended = await asyncio.gather(*(_try(services, plan, space, name) for name in names), return_exceptions=True)
+    wave = [one for one in ended if isinstance(one, Trial)]
+    for one in ended:
+        if isinstance(one, BaseException):
+            raise one
+    return wave
 
 
 async def _try(services: Services, plan: Plan, space: TuningSpace, point: str) -> Trial:

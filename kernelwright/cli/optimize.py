@@ -29,6 +29,7 @@ from kernelwright.cli.options import (
     SEARCHES,
     BaseUrl,
     Cache,
+    ChromaServer,
     Counters,
     Devices,
     Evaluator,
@@ -104,6 +105,7 @@ def command(
         str,
         typer.Option(help="Finds strategies by meaning: `default`, `hashing`, or a sentence-transformers name or path."),
     ] = "default",
+    chroma_server: ChromaServer = "",
     evaluator: Evaluator = "local",
     devices: Devices = "all",
     counters: Counters = "auto",
@@ -119,6 +121,7 @@ def command(
     from graphs.optimize.settings import RunSettings
     from graphs.optimize.starting import read_start
     from graphs.search.protocol import SearchSettings
+    from kernelwright.cli.knowledge_store import reached_server
     from kernelwright.cli.live import see_through
     from tools.evaluation.policies import stated_policy
     from tools.problems import load_problem
@@ -145,6 +148,7 @@ def command(
         wait=wait,
         memory=not no_memory,
         embedder=embedder,
+        chroma_server=reached_server(chroma_server, memory=not no_memory),
         team=team.model_copy(update={"cache": cache, "frame": frame}),
     )
     notes = ready_models(settings.team, settings.budget)

@@ -96,6 +96,17 @@ Tune = Annotated[
     ),
 ]
 Cache = Annotated[bool, typer.Option("--cache", help="Answer from the home folder what any run there has asked of the same model before.")]
+SERVER_VARIABLE = "KERNELWRIGHT_CHROMA_SERVER"
+ChromaServer = Annotated[
+    str,
+    typer.Option(
+        "--chroma-server",
+        metavar="http://HOST:PORT",
+        envvar=SERVER_VARIABLE,
+        help="A Chroma server (`chroma run`) that holds memory's vectors; its log stays on this machine.",
+        show_default="the index in the knowledge's folder",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 
 

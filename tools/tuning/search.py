@@ -46,8 +46,8 @@ class Search:
     """Asks for points in waves, and is told their times."""
 
     def __init__(self, points: Sequence[Point], first: Sequence[str] = (), seed: int = 0) -> None:
-        """Search among `points`; those named in `first` are asked for before any other."""
-        ranked = sorted(points, key=lambda point: (point.predicted_us, point.name))
+        """Search among `points`; those named in `first` are asked for before any other. What the model says cannot run is left out."""
+        ranked = sorted((point for point in points if point.predicted_us < math.inf), key=lambda point: (point.predicted_us, point.name))
         names = set(first)
         self._points = {point.name: point for point in [*ranked[:KEPT], *(p for p in ranked[KEPT:] if p.name in names)]}
         self._first = [name for name in dict.fromkeys(first) if name in self._points]

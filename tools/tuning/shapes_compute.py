@@ -51,7 +51,7 @@ def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Hardw
         steps=steps,
         lane_work=float(programs * (lanes + block_m * block_n * ops_of(kernel))),
         registers=40 + accumulators + fragments,
-        shared_bytes=float(loaded * each * max(1, stages - 1)) * (2 if split else 1),
+        shared_bytes=float(loaded * each * max(1, stages - 1)),
         barriers=1.0 if stages > 1 else 3.0,
         product_flops=2.0 * programs * block_m * block_n * block_k * steps * PARTS.get(str(parameters["precision"]), 1),
         product_tflops=tile_tflops(plan.dtype, str(parameters["precision"]), block_m, block_n, warps, sheet)
@@ -96,7 +96,7 @@ def attention_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Har
             steps=steps * (1 if block_d == head else math.ceil(head / block_d) * 0.75),
             lane_work=float(programs * lanes * (1 if block_d == head else 1.2)),
             registers=40 + (block_m * block_v + tile * (3 if parts > 1 else 1.5)) / threads,
-            shared_bytes=float((block_m * block_d + stages * loaded) * each * (1.5 if parts > 1 else 1)),
+            shared_bytes=float((block_m * block_d + stages * loaded) * each),
             # rows shared by warps: maxima, sums and the weights themselves go through shared memory
             exchange_cycles=tile / WARP * 8.0 * across if across > 1 else 0.0,
             barriers=4.0 * max(1.0, across),

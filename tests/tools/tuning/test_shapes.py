@@ -1,0 +1,102 @@
+"""The coarse cost model against times that were measured on an H200 (data/sweeps)."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cost_model import DATA, Measured, rank, read
+from tools.codegen import Schedule
+from tools.codegen.regions import plan_region
+from tools.hardware import load_sheet
+from tools.profiling.shape import LaunchShape, shape_us
+from tools.tuning import tunable, tunable_regions
+from tools.tuning.ranks import spearman
+from tools.tuning.shapes import region_us
+
+
+@cache
+def swept(name: str) -> tuple[list[Measured], object]:
+    """A recorded sweep with its modelled times."""
+    sheet = load_sheet("h200")
+    _, operator, found, _ = next(read(DATA / "sweeps" / f"{name}.jsonl", DATA / "operators", sheet))
+    rank(operator, found, sheet, fine=False)
+    return found, operator
+
+
+@pytest.mark.parametrize(("name", "least"), [("max_pool2d", 0.9), ("cross_entropy", 0.6), ("attention", 0.6)])
+def test_ranks_like_the_device(name: str, least: float) -> None:
+    """Schedules rank by the model much as they were measured."""
+    found, _ = swept(name)
+    assert spearman([one.us for one in found], [one.coarse_us for one in found]) >= least
+
+
+@pytest.mark.parametrize("name", ["max_pool2d", "cross_entropy", "attention", "row_mean"])
+def test_best_is_among_the_models_eight(name: str) -> None:
+    """A schedule within 3 % of the best measured one is among the eight that the model likes best."""
+    found, _ = swept(name)
+    eight = sorted(found, key=lambda one: one.coarse_us)[:8]
+    assert min(one.us for one in eight) <= 1.03 * min(one.us for one in found)
+
+
+def test_points_hold_the_schedule_as_it_is() -> None:
+    """The schedule itself is a point, each point is another schedule, and the cheapest comes first."""
+    found, operator = swept("max_pool2d")
+    schedule: Schedule = found[0].schedule
+    space = tunable(operator.graph, schedule, tunable_regions(schedule), load_sheet("h200"))  # type: ignore[attr-defined]
+    assert space.at(space.own) == schedule
+    assert len({space.at(point.name).model_dump_json() for point in space.points}) == len(space.points) > 10
+    assert [p.predicted_us for p in space.points] == sorted(p.predicted_us for p in space.points)
+
+
+def test_library_regions_are_not_modelled() -> None:
+    """Of a template that the model does not know it says nothing, and it is not tuned."""
+    found, operator = swept("max_pool2d")
+    region = found[0].schedule.regions[0]
+    planned = plan_region(operator.graph, region.nodes)  # type: ignore[attr-defined]
+    other = type(planned)("unheard-of", planned.kernel)
+    assert region_us(other, region.parameters, load_sheet("h200")) is None
+    assert tunable_regions(Schedule(regions=(region.model_copy(update={"template": "unheard-of"}),))) == ()
+
+
+def test_more_bytes_in_flight_are_never_slower() -> None:
+    """Little's law: with few bytes in flight the latency decides, with more the bandwidth."""
+    sheet = load_sheet("h200")
+    times = [shape_us(_stream(flight), sheet) for flight in (256.0, 1024.0, 65536.0)]
+    assert times[0] > 1.5 * times[1] > 1.5 * times[2]
+    assert times[2] >= 1e9 / 4300e3
+
+
+def test_what_does_not_fit_takes_forever() -> None:
+    """A program that asks for more shared memory than there is has no time."""
+    assert shape_us(_stream(4096.0, shared=300 * 1024.0), load_sheet("h200")) == float("inf")
+
+
+def test_spearman_averages_ties() -> None:
+    """Ranks of equal values are averaged: 1 2 2 against 1 2 3 correlates by 0.866."""
+    assert spearman([1, 2, 2], [1, 2, 3]) == pytest.approx(0.8660254)
+    assert spearman([3, 2, 1], [1, 2, 3]) == -1
+
+
+def _stream(flight: float, shared: float = 0.0) -> LaunchShape:
+    """A gigabyte by programs of four warps."""
+    return LaunchShape(
+        programs=100_000,
+        warps=4,
+        dram_bytes=1e9,
+        l2_bytes=1e9,
+        flight_bytes=flight,
+        steps=1,
+        lane_work=1e8,
+        registers=128,
+        shared_bytes=shared,
+    )
+
+
+def test_data_is_labelled() -> None:
+    """Every recorded sweep is described beside it with hardware and versions."""
+    text = (Path(DATA) / "sweeps" / "README.md").read_text()
+    assert "H200" in text
+    assert "triton 3.6.0" in text
