@@ -109,7 +109,7 @@ def border(tmp_path_factory: pytest.TempPathFactory, request_for: Callable[..., 
     asyncio.run(made.close())
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=plans)
 @example(plan=[("call", "send", REPLIES), ("call", "exit", 0)])
 @example(plan=[("import", "answer", BUILT), ("import", "exit", 0)])
