@@ -73,7 +73,7 @@ class _Case:
         try:
             yield
         finally:
-            self.seconds[name] = time.monotonic() - start
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start
 
 
 class Supervisor:
