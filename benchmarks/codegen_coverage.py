@@ -52,11 +52,11 @@ def cover(path: Path, device: str) -> dict[str, Any]:
     if graph.blocked:
         return {"blocked": list(graph.blocked)}
     schedule = initial_schedule(graph)
-    for action in options(graph, schedule, load_sheet(device)):
-        # the widest first: every region at once, or the only one
-        if action.parameters.get("scope") == "each" or action.parameters.get("implementation") == "generated":
-            schedule = apply(graph, schedule, action)
-            break
+    words = ({"scope": "each"}, {"implementation": "generated"})
+    found = [a for a in options(graph, schedule, load_sheet(device)) if any(each.items() <= a.parameters.items() for each in words)]
+    if found:
+        # the widest: every region at once, or the only one
+        schedule = apply(graph, schedule, max(found, key=lambda action: action.region.count("+")))
     row: dict[str, Any] = {
         "generated": [f"{r.template}: {_operators(graph, r.nodes)}" for r in schedule.regions if r.is_generated],
         "library": [_operators(graph, r.nodes) for r in schedule.regions if not r.is_generated],

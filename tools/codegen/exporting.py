@@ -127,9 +127,30 @@ class _Reader:
                 self._bind(place, name)
                 if spec.kind is not InputKind.PARAMETER:
                     self.buffers.add(name)
+            elif (number := self._number(str(spec.target))) is not None:
+                self._constant(place, number)
             else:
                 self.blocked.append(f"the reference makes a constant tensor inside forward ({spec.target})")
                 self._bind(place, place.name)
+
+    def _number(self, target: str) -> bool | float | None:
+        """Read a constant tensor of one number, e.g. `torch.tensor(0.5)` inside forward; none for any other."""
+        import torch
+        from torch._subclasses.fake_tensor import FakeTensor
+
+        value = self.program.constants.get(target)
+        value = value.constant if isinstance(value, FakeTensor) else value
+        if not isinstance(value, torch.Tensor) or value.dim() or value.dtype not in (torch.float32, torch.int64, torch.bool):
+            return None
+        with torch._C._DisableTorchDispatch():  # type: ignore[attr-defined,unused-ignore]
+            return value.item()
+
+    def _constant(self, place: fx.Node, number: bool | float) -> None:
+        meta = _meta(place.meta["val"])
+        keywords = {"dtype": DType(meta.dtype), "device": Raw("device")}
+        self.nodes.append(Node(place.name, "aten.scalar_tensor.default", (number,), keywords, (meta,)))
+        self.refs[place.name] = Ref(place.name)
+        self.bases[place.name] = place.name
 
     def _is_attribute(self, path: str) -> bool:
         """Whether the emitted module will have this tensor too: in the state dict, or made by the copied constructor."""

@@ -164,6 +164,11 @@ def _reversed(name: str) -> Callable[[Caller, Node], str]:
     return write
 
 
+def _scalar(caller: Caller, node: Node) -> str:
+    keywords = ", ".join(f"{key}={caller.text(value)}" for key, value in node.kwargs.items())
+    return f"torch.tensor({caller.text(node.args[0])}, {keywords})"
+
+
 VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view"), _shaped("reshape")), "expand": _shaped("expand"),
     **{name: _method(name) for name in ("flatten", "unflatten", "squeeze", "expand_as")},
@@ -171,7 +176,7 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     "permute": _permute, "transpose": _method("transpose"), "unsqueeze": _method("unsqueeze"), "chunk": _method("chunk"),
     "split": _method("split"), "split_with_sizes": _method("split"), "select": _method("select"), "t": _method("t"),
     "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),
-    "broadcast_to": _shaped("expand"), "copy_": _method("copy_"),
+    "broadcast_to": _shaped("expand"), "copy_": _method("copy_"), "scalar_tensor": _scalar,
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
 }  # fmt: skip
 """How views, and what reads better as a method, are written."""

@@ -28,7 +28,22 @@ def _contract(low: Lowering, node: Node, left: Ref, right: Ref, turned: bool = F
         return _reduced(low, node, low.value(left), _turn(low.value(right), turned))
     if low.contraction is not None:
         raise LoweringError("two products do not share a kernel")
-    return _product(low, node, low.read_again(left), _turn(low.read_again(right), turned))
+    one, two = _in_one_piece(low, left, -1), _in_one_piece(low, right, -1 if turned else -2)
+    return _product(low, node, one, _turn(two, turned))
+
+
+def _in_one_piece(low: Lowering, ref: Ref, summed: int) -> Lowered:
+    """Read an operand; where a view has its summed dimension in several pieces of memory, the host writes the view out first."""
+    loads = len(low.b.loads)
+    found = low.read_again(ref)
+    atoms = low.b.atoms.leaves(found.dims[summed])
+    place = low.b.exprs[found.value.id].extra
+    order = [atom for dim in low.b.atoms.resolve(low.b.loads[place].dims) for atom in dim]
+    start = order.index(atoms[0]) if atoms and atoms[0] in order else 0
+    if not atoms or tuple(order[start : start + len(atoms)]) == atoms:
+        return found
+    del low.b.loads[loads:]
+    return low.read_as_it_is(ref)
 
 
 def _turn(value: Lowered, turned: bool) -> Lowered:

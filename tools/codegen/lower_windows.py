@@ -27,33 +27,65 @@ def _pool(kind: str, rank: int) -> Rule:
         size = _each(given["kernel_size"], rank)
         stride = _each(given.get("stride") or size, rank)
         padding, dilation = _each(given.get("padding", 0), rank), _each(given.get("dilation", 1), rank)
-        if given.get("ceil_mode") or given.get("divisor_override") is not None:
-            raise LoweringError(f"{node.target} with ceil_mode or divisor_override is not generated")
-        _define(low, node, kind, Shape(size, stride, padding, dilation), bool(given.get("count_include_pad", True)))
+        ceil, divisor = bool(given.get("ceil_mode")), given.get("divisor_override") or 0
+        if ceil and kind == "mean":
+            raise LoweringError(f"{node.target} of means with ceil_mode is not generated")
+        if not isinstance(divisor, int):
+            raise LoweringError(f"{node.target} with a divisor that varies with the sizes is not generated")
+        if not divisor and _is_whole(low, node, size, padding, dilation):
+            _adaptive(kind, rank)(low, node)
+            return
+        _define(low, node, kind, Shape(size, stride, padding, dilation), (bool(given.get("count_include_pad", True)), ceil, divisor))
 
     return rule
 
 
-def _define(low: Lowering, node: Node, kind: str, shape: Shape, count_padding: bool) -> None:
-    if low.window is not None or low.contraction is not None:
-        raise LoweringError("two windows do not share a kernel")
-    out = node.outputs[0]
-    if not low.graph.meta(node.args[0]).contiguous or out.dtype not in ("float32", "float16", "bfloat16"):
-        raise LoweringError(f"{node.target} of this tensor is not generated")
-    source = low.read_as_it_is(node.args[0])
-    place = low.b.exprs[source.value.id].extra
-    rank = len(shape.size)
+def _is_whole(low: Lowering, node: Node, size: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]) -> bool:
+    """Whether one window takes in the whole input: then it is a reduction."""
+    shape = low.graph.meta(node.args[0]).shape[-len(size) :]
+    fits = all(set(sizes) == {extent} for sizes, extent in zip(shape, size, strict=True))
+    return fits and not any(padding) and set(dilation) == {1} and any(extent > 1 for extent in size)
+
+
+def _define(low: Lowering, node: Node, kind: str, shape: Shape, counting: tuple[bool, bool, int]) -> None:
+    if low.is_claimed:
+        raise LoweringError("a pooling shares its kernel with pointwise operators only")
+    out, rank = node.outputs[0], len(shape.size)
+    if out.dtype not in ("float32", "float16", "bfloat16"):
+        raise LoweringError(f"{node.target} of {out.dtype} is not generated")
+    source = low.value(node.args[0])
+    if any(len(dim) != 1 for dim in source.dims[-rank:]):
+        if low.is_internal(node.args[0]) or any(is_one(sizes) for sizes in low.graph.meta(node.args[0]).shape[-rank:]):
+            raise LoweringError(f"{node.target} of one element along a dimension, or of a view made in the same region, is not generated")
+        source = low.read_as_it_is(node.args[0])
     spatial = low.b.atoms.dims(out.shape[-rank:])
-    if not all(spatial) or any(is_one(sizes) for sizes in low.b.loads[place].meta.shape[-rank:]):
+    if not all(spatial):
         raise LoweringError(f"{node.target} to a size of one is not generated")
-    dims = (*source.dims[:-rank], *spatial)
+    dims = low.b.atoms.resolve((*source.dims[:-rank], *spatial))
     low.b.exprs.append(Expr("window", (), COMPUTE[out.dtype], frozenset(atom for dim in dims for atom in dim)))
     value = Value(low.b, len(low.b.exprs) - 1)
     low.b.label(value, "acc")
-    low.window = Window(
-        place, kind, shape.size, shape.stride, shape.padding, shape.dilation, count_padding, tuple(dim[0] for dim in spatial), value.id
-    )
+    inside = tuple(dim[0] for dim in source.dims[-rank:])
+    places = tuple(dim[0] for dim in spatial)
+    seen = low.b.compute(source.value, COMPUTE[out.dtype])
+    low.window = Window(seen.id, inside, kind, *shape, *counting, places, value.id)
     low.define(node, value, dims)
+
+
+def overlap(node: Node) -> int:
+    """Count how often a pooling looks at an element, at most: what is made before it in the same kernel is made as often."""
+    size, stride = node.args[1], node.args[2] if len(node.args) > 2 else None
+    if node.op.startswith("adaptive") or not isinstance(size, int | list | tuple):
+        return 1
+    sizes = [size] if isinstance(size, int) else list(size)
+    steps = sizes if not stride else [stride] if isinstance(stride, int) else list(stride)
+    count = 1
+    for place in range(int(node.op[-2])):
+        one, two = sizes[place % len(sizes)], steps[place % len(steps)]
+        if not isinstance(one, int) or not isinstance(two, int):
+            return 1
+        count *= -(-one // two)
+    return count
 
 
 def _adaptive(kind: str, rank: int) -> Rule:

@@ -56,10 +56,12 @@ class Contraction:
 
 @dataclass(frozen=True)
 class Window:
-    """A pooling inside the region: which tensor is looked at, and how."""
+    """A pooling inside the region: what is looked at, and how."""
 
-    place: int
-    """Among the loads."""
+    source: int
+    """The value looked at, as an expression over the input's positions."""
+    inside: tuple[int, ...]
+    """Atoms of the input's spatial dimensions."""
     kind: str
     """`max` or `mean`."""
     size: tuple[int, ...]
@@ -68,6 +70,10 @@ class Window:
     dilation: tuple[int, ...]
     count_padding: bool
     """Whether a mean counts elements outside the input."""
+    ceil: bool
+    """Whether a window that begins inside of the input counts, though it ends outside."""
+    divisor: int
+    """What a mean divides by; 0 where it is the number of elements."""
     spatial: tuple[int, ...]
     """Atoms of the result's spatial dimensions."""
     expr: int
@@ -185,7 +191,9 @@ class Lowering:
         node = self.graph.by_name.get(ref.name)
         if node is not None and node.name in self.inside:
             raise LoweringError(f"{node.target} has outputs that are not generated")
-        if node is not None and is_view(node):
+        if node is not None and node.op == "scalar_tensor":
+            found = Lowered(self.b.cast(self.b.const(node.args[0]), node.outputs[0].dtype), ())
+        elif node is not None and is_view(node):
             found = self._through(node, ref)
         else:
             value, dims = self.b.load(ref, self.graph.meta(ref), parameter=ref.name in self.graph.parameters)

@@ -1,8 +1,9 @@
 """Rewrite a merged graph into fewer kinds of operators, each rewrite an identity that holds for all inputs.
 
-Identities (eval-mode dropout, clone, contiguous, casts to the same dtype) vanish; `glu` becomes two slices, a sigmoid and a
-product; a classification loss with a mean or a sum becomes its loss by row and a reduction; batch norm in training mode
-becomes its functional twin and two writes to its buffers; a scan between two flips becomes a reversed scan.
+What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the
+same dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by
+row and a reduction; batch norm in training mode becomes its functional twin and two writes to its buffers; a scan between two flips
+becomes a reversed scan.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta, find_refs
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.sizes import Sizes, Varying, is_one
 
 IDENTITIES = {"clone", "contiguous", "detach", "alias", "lift_fresh_copy", "lift_fresh"}
+DROPOUTS = {"dropout", "feature_dropout", "alpha_dropout"}
 CASTS = {"to", "_to_copy", "type_as", "float", "half", "bfloat16", "double"}
 REDUCTION_NONE, REDUCTION_MEAN = 0, 1
 ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
@@ -28,7 +30,19 @@ def normalise(graph: OperatorGraph) -> OperatorGraph:
     for node in graph.nodes:
         rewriter.add(node)
     effects = graph.effects | rewriter.effects
-    return replace(graph, nodes=tuple(rewriter.nodes), outputs=rewriter.substitute(graph.outputs), effects=effects)
+    outputs = rewriter.substitute(graph.outputs)
+    return replace(graph, nodes=_alive(rewriter.nodes, outputs, effects), outputs=outputs, effects=effects)
+
+
+def _alive(nodes: Sequence[Node], outputs: Any, effects: frozenset[str]) -> tuple[Node, ...]:
+    """Leave out nodes whose results nobody reads and that write to nothing."""
+    wanted = {ref.name for ref in find_refs(outputs)}
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if node.name in wanted or node.name in effects or not node.outputs:
+            kept.append(node)
+            wanted |= {ref.name for ref in node.refs}
+    return tuple(reversed(kept))
 
 
 class _Rewriter:
@@ -87,8 +101,11 @@ class _Rewriter:
     def _is_identity(self, node: Node) -> bool:
         if not node.refs or (Ref(node.name) in self.graph.returned and node.refs[0].name in self.graph.inputs):
             return False
-        if node.op in IDENTITIES or node.op == "dropout":
-            return node.op != "dropout" or not node.args[2]
+        if node.op in IDENTITIES:
+            return True
+        if node.op in DROPOUTS:
+            # neither training nor a chance of zero leaves anything to drop
+            return not node.args[2] or node.args[1] == 0
         meta = self.metas.get(node.refs[0].name)
         return node.op in CASTS and meta is not None and node.refs[0].index == 0 and meta.dtype == node.outputs[0].dtype
 

@@ -13,10 +13,12 @@ from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.lower_attention import ATTENTION as ATTENTION_RULES
 from tools.codegen.lower_convolutions import CONVOLUTIONS
 from tools.codegen.lower_products import PRODUCTS
+from tools.codegen.lower_windows import WINDOWS, overlap
 from tools.codegen.lowering import Kernel, Lowering
 from tools.codegen.product_space import product_layout
 from tools.codegen.rows_space import row_layout
 from tools.codegen.schedule import Region, Schedule
+from tools.codegen.sizes import Fact, express
 from tools.codegen.template_depthwise import depthwise_layout
 from tools.codegen.template_window import window_layout
 from tools.codegen.views import is_view
@@ -27,6 +29,10 @@ STANDING_ALONE = {*PRODUCTS, *ATTENTION_RULES, *CONVOLUTIONS}
 """Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
 MOST_NODES = 48
 """A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
+
+
+MOST_AGAIN = 4
+"""How often a pooling may make an element again that comes from pointwise operators before it: up to a window of 3x3 with a stride of 2."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +52,15 @@ def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
     kernel = Lowering(graph, names).run()
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
+    _check_numbers(kernel)
     return Planned(_template(kernel), kernel)
+
+
+def _check_numbers(kernel: Kernel) -> None:
+    """Make sure that numbers which vary with the sizes can be told from what the kernel reads."""
+    facts = [Fact("", sizes) for load in kernel.builder.loads for sizes in load.meta.shape]
+    if any(express(number.values, facts) is None for number in kernel.builder.arguments):
+        raise LoweringError("a number that varies with the sizes cannot be told from the shapes of what the kernel reads")
 
 
 def _template(kernel: Kernel) -> str:
@@ -118,6 +132,8 @@ def natural_regions(graph: OperatorGraph) -> Schedule:
 
 def _join(graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[str, int]) -> int | None:
     if node.op in STANDING_ALONE or node.name in graph.effects:
+        return None
+    if node.op in WINDOWS and overlap(node) > MOST_AGAIN:
         return None
     feeders = sorted({home[name] for name in producers(graph, node)}, reverse=True)
     joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]

@@ -108,11 +108,32 @@ _FLOATS: dict[str, Callable[[int], float]] = {
 }
 
 
+_INVERSES: dict[str, Callable[[float], float]] = {
+    "{}": lambda v: v,
+    "1.0 / {}": lambda v: 1.0 / v,
+    "{} ** 0.5": lambda v: v * v,
+    "{} ** -0.5": lambda v: 1.0 / (v * v),
+}
+
+
 def _float_forms(values: Sequence[float], facts: Sequence[Fact]) -> Iterator[str]:
     for text, function in _FLOATS.items():
         for fact in facts:
             if all(fact.values) and _close(values, [function(n) for n in fact.values]):
                 yield text.format(fact.text)
+    # the same of a size that is itself a quotient, a product or a difference of sizes
+    for text, function in _FLOATS.items():
+        sizes = _sizes_behind(values, _INVERSES[text], function)
+        if sizes is not None:
+            yield from (text.format(f"({form})") for form in _integer_forms(sizes, facts))
+
+
+def _sizes_behind(values: Sequence[float], inverse: Callable[[float], float], function: Callable[[int], float]) -> Sizes | None:
+    """Find the whole numbers of which a function gives `values`; none where there are none."""
+    if not all(math.isfinite(value) and value > 0 for value in values):
+        return None
+    found = tuple(round(inverse(value)) for value in values)
+    return found if all(found) and _close(values, [function(n) for n in found]) else None
 
 
 def _close(left: Sequence[float], right: Sequence[float]) -> bool:

@@ -12,12 +12,14 @@ from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block
 from tools.codegen.lowering import Kernel, Window
 from tools.codegen.naming import Names, Scope, access_names
 from tools.codegen.sizes import power_of_two, product
-from tools.codegen.spaces import Access, Axis, Space, Stride, accesses_of, coalesce
+from tools.codegen.spaces import Access, Axis, Space, Stride, accesses_of, coalesce, host_size
 
 NAME = "window"
 UNROLLED = 16
 """Window elements up to which the loops are unrolled: more would bloat the code without more loads in flight."""
 LETTERS = "dhw"
+OWN_NAMES = ("inside", "count", *(f"{kind}_{letter}" for letter in LETTERS for kind in ("n_in", "out", "step", "at")))
+"""Variables of the template, which no tensor may be called."""
 SMALLEST_PLANE = 512
 """Elements of the result's last two dimensions below which a tile would be mostly idle."""
 
@@ -28,18 +30,30 @@ def window_layout(kernel: Kernel) -> tuple[tuple[Access, ...], Axis]:
     if window is None:
         raise LoweringError("there is no window")
     refs = [load.ref for load in kernel.builder.loads] + [output.ref for output in kernel.outputs]
-    accesses = accesses_of(kernel, access_names(refs, Names()))
+    accesses = accesses_of(kernel, access_names(refs, Names(OWN_NAMES)))
     outputs = [access for access in accesses if access.is_output]
     order = tuple(atom for dim in outputs[0].dims for atom in dim)
-    others = tuple(access for place, access in enumerate(accesses) if place != window.place)
-    if any(set(access.strides) != set(order) for access in outputs) or any(not set(a.strides) <= set(order) for a in others):
+    inside, spatial = (kernel.builder.atoms.leaves(atoms) for atoms in (window.inside, window.spatial))
+    if len(inside) != len(window.inside) or len(spatial) != len(window.spatial):
+        raise LoweringError("a dimension that the window moves along is cut into parts")
+    if any(set(access.strides) != set(order) for access in outputs) or any(not set(a.strides) <= {*order, *inside} for a in accesses):
         raise LoweringError("a tensor of the window's region differs in shape from its result")
-    spatial = kernel.builder.atoms.leaves(window.spatial)
-    if order[-len(spatial) :] != spatial:
-        raise LoweringError("the result of the window is permuted")
+    if any(set(access.strides) & set(inside) and set(access.strides) & set(spatial) for access in accesses):
+        raise LoweringError("a tensor is read both at the window's elements and at its result")
+    order = _walked(kernel, accesses, order, inside)
     apart: dict[int, Stride] = {atom: (f"apart{place}:0",) for place, atom in enumerate(spatial)}
     marker = Access(outputs[0].ref, "", outputs[0].meta, outputs[0].dims, apart)
-    return accesses, Axis("elements", "offs", order, coalesce(order, (*others, marker)))
+    return accesses, Axis("elements", "offs", order, coalesce(order, (*accesses, marker)))
+
+
+def _walked(kernel: Kernel, accesses: tuple[Access, ...], order: tuple[int, ...], inside: tuple[int, ...]) -> tuple[int, ...]:
+    """Order the elements of the result as neighbours lie in what the window looks at: channels last where they lie so."""
+    seen = [access for access in accesses if set(access.strides) & set(inside)]
+    if not seen:
+        raise LoweringError("what the window looks at is made of no tensor")
+    largest = max(seen, key=lambda access: access.meta.numel)
+    last = [atom for atom, stride in largest.strides.items() if stride == () and atom in order and kernel.builder.atoms.size(atom)[0] > 1]
+    return (*(atom for atom in order if atom not in last), *last)
 
 
 def fits_tile(kernel: Kernel) -> bool:
@@ -77,36 +91,37 @@ class _Writer:
         if self.tile:
             axes, self.shape = _tile_axes(axis), "[BLOCK_M, BLOCK_N]"
             masks = {"rows": "mask_m", "cols": "mask_n"}
-        self.source = accesses[self.window.place]
         self.reads = tuple(access for access in accesses if not access.is_output)
         self.writes = tuple(access for access in accesses if access.is_output)
         self.letters = LETTERS[-len(self.window.size) :]
-        self.space = Space(kernel, axes, accesses)
-        self.places = [(each, place) for each in axes for place in range(len(each.groups))]
-        own = [f"{kind}_{letter}" for letter in self.letters for kind in ("in", "out", "step", "at", "off")]
-        self.body = Body(self.space, Names([*own, "inside", "base"]), self._load, self._reduce)
+        atoms = kernel.builder.atoms
+        self.inside, self.spatial = atoms.leaves(self.window.inside), atoms.leaves(self.window.spatial)
+        looked = tuple(
+            Axis(f"in_{letter}", f"at_{letter}", (atom,), ((atom,),)) for letter, atom in zip(self.letters, self.inside, strict=True)
+        )
+        self.space = Space(kernel, (*axes, *looked), accesses)
+        self.walked = axes
+        self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
         self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, masks)
 
     def write(self) -> RegionText:
         """Write kernel and host function."""
-        tail = Scope([], "    ")
-        tail.names[self.window.expr] = "acc"
+        lines: list[str] = []
+        scope = Scope(lines, "    ")
+        self._gather(scope)
+        scope.names[self.window.expr] = "acc"
         for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
-            self.frame.store(tail, access, self.body.assign(tail, output.expr))
+            self.frame.store(scope, access, self.body.assign(scope, output.expr))
         head = self._tile_head() if self.tile else self._flat_head()
-        text = self.frame.finish([*("    " + line for line in [*head, *self._gather()]), *tail.lines])
-        extents = [f"in_{letter}" for letter in self.letters if f"in_{letter}" in self.frame.used]
-        own = self.frame.signature(["BLOCK_M", "BLOCK_N", "BLOCK"])
-        count = len(self.frame.tensors())
+        text = self.frame.finish([*("    " + line for line in head), *lines])
         kernel = [
             "@triton.jit",
-            *block(f"def {self.name}_kernel", [*own[:count], *extents, *own[count:]], ":"),
+            *block(f"def {self.name}_kernel", self.frame.signature(["BLOCK_M", "BLOCK_N", "BLOCK"]), ":"),
             f'    """One element a lane: {summary(self.space.kernel, self.reads, self.writes)}."""',
             *text,
         ]
         inputs, outputs = tuple(access.ref for access in self.reads), tuple(access.ref for access in self.writes)
-        source = "\n".join([*kernel, "", "", *self._host(extents)])
-        return RegionText(self.name, inputs, outputs, source, tuple(self.body.helpers))
+        return RegionText(self.name, inputs, outputs, "\n".join([*kernel, "", "", *self._host()]), tuple(self.body.helpers))
 
     def _flat_head(self) -> list[str]:
         axis = self.space.axes[0]
@@ -117,7 +132,7 @@ class _Writer:
         return head + self.space.parts(axis)
 
     def _tile_head(self) -> list[str]:
-        *outer, rows, cols = self.space.axes
+        *outer, rows, cols = self.walked
         wide = ".to(tl.int64)" if self.space.is_wide() else ""
         lines = ["pid = tl.program_id(0)", f"tiles_n = tl.cdiv({self.space.monomial(cols.atoms)}, BLOCK_N)"]
         tile = "pid // tiles_n"
@@ -136,90 +151,126 @@ class _Writer:
             f"mask_n = cols < {self.space.monomial(cols.atoms)}",
         ]
 
-    def _gather(self) -> list[str]:
+    def _gather(self, scope: Scope) -> None:
         """Write the loops over the window."""
-        rank, window = len(self.letters), self.window
-        outer = len(self.places) - rank
-        lead = ""
-        for axis, place in self.places[:outer]:
-            above = f"({lead})" if " " in lead else lead
-            lead = axis.part(place) if not lead else f"{above} * {axis.group_name(place)} + {axis.part(place)}"
-        extent = " * ".join(f"in_{letter}" for letter in self.letters)
+        window = self.window
+        self._before(scope)
         start = '-float("inf")' if window.kind == "max" else "0.0"
-        lead, extent = (f"({text})" if " " in text else text for text in (lead, extent))
-        first = f" + {lead} * {extent}" if lead else ""
-        lines = [f"base = {self.source.name}_ptr{first}", f"acc = tl.full({self.shape}, {start}, tl.float32)"]
-        counted = window.kind == "mean" and any(window.padding) and not window.count_padding
-        lines += [f"count = tl.zeros({self.shape}, tl.float32)"] if counted else []
-        total, indent, tests = 1, "", ["mask_m & mask_n"] if self.tile else ["mask"]
+        scope.say(f"acc = tl.full({self.shape}, {start}, tl.float32)")
+        counted = window.kind == "mean" and any(window.padding) and not window.count_padding and not window.divisor
+        if counted:
+            scope.say(f"count = tl.zeros({self.shape}, tl.float32)")
+        total, loop = 1, scope
         for size in window.size:
             total *= size
         walk = "tl.static_range" if total <= UNROLLED else "range"
+        tests = ["mask_m & mask_n"] if self.tile else ["mask"]
         for place, letter in enumerate(self.letters):
-            size, stride = window.size[place], window.stride[place]
-            padding, dilation = window.padding[place], window.dilation[place]
-            lines.append(f"{indent}for step_{letter} in {walk}({size}):")
-            indent += "    "
-            axis, part = self.places[outer + place]
-            terms = axis.part(part) + (f" * {stride}" if stride != 1 else "")
+            stride, padding, dilation = window.stride[place], window.padding[place], window.dilation[place]
+            loop.say(f"for step_{letter} in {walk}({window.size[place]}):")
+            loop = loop.nested()
+            terms = self._index(self.spatial[place]) + (f" * {stride}" if stride != 1 else "")
             terms += f" + step_{letter}" + (f" * {dilation}" if dilation != 1 else "") + (f" - {padding}" if padding else "")
-            lines.append(f"{indent}at_{letter} = {terms}")
-            if padding:
-                tests += [f"(at_{letter} >= 0)", f"(at_{letter} < in_{letter})"]
-        return [*lines, *(indent + line for line in self._step(tests, start, counted)), *self._divide(total, counted)]
+            loop.say(f"at_{letter} = {terms}")
+            tests += [f"(at_{letter} >= 0)"] if padding else []
+            tests += [f"(at_{letter} < {self.space.monomial((self.inside[place],))})"] if padding or window.ceil else []
+        self._step(loop, tests, start, counted)
+        for line in self._divide(total, counted):
+            scope.say(line)
 
-    def _step(self, tests: list[str], start: str, counted: bool) -> list[str]:
-        where = f"at_{self.letters[0]}"
-        for letter in self.letters[1:]:
-            where = f"({where}) * in_{letter} + at_{letter}" if " " in where else f"{where} * in_{letter} + at_{letter}"
-        lines = [f"inside = {' & '.join(tests)}"] if len(tests) > 1 else []
-        mask = "inside" if lines else tests[0]
-        lines.append(f"here = tl.load(base + {where}, mask={mask}, other={start}){conversion(self.source.meta.dtype)}")
-        lines += ["count += tl.where(inside, 1.0, 0.0)"] if counted else []
-        grow = "tl.maximum(acc, here, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind == "max" else "acc + here"
-        return [*lines, f"acc = {grow}"]
+    def _index(self, atom: int) -> str:
+        """Name the position along one dimension of the result."""
+        for axis in self.walked:
+            for place, group in enumerate(axis.groups):
+                if group == (atom,):
+                    self.space.parts_used |= {axis.name} if len(axis.groups) > 1 else set()
+                    return axis.part(place)
+        raise LoweringError("the result of the window is walked otherwise than the window moves")
+
+    def _before(self, scope: Scope) -> None:
+        """Load before the loops what does not depend on the window's element."""
+        stack, seen = [self.window.source], set()
+        while stack:
+            expr = stack.pop()
+            record = self.body.b.exprs[expr]
+            if expr in seen or record.op in ("const", "size", "argument"):
+                continue
+            seen.add(expr)
+            if not set(self.body.b.atoms.leaves(tuple(record.atoms))) & set(self.inside):
+                self.body.assign(scope, expr)
+            else:
+                stack += record.args
+
+    def _step(self, loop: Scope, tests: list[str], start: str, counted: bool) -> None:
+        """Write what is done with one element of the window."""
+        if len(tests) > 1:
+            loop.say(f"inside = {' & '.join(tests)}")
+        self.mask, self.fill = "inside" if len(tests) > 1 else tests[0], start
+        direct = self.body.b.exprs[self.window.source].op == "load"
+        here = self.body.assign(loop, self.window.source)
+        if not direct and len(tests) > 1:
+            # what was computed of an element outside is not the element that changes nothing
+            loop.say(f"{here} = tl.where({self.mask}, {here}, {start})")
+        if counted:
+            loop.say("count += tl.where(inside, 1.0, 0.0)")
+        grow = f"tl.maximum(acc, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind == "max" else f"acc + {here}"
+        loop.say(f"acc = {grow}")
 
     def _divide(self, total: int, counted: bool) -> list[str]:
         if self.window.kind == "max":
             return []
-        return ["acc = acc / count"] if counted else [f"acc = acc * {1 / total!r}"]
+        return ["acc = acc / count"] if counted else [f"acc = acc * {1 / (self.window.divisor or total)!r}"]
 
-    def _host(self, extents: list[str]) -> list[str]:
-        source, window, rank = self.source.name, self.window, len(self.letters)
+    def _host(self) -> list[str]:
+        device = self.reads[0].name
         lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.may_need_copy]
-        lines += [f"in_{letter} = {source}.shape[{place - rank}]" for place, letter in enumerate(self.letters)]
-        spatial = self.space.kernel.builder.atoms.leaves(window.spatial)
         known: dict[str, tuple[int, ...]] = {}
         for place, letter in enumerate(self.letters):
-            span = 2 * window.padding[place] - window.dilation[place] * (window.size[place] - 1) - 1
-            lines.append(f"out_{letter} = (in_{letter} {'+' if span >= 0 else '-'} {abs(span)}) // {window.stride[place]} + 1")
-            self.space.given[(spatial[place],)] = f"out_{letter}"
+            extent = f"n_in_{letter}"
+            lines.append(f"{extent} = {host_size(self.space, (self.inside[place],), known)}")
+            known[extent] = (self.inside[place],)
+            lines += self._out_size(place, letter, extent)
+            self.space.given[(self.spatial[place],)] = f"out_{letter}"
         for axis in self.space.axes:
             self.space.used.setdefault(axis.size_name, axis.atoms)
         lines += self.frame.size_lines(known)
-        lines += [allocation(self.space, access, known, source) for access in self.writes]
-        lines += guard(self.space, (self.source, *self.writes))
+        lines += [allocation(self.space, access, known, device) for access in self.writes]
+        looked = [access for access in self.reads if set(access.strides) & set(self.inside)]
+        lines += guard(self.space, (*looked, *self.writes))
         warps = int(self.parameters["num_warps"])
         elements = int(self.parameters["ELEMENTS"]) * 32 * warps
         constants: dict[str, object] = {"BLOCK": elements}
         if self.tile:
             lines += [f"block_n = min(triton.next_power_of_2(n_cols), {elements})", f"block_m = {elements} // block_n"]
-            outer = "n_outer * " if len(self.space.axes) == 3 else ""
+            outer = "n_outer * " if len(self.walked) == 3 else ""
             lines.append(f"grid = ({outer}triton.cdiv(n_rows, block_m) * triton.cdiv(n_cols, block_n),)")
             constants = {"BLOCK_M": "block_m", "BLOCK_N": "block_n"}
         else:
             lines.append(f"grid = (triton.cdiv(n_elements, {elements}),)")
-        call = self.frame.call_arguments(constants)
-        count = len(self.frame.tensors())
-        lines += block(f"{self.name}_kernel[grid]", [*call[:count], *extents, *call[count:], f"num_warps={warps}"], "")
+        lines += block(f"{self.name}_kernel[grid]", [*self.frame.call_arguments(constants), f"num_warps={warps}"], "")
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         parameters = [f"{access.name}: torch.Tensor" for access in self.reads]
         return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]
 
+    def _out_size(self, place: int, letter: str, extent: str) -> list[str]:
+        """Write how many windows there are along a dimension."""
+        window, stride = self.window, self.window.stride[place]
+        span = 2 * window.padding[place] - window.dilation[place] * (window.size[place] - 1) - 1
+        span += stride - 1 if window.ceil else 0
+        lines = [f"out_{letter} = ({extent} {'+' if span >= 0 else '-'} {abs(span)}) // {stride} + 1"]
+        if window.ceil:
+            # a window that would begin beyond the input and its padding does not count
+            lines.append(f"out_{letter} -= (out_{letter} - 1) * {stride} >= {extent} + {window.padding[place]}")
+        return lines
+
     def _load(self, scope: Scope, expr: int) -> str:
         access = self.reads[self.body.b.exprs[expr].extra]
-        return self.body.bind(scope, expr, self.frame.load_text(access))
+        if not set(access.strides) & set(self.inside):
+            return self.body.bind(scope, expr, self.frame.load_text(access))
+        other = self.fill if expr == self.window.source else "0" if "int" in access.meta.dtype or access.meta.dtype == "bool" else "0.0"
+        text = f"tl.load({self.frame.offset(access)}, mask={self.mask}, other={other}){conversion(access.meta.dtype)}"
+        return self.body.bind(scope, expr, text)
 
     def _reduce(self, scope: Scope, expr: int) -> str:
         raise LoweringError("a pooling region has no reductions")

@@ -60,6 +60,11 @@ PRODUCTS: dict[str, str] = {
     ),
     "shared_right": reference("x @ y", "torch.randn(2, 3, ROWS, COLS), torch.randn(COLS, DIM)", "x, y"),
     "einsum": reference("torch.einsum('bijl,lk->bijk', x, y)", "torch.randn(2, 3, ROWS, COLS), torch.randn(COLS, DIM)", "x, y"),
+    "written_out_view": reference(
+        "F.linear(x.view(2, x.shape[1], 4, -1).permute(0, 3, 1, 2).reshape(2, x.shape[1], -1), w)",
+        "torch.randn(2, ROWS, 4 * DIM), torch.randn(WIDE, 4 * DIM)",
+        "x, w",
+    ),
     "wide_range": reference("x @ y", "torch.randn(ROWS, COLS) ** 9 * 1e18, torch.randn(COLS, DIM) ** 9 * 1e-30", "x, y"),
     "lower_triangle": reference("torch.tril(x @ x.T) * 2", "torch.randn(COLS, DIM)", "x"),
     "upper_triangle": reference("torch.triu(x @ y, diagonal=1)", "torch.randn(ROWS, DIM), torch.randn(DIM, COLS)", "x, y"),

@@ -140,6 +140,9 @@ SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, COLS), torch.randn(3, ROWS, COLS)",
         "x, y",
     ),
+    "left_out": function(
+        "torch.min(F.dropout(x, 0.0, True), torch.tensor(0.5)) * torch.tensor(3) + F.avg_pool1d(x[None, :, :9], 9)[0] * (0 * x.cumsum(0) + 1)"
+    ),
     "pooling": function(
         "(torch.relu(F.max_pool2d(x, 3, stride=2, padding=1) * b), F.avg_pool2d(x, 2), F.max_pool1d(s, 4, stride=1, dilation=2), "
         "F.avg_pool2d(x, (3, 2), padding=(1, 0), count_include_pad=False), F.adaptive_avg_pool2d(x, 1), F.max_pool3d(x, 2))",

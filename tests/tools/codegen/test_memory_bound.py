@@ -43,6 +43,7 @@ CHOSEN = {
     "hinge": ("blocks", "shared"),
     "classes": ("blocks", "shared", "whole"),
     "pooled_view": ("blocks", "block"),
+    "before_pooling": ("blocks", "block"),
     "minus_infinity": ("blocks", "block", "shared"),
 }
 """Which ways each sample is run: those that differ for it."""
@@ -84,7 +85,7 @@ def test_every_schedule_gives_the_references_results(judged: Any, name: str, set
 @pytest.mark.parametrize("target", TARGETS)
 def test_kernels_compile_for_every_target(tmp_path: Path, target: int | str) -> None:
     """A kernel of each way along a row compiles for the target."""
-    chosen = (("batch_norm", "blocks"), ("classes", "blocks"), ("pooled_view", "blocks"))
+    chosen = (("batch_norm", "blocks"), ("classes", "blocks"), ("before_pooling", "blocks"))
     jobs = [
         {**write_job(tmp_path, f"{name}_{key}", problem_of(small(name), name), sources(name)[key]), "arch": target} for name, key in chosen
     ]
@@ -124,3 +125,17 @@ def test_first_values_keep_enough_programs_for_strided_rows() -> None:
     (region,) = initial_schedule(graph).regions
     parameters = defaults(plan_region(graph, region.nodes), 132)
     assert 64 * 1024 // int(parameters["ROWS"]) >= 6 * 132
+
+
+def test_pointwise_operators_before_a_pooling_share_its_kernel() -> None:
+    """What stands before and after a pooling is made with it, and padding is not what they make of zero."""
+    source = sources("before_pooling")["blocks"]
+    assert source.count("@triton.jit\ndef") == 7
+    assert "tl.where(inside, add_1, 0.0)" in source
+
+
+def test_a_pooling_with_much_overlap_makes_nothing_again() -> None:
+    """A window of 5x5 with a stride of one would make each element 25 times: what stands before it is a kernel of its own."""
+    text = MEMORY_SAMPLES["before_pooling"].replace("torch.tanh(x * b + 1), 2)", "torch.tanh(x * b + 1), 5, 1)")
+    regions = initial_schedule(trace(problem_of(text))).regions
+    assert any(region.nodes == ("mul", "add", "tanh") for region in regions)
