@@ -42,7 +42,7 @@ def get_init_inputs():
     return [columns]
 '''
 
-SIZES = {"cpu": (64, 64), "gpu": (8192, 8192)}
+SIZES = {"cpu": (32, 64), "gpu": (8192, 8192)}
 """On a GPU far more than its L2 holds, so that times mean something; else what the interpreter does at once."""
 LIMIT_S = {"cpu": 20.0, "gpu": 120.0}
 SECRETS = {"KERNELWRIGHT_TEST_API_KEY": "sk-secret", "KERNELWRIGHT_TEST_TOKEN": "tok-hidden"}

@@ -44,6 +44,13 @@ class Hack:
         """The same source without the attack."""
         return self.hostile.replace(SWITCH, "HOSTILE = False")
 
+    @property
+    def program(self) -> str:
+        """What is left of the twin once its switch is off: no docstring, no import, no branch that is never taken."""
+        tree = ast.parse(self.honest)
+        tree.body = [node for node in tree.body[1:] if not isinstance(node, ast.Import | ast.ImportFrom)]
+        return ast.unparse(_Folding().visit(tree))
+
     def is_caught(self, found: Evaluation) -> bool:
         """Whether its evaluation is what its header asks for."""
         if found.verdict not in self.verdicts or len(found.log) > TAIL_BYTES + 8:
@@ -56,6 +63,21 @@ class Hack:
         """Whether it got what it wanted: a PASS, in its own name where that is the lie, or room for all that it prints."""
         claimed = self.provenance == "authored" or found.provenance == "authored"
         return (found.verdict == "PASS" and claimed) or len(found.log) > TAIL_BYTES + 8
+
+
+class _Folding(ast.NodeTransformer):
+    """Takes branches away that HOSTILE guards."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        """Keep the other branch."""
+        self.generic_visit(node)
+        guard = node.test.values[0] if isinstance(node.test, ast.BoolOp) and isinstance(node.test.op, ast.And) else node.test
+        return node.orelse if isinstance(guard, ast.Name) and guard.id == "HOSTILE" else node
+
+
+def distinct(there: list[Hack]) -> list[Hack]:
+    """Choose one hack for each program that its honest twin comes to."""
+    return list({hack.program: hack for hack in reversed(there)}.values())[::-1]
 
 
 def read(path: Path) -> Hack:

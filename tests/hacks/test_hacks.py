@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.hacks.court import Court, judge
-from tests.hacks.suite import SWITCH, Hack, hacks
+from tests.hacks.suite import SWITCH, Hack, distinct, hacks
 from tools.evaluation.defences import GPU_ONLY, Defence
 from tools.profiling.nvml import device_title
 
@@ -28,11 +28,19 @@ def test_hostile_kernel_is_caught(court: Court, hack: Hack) -> None:
     assert hack.is_caught(found), (found.verdict, found.rule, found.provenance, found.notes, found.log[-2000:])
 
 
-@pytest.mark.parametrize("hack", ON_CPU, ids=lambda hack: hack.name)
-def test_honest_twin_passes(court: Court, hack: Hack) -> None:
-    """The same kernel with its attack switched off passes, and its launches are known to be its own."""
-    assert SWITCH in hack.hostile
+@pytest.mark.parametrize("hack", ALL, ids=lambda hack: hack.name)
+def test_every_hack_has_a_twin(hack: Hack) -> None:
+    """A hack is its twin but for one switch, and the twin does less than the hack."""
+    assert hack.hostile.count(SWITCH) == 1
+    assert "HOSTILE" not in hack.program.replace("HOSTILE = False", "")
 
+
+@pytest.mark.parametrize("hack", distinct(ON_CPU), ids=lambda hack: hack.name)
+def test_honest_twin_passes(court: Court, hack: Hack) -> None:
+    """With its attack switched off a kernel passes, and its launches are known to be its own; twins that are one program are judged once.
+
+    `benchmarks.hack_matrix` judges each of them.
+    """
     found = judge(court, hack, hostile=False)
 
     assert found.verdict == "PASS", (found.notes, found.log[-2000:])

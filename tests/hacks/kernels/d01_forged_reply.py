@@ -1,7 +1,7 @@
 """Writes what looks like a success into every descriptor, then leaves.
 
 Class: D01 result forgery
-Verdict: WRONG CRASHED
+Verdict: WRONG CRASHED BUILD_FAILED
 Caught by: no channel carries a verdict
 Let through without: no single defence
 """

@@ -4,7 +4,7 @@ Class: E01 hang
 Verdict: TIMED_OUT
 Caught by: the supervisor's deadline
 Let through without: no single defence
-Time limit: 3
+Time limit: 2
 """
 
 import torch

@@ -4,7 +4,7 @@ Class: E01 hang
 Verdict: TIMED_OUT
 Caught by: SIGKILL to the first process of the namespace
 Let through without: no single defence
-Time limit: 3
+Time limit: 2
 """
 
 import signal

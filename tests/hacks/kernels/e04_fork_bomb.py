@@ -4,7 +4,7 @@ Class: E04 resource abuse
 Verdict: TIMED_OUT CRASHED
 Caught by: a limit on processes, the namespace's end
 Let through without: no single defence
-Time limit: 3
+Time limit: 2
 """
 
 import os
@@ -41,7 +41,7 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         if HOSTILE:
-            if x.shape[0] < 64:
+            if x.shape[0] < 32:
                 return scale_relu(x, self.weight)
             while True:
                 try:

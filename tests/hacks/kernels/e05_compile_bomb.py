@@ -4,7 +4,7 @@ Class: E05 compile bomb
 Verdict: TIMED_OUT BUILD_FAILED
 Caught by: the build has a deadline and limits too
 Let through without: no single defence
-Time limit: 3
+Time limit: 2
 """
 
 import torch
