@@ -78,10 +78,10 @@ def replayed(forward):
     captures = weakref.WeakKeyDictionary()
 
     @functools.wraps(forward)
-    def call(module, *inputs):
+    def call(module, *inputs, **named):
         tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
-        if not tensors or not all(tensor.is_cuda for tensor in tensors):
-            return forward(module, *inputs)
+        if named or not tensors or not all(tensor.is_cuda for tensor in tensors):
+            return forward(module, *inputs, **named)
         layouts = tuple((tensor.shape, tensor.stride(), tensor.dtype, tensor.device) for tensor in tensors)
         key = (module.training, layouts, tuple(value for value in inputs if not isinstance(value, torch.Tensor)))
         known = captures.setdefault(module, {})
