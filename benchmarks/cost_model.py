@@ -3,10 +3,11 @@
 Usage: python -m benchmarks.cost_model [FILE …] [--operators DIR] [--device h200] [--fine] [--seeds 5]
 
 FILE is a sweep of `benchmarks.codegen_sweep` or a table of `benchmarks.record_landscape`; the default is all that ship
-with the project. Spearman's rank correlation is taken over the schedules whose regions are all generated. With `--fine`
-each is cross-compiled here as well, and the registers and shared memory that the compiler gave replace the guessed ones
-(about a second a schedule). Evaluations count until a time within 5 % of the best recorded one was seen, from
-eight starts that are not: by the tuner (eight at a time), by greedy steps of one knob, and at random (expectation).
+with the project. Spearman's rank correlation is taken over the schedules whose regions are all generated. The fine stage
+takes registers and shared memory from the compiler instead of guessing them: a table has those of each schedule's heaviest
+kernel as they were on the device; a sweep's schedules are cross-compiled here with `--fine`, some seconds each. Evaluations
+count until a time within 5 % of the best recorded one was seen, from eight starts that are not: by the tuner (eight at a
+time), by greedy steps of one knob, and at random (expectation).
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from graphs.search.landscape import Landscape, load_landscapes
+from graphs.search.landscape import Landscape, Place, load_landscapes
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.regions import plan_region
 from tools.hardware import load_sheet
@@ -62,6 +63,9 @@ class Measured:
     us: float
     coarse_us: float = math.nan
     fine_us: float = math.nan
+    registers: float = 0.0
+    """Of its heaviest kernel, as the machine that timed it had compiled it; 0 where that was not recorded."""
+    shared_bytes: float = 0.0
 
 
 @dataclass
@@ -151,7 +155,11 @@ def _places(operator: Operator, landscape: Landscape) -> tuple[list[Measured], d
     for step in landscape.steps:
         if step.start in place and step.end in place:
             steps[place[step.start]].append(place[step.end])
-    return [Measured(schedules[name], landscape.by_id[name].time_us) for name in names], dict(steps)
+    return [_measured(schedules[name], landscape.by_id[name]) for name in names], dict(steps)
+
+
+def _measured(schedule: Schedule, place: Place) -> Measured:
+    return Measured(schedule, place.time_us, registers=place.registers, shared_bytes=place.shared_bytes)
 
 
 def _timed(landscape: Landscape, name: str) -> bool:
@@ -167,7 +175,11 @@ def rank(operator: Operator, found: list[Measured], sheet: HardwareSheet, *, fin
             for shape in region_shapes(plan_region(operator.graph, region.nodes), region.parameters, sheet)
         ]
         one.coarse_us = sum(max(sheet.launch_us, shape_us(shape, sheet)) for shape in shapes)
-        if fine:
+        if one.registers:
+            heaviest = max(shapes, key=lambda shape: shape.dram_bytes)
+            known = replace(heaviest, registers=one.registers, shared_bytes=one.shared_bytes)
+            one.fine_us = sum(max(sheet.launch_us, shape_us(known if shape is heaviest else shape, sheet)) for shape in shapes)
+        elif fine:
             kernels = compiled(operator.problem, emit(operator.problem, operator.graph, one.schedule).source, sheet)
             if len(kernels) == len(shapes):
                 shapes = [

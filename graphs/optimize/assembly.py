@@ -53,7 +53,9 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     team = settings.team.model_copy(
         update={"shared": settings.team.shared or str(home / SHARED_MODELS), "seed": settings.team.seed or settings.search_settings.seed}
     )
-    folders = {"knowledge": settings.knowledge or str(home / "knowledge"), "tuned": settings.tuned or str(home / "tuning")}
+    knowledge = settings.knowledge or str(home / "knowledge")
+    # beside the knowledge it belongs to, so that arms of a bench learn nothing from one another
+    folders = {"knowledge": knowledge, "tuned": settings.tuned or str(Path(knowledge) / "tuning")}
     settings = settings.model_copy(update={"target": sheet.name, "team": team, **folders})
     store = RunStore.create(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())})
     store.put("problem", problem.id, problem)
