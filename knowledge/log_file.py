@@ -13,6 +13,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from knowledge.migrate import migrate_log
@@ -61,6 +62,27 @@ def open_file(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy a log that others may be writing to, whole as of one moment, under a store's name of its own.
+
+    Two logs of one name would share a collection on a Chroma server, and each would take the other's vectors for its own.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as old, closing(sqlite3.connect(part)) as new:
+            old.backup(new)
+            new.execute("PRAGMA journal_mode=DELETE")
+            with new:
+                new.execute("UPDATE meta SET value = ? WHERE name = 'store'", (uuid.uuid4().hex,))
+    except sqlite3.Error as error:
+        raise UserError(
+            f"The knowledge base {source} cannot be copied ({error}).", "Look at it with `kernelwright knowledge stats`."
+        ) from error
+    part.replace(target)
 
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:

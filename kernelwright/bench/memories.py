@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 from graphs.optimize.assembly import open_memory
 from graphs.optimize.settings import RunSettings
+from knowledge.log_file import copy_file
 from knowledge.protocol import Memory
 from tools.errors import UserError
 
@@ -31,22 +30,6 @@ class Memories:
         name = f"{folder} {settings.memory} {settings.learns}"
         if name not in self._opened:
             if settings.memory and self._start is not None and not (folder / LOG).is_file():
-                _copy_log(self._start / LOG, folder / LOG)
+                copy_file(self._start / LOG, folder / LOG)
             self._opened[name] = open_memory(settings)
         return self._opened[name]
-
-
-def _copy_log(source: Path, target: Path) -> None:
-    """Copy a log that others may be writing to, whole as of one moment."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_suffix(".part")
-    part.unlink(missing_ok=True)
-    try:
-        with closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True)) as old, closing(sqlite3.connect(part)) as new:
-            old.backup(new)
-            new.execute("PRAGMA journal_mode=DELETE")
-    except sqlite3.Error as error:
-        raise UserError(
-            f"The knowledge base {source} cannot be copied ({error}).", "Look at it with `kernelwright knowledge stats`."
-        ) from error
-    part.replace(target)

@@ -1,13 +1,9 @@
 """The rebuildable Chroma index, embedded and on a server."""
 
-import gc
 import json
 import shutil
-import socket
 import subprocess
 import sys
-import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +13,7 @@ from knowledge.embedding import HashingEmbedder
 from knowledge.records import Situation
 from knowledge.store import KnowledgeBase
 from tests.knowledge.conftest import MakeBase, MakeOutcome
+from tests.support.chroma import chroma_server
 from tools.errors import UserError
 from tools.records import Action, ActionKind
 
@@ -160,25 +157,8 @@ def test_two_processes_learning_and_recalling_at_once_lose_nothing(
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real `chroma run` on a free port of the loopback."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    folder = tmp_path_factory.mktemp("chroma")
-    command = [str(Path(sys.executable).parent / "chroma"), "run", "--host", "127.0.0.1", "--port", str(port), "--path", str(folder)]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                break
-        time.sleep(0.1)
-    yield f"http://127.0.0.1:{port}"
-    process.terminate()
-    process.wait(timeout=20)
-    with warnings.catch_warnings():
-        # Chroma leaves the sockets of a closed HTTP client to the garbage collector
-        warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()
+    with chroma_server(tmp_path_factory.mktemp("chroma")) as address:
+        yield address
 
 
 async def test_a_server_takes_the_index(server: str, make_base: MakeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
