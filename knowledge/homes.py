@@ -164,6 +164,12 @@ class ServerHome:
             self.close()
             raise self._down(error) from error
 
+    def reach(self) -> None:
+        """Connect and let go again; a server that is down, or none of Chroma's, raises UserError."""
+        with self.held():
+            self.client()
+            self.close()
+
     def client(self) -> Any:
         """Connect once."""
         if self._client is None:
@@ -195,9 +201,13 @@ class ServerHome:
             self._client = None
 
     def _down(self, error: Exception) -> UserError:
+        words = " ".join(str(error).split())
+        # a page of HTML is no reason
+        reason = "another program answers there." if words.startswith("<") else words[:200]
         return UserError(
-            f"The Chroma server at {self._url} does not answer: {error}",
-            f"Start it with `chroma run --host {self._host} --port {self._port}`, or leave the server out to use the embedded index.",
+            f"The Chroma server at {self._url} does not answer: {reason}",
+            f"Start it with `chroma run --host {self._host} --port {self._port}`, or do without: "
+            '`--chroma-server ""` uses the index in the knowledge\'s folder.',
         )
 
 

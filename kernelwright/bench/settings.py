@@ -82,13 +82,17 @@ class BenchSettings(Record):
     @property
     def id(self) -> str:
         """Hash of what the rows depend on: two shards of one bench agree in it, wherever their suite's folder lies."""
-        return content_hash(self.model_dump_json(exclude=_SELECTION))
+        return content_hash(self._placeless().model_dump_json(exclude=_SELECTION))
 
     def differences(self, other: BenchSettings) -> list[str]:
         """Name what differs, outermost first, with both values."""
-        mine, theirs = (_flat(one.model_dump(mode="json", exclude={"suite"})) for one in (self, other))
+        mine, theirs = (_flat(one.model_dump(mode="json", exclude={"suite"})) for one in (self._placeless(), other._placeless()))
         names = [name for name in dict.fromkeys([*mine, *theirs]) if mine.get(name) != theirs.get(name)]
         return [f"{name} is {json.dumps(mine.get(name))} here and {json.dumps(theirs.get(name))} there" for name in names]
+
+    def _placeless(self) -> BenchSettings:
+        """Leave out where memory's vectors lie: wherever that is, an exact search among the same ones answers a recall."""
+        return self.model_copy(update={"run": self.run.model_copy(update={"chroma_server": ""})})
 
 
 def arm_words(word: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:

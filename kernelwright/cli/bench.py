@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from kernelwright.cli.options import Json
+from kernelwright.cli.options import ChromaServer, Json
 
 STOPPED = 3
 """Exit status where --stop-after ended the bench before its last problem."""
@@ -98,6 +98,7 @@ def run(
         str,
         typer.Option(help="Finds strategies by meaning: `default`, `hashing`, or a sentence-transformers name or path."),
     ] = "default",
+    chroma_server: ChromaServer = "",
     max_autotune: Annotated[
         bool, typer.Option("--max-autotune", help="Also time torch.compile's max-autotune: minutes of compiling a problem.")
     ] = False,
@@ -112,6 +113,7 @@ def run(
     from graphs.search.protocol import SearchSettings
     from kernelwright.bench.settings import MEMORY_ARMS, BenchSettings, MemoryArm, arm_words, read_team
     from kernelwright.cli.bench_live import see_through
+    from kernelwright.cli.knowledge_store import reached_server
     from tools.problems.suite import open_suite, select
     from tools.problems.suite import shard as part_of
     from tools.records import Budget, PrecisionPolicy
@@ -143,6 +145,7 @@ def run(
                 repairs=repairs,
                 timeout_s=timeout,
                 embedder=embedder,
+                chroma_server=reached_server(chroma_server, memory=memories != ("off",)),
             )
         ),
         searches=searches,

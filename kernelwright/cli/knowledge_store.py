@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelwright.cli.options import home_folder
+from kernelwright.cli.options import SERVER_VARIABLE, home_folder
 
 if TYPE_CHECKING:
     from knowledge.store import KnowledgeBase
@@ -19,7 +19,9 @@ Embedder = Annotated[
 Server = Annotated[
     str,
     typer.Option(
-        envvar="KERNELWRIGHT_CHROMA_SERVER",
+        "--server",
+        "--chroma-server",
+        envvar=SERVER_VARIABLE,
         help="http://host:port of a Chroma server (`chroma run`) that holds the vectors.",
         show_default="the index in the knowledge's folder",
     ),
@@ -32,6 +34,19 @@ def open_base(home: Path | None, embedder: str = "default", server: str = "") ->
     from knowledge.store import KnowledgeBase
 
     return KnowledgeBase(home_folder(home) / "knowledge", open_embedder(embedder), server=server or None)
+
+
+def reached_server(server: str, *, memory: bool = True) -> str:
+    """Return the server's address once it has answered; one that is down raises UserError before anything is begun.
+
+    Without `memory` nobody asks it, and the address is empty.
+    """
+    if not server or not memory:
+        return ""
+    from knowledge.homes import ServerHome
+
+    ServerHome(server).reach()
+    return server
 
 
 def print_json(value: Any) -> None:

@@ -1,7 +1,7 @@
 """Go on with a run that was killed or stopped.
 
-Finished evaluations and paid model calls are never repeated. Evaluator and devices stay as the run was begun, unless others are
-named. A run that has ended is only shown again.
+Finished evaluations and paid model calls are never repeated. Evaluator, devices and Chroma server stay as the run was begun, unless
+others are named. A run that has ended is only shown again.
 
 Example: kernelwright resume softmax-20261121
 """
@@ -22,19 +22,32 @@ def command(
     evaluator: Evaluator = "",
     devices: Devices = "",
     wait: Wait = True,
+    chroma_server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="http://HOST:PORT",
+            help='Go on with another Chroma server; "" is the index in the knowledge\'s folder.',
+            show_default="as the run was begun",
+        ),
+    ] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
     """Continue a run and see it through."""
     from agents import ready_models
-    from graphs.optimize.assembly import open_run
+    from graphs.optimize.assembly import change_server, open_run
     from graphs.optimize.evaluators import change_evaluator
     from graphs.optimize.records import Delivery
     from graphs.optimize.settings import RunSettings
+    from kernelwright.cli.knowledge_store import reached_server
     from kernelwright.cli.live import see_through
 
     store = open_run(home_folder(home), run)
     change_evaluator(store, evaluator, devices, wait=wait)
     settings = RunSettings.model_validate_json(store.meta("settings"))
-    notes = () if store.all("delivery", Delivery) else ready_models(settings.team, settings.budget)
+    ended = bool(store.all("delivery", Delivery))
+    if not ended:
+        server = settings.chroma_server if chroma_server is None else chroma_server
+        change_server(store, reached_server(server, memory=settings.memory))
+    notes = () if ended else ready_models(settings.team, settings.budget)
     see_through(store, as_json=json, out=out, notes=notes)
