@@ -10,6 +10,7 @@ import pytest
 from tools.errors import MachineError, UserError
 from tools.evaluation.health import LEAK_BYTES, Health, is_orphan_of_ours
 from tools.evaluation.isolation import PLAIN_UIDS
+from tools.evaluation.lead_in import end_persistence
 from tools.evaluation.sentinel import is_right
 from tools.hardware import load_sheet
 from tools.hardware.detect import refuse_other_target
@@ -81,6 +82,11 @@ def test_the_first_reason_stays() -> None:
 def test_sentinel_knows_its_answer() -> None:
     """The sentinel's work has the right answer where the arithmetic is sound."""
     assert is_right("cpu")
+
+
+def test_without_a_driver_nothing_is_taken_from_the_cache() -> None:
+    """Where the CUDA driver's library is not there the share for persisting lines cannot be taken away, and that is told."""
+    assert not end_persistence("libnothing-of-that-name.so")
 
 
 def test_a_target_that_is_not_the_device_is_refused() -> None:
