@@ -141,7 +141,8 @@ SAMPLES: dict[str, str] = {
         "x, y",
     ),
     "left_out": function(
-        "torch.min(F.dropout(x, 0.0, True), torch.tensor(0.5)) * torch.tensor(3) + F.avg_pool1d(x[None, :, :9], 9)[0] * (0 * x.cumsum(0) + 1)"
+        "torch.min(F.dropout(x, 0.0, True), torch.tensor(0.5)) * torch.tensor(3) + "
+        "F.avg_pool1d(x[None, :, :9], 9)[0] * (0 * x.cumsum(0) + 1)"
     ),
     "pooling": function(
         "(torch.relu(F.max_pool2d(x, 3, stride=2, padding=1) * b), F.avg_pool2d(x, 2), F.max_pool1d(s, 4, stride=1, dilation=2), "

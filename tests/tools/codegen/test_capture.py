@@ -90,6 +90,7 @@ def test_without_cuda_the_forward_runs_as_it_stands(tmp_path: Path) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no NVIDIA GPU")
 def test_replays_follow_their_inputs_and_parameters(tmp_path: Path) -> None:
     """Each replay reads the inputs and weights of its own call, updates running statistics once, and gives a fresh tensor."""
     _, source = captured(DEEP)
