@@ -9,6 +9,7 @@ status is answered with a line. The libraries are imported once: that would be m
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import os
 import signal
@@ -50,32 +51,38 @@ class KillingStore(RunStore):
 
 
 class KilledRuns:
-    """The process that runs are forked from."""
+    """Two processes that runs are forked from in turns: a run is resumed under another order of sets than it was killed under."""
 
     def __init__(self) -> None:
-        """Start it; it imports while nobody waits."""
+        """Start them; they import while nobody waits."""
+        self._turns = itertools.cycle([self._start(seed) for seed in ("1", "2")])
+
+    def _start(self, hash_seed: str) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", "tests.support.killed_run"]
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
         pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdin=pipe, stdout=pipe, text=True)
+        return subprocess.Popen(command, cwd=Path(__file__).parents[2], env=environment, stdin=pipe, stdout=pipe, text=True)
 
     def __enter__(self) -> Self:
         """Give itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """End it."""
-        self._process.communicate(timeout=60)
+        """End them."""
+        for process in (next(self._turns), next(self._turns)):
+            process.communicate(timeout=60)
 
     def run(self, folder: Path, node: str, edge: str, *more: str) -> subprocess.CompletedProcess[str]:
         """Run or continue the run in `folder`."""
         out = folder.parent / "printed"
         out.parent.mkdir(exist_ok=True)
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
+        process = next(self._turns)
+        assert process.stdin is not None
+        assert process.stdout is not None
         words = [str(out), str(folder), node, edge, *more]
-        self._process.stdin.write(json.dumps(words) + "\n")
-        self._process.stdin.flush()
-        status = int(self._process.stdout.readline())
+        process.stdin.write(json.dumps(words) + "\n")
+        process.stdin.flush()
+        status = int(process.stdout.readline())
         return subprocess.CompletedProcess(words, status, out.with_suffix(".out").read_text(), out.with_suffix(".err").read_text())
 
 
