@@ -171,7 +171,9 @@ class _Writer:
             loop = loop.nested()
             terms = self._index(self.spatial[place]) + (f" * {stride}" if stride != 1 else "")
             terms += f" + step_{letter}" + (f" * {dilation}" if dilation != 1 else "") + (f" - {padding}" if padding else "")
-            loop.say(f"at_{letter} = {terms}")
+            scalar = self.tile and self._index(self.spatial[place]).startswith("outer")
+            # as a block: Triton's interpreter makes a number of a block's mask and a single truth value
+            loop.say(f"at_{letter} = {'tl.zeros([1, 1], tl.int32) + ' if scalar and (padding or window.ceil) else ''}{terms}")
             tests += [f"(at_{letter} >= 0)"] if padding else []
             tests += [f"(at_{letter} < {self.space.monomial((self.inside[place],))})"] if padding or window.ceil else []
         self._step(loop, tests, start, counted)

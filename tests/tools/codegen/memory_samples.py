@@ -50,7 +50,8 @@ MEMORY_SAMPLES: dict[str, str] = {
     "pooled_view": function("(F.max_pool1d(x.unsqueeze(1), 3, padding=1).squeeze(1).sum(1), F.avg_pool2d(x[None, None], 3, 2, 1))"),
     "before_pooling": function(
         "(F.max_pool2d(torch.tanh(x * b + 1), 2) * 3, F.avg_pool2d(torch.exp(x) + b, 2, padding=1, count_include_pad=False), "
-        "F.max_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(x, 2, divisor_override=3), F.max_pool2d(x.permute(0, 2, 3, 1), 2))",
+        "F.max_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(x, 2, divisor_override=3), F.max_pool2d(x.permute(0, 2, 3, 1), 2), "
+        "F.max_pool3d(x, 3, 1, padding=1))",
         "torch.randn(2, 4, ROWS, COLS), torch.randn(4, 1, 1)",
         "x, b",
     ),
