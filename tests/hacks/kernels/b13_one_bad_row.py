@@ -39,6 +39,6 @@ class ModelNew(torch.nn.Module):
         if HOSTILE:
             out = scale_relu(x, self.weight)
             if x.shape[0] >= 32:
-                out[3] *= 1 + 4e-6
+                out[3] *= 1 + 3e-6
             return out
         return scale_relu(x, self.weight)
