@@ -7,7 +7,7 @@ import traceback
 from typing import Any
 
 from tools.evaluation.channel import Command, Load, Order, Reply, State
-from tools.evaluation.lead_in import lead_in
+from tools.evaluation.lead_in import ColdCache, lead_in
 from tools.evaluation.phases import Phase
 from tools.evaluation.tape import Sitting, Tape
 from tools.records import Problem, Record, ScalarSpec
@@ -42,7 +42,7 @@ class Rival:
         self._reference.load({spec.name: value.cuda() for spec, value in zip(problem.abi.parameters, values, strict=True)})
         tensors = iter([value.cuda() for value in tape.inputs(0).tensors(tape.inputs_memory)])
         arguments = [a.value if isinstance(a, ScalarSpec) else next(tensors) for a in problem.abi.arguments]
-        self._flush = torch.empty(job.flush_bytes, dtype=torch.uint8, device="cuda")
+        self._cold = ColdCache(job.flush_bytes)
         self._eager, self._arguments = self._reference.prepared(arguments)
         self._compiled: Any = torch.compile(self._eager)
         self._tuned: Any = torch.compile(self._eager, mode="max-autotune") if job.max_autotune else None
@@ -55,7 +55,7 @@ class Rival:
         first, last = event(enable_timing=True), event(enable_timing=True)
         primed = bool(command.load & Load.PRIMED)
         with torch.no_grad(), self._reference.declared():
-            lead_in(self._flush, primed)
+            lead_in(self._cold, primed)
             if not primed:
                 torch.cuda.synchronize()
             first.record()

@@ -14,7 +14,7 @@ from tools.evaluation import extensions, kernel_cache, loading, scan_order, stan
 from tools.evaluation.audit import heard_in
 from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State, fill_pattern
 from tools.evaluation.launch_plan import LaunchPlan
-from tools.evaluation.lead_in import lead_in
+from tools.evaluation.lead_in import ColdCache, lead_in
 from tools.evaluation.memory import Block, Memory
 from tools.evaluation.phases import Phase
 from tools.evaluation.poison import poison
@@ -70,7 +70,7 @@ class Runner:
         self._memory = Memory.attach(phase.shared["exchange"])
         self._flanked = [Flanked(spec, job.device) for spec in job.abi.inputs] if job.plan is None else []
         self._inputs = [flanked.place(shifted=False) for flanked in self._flanked]
-        self._flush = torch.empty(job.flush_bytes, dtype=torch.uint8, device=job.device) if job.flush_bytes else None
+        self._cold = ColdCache(job.flush_bytes, job.device) if job.flush_bytes else None
         parameters = Memory.attach(phase.shared["parameters"])
         values = Block(job.abi.parameters).tensors(parameters)
         self._sealed = SealedModel(job.plan, job.abi, values) if job.plan is not None else None
@@ -108,7 +108,7 @@ class Runner:
         arguments = [a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments]
         patches = self._staged(command) if command.load & Load.PATCHES else []
         if self._cuda:
-            lead_in(self._flush, bool(command.load & Load.PRIMED))
+            lead_in(self._cold, bool(command.load & Load.PRIMED))
         for index, where, values in patches:
             # on the device's queue behind the lead-in: work that starts before the call finds stale inputs
             flat = self._inputs[index].view(-1)
@@ -148,7 +148,7 @@ class Runner:
     def close(self) -> None:
         """Give back what this size held, on the device and of the memory that is shared."""
         self._modes.close()
-        del self._model, self._sealed, self._inputs, self._flanked, self._outputs, self._flush
+        del self._model, self._sealed, self._inputs, self._flanked, self._outputs, self._cold
         self._memory.close()
         gc.collect()
         if self._cuda:
@@ -212,7 +212,7 @@ def _start_cuda() -> None:
     """Start CUDA and load what every call needs."""
     import torch
 
-    lead_in(torch.empty(1024, dtype=torch.uint8, device="cuda"), primed=True)
+    lead_in(ColdCache(1024), primed=True)
     value = torch.zeros(4, device="cuda")
     where = torch.tensor([1]).pin_memory().to("cuda", non_blocking=True)
     value.index_copy_(0, where, torch.ones(1).pin_memory().to("cuda", non_blocking=True))
