@@ -21,6 +21,7 @@ from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.conversation import Conversation
 from tools.evaluation.rival import RivalProcess
 from tools.hardware import detect_sheet
+from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants
 from tools.records import Evaluation, HardwareSheet, Problem
 
@@ -110,7 +111,7 @@ async def _measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     file.write_text(REFERENCE.format(rows=options.rows, columns=options.columns))
     problem = load_problem(file)
     sizes = (problem, *small_variants(problem))
-    pool = LocalPool(folder / "scratch", 0, parallel=options.in_flight)
+    pool = LocalPool(folder / "scratch", first_device(), parallel=options.in_flight)
     watch = Stopwatch()
     for owner, name in ((Conversation, "call"), (Conversation, "collect"), (RivalProcess, "call")):
         watch.over(owner, name)

@@ -19,6 +19,7 @@ from typing import Any
 from tests.hacks.court import Court
 from tests.hacks.suite import Hack, hacks
 from tools.evaluation.defences import GPU_ONLY, Defence
+from tools.hardware.devices import first_device
 from tools.profiling.nvml import device_title
 
 JUDGING = frozenset(
@@ -72,7 +73,7 @@ async def _run(options: argparse.Namespace, kept: Path, rows: list[Row]) -> None
     jobs = [job for hack in hacks(gpu=options.gpu) for job in _jobs(hack, options) if (job[0].name, job[1]) not in known]
     places = asyncio.Semaphore(options.parallel)
     with tempfile.TemporaryDirectory() as folder:
-        court = Court(Path(folder), 0 if options.gpu else None, options.parallel)
+        court = Court(Path(folder), first_device() if options.gpu else None, options.parallel)
 
         async def one(hack: Hack, off: str) -> None:
             async with places:
@@ -110,7 +111,7 @@ def _page(rows: list[Row], *, gpu: bool) -> str:
     caught = sum(known[hack.name, ""]["caught"] for hack in there)
     honest = sum(known[hack.name, "twin"]["verdict"] == "PASS" for hack in there if (hack.name, "twin") in known)
     walls = next(row["sandbox"] for row in rows if not row["off"])
-    machine = device_title(0) if gpu else f"no GPU, {platform.processor() or platform.machine()}"
+    machine = device_title(first_device() or 0) if gpu else f"no GPU, {platform.processor() or platform.machine()}"
     lines = [
         f"# Hostile kernels and the defences that stop them ({'GPU' if gpu else 'no GPU'})",
         "",

@@ -21,6 +21,7 @@ from typing import Any
 from tests.honest.corpus import Honest, by_hand, foreign, generated, tutorials
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.hardware import detect_sheet, load_sheet
+from tools.hardware.devices import first_device
 from tools.problems import small_variants
 
 ACCUSED = ("CHEATED", "IMPOSSIBLE_TIME", "TIMING_INCONSISTENT", "UNSTABLE")
@@ -62,7 +63,7 @@ async def _judge(options: argparse.Namespace, corpus: list[Honest]) -> list[dict
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
-        pool = LocalPool(folder / "scratch", 0 if options.gpu else None, parallel=options.parallel)
+        pool = LocalPool(folder / "scratch", first_device() if options.gpu else None, parallel=options.parallel)
 
         async def one(kernel: Honest) -> None:
             problem = await asyncio.to_thread(kernel.load, folder)

@@ -22,6 +22,7 @@ from typing import Any
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.defences import Defence
 from tools.hardware import detect_sheet, load_sheet
+from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants
 from tools.profiling.nvml import device_title
 
@@ -162,7 +163,7 @@ async def _soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     variants = small_variants(problem)
     sheet = (detect_sheet() if options.gpu else None) or load_sheet("h200")
     limit_s = options.timeout or (10.0 if options.gpu else 4.0)
-    pool = LocalPool(folder / "scratch", 0 if options.gpu else None, parallel=options.parallel)
+    pool = LocalPool(folder / "scratch", first_device() if options.gpu else None, parallel=options.parallel)
     view = pool.weakened(frozenset([Defence.STATIC_RULES]))
     found: dict[str, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     surprises: list[dict[str, object]] = []
@@ -206,7 +207,7 @@ async def _soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "per_minute": round(60 * done / seconds, 1),
         "parallel": options.parallel,
         "time_limit_s": limit_s,
-        "machine": device_title(0) if options.gpu else f"{os.cpu_count()} cores, no GPU",
+        "machine": device_title(first_device() or 0) if options.gpu else f"{os.cpu_count()} cores, no GPU",
         "verdicts_by_kind": kinds,
         "surprises": surprises,
         "before": before,
@@ -277,7 +278,7 @@ def _gpu_mib() -> int:
     nvml: Any = pynvml
     nvml.nvmlInit()
     try:
-        return int(nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByIndex(0)).used) >> 20
+        return int(nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByIndex(first_device() or 0)).used) >> 20
     finally:
         nvml.nvmlShutdown()
 

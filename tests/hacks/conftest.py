@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.hacks.court import Court
+from tools.hardware.devices import first_device
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +22,6 @@ def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Court]:
 @pytest.fixture(scope="session")
 def gpu_court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Court]:
     """A court of the first GPU."""
-    made = Court(tmp_path_factory.mktemp("hacks"), 0)
+    made = Court(tmp_path_factory.mktemp("hacks"), first_device())
     yield made
     asyncio.run(made.close())

@@ -7,7 +7,7 @@ import pytest
 from tests.hacks.court import Court, judge
 from tests.hacks.suite import SWITCH, Hack, distinct, hacks
 from tools.evaluation.defences import GPU_ONLY, Defence
-from tools.profiling.nvml import device_title
+from tools.hardware.devices import first_device
 
 ALL = hacks(gpu=True)
 ON_CPU = hacks()
@@ -16,7 +16,7 @@ WATCHED = [defence for defence in Defence if defence not in GPU_ONLY and defence
 on_gpu = [
     pytest.mark.gpu,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(device_title(0) is None, reason="this machine has no NVIDIA GPU"),
+    pytest.mark.skipif(first_device() is None, reason="this machine has no NVIDIA GPU"),
 ]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from typing import Any
-
 from tools.errors import UserError
+from tools.hardware.devices import visible_devices
 from tools.hardware.sheets import load_sheet, sheet_names
 from tools.records import HardwareSheet
 
@@ -21,25 +19,7 @@ def detect_sheet() -> HardwareSheet | None:
 
 def device_title() -> str | None:
     """Title of the first visible NVIDIA GPU as the driver reports it, or None; `CUDA_VISIBLE_DEVICES` is respected."""
-    import pynvml
-
-    # the binding is untyped
-    nvml: Any = pynvml
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0].strip()
-    if visible in ("", "-1"):
-        return None
-    try:
-        nvml.nvmlInit()
-    except nvml.NVMLError:
-        return None
-    try:
-        by_index = visible.isdecimal()
-        handle = nvml.nvmlDeviceGetHandleByIndex(int(visible)) if by_index else nvml.nvmlDeviceGetHandleByUUID(visible)
-        return str(nvml.nvmlDeviceGetName(handle))
-    except nvml.NVMLError:
-        return None
-    finally:
-        nvml.nvmlShutdown()
+    return next(iter(visible_devices().values()), None)
 
 
 def match_title(title: str) -> HardwareSheet:

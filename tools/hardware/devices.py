@@ -32,6 +32,11 @@ def visible_devices() -> dict[int, str]:
         nvml.nvmlShutdown()
 
 
+def first_device() -> int | None:
+    """NVML index of the first GPU this process may use, or None."""
+    return next(iter(visible_devices()), None)
+
+
 def _visible(nvml: Any) -> dict[int, str]:
     wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
     found = {}

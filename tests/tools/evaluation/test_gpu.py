@@ -11,13 +11,13 @@ from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.defences import NONE, Defence
 from tools.hardware import detect_sheet
+from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants
-from tools.profiling.nvml import device_title
 from tools.records import Evaluation, HardwareSheet, Problem, Tier
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(device_title(0) is None, reason="this machine has no NVIDIA GPU"),
+    pytest.mark.skipif(first_device() is None, reason="this machine has no NVIDIA GPU"),
     pytest.mark.timeout(900),
 ]
 
@@ -113,7 +113,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Problem:
 @pytest.fixture(scope="module")
 def gpu_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPool]:
     """The pool of the first GPU."""
-    made = LocalPool(tmp_path_factory.mktemp("pool"), 0)
+    made = LocalPool(tmp_path_factory.mktemp("pool"), first_device())
     yield made
     asyncio.run(made.close())
 

@@ -15,15 +15,15 @@ from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.counting import try_counters
 from tools.evaluation.workshop import Workshop
 from tools.hardware import detect_sheet
+from tools.hardware.devices import first_device
 from tools.problems import load_problem
 from tools.profiling.ncu import Counters, find_ncu
-from tools.profiling.nvml import device_title
 from tools.profiling.profile import profile_candidate
 from tools.records import FigureSource, HardwareSheet, Problem
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(device_title(0) is None or find_ncu() is None, reason="this machine has no NVIDIA GPU, or no Nsight Compute"),
+    pytest.mark.skipif(first_device() is None or find_ncu() is None, reason="this machine has no NVIDIA GPU, or no Nsight Compute"),
     pytest.mark.timeout(600),
 ]
 
@@ -50,7 +50,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Problem:
 @pytest.fixture(scope="module")
 def gpu_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPool]:
     """The pool of the first GPU."""
-    made = LocalPool(tmp_path_factory.mktemp("pool"), 0)
+    made = LocalPool(tmp_path_factory.mktemp("pool"), first_device())
     yield made
     asyncio.run(made.close())
 
@@ -107,7 +107,7 @@ def test_doctor_finds_it_working() -> None:
     assert ncu is not None
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch).chmod(0o711)
-        shop = Workshop(Path(scratch), 0)
+        shop = Workshop(Path(scratch), first_device())
         try:
             shop.start()
             assert try_counters(shop, ncu) == ""

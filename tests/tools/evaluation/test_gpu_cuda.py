@@ -12,13 +12,13 @@ from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.extensions import missing_tools
 from tools.hardware import detect_sheet
+from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants
-from tools.profiling.nvml import device_title
 from tools.records import Evaluation, HardwareSheet
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(device_title(0) is None, reason="this machine has no NVIDIA GPU"),
+    pytest.mark.skipif(first_device() is None, reason="this machine has no NVIDIA GPU"),
     pytest.mark.skipif(bool(missing_tools()), reason="this machine cannot build CUDA C++"),
     pytest.mark.timeout(1200),
 ]
@@ -77,7 +77,7 @@ def sheet() -> HardwareSheet:
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory, sheet: HardwareSheet) -> Iterator[Judge]:
     """Evaluate a source on the first GPU."""
-    pool = LocalPool(tmp_path_factory.mktemp("pool"), 0)
+    pool = LocalPool(tmp_path_factory.mktemp("pool"), first_device())
     folder = tmp_path_factory.mktemp("cuda")
     problems = {}
     for name, text in REFERENCES.items():

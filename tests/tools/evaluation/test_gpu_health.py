@@ -10,11 +10,12 @@ import pytest
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.hardware import detect_sheet, load_sheet
+from tools.hardware.devices import first_device
 from tools.profiling.nvml import device_title, device_use
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(device_title(0) is None, reason="this machine has no NVIDIA GPU"),
+    pytest.mark.skipif(first_device() is None, reason="this machine has no NVIDIA GPU"),
     pytest.mark.timeout(900),
 ]
 
@@ -24,7 +25,7 @@ Make = Callable[..., EvaluationRequest]
 @pytest.fixture(scope="module")
 def gpu_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPool]:
     """The pool of the first GPU."""
-    made = LocalPool(tmp_path_factory.mktemp("pool"), 0)
+    made = LocalPool(tmp_path_factory.mktemp("pool"), first_device())
     yield made
     asyncio.run(made.close())
 
@@ -41,14 +42,14 @@ def test_a_broken_context_is_the_candidates_and_the_device_is_well(gpu_pool: Loc
     assert crashed.verdict == "CRASHED", crashed.notes
     assert after.verdict == "PASS", (after.notes, after.log)
     assert after.timing is not None
-    assert after.timing.device == device_title(0)
+    assert after.timing.device == device_title(first_device() or 0)
     assert after.timing.raw is not None
     assert after.timing.raw.alone_before.keys() == after.timing.raw.alone_after.keys() == after.timing.baselines.keys()
 
 
 def test_the_driver_says_who_holds_memory() -> None:
     """What NVML tells of the device is enough to look for leaks, or says that it is not."""
-    use = device_use(0)
+    use = device_use(first_device() or 0)
 
     assert use is not None
     assert use.used_bytes > 0
