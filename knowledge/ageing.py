@@ -1,13 +1,14 @@
 """How much evidence weighs as it ages: by half-lives, shorter where the versions it was measured with are gone.
 
-Half-lives are choices of ours, not measurements. Ages are whole days, so that a day's recalls agree with one another.
+Half-lives are choices of ours, not measurements. Ages are days of the calendar, so that a day's recalls agree with one another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import cached_property
 
 from knowledge.entry import Entry, Evidence
 
@@ -31,6 +32,13 @@ class Moment:
 
     now: datetime
     present: Mapping[str, Versions]
+    edition: int = 0
+    """Changes whenever `present` does."""
+
+    @cached_property
+    def day(self) -> date:
+        """The day it happens on, UTC: moments of one day and edition weigh everything alike."""
+        return self.now.astimezone(UTC).date()
 
     def weight(self, evidence: Evidence) -> float:
         """Share of its first weight that evidence still has."""
@@ -48,12 +56,12 @@ class Moment:
         return float(0.5 ** (self.days_since(last) / CONTRADICTED_HALF_LIFE_DAYS))
 
     def days_since(self, at: str) -> int:
-        """Whole days since `at`; 0 where that is not known or lies ahead, as another machine's clock may have it."""
+        """Days of the calendar, UTC, since `at`; 0 where that is not known or lies ahead, as another machine's clock may have it."""
         if not at:
             return 0
         then = datetime.fromisoformat(at)
         then = then if then.tzinfo else then.replace(tzinfo=UTC)
-        return max(0, (self.now - then).days)
+        return max(0, (self.day - then.astimezone(UTC).date()).days)
 
 
 def minor(version: str) -> str:

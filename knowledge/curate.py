@@ -11,7 +11,7 @@ from knowledge.entry import Entry
 from knowledge.fold import Fold
 from knowledge.index import StrategyIndex
 from knowledge.log import EventKind, EventLog
-from knowledge.recall import SPREAD
+from knowledge.standing import SPREAD
 from tools.records import Record
 
 ALIKE = 0.95

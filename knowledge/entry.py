@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from knowledge.records import Strategy, StrategyState, Trial
 from tools.records import Record, Tier, Verdict, content_hash
@@ -94,6 +95,8 @@ class Entry:
     written: Strategy
     """As first written: no trials."""
     origin: Origin
+    row: int = 0
+    """Its number in its fold."""
     text_seq: int = 0
     """Of the event that gave it the words it has now."""
     rewrites: list[Rewrite] = field(default_factory=list)
@@ -110,7 +113,9 @@ class Entry:
     """Of the seed."""
     _credited: set[str] = field(default_factory=set, repr=False)
     _tally: Tally | None = field(default=None, repr=False)
-    """Asked for many times a recall; `credit` forgets it."""
+    """Asked for many times a recall; forgotten when anything about the entry changes."""
+    standings: dict[Hashable, Any] = field(default_factory=dict, repr=False)
+    """Kept for `knowledge.standing`, and forgotten likewise."""
 
     @property
     def current(self) -> Strategy:
@@ -129,8 +134,22 @@ class Entry:
             return False
         self._credited.add(evidence.key)
         self.evidence.append(evidence)
-        self._tally = None
+        self._forget()
         return True
+
+    def write(self, strategy: Strategy) -> None:
+        """Take the same words again with other parameters, gain or source: the newest counts, the evidence stays."""
+        self.written = strategy
+        self._forget()
+
+    def reword(self, rewrite: Rewrite) -> None:
+        """Take other words or another prediction."""
+        self.rewrites.append(rewrite)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._tally = None
+        self.standings.clear()
 
     def tally(self) -> Tally:
         """Count the tries; failures count on every tier, gains on the measured tiers where there are any."""

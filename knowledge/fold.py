@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import bisect
+from array import array
 
 from pydantic import ValidationError
 
+from knowledge.buckets import Bucket
 from knowledge.entry import Entry, Evidence, Rewrite
 from knowledge.log import Event, EventKind, EventLog
 from knowledge.records import Strategy
@@ -49,10 +51,16 @@ class Fold:
         """Id of the first entry with each situation and action."""
         self.by_seed: dict[str, str] = {}
         """Id of the newest entry of each seed, by the seed's name."""
-        self.typed: dict[Typed, set[str]] = {}
-        """Ids of what may be recalled, by its typed fields; an entry stands under each of its families."""
+        self.names: list[str] = []
+        """Ids in the order in which their entries were first written: an entry's row is its place here."""
+        self.words = array("q")
+        """By row, `seq` of the event that gave the entry the words it has now."""
+        self.typed: dict[Typed, Bucket] = {}
+        """Rows of what may be recalled, by its typed fields; an entry stands under each of its families."""
         self.present: dict[str, dict[str, str]] = {}
         """Newest versions that trials on each device name."""
+        self.edition = 0
+        """Counts how often `present` has changed."""
         self._versioned: dict[str, str] = {}
         self._order: list[tuple[int, str]] = []
         self._texts: dict[int, str] = {}
@@ -128,7 +136,10 @@ class Fold:
         entry.credit(evidence)
         trial = evidence.trial
         if trial.versions and evidence.at >= self._versioned.get(trial.device, ""):
-            self._versioned[trial.device], self.present[trial.device] = evidence.at, trial.versions
+            self._versioned[trial.device] = evidence.at
+            if self.present.get(trial.device) != trial.versions:
+                self.present[trial.device] = trial.versions
+                self.edition += 1
 
     def _reword(self, event: Event) -> None:
         """Give an entry other words; one that is undone leaves a mark only, for the index that has seen it."""
@@ -140,26 +151,29 @@ class Fold:
             return
         if event.kind == EventKind.REWRITE:
             rewrite = Rewrite.model_validate(event.body)
-            entry.rewrites.append(rewrite.model_copy(update={"seq": event.seq, "at": rewrite.at or event.at}))
+            entry.reword(rewrite.model_copy(update={"seq": event.seq, "at": rewrite.at or event.at}))
         self._order.remove((entry.text_seq, entry.id))
-        entry.text_seq = event.seq
+        entry.text_seq = self.words[entry.row] = event.seq
         self._order.append((event.seq, entry.id))
 
     def _write(self, event: Event) -> None:
         strategy = Strategy.model_validate(event.body["strategy"])
         entry = self.entries.get(event.subject)
         if entry is None:
-            entry = Entry(id=event.subject, seq=event.seq, written=strategy, origin=event.body["origin"], text_seq=event.seq)
+            entry = Entry(
+                id=event.subject, seq=event.seq, row=len(self.names), written=strategy, origin=event.body["origin"], text_seq=event.seq
+            )
             self.entries[entry.id] = entry
+            self.names.append(entry.id)
+            self.words.append(event.seq)
             self._order.append((event.seq, entry.id))
             self._texts[event.seq] = entry.id
         else:
-            # the same words again, with other parameters, gain or source: the newest counts, the evidence stays
-            entry.written = strategy
+            entry.write(strategy)
         self.by_signature.setdefault(entry.signature, entry.id)
         if entry.retired is None:
             for key in typed_of(strategy):
-                self.typed.setdefault(key, set()).add(entry.id)
+                self.typed.setdefault(key, Bucket()).add(entry.row)
         if name := event.body.get("seed"):
             entry.seed, entry.revision = name, int(event.body["revision"])
             self.by_seed[name] = entry.id
@@ -167,7 +181,8 @@ class Fold:
     def _retire(self, entry: Entry, reason: str) -> None:
         entry.retired = reason
         for key in typed_of(entry.written):
-            self.typed.get(key, set()).discard(entry.id)
+            if bucket := self.typed.get(key):
+                bucket.discard(entry.row)
 
     def _replace(self, event: Event) -> None:
         old, new = self.entries.get(event.subject), self.entries.get(event.body["by"])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from knowledge.buckets import union
 from knowledge.embedding import Embedder
 from knowledge.entry import Entry
 from knowledge.fold import ANY, Fold
@@ -17,6 +18,9 @@ from knowledge.records import Situation, Strategy
 from knowledge.vectors import Vectors
 from tools.errors import KernelwrightError, MachineError
 from tools.records import Bottleneck, OperatorFamily, content_hash
+
+if TYPE_CHECKING:
+    from knowledge.buckets import Rows
 
 BATCH = 512
 """Entries embedded and written at once; Chroma takes at most 5,461."""
@@ -54,13 +58,14 @@ class StrategyIndex:
         self._vectors = Vectors()
         self._asked: OrderedDict[str, list[float]] = OrderedDict()
 
-    def among(self, fold: Fold, text: str, ids: Collection[str], limit: int) -> list[Hit]:
+    def among(self, fold: Fold, text: str, rows: Rows, limit: int) -> list[Hit]:
         """Return the nearest of these entries, nearest first: exact, from memory where their vectors were fetched before."""
-        if not ids:
+        if not len(rows):
             return []
         vector = self._vector(text)
-        self._fetch(fold, ids)
-        return [Hit(name, similarity) for name, similarity in self._vectors.nearest(vector, ids, limit)]
+        self._fetch(fold, rows)
+        found = [Hit(fold.names[row], round(similarity, 6)) for row, similarity in self._vectors.nearest(vector, rows, limit)]
+        return sorted(found, key=lambda hit: (-hit.similarity, hit.id))
 
     def anywhere(self, fold: Fold, text: str, limit: int) -> list[Hit]:
         """Return the nearest of all entries, retired ones too, nearest first: approximate, from the index's own graph."""
@@ -79,10 +84,11 @@ class StrategyIndex:
 
     def alike(self, fold: Fold, ids: Sequence[str]) -> Any:
         """Cosines of these entries with one another, as a square array."""
-        self._fetch(fold, ids)
         import numpy as np
 
-        rows = np.stack([self._vectors.vector(name) for name in ids])
+        numbers = [fold.entries[name].row for name in ids]
+        self._fetch(fold, np.unique(numbers))
+        rows = np.stack([self._vectors.vector(number) for number in numbers])
         return rows @ rows.T
 
     def _vector(self, text: str) -> list[float]:
@@ -93,24 +99,31 @@ class StrategyIndex:
                 self._asked.popitem(last=False)
         return self._asked[text]
 
-    def _fetch(self, fold: Fold, ids: Collection[str]) -> None:
+    def _fetch(self, fold: Fold, rows: Rows) -> None:
         """Have the vectors of these entries in memory."""
-        wanted = {name: fold.entries[name].text_seq for name in ids}
-        if not self._vectors.missing(wanted):
+        if not len(self._missing(fold, rows)):
             return
 
         def fetch() -> None:
+            # another process may have written other words since: what is fetched now is of the words that the fold knows now
             collection = self._synced(fold)
-            missing = self._vectors.missing(wanted)
+            missing = [fold.names[row] for row in self._missing(fold, rows).tolist()]
             for start in range(0, len(missing), FETCHED):
                 found = collection.get(ids=missing[start : start + FETCHED], include=["embeddings"])
                 if found["ids"]:
-                    self._vectors.put(found["ids"], found["embeddings"], wanted)
-            if lost := self._vectors.missing(wanted):
-                raise LookupError(f"it has lost {len(lost)} of {len(wanted)} entries")
+                    entries = [fold.entries[name] for name in found["ids"]]
+                    self._vectors.put([entry.row for entry in entries], found["embeddings"], [entry.text_seq for entry in entries])
+            if lost := len(self._missing(fold, rows)):
+                raise LookupError(f"it has lost {lost} of {len(rows)} entries")
 
         with self._home.held():
             self._guarded(fold, fetch)
+
+    def _missing(self, fold: Fold, rows: Rows) -> Rows:
+        """Those of the rows whose vectors are not in memory, or are of other words."""
+        import numpy as np
+
+        return self._vectors.missing(rows, np.frombuffer(fold.words, np.int64)[rows])
 
     def sync(self, fold: Fold) -> int:
         """Bring the index up to date with the log; return how many entries it holds."""
@@ -222,8 +235,8 @@ def metadata_of(entry: Entry) -> dict[str, str | bool]:
     return families | {"backend": situation.backend, "bottleneck": situation.bottleneck or ANY, "generation": situation.generation or ANY}
 
 
-def fitting(fold: Fold, situation: Situation, *, bottleneck: bool) -> set[str]:
-    """Ids of what may apply to a situation, by typed fields: its backend and its families.
+def fitting(fold: Fold, situation: Situation, *, bottleneck: bool) -> Rows:
+    """Rows of what may apply to a situation, by typed fields: its backend and its families.
 
     With `bottleneck`, also what fits any family, and only what is for the situation's bottleneck or for any; without, its
     families alone, whatever the bottleneck: advice that fits neither the family nor the bottleneck is no advice.
@@ -233,7 +246,7 @@ def fitting(fold: Fold, situation: Situation, *, bottleneck: bool) -> set[str]:
     if not situation.families:
         families = {*OperatorFamily, ANY}
     keys = ((situation.backend, family, limit) for family in families for limit in limits)
-    return set().union(*(fold.typed.get(key, ()) for key in keys))
+    return union([fold.typed[key] for key in keys if key in fold.typed])
 
 
 def _is_damage(error: BaseException) -> bool:

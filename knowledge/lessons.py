@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from knowledge.entry import Entry, Evidence
-from knowledge.recall import ESTIMATED, PRIOR_TRIALS, SPREAD, UNKNOWN_GAIN
 from knowledge.records import Changes, Outcome, Strategy, changes_of
 from knowledge.replay import Experience
+from knowledge.standing import ESTIMATED, PRIOR_TRIALS, SPREAD, UNKNOWN_GAIN
 from tools.records import Record
 
 FEWEST_TRIES = 2

@@ -21,30 +21,19 @@ store, situation, limit and day give the same answer: ties go by id.
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from knowledge.ageing import FORGOTTEN, Moment
-from knowledge.entry import Entry, Evidence
+from knowledge.entry import Entry
 from knowledge.index import Hit
 from knowledge.records import Recalled, Situation
-from tools.records import Tier
+from knowledge.standing import OTHER_GENERATION, Standing, standing_of
 
-PRIOR_TRIALS = 1.0
-"""N₀: a prediction weighs as much as one trial."""
-UNKNOWN_GAIN = 1.15
-"""Gain expected of an entry whose source gives no figure."""
-SPREAD = 0.35
-"""σ: standard deviation of the log gain of one trial; a factor of about 1.4."""
 QUANTILE = 1.0
 """Z: how many posterior standard deviations the doubt is worth."""
-OTHER_GENERATION = 0.5
-"""Weight of a trial on another hardware generation, and relevance of an entry learnt on one."""
-ESTIMATED = 0.3
-"""Weight of a trial whose gain was estimated."""
 FAMILY_BY_PLACE = (1.0, 0.75, 0.6)
 """Relevance by the place of the shared family in the situation, heaviest first; the last value for all further places."""
 ANY_BOTTLENECK = 0.9
@@ -72,17 +61,19 @@ class Ranked:
 
     entry: Entry
     score: float
-    reasons: tuple[str, ...]
-    """How far it applies."""
-    warning: bool
-    expected: tuple[float, float]
-    """Posterior mean of its log gain, and the standard deviation."""
+    similarity: float
+    standing: Standing
 
-    def why(self, moment: Moment) -> str:
+    @property
+    def warning(self) -> bool:
+        """Whether it speaks against something."""
+        return self.standing.warns
+
+    def why(self, situation: Situation, moment: Moment) -> str:
         """Say why it comes up; put together for what is shown only."""
-        said = [*self.reasons, _record(self.entry), *_aged(self.entry, moment)]
+        said = [*_reasons(self.entry, self.similarity, situation), _record(self.entry), *_aged(self.entry, moment)]
         if not self.warning:
-            mean, deviation = self.expected
+            mean, deviation = self.standing.mean, self.standing.deviation
             said.append(f"expects {math.exp(mean):.2f}x (up to {math.exp(mean + deviation):.2f}x)")
         return ", ".join(said)
 
@@ -96,10 +87,10 @@ def rank(
     """
     able = [hit for hit in hits if _may_apply(entries.get(hit.id), situation)]
     ranked = [_ranked(entries[hit.id], hit.similarity, situation, moment) for hit in able]
-    warnings = _distinct([r for r in ranked if r.warning and moment.fade(r.entry) >= FORGOTTEN])[: max(1, limit // WARNING_SHARE)]
+    warnings = _distinct([r for r in ranked if r.warning and r.standing.fade >= FORGOTTEN])[: max(1, limit // WARNING_SHARE)]
     advice = _diverse(_distinct([r for r in ranked if not r.warning]), limit - len(warnings))
     shown = [
-        Recalled(strategy=r.entry.strategy, score=round(r.score, 6), why=r.why(moment), warning=r.warning)
+        Recalled(strategy=r.entry.strategy, score=round(r.score, 6), why=r.why(situation, moment), warning=r.warning)
         for r in (advice + warnings)[:limit]
     ]
     return _within(shown, tokens) if tokens else tuple(shown)
@@ -121,33 +112,32 @@ def _within(shown: Sequence[Recalled], tokens: int) -> tuple[Recalled, ...]:
 
 def _diverse(ranked: list[Ranked], places: int) -> list[Ranked]:
     """Fill the places one by one, each with the best that is left when kinds already shown count less."""
-    left, chosen = list(ranked), list[Ranked]()
+    # of one kind the best comes first, so only the first of each kind need be looked at
+    left: dict[str, deque[Ranked]] = {}
+    for one in ranked:
+        left.setdefault(one.entry.written.kind, deque()).append(one)
+    chosen: list[Ranked] = []
     kinds: Counter[str] = Counter()
+
+    def weighed(kind: str) -> tuple[float, float]:
+        score = left[kind][0].score
+        return score * SAME_KIND ** kinds[kind] if score > 0 else score, score
+
     while left and len(chosen) < places:
-        best = max(left, key=lambda r: (r.score * SAME_KIND ** kinds[r.entry.written.kind] if r.score > 0 else r.score, r.score))
-        left.remove(best)
-        chosen.append(best)
-        kinds[best.entry.written.kind] += 1
+        best = min(left, key=lambda kind: (*(-value for value in weighed(kind)), left[kind][0].entry.id))
+        chosen.append(left[best].popleft())
+        kinds[best] += 1
+        if not left[best]:
+            del left[best]
     return sorted(chosen, key=lambda r: (-r.score, r.entry.id))
 
 
-def expected_log_gain(entry: Entry, situation: Situation, moment: Moment) -> tuple[float, float]:
-    """Return the posterior mean of an entry's log gain, and its standard deviation."""
-    # what was learnt here has no prediction beyond its own trials
-    predicted = entry.current.expected_gain or UNKNOWN_GAIN
-    weighted = [(_weight(e, situation, moment), e.realised_log_gain) for e in entry.evidence]
-    total = PRIOR_TRIALS + sum(w for w, _ in weighted)
-    mean = (PRIOR_TRIALS * math.log(predicted) + sum(w * r for w, r in weighted)) / total
-    return mean, SPREAD / math.sqrt(total)
-
-
 def _ranked(entry: Entry, similarity: float, situation: Situation, moment: Moment) -> Ranked:
-    relevance, reasons = _relevance(entry, similarity, situation)
-    mean, deviation = expected_log_gain(entry, situation, moment)
-    warning = entry.warns
+    relevance = _relevance(entry, similarity, situation)
+    standing = standing_of(entry, situation.generation, moment)
     # warnings score at most 0, so that falling scores keep them after the advice
-    score = relevance * moment.fade(entry) - 1.0 if warning else relevance * (mean + QUANTILE * deviation)
-    return Ranked(entry, score, tuple(reasons), warning, (mean, deviation))
+    score = relevance * standing.fade - 1.0 if standing.warns else relevance * (standing.mean + QUANTILE * standing.deviation)
+    return Ranked(entry, score, similarity, standing)
 
 
 def _aged(entry: Entry, moment: Moment) -> list[str]:
@@ -163,35 +153,48 @@ def _aged(entry: Entry, moment: Moment) -> list[str]:
     return said
 
 
-def _relevance(entry: Entry, similarity: float, situation: Situation) -> tuple[float, list[str]]:
+def _relevance(entry: Entry, similarity: float, situation: Situation) -> float:
+    """How far an entry applies, as a factor."""
     own = entry.written.situation
-    shared = [i for i, family in enumerate(situation.families) if family in own.families]
-    if shared:
-        family, reasons = FAMILY_BY_PLACE[min(shared[0], len(FAMILY_BY_PLACE) - 1)], [f"family {situation.families[shared[0]]}"]
-    else:
-        family, reasons = FAMILY_BY_PLACE[-1], ["any family"]
+    factor = FAMILY_BY_PLACE[min(_shared(entry, situation), len(FAMILY_BY_PLACE) - 1)]
     if own.bottleneck is None or situation.bottleneck is None:
-        limit, said = ANY_BOTTLENECK, "any bottleneck" if own.bottleneck is None else f"bottleneck {own.bottleneck}"
-    elif own.bottleneck is situation.bottleneck:
-        limit, said = 1.0, f"bottleneck {own.bottleneck}"
-    else:
-        limit, said = OTHER_BOTTLENECK, f"another bottleneck ({own.bottleneck})"
-    reasons.append(said)
-    generation = 1.0
+        factor *= ANY_BOTTLENECK
+    elif own.bottleneck is not situation.bottleneck:
+        factor *= OTHER_BOTTLENECK
     if _foreign(entry, situation):
-        generation = OTHER_GENERATION
-        reasons.append(f"learnt on {own.generation}")
-    narrower = 1.0
+        factor *= OTHER_GENERATION
     if own.shapes and situation.shapes and own.shapes != situation.shapes:
-        narrower *= OTHER_SHAPES
-        reasons.append(f"learnt on {own.shapes} rows")
+        factor *= OTHER_SHAPES
     if own.policy and situation.policy and own.policy != situation.policy:
-        narrower *= OTHER_POLICY
-        reasons.append(f"learnt under policy {own.policy}")
+        factor *= OTHER_POLICY
+    return factor * (1.0 + max(-1.0, min(1.0, similarity))) / 2.0
+
+
+def _reasons(entry: Entry, similarity: float, situation: Situation) -> list[str]:
+    """The same in words."""
+    own = entry.written.situation
+    place = _shared(entry, situation)
+    said = [f"family {situation.families[place]}" if place < len(situation.families) else "any family"]
+    if own.bottleneck is None:
+        said.append("any bottleneck")
+    else:
+        other = situation.bottleneck is not None and own.bottleneck is not situation.bottleneck
+        said.append(f"another bottleneck ({own.bottleneck})" if other else f"bottleneck {own.bottleneck}")
+    if _foreign(entry, situation):
+        said.append(f"learnt on {own.generation}")
+    if own.shapes and situation.shapes and own.shapes != situation.shapes:
+        said.append(f"learnt on {own.shapes} rows")
+    if own.policy and situation.policy and own.policy != situation.policy:
+        said.append(f"learnt under policy {own.policy}")
     if own.graph and own.graph == situation.graph:
-        reasons.append("same operator graph")
-    reasons.append(f"similarity {similarity:.2f}")
-    return family * limit * generation * narrower * (1.0 + max(-1.0, min(1.0, similarity))) / 2.0, reasons
+        said.append("same operator graph")
+    return [*said, f"similarity {similarity:.2f}"]
+
+
+def _shared(entry: Entry, situation: Situation) -> int:
+    """Place of the heaviest shared family in the situation; behind the last where none is shared."""
+    own = entry.written.situation.families
+    return next((place for place, family in enumerate(situation.families) if family in own), len(situation.families))
 
 
 def _record(entry: Entry) -> str:
@@ -221,12 +224,6 @@ def _foreign(entry: Entry, situation: Situation) -> bool:
     return own is not None and situation.generation is not None and own != situation.generation
 
 
-def _weight(evidence: Evidence, situation: Situation, moment: Moment) -> float:
-    weight = moment.weight(evidence) * (ESTIMATED if evidence.trial.tier == Tier.ESTIMATED else 1.0)
-    known = evidence.generation is not None and situation.generation is not None
-    return weight * (OTHER_GENERATION if known and evidence.generation != situation.generation else 1.0)
-
-
 def _distinct(ranked: list[Ranked]) -> list[Ranked]:
     """Keep one of each kind and parameters, best first; of equals the tried one, for it stands on evidence.
 
@@ -235,9 +232,8 @@ def _distinct(ranked: list[Ranked]) -> list[Ranked]:
     kept: list[Ranked] = []
     taken: Counter[str] = Counter()
     for candidate in sorted(ranked, key=lambda r: (not r.entry.evidence, -r.score, r.entry.id)):
-        written = candidate.entry.written
-        action = f"{written.kind} {json.dumps(written.parameters, sort_keys=True)}"
-        if taken[action] < (1 if written.parameters else OPEN_PER_KIND):
+        action = candidate.standing.action
+        if taken[action] < (1 if candidate.entry.written.parameters else OPEN_PER_KIND):
             taken[action] += 1
             kept.append(candidate)
     return sorted(kept, key=lambda r: (-r.score, r.entry.id))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from knowledge import portable
 from knowledge.ageing import Moment
+from knowledge.buckets import without
 from knowledge.catalogue import Catalogue, Stats
 from knowledge.index import Hit, described, fitting
 from knowledge.learn import learn
@@ -51,7 +52,7 @@ class KnowledgeBase(Tending, Catalogue):
             return ()
         with self._lock:
             self._follow()
-            moment = Moment(self._clock(), self._fold.present)
+            moment = Moment(self._clock(), self._fold.present, self._fold.edition)
             recalled = rank(self._fold.entries, self._near(situation, limit), situation, limit, moment, self._tokens)
             shown = [{"id": r.strategy.id, "score": r.score, "warning": r.warning, "why": r.why} for r in recalled]
             body = {"situation": situation.model_dump(mode="json"), "limit": limit, "about": about, "recalled": shown}
@@ -91,5 +92,5 @@ class KnowledgeBase(Tending, Catalogue):
         hits = self._index.among(self._fold, described(situation), strict, CANDIDATES)
         if len(hits) >= limit or situation.bottleneck is None:
             return hits
-        others = fitting(self._fold, situation, bottleneck=False) - strict
+        others = without(fitting(self._fold, situation, bottleneck=False), strict)
         return hits + self._index.among(self._fold, described(situation), others, CANDIDATES)

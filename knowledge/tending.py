@@ -42,7 +42,7 @@ class Tending(OpenedStore):
         """Retire what has lost its weight by age; return what was, or would be, retired."""
         with self._lock:
             self._follow()
-            return self._carry_out(faded(self._fold, Moment(self._clock(), self._fold.present)), dry_run)
+            return self._carry_out(faded(self._fold, Moment(self._clock(), self._fold.present, self._fold.edition)), dry_run)
 
     def retire(self, name: str, reason: str) -> Strategy:
         """Recall a strategy no more; it stays in the log with the reason."""

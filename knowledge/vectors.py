@@ -1,16 +1,20 @@
 """Vectors of entries in this process's memory, fetched once: exact search among a few, where the index would filter slowly.
 
 Chroma's nearest-neighbour graph answers without a filter in milliseconds; with one it takes time in proportion to the
-whole store. A recall always filters, so it looks among the vectors of what its typed fields leave.
+whole store. A recall always filters, so it looks among the vectors of what its typed fields leave. An entry is named by
+its row, the number its fold gave it, and a vector by the event that gave the entry its words: such an event belongs to one
+entry, so a vector of other words, or of another entry, is never taken for the right one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from knowledge.buckets import Rows
 
 
 class Vectors:
@@ -18,55 +22,60 @@ class Vectors:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._rows: dict[str, int] = {}
-        self._text: dict[str, int] = {}
         self._matrix: Any = None
+        self._words: Any = None
+        """`seq` of the event whose words a row's vector stands for; 0 where there is none."""
 
-    def missing(self, wanted: Mapping[str, int]) -> list[str]:
-        """Ids whose vectors of these words (by `seq` of their event) are not here."""
-        return [name for name, seq in wanted.items() if self._text.get(name) != seq]
+    def missing(self, rows: Rows, words: Rows) -> Rows:
+        """Rows whose vectors of these words (by `seq` of their event) are not here."""
+        if self._words is None or (len(rows) and int(rows[-1]) >= len(self._words)):
+            self._grow(int(rows[-1]) + 1 if len(rows) else 0, 0)
+        found: Rows = rows[self._words[rows] != words]
+        return found
 
-    def put(self, ids: Sequence[str], vectors: Any, wanted: Mapping[str, int]) -> None:
-        """Keep one unit vector an id."""
+    def put(self, rows: Sequence[int], vectors: Any, words: Sequence[int]) -> None:
+        """Keep one unit vector a row."""
         import numpy as np
 
         block = np.asarray(vectors, dtype=np.float32)
-        for name in ids:
-            self._rows.setdefault(name, len(self._rows))
-        self._grow(len(self._rows), block.shape[1])
-        self._matrix[[self._rows[name] for name in ids]] = block
-        self._text.update({name: wanted[name] for name in ids})
+        self._grow(max(rows) + 1, block.shape[1])
+        self._matrix[list(rows)] = block
+        self._words[list(rows)] = list(words)
 
-    def nearest(self, vector: Sequence[float], ids: Iterable[str], limit: int) -> list[tuple[str, float]]:
-        """The `limit` ids whose vectors have the largest cosine with `vector`, largest first; equal ones by id."""
+    def nearest(self, vector: Sequence[float], rows: Rows, limit: int) -> list[tuple[int, float]]:
+        """The `limit` rows whose vectors have the largest cosine with `vector`, with those, in no order."""
         import numpy as np
 
-        names = list(ids)
-        if not names:
+        if not len(rows):
             return []
-        similarity = self._matrix[[self._rows[name] for name in names]] @ np.asarray(vector, dtype=np.float32)
-        kept = range(len(names)) if len(names) <= limit else np.argpartition(-similarity, limit - 1)[:limit]
-        found = [(names[at], round(float(similarity[at]), 6)) for at in kept]
-        return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+        similarity = self._matrix[rows] @ np.asarray(vector, dtype=np.float32)
+        if len(rows) > limit:
+            kept = np.argpartition(-similarity, limit - 1)[:limit]
+            rows, similarity = rows[kept], similarity[kept]
+        return list(zip(rows.tolist(), similarity.tolist(), strict=True))
 
-    def vector(self, name: str) -> np.ndarray[Any, Any]:
-        """The vector of an id that is here."""
-        found: np.ndarray[Any, Any] = self._matrix[self._rows[name]]
+    def vector(self, row: int) -> np.ndarray[Any, Any]:
+        """The vector of a row that is here."""
+        found: np.ndarray[Any, Any] = self._matrix[row]
         return found
 
     def clear(self) -> None:
         """Forget all."""
-        self._rows.clear()
-        self._text.clear()
-        self._matrix = None
+        self._matrix = self._words = None
 
     def _grow(self, rows: int, dimensions: int) -> None:
+        """Have room for so many rows; without dimensions only for their words."""
         import numpy as np
 
-        have = 0 if self._matrix is None else len(self._matrix)
-        if rows <= have:
-            return
-        grown = np.zeros((max(rows, 2 * have, 256), dimensions), dtype=np.float32)
-        if have:
-            grown[:have] = self._matrix
-        self._matrix = grown
+        have = 0 if self._words is None else len(self._words)
+        if self._words is None or rows > have:
+            words = np.zeros(max(rows, 2 * have, 256), dtype=np.int64)
+            words[:have] = self._words if have else 0
+            self._words = words
+        held = 0 if self._matrix is None else len(self._matrix)
+        if dimensions and held < len(self._words):
+            # rows that were never fetched are never read
+            matrix = np.zeros((len(self._words), dimensions), dtype=np.float32)
+            if held:
+                matrix[:held] = self._matrix
+            self._matrix = matrix
