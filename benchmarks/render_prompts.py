@@ -54,6 +54,8 @@ def corrections() -> Iterator[Sample]:
     for free in (False, True):
         text = planner.PROMPTS.render("invalid", faults=["tiling r7 (BLOCK_N=3): this is not one of the options"], count=2, free=free)
         yield Sample("Plans that cannot be used" + (", free coder" if free else ""), "planner", (Message(role="user", content=text),))
+    text = planner.PROMPTS.render("edit_invalid", faults=["update 3: node 3 is closed"], free=False)
+    yield Sample("Edits that cannot be made", "planner", (Message(role="user", content=text),))
     for parts in (0, 2):
         text = coder.PROMPTS.render("unusable", complaint="There is no fenced block of Python in the answer.", parts=parts)
         yield Sample("A source that cannot be used" + (", marked parent" if parts else ""), "coder", (Message(role="user", content=text),))
@@ -71,6 +73,9 @@ def _planner() -> Iterator[Sample]:
     }.items():
         view = planner.view(samples.briefing(**changes), 2)
         yield Sample(title, "planner", planner.PROMPTS.opening("plan", "planner", Frame(), **view))
+    case = samples.tree_case()
+    view = planner.view(case.briefing, case.most)
+    yield Sample("Edits of a tree of decisions", "planner", planner.PROMPTS.opening("edit", "planner", Frame(), **view, case=case))
 
 
 def _coder() -> Iterator[Sample]:

@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, Field
-
 from agents.frame import Frame
 from agents.models import Answer, Message, Model, ModelUnavailable
-from agents.planner.invent import regions
+from agents.planner.choices import Choice, Choices, action_of, fault_of, known_regions
+from agents.planner.edits import ask_edits
 from agents.planner.protocol import Briefing, Planner
+from agents.planner.world import Check, TreeCase, TreeEdits
 from agents.prompting import Prompts
 from tools.actions import describe, render_guide
-from tools.records import ROOT, Action, ActionKind, Plan, content_hash
+from tools.records import Plan, content_hash
 
 PROMPTS = Prompts(__file__)
-
-
-class Parameter(BaseModel):
-    """One named value."""
-
-    name: str
-    value: bool | int | float | str
-
-
-class Choice(BaseModel):
-    """One plan as a model writes it."""
-
-    kind: ActionKind
-    region: str
-    parameters: list[Parameter]
-    rationale: str
-    predicted_gain: float | None = Field(description="Parent time over child time, or null")
-    strategies: list[str] = Field(description="Ids of the strategies it rests on")
-
-
-class Choices(BaseModel):
-    """The model's answer."""
-
-    plans: list[Choice]
 
 
 class LLMPlanner:
@@ -59,6 +35,14 @@ class LLMPlanner:
             return await self._asked(briefing, count, messages, purpose)
         except ModelUnavailable as error:
             return await self._fall_back(briefing, count, error.what)
+
+    async def edit(self, case: TreeCase, check: Check) -> TreeEdits:
+        """Let the model edit a tree of decisions; what it cannot do is said, and left to the keeper's rules."""
+        try:
+            messages = PROMPTS.opening("edit", "planner", self._frame, **view(case.briefing, case.most), case=case)
+            return await ask_edits(self._model, PROMPTS, messages, case, check)
+        except ModelUnavailable as error:
+            return TreeEdits(by=self.name, reason=error.what)
 
     async def _asked(self, briefing: Briefing, count: int, messages: tuple[Message, ...], purpose: str) -> tuple[Plan, ...]:
         answer = await self._model.ask("planner", messages, Choices, purpose=purpose)
@@ -87,7 +71,7 @@ class LLMPlanner:
         faults: list[str] = []
         for choice in answer.parsed.plans:
             plan = self._plan(choice, briefing, answer.model)
-            fault = _fault(plan, choice, briefing)
+            fault = fault_of(plan, choice, briefing)
             if fault:
                 faults.append(f"{plan.action}: {fault}")
             else:
@@ -99,7 +83,7 @@ class LLMPlanner:
         gain = choice.predicted_gain
         return Plan(
             parent=briefing.parent,
-            action=_action(choice, briefing),
+            action=action_of(choice, briefing),
             rationale=choice.rationale.strip() or "The model gave no reason.",
             strategies=tuple(dict.fromkeys(s for s in choice.strategies if s in known)),
             predicted_gain=gain if gain is not None and gain > 0 else None,
@@ -119,62 +103,6 @@ def view(briefing: Briefing, count: int) -> dict[str, object]:
         "regions": known_regions(briefing),
         "count": count,
     }
-
-
-def known_regions(briefing: Briefing) -> tuple[str, ...]:
-    """Regions that a plan may name: those of the options, and where the coder is free, the parent's kernels too."""
-    listed = tuple(option.region for option in briefing.options)
-    return tuple(dict.fromkeys((*listed, *regions(briefing)) if briefing.free else listed))
-
-
-def _action(choice: Choice, briefing: Briefing) -> Action:
-    """The option that the choice means, or the action as written.
-
-    `8`, `"8"` and `8.0` mean the same; where some parameters are left out, an option that alone has the others is meant.
-    """
-    written = {p.name: p.value for p in choice.parameters}
-    plain = _plain(written)
-    there = [o for o in briefing.options if (o.kind, o.region) == (choice.kind, choice.region)]
-    alike = [o for o in there if plain.items() <= _plain(o.parameters).items()]
-    exact = [o for o in alike if len(o.parameters) == len(plain)]
-    if exact or len(alike) == 1:
-        return (exact or alike)[0]
-    return Action(kind=choice.kind, region=choice.region, parameters=written)
-
-
-def _plain(values: dict[str, bool | int | float | str]) -> dict[str, str]:
-    return {k: str(int(v) if isinstance(v, float) and v.is_integer() else v).lower() for k, v in values.items()}
-
-
-def _fault(plan: Plan, choice: Choice, briefing: Briefing) -> str:
-    """Why a plan cannot be used; empty where it can."""
-    action = plan.action
-    known = {r.strategy.id for r in briefing.recalled}
-    invented = [s for s in choice.strategies if s not in known]
-    if invented:
-        return f"there is no strategy {', '.join(invented)} in the list"
-    if action.id in {one.action.id for one in briefing.tried}:
-        return "this was tried on this parent already"
-    if not briefing.allows(action):
-        return "another kind or region was asked for"
-    return "" if action in briefing.options else _stray(action, briefing)
-
-
-def _stray(action: Action, briefing: Briefing) -> str:
-    """Why an action that is not listed cannot be used; empty where the coder is free and knows the region."""
-    if not briefing.free:
-        return "this is not one of the options"
-    names = known_regions(briefing)
-    if not _names_region(action.region, names, briefing):
-        return f"there is no region {action.region!r}; regions are {', '.join(names)}"
-    return ""
-
-
-def _names_region(region: str, names: tuple[str, ...], briefing: Briefing) -> bool:
-    """Whether every part of `a+b` is known; for the reference, whose kernels are still to be written, its operators count as well."""
-    operators = {op.split(".")[1] for op in briefing.problem.work.operators if "." in op} if briefing.parent == ROOT else set()
-    parts = {part for name in names for part in (name, *name.split("+"))}
-    return bool(region) and all(part.strip() in parts | operators for part in region.split("+"))
 
 
 def _merge(first: tuple[Plan, ...], second: tuple[Plan, ...], count: int) -> tuple[Plan, ...]:

@@ -1,12 +1,14 @@
-"""The run's store as a search method sees it: surveys of parents, portraits of candidates."""
+"""The run's store as a search method sees it: surveys of parents, portraits of candidates, granted wishes."""
 
 from __future__ import annotations
 
 from agents.planner.rating import rate
 from graphs.optimize.briefing import brief, recalled_for, tried
 from graphs.optimize.context import Services
+from graphs.optimize.wishes import granted, opened_offers
 from graphs.search.archive import Offer, Portrait
 from graphs.search.protocol import Ask, Survey
+from graphs.search.wishes import Answer, Wish
 from tools.records import Evaluation, Launch, Plan, Profile, Record
 
 SATURATION = {"sm": "compute_share", "dram": "peak_share"}
@@ -18,6 +20,8 @@ class Surveyed(Record):
 
     round: int
     offers: tuple[Offer, ...]
+    rated: bool = True
+    """Whether the run's planner was asked; else the scores are the built-in prior."""
 
 
 class StoreArchive:
@@ -28,14 +32,20 @@ class StoreArchive:
         self._services = services
         self._round = round_
 
-    def offers(self, parent: str, *, fresh: bool = False) -> tuple[Offer, ...] | None:
-        """Steps of the last survey that were not tried since."""
+    def offers(self, parent: str, *, fresh: bool = False, rated: bool = False) -> tuple[Offer, ...] | None:
+        """Steps of the last survey, and steps that the planner opened in a tree, that were not tried since."""
         found = self._services.store.get("survey", parent, Surveyed)
-        if found is None or (fresh and found.round != self._round):
+        if found is None or (fresh and found.round != self._round) or (rated and not found.rated):
             return None
         plans = self._services.store.all("plan", Plan, subject=parent).values()
         done = {plan.action.id for plan in plans if tried(self._services, plan) is not None}
-        return tuple(offer for offer in found.offers if offer.action.id not in done)
+        known = {offer.action.id for offer in found.offers}
+        opened = [offer for offer in opened_offers(self._services, parent) if offer.action.id not in known]
+        return tuple(offer for offer in (*opened, *found.offers) if offer.action.id not in done)
+
+    def answer(self, wish: Wish) -> Answer | None:
+        """What the wish was granted with."""
+        return granted(self._services, wish)
 
     def portrait(self, candidate: str) -> Portrait:
         """Figures of the candidate's evaluation and profile."""
@@ -61,20 +71,21 @@ class StoreArchive:
 async def make_survey(services: Services, survey: Survey, round_: int) -> None:
     """List and rate what can be done to a parent, unless this round has done so."""
     known = services.store.get("survey", survey.parent, Surveyed)
-    if known is not None and known.round == round_:
+    if known is not None and known.round == round_ and (known.rated or not survey.rated):
         return
     await recalled_for(services, survey.parent, round_)
     ratings = await rate(services.team.planner, await brief(services, Ask(parent=survey.parent), round_), ask=survey.rated)
     offers = tuple(Offer(**rating.model_dump(exclude={"action"}), action=rating.action) for rating in ratings)
-    services.store.put("survey", survey.parent, Surveyed(round=round_, offers=offers), subject=survey.parent)
+    services.store.put("survey", survey.parent, Surveyed(round=round_, offers=offers, rated=survey.rated), subject=survey.parent)
 
 
 def surveyed_offer(services: Services, ask: Ask) -> Offer | None:
-    """Find the offer that an ask gives as its action."""
-    found = services.store.get("survey", ask.parent, Surveyed)
-    if found is None or ask.action is None:
+    """Find the offer that an ask gives as its action; the planner's own words of a tree go before a survey's."""
+    if ask.action is None:
         return None
-    return next((offer for offer in found.offers if offer.action.id == ask.action.id), None)
+    found = services.store.get("survey", ask.parent, Surveyed)
+    known = (*opened_offers(services, ask.parent), *(found.offers if found else ()))
+    return next((offer for offer in known if offer.action.id == ask.action.id), None)
 
 
 def signature(evaluation: Evaluation) -> str:

@@ -10,7 +10,6 @@ from langgraph.types import Send
 
 from agents.models import BudgetReached
 from agents.reviewer.protocol import Review, ReviewCase
-from graphs.optimize.archive import make_survey
 from graphs.optimize.briefing import recalled_for, situation_of
 from graphs.optimize.checking import checked_review
 from graphs.optimize.confirm import deliver
@@ -21,6 +20,7 @@ from graphs.optimize.records import Recall
 from graphs.optimize.starting import USER, check_started, starting_ask
 from graphs.optimize.state import STATE_VERSION, OptimizeState
 from graphs.optimize.teaching import close_lessons, error_cost, region_kind
+from graphs.optimize.wishes import grant
 from graphs.search.protocol import Ask, Told
 from graphs.spans import traced
 from graphs.waiting import pausing
@@ -55,8 +55,9 @@ async def recall(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
         return {"asks": [first.model_dump_json()], "search": search.dump(), "ended": ""}
     try:
         while wanted := search.scout():
-            for survey in wanted:
-                await make_survey(services, survey, state["round"])
+            for wish in wanted:
+                for said in await grant(services, wish, state["round"]):
+                    runtime.stream_writer({"event": "considered", "said": said})
     except BudgetReached as reached:
         return {"asks": [], "ended": reached.what}
     asks = search.ask()

@@ -14,6 +14,12 @@ class Recall(Record):
     recalled: tuple[Recalled, ...]
 
 
+class Considered(Record):
+    """What came of a search method's wish, in words; its name in the store is the wish's."""
+
+    said: tuple[str, ...]
+
+
 class Delivery(Record):
     """How a run ended: what the user gets, and why."""
 

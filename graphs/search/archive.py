@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pydantic import Field
 
+from graphs.search.wishes import Answer, Wish, unanswered
 from tools.records import Action, Record
 
 NEUTRAL = 20.0
@@ -65,8 +66,11 @@ class Portrait(Record):
 class Archive(Protocol):
     """Read access to a run, shared by every method that works on it."""
 
-    def offers(self, parent: str, *, fresh: bool = False) -> tuple[Offer, ...] | None:
-        """Steps not tried on `parent`, best first; None where there is no survey of it (of this round, for `fresh`)."""
+    def offers(self, parent: str, *, fresh: bool = False, rated: bool = False) -> tuple[Offer, ...] | None:
+        """Steps not tried on `parent`, best first; None without a survey (`fresh`: of this round, `rated`: by the planner)."""
+
+    def answer(self, wish: Wish) -> Answer | None:
+        """What came of a wish; None where it was not granted yet."""
 
     def portrait(self, candidate: str) -> Portrait:
         """How a candidate that passed is made and behaves."""
@@ -75,9 +79,13 @@ class Archive(Protocol):
 class NoArchive:
     """Knows nothing: for methods that need no look-up, and for opening one only to check its settings."""
 
-    def offers(self, parent: str, *, fresh: bool = False) -> tuple[Offer, ...] | None:
+    def offers(self, parent: str, *, fresh: bool = False, rated: bool = False) -> tuple[Offer, ...] | None:
         """Nothing was surveyed."""
         return None
+
+    def answer(self, wish: Wish) -> Answer | None:
+        """Nobody is there to ask."""
+        return unanswered(wish)
 
     def portrait(self, candidate: str) -> Portrait:
         """Only the name is known."""

@@ -9,7 +9,8 @@ from pydantic import Field, JsonValue
 from graphs.search.archive import Archive
 from graphs.search.ledger import Ledger, fold
 from graphs.search.protocol import Ask, SearchSettings, Survey, Told
-from graphs.search.tactic import Tactic, UnsurveyedError, View
+from graphs.search.tactic import Tactic, UnansweredError, View
+from graphs.search.wishes import Wish
 from tools.records import Record
 
 
@@ -32,13 +33,13 @@ class Search:
         self._archive = archive
         self._tactic = tactic(settings, known.own)
 
-    def scout(self) -> tuple[Survey, ...]:
-        """Let the tactic prepare, and name the next survey that it needs."""
+    def scout(self) -> tuple[Survey | Wish, ...]:
+        """Let the tactic prepare, and name the next thing that it needs."""
         try:
             self._tactic.prepare(self._view())
             self._tactic.ask(self._view())
-        except UnsurveyedError as need:
-            return (need.survey,)
+        except UnansweredError as need:
+            return (need.wish,)
         return ()
 
     def ask(self) -> tuple[Ask, ...]:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pydantic import Field
 
+from graphs.search.wishes import Wish
 from tools.records import Action, ActionKind, Record, Verdict
 
 
@@ -91,8 +92,8 @@ class Survey(Record):
 class SearchMethod(Protocol):
     """Chooses parents and actions; deterministic for the same settings, tells and surveys."""
 
-    def scout(self) -> tuple[Survey, ...]:
-        """Name the surveys that the next ask needs and that the archive lacks; called until there are none.
+    def scout(self) -> tuple[Survey | Wish, ...]:
+        """Name the surveys, and what else the next ask needs and the archive lacks; called until there is nothing.
 
         A method may prepare its state by what was surveyed, so dump it after the last call and before the ask.
         """

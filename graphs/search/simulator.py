@@ -11,6 +11,7 @@ from graphs.search import open_search
 from graphs.search.archive import Offer, Portrait
 from graphs.search.landscape import Landscape, Place, Step
 from graphs.search.protocol import Ask, SearchSettings, Survey, Told
+from graphs.search.wishes import Answer, Wish, unanswered
 from tools.records import ROOT, Bottleneck, Record, Verdict, content_hash
 
 NEAR_FLOOR = 1.5
@@ -45,11 +46,15 @@ class Simulation:
         self.asked: list[Ask] = []
         self.method = open_search(name, settings, state, self)
 
-    def offers(self, parent: str, *, fresh: bool = False) -> tuple[Offer, ...] | None:
+    def offers(self, parent: str, *, fresh: bool = False, rated: bool = False) -> tuple[Offer, ...] | None:
         """The archive's part: steps of the table that were not tried on `parent`, by the planner's prior for its bottleneck."""
         if parent not in (self.fresh if fresh else self.surveys):
             return None
         return tuple(self._offer(parent, step) for step in self._steps(parent))
+
+    def answer(self, wish: Wish) -> Answer | None:
+        """The archive's part: nobody is there to ask."""
+        return unanswered(wish)
 
     def portrait(self, candidate: str) -> Portrait:
         """The archive's part: what the table says of a place."""
@@ -101,8 +106,9 @@ class Simulation:
         found = self.landscape.by_id.get(place)
         return self.landscape.baseline_us / found.time_us if found and found.time_us else 0.0
 
-    def _survey(self, wanted: Iterable[Survey]) -> None:
+    def _survey(self, wanted: Iterable[Survey | Wish]) -> None:
         for survey in wanted:
+            assert isinstance(survey, Survey)
             self.surveys.add(survey.parent)
             self.fresh.add(survey.parent)
 

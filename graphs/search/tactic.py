@@ -13,6 +13,7 @@ from graphs.search.archive import Archive, Offer
 from graphs.search.draws import generator
 from graphs.search.ledger import Ledger
 from graphs.search.protocol import Ask, SearchSettings, Survey, Told
+from graphs.search.wishes import AnswerT, Wish
 from tools.errors import UserError
 from tools.records import Record
 
@@ -24,13 +25,13 @@ class Nothing(Record):
     """No options, or no state."""
 
 
-class UnsurveyedError(LookupError):
-    """A tactic needs a survey that the archive lacks; the driver turns it into a wish."""
+class UnansweredError(LookupError):
+    """A tactic needs a survey or an answer that the archive lacks; the driver turns it into a wish."""
 
-    def __init__(self, survey: Survey) -> None:
-        """Wish for `survey`."""
-        super().__init__(survey.parent)
-        self.survey = survey
+    def __init__(self, wish: Survey | Wish) -> None:
+        """Wish for `wish`."""
+        super().__init__(repr(wish))
+        self.wish = wish
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,18 @@ class View:
         return generator(self.seed, self.ledger.rounds, *what)
 
     def offers(self, parent: str, *, rated: bool = True, fresh: bool = False) -> tuple[Offer, ...]:
-        """Steps not tried on `parent`, best first; raises UnsurveyedError where they are not listed yet."""
-        found = self.archive.offers(parent, fresh=fresh)
+        """Steps not tried on `parent`, best first; raises UnansweredError where they are not listed yet."""
+        found = self.archive.offers(parent, fresh=fresh, rated=rated)
         if found is None:
-            raise UnsurveyedError(Survey(parent=parent, rated=rated, fresh=fresh))
+            raise UnansweredError(Survey(parent=parent, rated=rated, fresh=fresh))
+        return found
+
+    def answer(self, wish: Wish, type_: type[AnswerT]) -> AnswerT:
+        """What came of a wish; raises UnansweredError where it was not granted yet."""
+        found = self.archive.answer(wish)
+        if found is None:
+            raise UnansweredError(wish)
+        assert isinstance(found, type_)
         return found
 
     def with_batch(self, batch: int) -> View:
@@ -74,10 +83,10 @@ class Tactic(Generic[OptionsT, StateT]):
         self.state: StateT = self.State.model_validate(own)
 
     def prepare(self, view: View) -> None:
-        """Bring the state up to date before an ask, from the surveys; may raise UnsurveyedError, and is then called again."""
+        """Bring the state up to date before an ask, from the surveys; may raise UnansweredError, and is then called again."""
 
     def ask(self, view: View) -> tuple[Ask, ...]:
-        """Return the next asks and change nothing; may raise UnsurveyedError, and then is called again with the survey made."""
+        """Return the next asks and change nothing; may raise UnansweredError, and then is called again with the survey made."""
         raise NotImplementedError
 
     def tell(self, view: View, fresh: Sequence[Told]) -> None:

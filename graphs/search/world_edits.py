@@ -50,12 +50,12 @@ def beliefs(tree: WorldTree, measured: Node, gain: float) -> list[Update]:
     return changed
 
 
-def overflow(tree: WorldTree) -> list[Prune]:
-    """The open leaves that are hopeless beside a sibling, and the worst where there are more than the tree may hold."""
+def overflow(tree: WorldTree, *, hopeless: bool = True) -> list[Prune]:
+    """The worst open leaves where there are more than the tree may hold, and with `hopeless` those that are so beside a sibling."""
     leaves = sorted((one for one in tree.nodes if one.state == "open" and not tree.children(one.id)), key=lambda one: (one.score, -one.id))
     room = max(0, len(leaves) - (MOST_OPEN - ROOM))
-    hopeless = [one for one in leaves[room:] if one.score < HOPELESS and _has_better(tree, one)]
-    return [Prune(node=one.id) for one in (*leaves[:room], *hopeless)]
+    dropped = [one for one in leaves[room:] if hopeless and one.score < HOPELESS and _has_better(tree, one)]
+    return [Prune(node=one.id) for one in (*leaves[:room], *dropped)]
 
 
 def _has_better(tree: WorldTree, node: Node) -> bool:

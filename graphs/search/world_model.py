@@ -6,12 +6,18 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
+from agents.planner.world import Ended, TreeEdits
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask, Told
 from graphs.search.tactic import Tactic, View
+from graphs.search.wishes import EditWish
+from graphs.search.world_asked import made
 from graphs.search.world_edits import beliefs, overflow, proposals
 from graphs.search.world_tree import TOP, Adopt, Edit, Node, Prune, Split, WorldTree
-from tools.records import Record, Verdict
+from tools.records import ROOT, Record, Verdict
+
+OPENING = "edit open"
+"""Name of the edit that opens the tree."""
 
 
 class WorldOptions(Record):
@@ -44,6 +50,8 @@ class WorldState(Record):
 
     tree: WorldTree = WorldTree()
     cycles: tuple[Cycle, ...] = ()
+    ended: tuple[Cycle, ...] = ()
+    """Cycles that are to be folded into the tree before the next ask."""
 
 
 class WorldModel(Tactic[WorldOptions, WorldState]):
@@ -55,11 +63,14 @@ class WorldModel(Tactic[WorldOptions, WorldState]):
     nothing_left = "no open decision, and no step left below any solution"
 
     def prepare(self, view: View) -> None:
-        """Open decisions below solutions that have none open; where that leaves nothing, below a by-product of refinement."""
-        tree = self._grown(view, self._current(view, self.state.tree))
+        """Fold in what has ended; open decisions below solutions that have none, and where that leaves nothing, below a by-product."""
+        tree = self._opened(view, self.state.tree)
+        for cycle in self.state.ended:
+            tree = self._folded(view, tree, cycle)
+        tree = self._grown(view, self._current(view, tree))
         while not tree.frontier() and not self.state.cycles and (orphan := self._orphan(view, tree)):
             tree = self._grown(view, tree.edited(Adopt(solution=orphan, gain=view.ledger.speedups[orphan])))
-        self.update(tree=tree)
+        self.update(tree=tree, ended=())
 
     def ask(self, view: View) -> tuple[Ask, ...]:
         """One attempt for each cycle under way, then for the best decisions of the frontier."""
@@ -70,8 +81,8 @@ class WorldModel(Tactic[WorldOptions, WorldState]):
         return tuple(ask for ask in asks if ask)
 
     def tell(self, view: View, fresh: Sequence[Told]) -> None:
-        """Move each cycle on; fold those that ended into the tree."""
-        tree = self.state.tree
+        """Move each cycle on; those that ended are folded into the tree before the next ask."""
+        tree, ended = self.state.tree, list(self.state.ended)
         cycles = {cycle.node: cycle for cycle in self.state.cycles}
         for told in fresh:
             if told.tag.isdigit() and tree.node(int(told.tag)):
@@ -79,8 +90,25 @@ class WorldModel(Tactic[WorldOptions, WorldState]):
                 cycles[cycle.node] = self._moved(view, cycle, told)
         for cycle in list(cycles.values()):
             if cycle.spent or cycle.stale >= self.options.stagnation:
-                tree = self._folded(view, tree, cycles.pop(cycle.node))
-        self.update(tree=tree, cycles=tuple(cycles.values()))
+                ended.append(cycles.pop(cycle.node))
+        self.update(cycles=tuple(cycles.values()), ended=tuple(ended))
+
+    def _opened(self, view: View, tree: WorldTree) -> WorldTree:
+        """Let the planner open the tree, where it has words for that and nothing is in it yet."""
+        if tree.last != TOP or ROOT in view.ledger.closed:
+            return tree
+        return self._edited(tree, self._asked(view, EditWish(name=OPENING, parent=ROOT, focus=TOP, tree=tree)))
+
+    def _asked(self, view: View, wish: EditWish) -> list[Edit]:
+        """The planner's edits; none where it has no words for trees, or gave none that can be made."""
+        found = (made(one, wish.ended) for one in view.answer(wish, TreeEdits).edits)
+        return [edit for edit in found if not isinstance(edit, str)]
+
+    def _edited(self, tree: WorldTree, edits: Sequence[Edit]) -> WorldTree:
+        for edit in edits:
+            if not tree.fault(edit):
+                tree = tree.edited(edit)
+        return tree
 
     def _grown(self, view: View, tree: WorldTree) -> WorldTree:
         """Open decisions below every solution that has none open, the fastest solutions first."""
@@ -91,10 +119,9 @@ class WorldModel(Tactic[WorldOptions, WorldState]):
         for node in solved:
             if any(child.state == "open" for child in tree.children(node.id)) or node.solution in view.ledger.closed:
                 continue
-            offers: tuple[Offer, ...] = view.offers(node.solution)
-            for edit in proposals(tree, node, offers, self.options.inserts):
-                if not tree.fault(edit):
-                    tree = tree.edited(edit)
+            # a planner that edits the tree has said there what it thinks of the steps
+            offers: tuple[Offer, ...] = view.offers(node.solution, rated=not self._has_editor(view))
+            tree = self._edited(tree, proposals(tree, node, offers, self.options.inserts))
         return tree
 
     def _current(self, view: View, tree: WorldTree) -> WorldTree:
@@ -155,13 +182,30 @@ class WorldModel(Tactic[WorldOptions, WorldState]):
         taken = {one.solution for one in tree.nodes}
         # a solution that another node has already is no news: the decision led to a known kernel
         tree = tree.concluded(node.id, cycle.best if cycle.best not in taken else "", gain)
-        edits: list[Edit] = [*self._splits(speedups, cycle, node, parent), *beliefs(tree, node, gain if cycle.best else 0.0)]
-        for edit in edits:
-            if not tree.fault(edit):
-                tree = tree.edited(edit)
-        for prune in overflow(tree):
-            tree = tree.edited(prune)
-        return tree
+        edits = self._asked(view, self._wish(speedups, tree, cycle, node, parent))
+        if edits:
+            tree = self._edited(tree, edits)
+            return self._edited(tree, overflow(tree, hopeless=False))
+        by_rules: list[Edit] = [*self._splits(speedups, cycle, node, parent), *beliefs(tree, node, gain if cycle.best else 0.0)]
+        tree = self._edited(tree, by_rules)
+        return self._edited(tree, overflow(tree))
+
+    def _wish(self, speedups: dict[str, float], tree: WorldTree, cycle: Cycle, node: Node, parent: float) -> EditWish:
+        """Ask for edits below the node's solution; where it has none, below its parent's."""
+        focus = node.id if tree.solution(node.id) else node.parent
+        ended = Ended(
+            node=node.id,
+            expected=node.gain,
+            measured=speedups[cycle.best] / parent if cycle.best else None,
+            attempts=cycle.stale,
+            second=cycle.second if focus == node.id else "",
+            second_gain=speedups[cycle.second] / parent if cycle.second else 0.0,
+        )
+        return EditWish(name=f"edit {node.id}", parent=tree.solution(focus), focus=focus, tree=tree, ended=ended)
+
+    def _has_editor(self, view: View) -> bool:
+        known = view.archive.answer(EditWish(name=OPENING, parent=ROOT, focus=TOP, tree=WorldTree()))
+        return known is not None and bool(known.by)
 
     def _splits(self, speedups: dict[str, float], cycle: Cycle, node: Node, parent: float) -> list[Split]:
         if not cycle.second or node.id == TOP or speedups[cycle.second] < speedups[cycle.best] * (1 - self.options.split_within):

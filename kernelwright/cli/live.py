@@ -114,6 +114,9 @@ class Progress:
         if recall and recall.recalled:
             self._line("recall", "; ".join(f"{r.strategy.id[:6]} {r.strategy.title}" for r in recall.recalled[:3]))
 
+    def _on_considered(self, event: dict[str, Any]) -> None:
+        self._line("search", event["said"])
+
     def _on_planned(self, event: dict[str, Any]) -> None:
         plan = self._store.get("plan", event["plan"], Plan)
         assert plan is not None

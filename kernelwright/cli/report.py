@@ -7,7 +7,7 @@ from typing import Any
 from agents.coder.protocol import Refusal
 from agents.reviewer.protocol import Review
 from graphs.optimize.evidence import evidence_folder
-from graphs.optimize.records import Delivery, Recall, Tuning
+from graphs.optimize.records import Considered, Delivery, Recall, Tuning
 from graphs.optimize.settings import RunSettings
 from knowledge.records import Recalled
 from tools.errors import UserError
@@ -58,6 +58,7 @@ def tree_facts(store: RunStore) -> Facts:
         "candidates": _candidate_lines(store),
         "refused": [{"plan": name, "parent": plans[name].parent, "action": str(plans[name].action), "reason": refusals[name].reason}
                     for name in refusals if name in plans],
+        "considered": [said for one in store.all("considered", Considered).values() for said in one.said],
         "delivery": delivery.model_dump(mode="json") if delivery else None,
         "spent": store.spent().model_dump(mode="json"),
     }  # fmt: skip

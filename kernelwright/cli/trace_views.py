@@ -35,6 +35,8 @@ def show_tree(facts: Facts) -> None:
     for line in facts["refused"]:
         branches.get(line["parent"], root).add(escape(f"refused: {line['action']}: {line['reason']}"))
     console.print(top)
+    for said in facts["considered"]:
+        console.print(f"[dim]search: {escape(said)}[/]", highlight=False)
     if facts["delivery"]:
         console.print(f"delivered: {facts['delivery']['candidate']}. {escape(facts['delivery']['reason'])}")
     console.print(_spent(facts["spent"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.coder.protocol import CodingTask
 from agents.planner.protocol import Briefing, Tried
+from agents.planner.world import Decision, Ended, TreeCase
 from agents.reviewer.protocol import Review, ReviewCase
 from knowledge.records import Recalled, Situation, Strategy, Trial
 from tools.evaluation.protocol import Baselines
@@ -209,6 +210,24 @@ def briefing(**changes: object) -> Briefing:
 def tried(action: Action, gain: float | None, verdict: Verdict | None = Verdict.PASS) -> Tried:
     """An action that was tried."""
     return Tried(action=action, verdict=verdict, gain=gain, reason="The interval says so.")
+
+
+def tree_case() -> TreeCase:
+    """A tree of three decisions after the first was refined."""
+    done, parent = TILING[0], candidate()
+    nodes = (
+        Decision(id=0, parent=-1, action=None, state="closed", solution=ROOT, score=0, gain=1, confidence=1, difficulty=2),
+        Decision(id=1, parent=0, action=done, state="closed", solution=parent.id, score=8, gain=1.6, confidence=1, difficulty=2),
+        Decision(id=2, parent=0, action=TILING[1], state="open", score=5, gain=1.2, confidence=0.3, difficulty=2),
+    )
+    return TreeCase(
+        name="edit 1",
+        briefing=briefing(parent=parent.id, parent_source=parent.source),
+        focus=1,
+        nodes=nodes,
+        ended=Ended(node=1, expected=1.3, measured=1.6, attempts=3, second="0123456789abcdef", second_gain=1.55),
+        most=3,
+    )
 
 
 def candidate() -> Candidate:

@@ -13,6 +13,7 @@ from graphs.search.macro_policy import STOP, MacroChoice, Observation, PlannerPo
 from graphs.search.memory import rollout_reward
 from graphs.search.protocol import SearchSettings, Told
 from graphs.search.simulator import Simulation
+from graphs.search.wishes import Answer, Wish, unanswered
 from tests.graphs.search.synthetic import easy_landscape
 from tools.errors import UserError
 from tools.records import ROOT, Action, ActionKind, Verdict
@@ -25,9 +26,13 @@ class Gallery:
         """Every candidate uses its resources so far."""
         self._saturation = saturation
 
-    def offers(self, parent: str, *, fresh: bool = False) -> tuple[Offer, ...] | None:
+    def offers(self, parent: str, *, fresh: bool = False, rated: bool = False) -> tuple[Offer, ...] | None:
         """Nothing to offer."""
         return ()
+
+    def answer(self, wish: Wish) -> Answer | None:
+        """Nobody is there to ask."""
+        return unanswered(wish)
 
     def portrait(self, candidate: str) -> Portrait:
         """All alike."""

@@ -1,0 +1,69 @@
+"""Grants what a search method wishes for: each wish once a run, its answer kept under the wish's name, and what came of it in words."""
+
+from __future__ import annotations
+
+from agents.planner.choices import action_fault
+from agents.planner.world import TreeCase, TreeEdit, TreeEditor, TreeEdits
+from graphs.optimize.briefing import brief, recalled_for
+from graphs.optimize.context import Services
+from graphs.optimize.records import Considered
+from graphs.search.archive import Offer
+from graphs.search.protocol import Ask, Survey
+from graphs.search.wishes import Answer, EditWish, Wish
+from graphs.search.world_asked import decisions, tree_check
+from graphs.search.world_tree import MOST_INSERTS
+
+EDITS = "tree_edits"
+
+
+def granted(services: Services, wish: Wish) -> Answer | None:
+    """Read the answer to a wish; None where it was not granted yet."""
+    return services.store.get(EDITS, wish.name, TreeEdits)
+
+
+async def grant(services: Services, wish: Survey | Wish, round_: int) -> tuple[str, ...]:
+    """Grant one wish, and say what came of it; BudgetReached where no model call can be paid any more."""
+    if isinstance(wish, Survey):
+        from graphs.optimize.archive import make_survey
+
+        await make_survey(services, wish, round_)
+        return ()
+    said = await _edit(services, wish, round_)
+    if said:
+        services.store.put("considered", wish.name, Considered(said=said))
+    return said
+
+
+def opened_offers(services: Services, parent: str) -> tuple[Offer, ...]:
+    """Steps on a parent that the planner opened by its edits of a tree."""
+    found = services.store.all(EDITS, TreeEdits, subject=parent).values()
+    return tuple(_offer(one, answer.by) for answer in found for one in answer.edits if one.edit == "insert")
+
+
+def _offer(one: TreeEdit, by: str) -> Offer:
+    assert one.action is not None
+    fields = one.model_dump(include={"score", "difficulty"})
+    return Offer(action=one.action, predicted_gain=one.gain, rationale=one.reason, planner=by, **fields)
+
+
+async def _edit(services: Services, wish: EditWish, round_: int) -> tuple[str, ...]:
+    """Let the planner edit the tree; one without words for trees leaves it to the method's rules."""
+    planner = services.team.planner
+    if not isinstance(planner, TreeEditor):
+        services.store.put(EDITS, wish.name, TreeEdits(), subject=wish.parent)
+        return ()
+    await recalled_for(services, wish.parent, round_)
+    briefing = await brief(services, Ask(parent=wish.parent), round_)
+    case = TreeCase(name=wish.name, briefing=briefing, focus=wish.focus, nodes=decisions(wish.tree), ended=wish.ended, most=MOST_INSERTS)
+    must_open = bool(briefing.options or briefing.free)
+    answer = await planner.edit(case, tree_check(wish, lambda action: action_fault(action, briefing), must_open=must_open))
+    services.store.put(EDITS, wish.name, answer, subject=wish.parent)
+    return _edit_words(wish, answer)
+
+
+def _edit_words(wish: EditWish, answer: TreeEdits) -> tuple[str, ...]:
+    when = f"after node {wish.ended.node} had ended" if wish.ended else "to open it"
+    if answer.reason:
+        return (f"{answer.reason} The built-in rules edited the tree {when}.", *(f"Refused: {fault}." for fault in answer.refused))
+    listed = "; ".join(f"{one.edit} {one.node}{f' {one.action}' if one.action else ''} ({one.reason})" for one in answer.edits)
+    return (f"{answer.by} edited the tree {when}: {listed}.", *(f"Refused: {fault}." for fault in answer.refused))

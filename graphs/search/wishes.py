@@ -1,0 +1,37 @@
+"""What a search method may wish for beside a survey: words of the planner, or a pass of memory over its lessons.
+
+A tactic never asks a model itself. It names a wish; the graph grants it once, keeps the answer under the wish's name, and the archive
+gives it back. Where nobody is there to ask, as in a simulation, the answer is the record's default.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias, TypeVar
+
+from agents.planner.world import Ended, TreeEdits
+from graphs.search.world_tree import WorldTree
+from tools.records import Record
+
+
+class EditWish(Record):
+    """Let the planner edit a tree of decisions."""
+
+    name: str
+    """Unique in the run."""
+    parent: str
+    """Solution of the node `focus`: what the planner is shown."""
+    focus: int
+    """Node below which decisions may be opened."""
+    tree: WorldTree
+    ended: Ended | None = None
+    """What has been measured; None where the tree is opened."""
+
+
+Wish: TypeAlias = EditWish
+Answer: TypeAlias = TreeEdits
+AnswerT = TypeVar("AnswerT", bound=Record)
+
+
+def unanswered(wish: Wish) -> Answer:
+    """The answer where nobody is there to ask."""
+    return TreeEdits()
