@@ -34,6 +34,7 @@ class Order(IntEnum):
     CALL = 1
     COLLECT = 2
     STOP = 3
+    POISON = 4
 
 
 class Load(IntFlag):
@@ -127,7 +128,7 @@ class OutputShape(NamedTuple):
 
 
 class Exchange:
-    """The memory a runner shares with the supervisor: report, patches, inputs, inputs and red zones after the call, outputs."""
+    """The memory a runner shares with the supervisor: report, patches, inputs (after a call as it left them), outputs, red zones."""
 
     def __init__(self, abi: ABI) -> None:
         """Lay it out for `abi`."""
@@ -135,8 +136,7 @@ class Exchange:
         self._patches = self._shapes + MAX_OUTPUTS * _SHAPE.size
         start = -(-(self._patches + MAX_PATCHES * _PATCH.size) // 4096) * 4096
         self.inputs = Block(abi.inputs, start)
-        self.after = Block(abi.inputs, self.inputs.end)
-        self.outputs = Block(abi.outputs, self.after.end)
+        self.outputs = Block(abi.outputs, self.inputs.end)
         self._heard = self.outputs.end
         zones = -(-(self._heard + 16 + MAX_HEARD * _HEARD.size) // 4096) * 4096
         self.zones = Block([TensorSpec(name=spec.name, shape=(2 * ZONE_BYTES,), dtype="uint8") for spec in abi.inputs], zones)

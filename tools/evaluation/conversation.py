@@ -118,7 +118,7 @@ class Conversation:
         assert self._child is not None
         load = weakening.load(load, self._shop.off)
         if collected and not load & Load.UNPOISONED:
-            self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
+            self._poison_outputs(load)
         if load & Load.ALL:
             self._paint = fill_pattern(bool(load & Load.POISON_B))
         start = time.perf_counter_ns()
@@ -128,6 +128,20 @@ class Conversation:
         self._revealed = start
         self._longest_s = max(self._longest_s, (now - start) / 1e9)
         return CallTimes(reply.event_us, (now - start) / 1e3)
+
+    def poison(self, load: Load, *, collected: bool = True) -> None:
+        """Have it poison for the next call, which is then made `UNPOISONED`: for calls that this side's clock times."""
+        assert self._child is not None
+        load = weakening.load(load, self._shop.off)
+        if load & Load.UNPOISONED:
+            return
+        if collected:
+            self._poison_outputs(load)
+        self._child.send(Command(Order.POISON, load).pack())
+        self._expect(State.DONE, "before its forward call")
+
+    def _poison_outputs(self, load: Load) -> None:
+        self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
 
     def listen(self) -> tuple[tuple[str, str], ...]:
         """Have it run once more on inputs already given, and name what ran; nothing where it does not get that far.
@@ -172,11 +186,9 @@ class Conversation:
                 raise self._failure(Verdict.WRONG, wrong)
 
     def _check_inputs(self) -> None:
-        after = self._exchange.after.at(0)
-        taken = self._exchange.after.raw(self._memory)
-        for spec, start in zip(after.specs, after.offsets, strict=True):
-            here = slice(start, start + spec.nbytes)
-            if not bool((taken[here] == self._kept[here]).all()):
+        inputs = self._exchange.inputs
+        for spec, place, start in zip(inputs.specs, inputs.offsets, inputs.at(0).offsets, strict=True):
+            if not self._memory.equals(self._kept[start : start + spec.nbytes], place):
                 raise self._failure(Verdict.CHEATED, f"the call changed its input {spec.name}", rule="input-mutation")
 
     def _check_zones(self) -> None:

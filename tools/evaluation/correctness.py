@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -100,12 +100,15 @@ class Check:
 
     @contextmanager
     def _tapes(self) -> Iterator[list[Tape]]:
-        with ExitStack() as stack:
-            tapes = []
-            for problem, sitting in zip(self._problems, self._sittings, strict=True):
-                tapes.append(Tape(problem.abi, sitting.calls))
-                stack.callback(tapes[-1].close)
+        shelf = self._shop.shelf
+        tapes = [Tape(problem.abi, sitting.calls, shelf=shelf) for problem, sitting in zip(self._problems, self._sittings, strict=True)]
+        unused = False
+        try:
             yield tapes
+            unused = True
+        finally:
+            for tape in tapes:
+                tape.close(unused=unused)
 
     def _shared(self, tapes: list[Tape]) -> dict[str, int]:
         shared = {}
@@ -205,13 +208,18 @@ class Check:
         return Outcome(Verdict.WRONG, None, correctness, [*reasons, share, *notes])
 
     def _complaint(self, call: CallVerdict, error: OutputError) -> str:
-        where = f"{error.output} at {size_of(self._problems[call.sitting])}, inputs “{call.group}”"
-        if error.limit_relative_l2 == 0:
-            return f"{where}: {error.relative_l2:.2%} of the elements differ, and integers must be exact."
-        return (
-            f"{where}: relative L2 error {error.relative_l2:.3g} (limit {error.limit_relative_l2:.3g}), "
-            f"worst row {error.worst_row:.3g} (limit {error.limit_worst_row:.3g})."
-        )
+        return complaint(error, f"{size_of(self._problems[call.sitting])}, inputs “{call.group}”")
+
+
+def complaint(error: OutputError, where: str) -> str:
+    """Say how wrong an output is at a size, and how wrong it may be."""
+    place = f"{error.output} at {where}"
+    if error.limit_relative_l2 == 0:
+        return f"{place}: {error.relative_l2:.2%} of the elements differ, and integers must be exact."
+    return (
+        f"{place}: relative L2 error {error.relative_l2:.3g} (limit {error.limit_relative_l2:.3g}), "
+        f"worst row {error.worst_row:.3g} (limit {error.limit_worst_row:.3g})."
+    )
 
 
 def _side_by_side(sit: Callable[..., str | Outcome], sizes: list[_Size]) -> list[str | Outcome]:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from tools.errors import MachineError
 from tools.evaluation.baseline import BaselineJob
 from tools.evaluation.channel import REPLY_BYTES, Command, Load, Order, Reply, State
 from tools.evaluation.child import Child, DeadlineError
 from tools.evaluation.lead_in import flush_bytes
+from tools.evaluation.schedule import Stage
 from tools.evaluation.timing_tape import TimingTape
 from tools.evaluation.workshop import Workshop
 from tools.records import HardwareSheet, Problem
-
-Stage = Literal["search", "confirm"]
 
 START_S = 300.0
 COMPILE_S = 600.0
@@ -125,13 +124,10 @@ class RivalShelf:
             self._drop(problem.id)
         if problem.id not in self._kept:
             self._make_room(problem.abi.compulsory_bytes, sheet)
-            held = TimingTape(problem, 0)
-            try:
+            with TimingTape(problem, 0, self._shop.shelf) as held:
                 held.fill(self._shop, cancel)
                 made = RivalProcess(self._shop, held, sheet, cancel, max_autotune=self._max_autotune)
                 self._kept[problem.id] = (made, problem.abi.compulsory_bytes)
-            finally:
-                held.close()
         self._kept[problem.id] = self._kept.pop(problem.id)
         rival = self._kept[problem.id][0]
         rival.watch(cancel)

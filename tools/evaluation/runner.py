@@ -93,6 +93,12 @@ class Runner:
         loading.load_parameters(model, dict(zip(names, values, strict=True)), job.abi.parameters)
         return model.to(job.device)
 
+    def obey(self, command: Command) -> Reply:
+        """Do what is asked for and answer."""
+        if command.order is Order.POISON:
+            return self.poison(command)
+        return self.call(command) if command.order is Order.CALL else self.collect()
+
     def call(self, command: Command) -> Reply:
         """Take the inputs, poison, run once, and say how long it thinks it took."""
         self._outputs = []
@@ -101,9 +107,7 @@ class Runner:
             for target, source in zip(self._inputs, self._sources(), strict=True):
                 target.copy_(source)
         if not command.load & Load.UNPOISONED:
-            poison(self._job.device, [spec.nbytes for spec in self._abi.outputs], bool(command.load & Load.POISON_B))
-        if self._sealed is not None:
-            self._sealed.poison(fill_pattern(bool(command.load & Load.POISON_B)))
+            self._poison(command.load)
         inputs = iter(self._inputs)
         arguments = [a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments]
         patches = self._staged(command) if command.load & Load.PATCHES else []
@@ -119,6 +123,21 @@ class Runner:
         result, event_us, host_us = self._timed(arguments, primed=bool(command.load & Load.PRIMED))
         self._outputs = loading.flatten(result)
         return Reply(State.DONE, event_us, host_us)
+
+    def poison(self, command: Command) -> Reply:
+        """Poison for the next call, and wait until that is done: what is timed from outside should not hold it."""
+        self._outputs = []
+        self._poison(command.load)
+        if self._cuda:
+            import torch
+
+            torch.cuda.synchronize()
+        return Reply(State.DONE)
+
+    def _poison(self, load: Load) -> None:
+        poison(self._job.device, [spec.nbytes for spec in self._abi.outputs], bool(load & Load.POISON_B))
+        if self._sealed is not None:
+            self._sealed.poison(fill_pattern(bool(load & Load.POISON_B)))
 
     def _place(self, load: Load) -> None:
         """Put the inputs where the call wants them, the zones around them painted; a sealed model keeps its own."""
@@ -137,7 +156,7 @@ class Runner:
         for target, output in zip(exchange.outputs.tensors(memory), self._outputs, strict=False):
             if tuple(output.shape) == tuple(target.shape) and output.dtype == target.dtype:
                 target.copy_(output)
-        for target, value in zip(exchange.after.tensors(memory), self._inputs, strict=True):
+        for target, value in zip(exchange.inputs.tensors(memory), self._inputs, strict=True):
             target.copy_(value)
         for flanked, zones in zip(self._flanked, exchange.zones.tensors(memory), strict=False):
             flanked.copy_to(zones)
@@ -237,8 +256,7 @@ def _serve(phase: Phase, runner: Runner) -> None:
         command = Command.unpack(data)
         if command.order is Order.STOP:
             return
-        reply = runner.call(command) if command.order is Order.CALL else runner.collect()
-        phase.control.send(reply.pack())
+        phase.control.send(runner.obey(command).pack())
 
 
 def run(phase: Phase) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from typing import Literal
+from functools import partial
+from typing import Literal, NamedTuple
 
 from tools.evaluation.distributions import AS_MADE, BATTERY, HARD, NON_FINITE, allowed
 from tools.evaluation.numerics import is_float
@@ -11,23 +12,39 @@ from tools.evaluation.tape import CallSpec, Sitting
 from tools.problems import takes_views
 from tools.records import Problem
 
-FRESH_CALLS = {"search": 3, "confirm": 5}
-"""Calls with inputs as the problem makes them, each with its own seed, at each size."""
+Stage = Literal["search", "confirm"]
 
-FOLLOWING_CALLS = {"search": 1, "confirm": 2}
-"""Calls after them whose inputs differ from those of the call before in a few elements: an answer kept by samples of them is wrong."""
+
+class Calls(NamedTuple):
+    """How many calls a size gets."""
+
+    fresh: int
+    """With inputs as the problem makes them, each with its own seed; the first is run twice."""
+    following: int
+    """Whose inputs differ from those of the call before in a few elements: an answer kept by samples of them is wrong."""
+    battery: int
+    """Distributions tried on the problem as written on a GPU."""
+
+
+MIDDLE_BYTES = 128 << 20
+LARGE_BYTES = 1 << 30
+"""From these sizes on moving inputs and outputs through the host's memory costs more than all else: fewer calls are made.
+
+A search makes none of a large problem as written beside the timed calls that are judged.
+"""
+
+SMALL = {"search": Calls(3, 1, 2), "confirm": Calls(5, 2, len(BATTERY))}
+MIDDLE = {"search": Calls(1, 1, 1), "confirm": Calls(2, 1, 3)}
+LARGE = {"search": Calls(1, 0, 0), "confirm": Calls(1, 0, 0)}
 
 BATTERY_CALLS = {"search": (7, 2), "confirm": (len(BATTERY), 6)}
 """Distributions tried on the first variant, and on each other one: the hard ones as far as they go, then others by chance."""
 
-WRITTEN_CALLS = {"search": 2, "confirm": 5}
-"""The same for the problem as written on a GPU, where inputs of `MIDDLE_BYTES` or more pass through the host's memory."""
 
-MIDDLE_BYTES = 128 << 20
-"""Below this size a confirmation tries every distribution on the problem as written too."""
-
-LARGE_BYTES = 1 << 30
-"""From this size on a problem gets one fresh call (run twice): its inputs and outputs pass through the host's memory."""
+def calls_at(problem: Problem, stage: Stage) -> Calls:
+    """Say how many calls a problem of this size gets."""
+    nbytes = problem.abi.compulsory_bytes
+    return (LARGE if nbytes >= LARGE_BYTES else MIDDLE if nbytes >= MIDDLE_BYTES else SMALL)[stage]
 
 
 def new_seed() -> int:
@@ -35,28 +52,21 @@ def new_seed() -> int:
     return secrets.randbits(62)
 
 
-def sitting(problem: Problem, place: int, stage: Literal["search", "confirm"], *, battery: bool, shaken: bool = False) -> Sitting:
+def sitting(problem: Problem, place: int, stage: Stage, *, battery: bool, shaken: bool = False) -> Sitting:
     """Plan the calls of one runner; `place` counts the sizes, so that different ones meet different distributions.
 
     Without `battery` the problem is large: only a few of the hard distributions are tried. Parameters are shaken at every size but
     the first, and where that is asked for. Where the problem declares `INPUT_VIEWS` the inputs of one call are misaligned.
     """
-    large = problem.abi.compulsory_bytes >= LARGE_BYTES
-    count = 1 if large else FRESH_CALLS[stage]
-    calls = [CallSpec(seed=new_seed(), distribution=AS_MADE, group=AS_MADE, slots=2 if number == 0 else 1) for number in range(count)]
-    if not large and takes_views(problem):
-        calls[-1] = calls[-1].model_copy(update={"shifted": True})
-    following = CallSpec(seed=0, distribution=AS_MADE, group=AS_MADE, follows=True)
-    calls += [following.model_copy(update={"seed": new_seed()}) for _ in range(0 if large else FOLLOWING_CALLS[stage])]
-    tries = BATTERY_CALLS[stage][min(place, 1)] if battery else _written_calls(problem, stage)
+    planned = calls_at(problem, stage)
+    as_made = partial(CallSpec, distribution=AS_MADE, group=AS_MADE)
+    calls = [as_made(seed=new_seed(), slots=2 if number == 0 else 1) for number in range(planned.fresh)]
+    if planned.following and takes_views(problem):
+        calls.append(as_made(seed=new_seed(), shifted=True))
+    calls += [as_made(seed=new_seed(), follows=True) for _ in range(planned.following)]
+    tries = BATTERY_CALLS[stage][min(place, 1)] if battery else planned.battery
     calls += [CallSpec(seed=new_seed(), distribution=name, group=name) for name in distributions(problem, tries, place)]
     return Sitting(problem=problem.model_dump_json(), shake=new_seed() if place or shaken else None, calls=tuple(calls))
-
-
-def _written_calls(problem: Problem, stage: Literal["search", "confirm"]) -> int:
-    if problem.abi.compulsory_bytes >= LARGE_BYTES:
-        return 0
-    return len(BATTERY) if stage == "confirm" and problem.abi.compulsory_bytes < MIDDLE_BYTES else WRITTEN_CALLS[stage]
 
 
 def distributions(problem: Problem, tries: int, place: int = 0) -> tuple[str, ...]:

@@ -245,7 +245,7 @@ class Supervisor:
     def _check_on_device(self, case: _Case, cancel: int) -> Outcome:
         """Check beside other candidates; one that may have failed because of them is checked again alone."""
         company = False
-        if case.request.problem.abi.compulsory_bytes < LARGE_BYTES:
+        if all(problem.abi.compulsory_bytes < LARGE_BYTES for problem in self._sizes_on_device(case.request)):
             with self._turns.shared() as stay, case.phase("check", after=stay):
                 # for those who come next: nobody is timed now
                 self._shop.spares.refill(_SPARES, self._threads)
@@ -341,7 +341,7 @@ class Supervisor:
         """Choose the sizes to check at."""
         request = case.request
         if self._gpu:
-            return (*request.variants, request.problem)
+            return self._sizes_on_device(request)
         if self._uses_bfloat16(case):
             return Outcome(
                 Verdict.INFRASTRUCTURE, notes=["Triton's interpreter computes bfloat16 wrongly: this candidate needs a GPU to be judged."]
@@ -353,6 +353,14 @@ class Supervisor:
             note = "The problem has no small variants and is too large for the interpreter: it needs a GPU to be judged."
             return Outcome(Verdict.INFRASTRUCTURE, notes=[note])
         return problems
+
+    @staticmethod
+    def _sizes_on_device(request: EvaluationRequest) -> tuple[Problem, ...]:
+        """All of them; in a search a large problem as written is judged by its timed calls alone."""
+        large = request.problem.abi.compulsory_bytes >= LARGE_BYTES
+        if large and request.stage == "search" and request.variants:
+            return request.variants
+        return (*request.variants, request.problem)
 
     def _uses_bfloat16(self, case: _Case) -> bool:
         abi = case.request.problem.abi

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tools.evaluation.memory import Block, Memory
+from tools.evaluation.shelf import Shelf
 from tools.records import ABI, Record, SeededCall, Seeds
 
 
@@ -48,8 +49,10 @@ class Sitting(Record):
 class Tape:
     """Parameters and the inputs of every call in one memory, the outputs in another."""
 
-    def __init__(self, abi: ABI, calls: tuple[CallSpec, ...], inputs_fd: int | None = None, outputs_fd: int | None = None) -> None:
-        """Lay it out and make, or map, its memory."""
+    def __init__(
+        self, abi: ABI, calls: tuple[CallSpec, ...], inputs_fd: int | None = None, outputs_fd: int | None = None, shelf: Shelf | None = None
+    ) -> None:
+        """Lay it out; map its memory, or take it from a `shelf`, or make it."""
         self.abi = abi
         self.parameters = Block(abi.parameters)
         self._inputs = Block(abi.inputs)
@@ -59,8 +62,12 @@ class Tape:
             starts.append(slots)
             slots += call.slots
         self._first_slots = tuple(starts)
-        self.inputs_memory = Memory(self.parameters.end + len(calls) * self._inputs.nbytes, inputs_fd)
-        self.outputs_memory = Memory(slots * self._outputs.nbytes, outputs_fd)
+        self._shelf = shelf
+        self.inputs_memory = self._memory(self.parameters.end + len(calls) * self._inputs.nbytes, inputs_fd)
+        self.outputs_memory = self._memory(slots * self._outputs.nbytes, outputs_fd)
+
+    def _memory(self, size: int, fd: int | None) -> Memory:
+        return self._shelf.take(size) if self._shelf is not None else Memory(size, fd)
 
     def inputs(self, call: int) -> Block:
         """Where the inputs of a call lie in `inputs_memory`."""
@@ -70,7 +77,10 @@ class Tape:
         """Where the outputs of a call's run lie in `outputs_memory`."""
         return self._outputs.at((self._first_slots[call] + run) * self._outputs.nbytes)
 
-    def close(self) -> None:
-        """Give the memory back."""
-        self.inputs_memory.close()
-        self.outputs_memory.close()
+    def close(self, *, unused: bool = False) -> None:
+        """Give the memory back: to the shelf it is from, where it is known to be `unused`, else to the system."""
+        for memory in (self.inputs_memory, self.outputs_memory):
+            if self._shelf is not None and unused:
+                self._shelf.put(memory)
+            else:
+                memory.close()

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -18,7 +18,7 @@ from tools.evaluation import patches as patching
 from tools.evaluation import plausibility
 from tools.evaluation.channel import Load
 from tools.evaluation.conversation import CallTimes, Conversation, RunError
-from tools.evaluation.correctness import ORACLE_S, Outcome, size_of
+from tools.evaluation.correctness import ORACLE_S, Outcome, complaint, size_of, worst_errors
 from tools.evaluation.defences import Defence
 from tools.evaluation.launch_plan import LaunchPlan
 from tools.evaluation.lead_in import flush_bytes
@@ -27,17 +27,15 @@ from tools.evaluation.oracle import OracleAnswer, OracleJob
 from tools.evaluation.patches import Patches
 from tools.evaluation.rival import RivalProcess
 from tools.evaluation.runner import RunnerJob
-from tools.evaluation.schedule import LARGE_BYTES
+from tools.evaluation.schedule import LARGE_BYTES, MIDDLE_BYTES, Stage
 from tools.evaluation.statistics import sample, speedup
 from tools.evaluation.timing_tape import TimingTape
 from tools.evaluation.workshop import Workshop
 from tools.profiling.nvml import NvmlSampler
-from tools.records import HardwareSheet, Problem, RawTimes, Seeds, Tier, Timing, Verdict
+from tools.records import Correctness, HardwareSheet, Problem, RawTimes, Seeds, Tier, Timing, Verdict
 
 if TYPE_CHECKING:
     import numpy
-
-Stage = Literal["search", "confirm"]
 
 _BUDGET_US = {"search": 0.4e6, "confirm": 1.5e6}
 """Time on the device that one thing is timed for, as far as the bounds on repetitions allow."""
@@ -45,9 +43,11 @@ _REPETITIONS = {"search": (15, 60), "confirm": (40, 200)}
 _CALL_OVERHEAD_US = 1500.0
 """Assumed cost of a call beside the kernel (messages, poisoning, clearing the L2); it only sets how many calls are made."""
 _VALIDATED = {"search": 3, "confirm": 6}
+_VALIDATED_MIDDLE = {"search": 2, "confirm": 3}
+_VALIDATED_LARGE = 2
 """Timed calls whose outputs are judged: the last, and others that nobody knows before."""
 _IDLE_CALLS = {"search": 5, "confirm": 10}
-"""Calls on an idle device, whose outputs are collected: by the supervisor's clock they show what events can hide."""
+"""Calls on an idle device: by the supervisor's clock they show what events can hide. Small outputs are collected: the bracket."""
 _WARM_UPS = 3
 _ALONE = (3, 9)
 """Calls of each baseline before the candidate's process and as many after it, at least and at most: a quarter of those beside it."""
@@ -118,12 +118,14 @@ class TimedSession:
         self._sheet = sheet
         self._stage: Stage = stage
         self._cancel = cancel
-        # inputs of a gigabyte or more would fill the host's memory
-        self._validated = _VALIDATED[stage] if problem.abi.compulsory_bytes < LARGE_BYTES else 1
+        nbytes = problem.abi.compulsory_bytes
+        self._is_small = nbytes < MIDDLE_BYTES
+        # each passes through the host's memory
+        self._validated = _VALIDATED[stage] if self._is_small else _VALIDATED_MIDDLE[stage] if nbytes < LARGE_BYTES else _VALIDATED_LARGE
         # inputs change by chance that the candidate cannot foresee
         self._seed = secrets.randbits(128)
         self._chance = random.Random(self._seed)  # noqa: S311 - seeded by the system's generator
-        self._held = TimingTape(problem, self._validated)
+        self._held = TimingTape(problem, self._validated, shop.shelf)
 
     @property
     def seeds(self) -> Seeds:
@@ -134,7 +136,7 @@ class TimedSession:
         """Time `source`, of which `cache` is compiled, or its `plan` alone; an Outcome says that it may not have a time."""
         self._is_sealed = plan is not None
         with ExitStack() as stack:
-            stack.callback(self._held.close)
+            stack.enter_context(self._held)
             self._held.fill(self._shop, self._cancel)
             job = RunnerJob(
                 abi=self._problem.abi,
@@ -175,7 +177,7 @@ class TimedSession:
         for turn in range(count):
             for name in _there_and_back(["candidate", *rival.names], turn):
                 if name == "candidate":
-                    times = self._call(runner, current, Load.PRIMED, collected=turn in chosen)
+                    times = self._call(runner, current, Load.PRIMED | self._poison(), collected=turn in chosen)
                     measured.event_us.append(times.event_us)
                 else:
                     measured.rivals[name].append(rival.call(name).event_us)
@@ -188,12 +190,15 @@ class TimedSession:
 
     def _measure_idle(self, runner: Conversation, rival: RivalProcess, current: numpy.ndarray, measured: Measured) -> None:
         held = self._held.tape
-        waste = held.outputs(0).raw(held.outputs_memory).copy()
+        waste = held.outputs(0).raw(held.outputs_memory).copy() if self._is_small else None
         for _ in range(_IDLE_CALLS[self._stage]):
-            times = self._call(runner, current, Load(0), collected=True)
+            poison = self._poison()
+            runner.poison(poison, collected=waste is not None)
+            times = self._call(runner, current, poison | Load.UNPOISONED, collected=waste is not None)
             measured.idle_event_us.append(times.event_us)
             measured.answer_us.append(times.answer_us)
-            measured.bracket_us.append(runner.collect(waste))
+            if waste is not None:
+                measured.bracket_us.append(runner.collect(waste))
             eager = rival.call("eager", primed=False)
             measured.overhead_us.append(eager.answer_us - eager.event_us)
 
@@ -207,8 +212,10 @@ class TimedSession:
         same = Defence.CHANGED_ELEMENTS in self._shop.off
         changed = Patches([]) if same else patching.draw(Block(self._problem.abi.inputs), current, self._chance)
         runner.patch(changed, current)
-        poison = Load.POISON_B if self._chance.random() < 0.5 else Load(0)
-        return runner.call(Load.PATCHES | poison | load, len(changed.elements), collected=collected)
+        return runner.call(Load.PATCHES | load, len(changed.elements), collected=collected)
+
+    def _poison(self) -> Load:
+        return Load.POISON_B if self._chance.random() < 0.5 else Load(0)
 
     def _validate(self) -> Outcome | None:
         """Have the oracle judge the chosen calls, the runner being dead."""
@@ -226,8 +233,11 @@ class TimedSession:
         wrong = [call for call in answer.calls if not all(error.passed for error in call.outputs)]
         if not wrong:
             return None
-        note = f"{len(wrong)} of {len(answer.calls)} timed calls that were checked gave a wrong answer, after the same kernel had passed."
-        return Outcome(Verdict.WRONG, notes=[note])
+        size = size_of(self._problem)
+        note = f"{len(wrong)} of {len(answer.calls)} timed calls that were checked gave a wrong answer at {size}."
+        errors = worst_errors(answer.calls)
+        correctness = Correctness(outputs=errors, calls=len(answer.calls), sizes=(size,), executor="gpu")
+        return Outcome(Verdict.WRONG, None, correctness, [note, *(complaint(error, size) for error in errors if not error.passed)])
 
     def _conclude(self, measured: Measured, sampler: NvmlSampler) -> Outcome | Timing:
         median_us = statistics.median(measured.event_us)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+from types import TracebackType
+from typing import Self
 
 from tools.errors import MachineError
 from tools.evaluation.correctness import ORACLE_S
 from tools.evaluation.distributions import AS_MADE
 from tools.evaluation.inputs import InputsJob
 from tools.evaluation.schedule import new_seed
+from tools.evaluation.shelf import Shelf
 from tools.evaluation.tape import CallSpec, Sitting, Tape
 from tools.evaluation.workshop import Workshop
 from tools.logs import telling_part
@@ -18,11 +21,11 @@ from tools.records import Problem
 class TimingTape:
     """A tape whose first call holds the base inputs and whose others keep the inputs of validated calls."""
 
-    def __init__(self, problem: Problem, validated: int) -> None:
-        """Make room."""
+    def __init__(self, problem: Problem, validated: int, shelf: Shelf) -> None:
+        """Make room, in memory from the `shelf`."""
         specs = tuple(CallSpec(seed=new_seed(), distribution=AS_MADE, group=AS_MADE) for _ in range(1 + validated))
         self.sitting = Sitting(problem=problem.model_dump_json(), shake=None, calls=specs)
-        self.tape = Tape(problem.abi, specs)
+        self.tape = Tape(problem.abi, specs, shelf=shelf)
         self._problem = problem
 
     @property
@@ -42,6 +45,10 @@ class TimingTape:
         if not done.answer:
             raise MachineError(f"The inputs could not be made: {telling_part(done.log)}", "Run the problem's file by itself on this GPU.")
 
-    def close(self) -> None:
-        """Give the memory back."""
-        self.tape.close()
+    def __enter__(self) -> Self:
+        """Hold the memory while the block runs."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Give it back; where the block failed a process may still be writing into it."""
+        self.tape.close(unused=kind is None)

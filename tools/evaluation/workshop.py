@@ -26,8 +26,9 @@ from tools.evaluation.defences import NONE, Defence, Defences
 from tools.evaluation.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
 from tools.evaluation.nursery import Nursery
 from tools.evaluation.probe import WORKS
+from tools.evaluation.shelf import Shelf
 from tools.evaluation.spares import WARM, Spares
-from tools.profiling.nvml import device_title
+from tools.profiling.nvml import device_title, device_uuid
 from tools.records import Problem, content_hash
 
 _SYSTEM = (
@@ -86,7 +87,9 @@ class Workshop:
         self.trusted_cache = self._phases / "trusted-cache"
         """What trusted processes compile; no sandbox shows it."""
         self.trusted_cache.mkdir(mode=0o700)
-        visible = {"CUDA_VISIBLE_DEVICES": "" if device is None else str(device), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        # by its UUID: where a sandbox has the node of one device alone, CUDA counts it as the first
+        name = "" if device is None else device_uuid(device) or str(device)
+        visible = {"CUDA_VISIBLE_DEVICES": name, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         self.native = Nursery("native", visible, self._phases)
         self.interpreter = Nursery("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
         self._lock = threading.Lock()
@@ -94,6 +97,7 @@ class Workshop:
         self._started = False
         self._isolations: dict[bool, Isolation] = {}
         self._oracle = standing.StandingOracle()
+        self.shelf = Shelf()
         self.spares = Spares(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
 
     def weakened(self, off: Defences) -> Self:
@@ -284,6 +288,7 @@ class Workshop:
         self.spares.close()
         self.native.close()
         self.interpreter.close()
+        self.shelf.close()
         shutil.rmtree(self._phases, ignore_errors=True)
 
 

@@ -115,6 +115,11 @@ def device_title(index: int) -> str | None:
     return _ask(lambda nvml: _text(nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(index))))
 
 
+def device_uuid(index: int) -> str | None:
+    """UUID of the device at NVML's `index`, as `CUDA_VISIBLE_DEVICES` takes it; None without one."""
+    return _ask(lambda nvml: _text(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index))))
+
+
 def device_use(index: int) -> DeviceUse | None:
     """Look at the memory of the device at NVML's `index` and at the processes that compute on it; None where that cannot be read."""
     opened = _open(index)

@@ -1,0 +1,44 @@
+"""Shared memory kept from one evaluation for the next: new pages cost ten times what a copy into used ones does."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from tools.evaluation.memory import Memory
+
+_SHARE = 1 / 8
+"""Of the machine's memory, at most, for what waits."""
+
+
+class Shelf:
+    """Memory that only trusted processes have mapped, by size; what is in it is old, and whoever takes it writes before reading."""
+
+    def __init__(self, most: int | None = None) -> None:
+        """Keep at most `most` bytes; an eighth of the machine's memory where that is not said."""
+        self._most = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _SHARE) if most is None else most
+        self._lock = threading.Lock()
+        self._waiting: list[Memory] = []
+        self._closed = False
+
+    def take(self, size: int) -> Memory:
+        """Give memory of `size` bytes: the one put back last, or new."""
+        with self._lock:
+            for place in reversed(range(len(self._waiting))):
+                if self._waiting[place].asked == size:
+                    return self._waiting.pop(place)
+        return Memory(size)
+
+    def put(self, memory: Memory) -> None:
+        """Take memory back that nobody uses any more; the oldest is given to the system where it is too much."""
+        with self._lock:
+            self._waiting.append(memory)
+            while self._waiting and (self._closed or sum(kept.size for kept in self._waiting) > self._most):
+                self._waiting.pop(0).close()
+
+    def close(self) -> None:
+        """Give everything to the system, also what is put back later."""
+        with self._lock:
+            self._closed = True
+            while self._waiting:
+                self._waiting.pop().close()
