@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tools.evaluation import EvaluationRequest
 from tools.evaluation.distributions import AS_MADE, BATTERY, HARD, NON_FINITE, TIES
+from tools.evaluation.on_device import sizes_on_device
 from tools.evaluation.provenance import named, provenance
-from tools.evaluation.schedule import sitting
+from tools.evaluation.schedule import LARGE_BYTES, MIDDLE_BYTES, Stage, sitting
+from tools.hardware import load_sheet
 from tools.records import Launch, PrecisionPolicy, Problem
 
 
@@ -102,3 +107,30 @@ def test_provenance_ignores_memory_being_prepared() -> None:
     assert provenance(named([product, own])) == "mixed"
     assert provenance(named([clear, product])) == "library"
     assert provenance(named([clear])) == "unknown"
+
+
+def of_size(problem: Problem, nbytes: int) -> Problem:
+    """The same problem with inputs that are claimed to be larger."""
+    rows = nbytes // 4
+    inputs = tuple(spec.model_copy(update={"shape": (rows,)}) for spec in problem.abi.inputs)
+    return problem.model_copy(update={"abi": problem.abi.model_copy(update={"arguments": inputs})})
+
+
+@pytest.mark.parametrize(("nbytes", "counts"), [(1 << 20, (3, 1)), (MIDDLE_BYTES, (1, 1)), (LARGE_BYTES, (1, 0))])
+def test_large_problems_get_fewer_calls(problem: Problem, nbytes: int, counts: tuple[int, int]) -> None:
+    """What passes through the host's memory is made less often the larger it is, but once and twice poisoned at any size."""
+    calls = sitting(of_size(problem, nbytes), 0, "search", battery=False).calls
+
+    fresh = [call for call in calls if call.distribution == AS_MADE and not call.follows]
+    assert (len(fresh), sum(call.follows for call in calls)) == counts
+    assert fresh[0].slots == 2
+
+
+@pytest.mark.parametrize("stage", ["search", "confirm"])
+def test_a_large_problem_as_written_is_checked_to_confirm(problem: Problem, stage: Stage) -> None:
+    """In a search its timed calls judge it; a confirmation checks it before, and a problem without variants is always checked."""
+    large, small = of_size(problem, LARGE_BYTES), of_size(problem, 4096)
+    request = EvaluationRequest(problem=large, variants=(small,), candidate="c", source="", target=load_sheet("h200"), stage=stage)
+
+    assert sizes_on_device(request) == ((small,) if stage == "search" else (small, large))
+    assert sizes_on_device(request.model_copy(update={"variants": ()})) == (large,)

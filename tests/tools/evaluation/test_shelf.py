@@ -1,0 +1,80 @@
+"""Shared memory, and the shelf it waits on."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+from tools.evaluation.memory import Memory
+from tools.evaluation.shelf import Shelf
+from tools.evaluation.tape import CallSpec, Tape
+from tools.records import Problem
+
+SIZE = 3 << 20
+
+
+def is_open(descriptor: int) -> bool:
+    """Whether the descriptor still names anything."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("place", [0, (1 << 20) - 1, 1 << 20, SIZE - 1])
+def test_one_byte_of_difference_is_seen(place: int) -> None:
+    """Bytes are compared to the last, at the borders of pieces too."""
+    memory = Memory(SIZE + 8)
+    other = np.zeros(SIZE, dtype=np.uint8)
+    assert memory.equals(other, 8)
+    other[place] = 1
+    assert not memory.equals(other, 8)
+    memory.close()
+
+
+def test_memory_put_back_is_given_to_the_next_of_its_size() -> None:
+    """The same pages serve again; another size gets new ones."""
+    shelf = Shelf(SIZE)
+    first = shelf.take(4096)
+    first.bytes_at(0, 4096)[:] = 7
+    shelf.put(first)
+
+    other, same = shelf.take(8192), shelf.take(4096)
+
+    assert other is not first
+    assert same is first
+    assert same.bytes_at(0, 4096)[0] == 7
+    for memory in (other, same):
+        memory.close()
+
+
+def test_what_is_too_much_goes_back_to_the_system() -> None:
+    """The memory that has waited longest is given up first, and all of it at the end, whatever comes back later."""
+    shelf = Shelf(SIZE)
+    made = [shelf.take(SIZE // 2) for _ in range(3)]
+    for memory in made:
+        shelf.put(memory)
+    assert [is_open(memory.fd) for memory in made] == [False, True, True]
+
+    late = shelf.take(4096)
+    shelf.close()
+    shelf.put(late)
+    assert not any(is_open(memory.fd) for memory in (*made, late))
+
+
+def test_a_tape_that_may_be_in_use_is_not_kept(problem: Problem) -> None:
+    """A tape goes back to its shelf only when nobody can write into it any more."""
+    shelf = Shelf(SIZE)
+    calls = (CallSpec(seed=1, distribution="as made", group="as made"),)
+    broken = Tape(problem.abi, calls, shelf=shelf)
+    broken.close()
+    kept = Tape(problem.abi, calls, shelf=shelf)
+    kept.close(unused=True)
+    again = Tape(problem.abi, calls, shelf=shelf)
+
+    assert {again.inputs_memory, again.outputs_memory} == {kept.inputs_memory, kept.outputs_memory}
+    assert broken.inputs_memory not in (kept.inputs_memory, kept.outputs_memory)
+    again.close()

@@ -1,0 +1,140 @@
+"""What happens on one GPU: candidates checked side by side and timed alone, baselines, counters, and the device's health."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import Any
+
+from tools.evaluation.admissions import Admissions
+from tools.evaluation.case import Case
+from tools.evaluation.correctness import Outcome
+from tools.evaluation.counting import Counting
+from tools.evaluation.health import Health, sick
+from tools.evaluation.protocol import Baselines, EvaluationRequest
+from tools.evaluation.rival import RivalShelf
+from tools.evaluation.schedule import LARGE_BYTES
+from tools.evaluation.sealing import time_sealed
+from tools.evaluation.statistics import sample
+from tools.evaluation.timing import TimedSession, time_rival
+from tools.evaluation.turns import Turns
+from tools.evaluation.workshop import Workshop
+from tools.hardware.detect import refuse_other_target
+from tools.profiling.ncu import Counters
+from tools.records import HardwareSheet, Problem, Tier, Verdict
+
+_SIDE_BY_SIDE = 4
+"""Candidates checked on one device at the same time."""
+_SPARES = 2 * _SIDE_BY_SIDE
+"""Runners that wait with CUDA started, about half a gigabyte of device memory each: one to check and one to time a candidate."""
+
+
+class OnDevice:
+    """One GPU and who may use it when; every view of a pool shares it, each with a workshop of its own."""
+
+    def __init__(self, shop: Workshop, threads: Executor, *, max_autotune: bool) -> None:
+        """Take `shop`'s device; spare runners are made in `threads`."""
+        assert shop.device is not None
+        self._threads = threads
+        self._turns = Turns(_SIDE_BY_SIDE)
+        self._rivals = RivalShelf(shop, max_autotune=max_autotune)
+        self._counting = Counting()
+        self._health = Health(shop.device)
+
+    def demand(self, shop: Workshop, target: HardwareSheet) -> None:
+        """Refuse a device that is quarantined, and a target that it is not."""
+        self._health.demand()
+        refuse_other_target(shop.title, target)
+
+    def judge(self, shop: Workshop, case: Case, check: Callable[[], Outcome], cache: str, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+        """Check beside others, then time alone; a failure on a device that is not well is not the candidate's."""
+        figures: dict[str, Any] = {}
+        outcome = self._check(shop, case, check)
+        if outcome.verdict is Verdict.PASS:
+            with self._turns.alone() as stay, case.phase("time", after=stay):
+                shop.spares.settle()
+                outcome, figures = self._time(shop, case, outcome, cache, cancel)
+        figures["gpu_seconds"] = case.seconds["check"] + case.seconds.get("time", 0.0)
+        return outcome, figures
+
+    def examined(self, shop: Workshop, case: Case, outcome: Outcome, cancel: int) -> Outcome:
+        """Look whether the device is well after a candidate; where it is not, a failure says nothing about the candidate."""
+        failed = outcome.verdict in (Verdict.CRASHED, Verdict.TIMED_OUT)
+        fault = self._health.examine()
+        if failed and not fault:
+            with self._turns.shared():
+                fault = sick(shop, case.request.problem, cancel)
+            self._health.quarantine(fault)
+        if not fault:
+            return outcome
+        case.notes.append(f"GPU {shop.device} is quarantined after this candidate: {fault}.")
+        if not failed:
+            return outcome
+        notes = [f"It ended as {outcome.verdict}, but the device was not well afterwards.", *outcome.notes]
+        return replace(outcome, verdict=Verdict.INFRASTRUCTURE, notes=notes)
+
+    def baselines(self, shop: Workshop, admissions: Admissions, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
+        """Examine the problem, and time the reference with nobody else there."""
+        with self._turns.alone():
+            admission = admissions.admission(problem, cancel)
+            try:
+                rival = self._rivals.rival(problem, target, "search", cancel)
+                times = time_rival(rival, "search")
+            except BaseException:
+                self._rivals.clear()
+                raise
+            self._rivals.rest()
+        samples = {name: sample(values) for name, values in times.items()}
+        return Baselines(
+            tier=Tier.IN_PROCESS, samples=samples, device=shop.title or target.title, notes=tuple(rival.notes), admission=admission
+        )
+
+    def counters(self, shop: Workshop, request: EvaluationRequest, cancel: int) -> Counters:
+        """Read the hardware counters of one call of a candidate, nobody else being there."""
+        with self._turns.alone():
+            shop.spares.settle()
+            return self._counting.count(shop, request, cancel)
+
+    def close(self) -> None:
+        """End the baseline processes that are kept."""
+        with self._turns.alone():
+            self._rivals.clear()
+
+    def _check(self, shop: Workshop, case: Case, check: Callable[[], Outcome]) -> Outcome:
+        """Check beside other candidates; one that may have failed because of them is checked again alone."""
+        if all(problem.abi.compulsory_bytes < LARGE_BYTES for problem in sizes_on_device(case.request)):
+            with self._turns.shared() as stay, case.phase("check", after=stay):
+                # for those who come next: nobody is timed now
+                shop.spares.refill(_SPARES, self._threads)
+                outcome = check()
+            if not stay.company or outcome.verdict in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED):
+                return outcome
+        with self._turns.alone() as stay, case.phase("check", after=stay):
+            return check()
+
+    def _time(self, shop: Workshop, case: Case, checked: Outcome, cache: str, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+        request = case.request
+        try:
+            rival = self._rivals.rival(request.problem, request.target, request.stage, cancel)
+            case.notes += rival.notes
+            session = TimedSession(shop, request.problem, request.target, request.stage, cancel)
+            case.seeds.append(session.seeds)
+            found = session.run(request.source, rival, request.timeout_s, cache)
+            if not isinstance(found, Outcome):
+                found = time_sealed(shop, request, case, rival, found, cancel)
+        except BaseException:
+            self._rivals.clear()
+            raise
+        self._rivals.rest()
+        if isinstance(found, Outcome):
+            return found, {}
+        return checked, {"timing": found}
+
+
+def sizes_on_device(request: EvaluationRequest) -> tuple[Problem, ...]:
+    """All sizes; in a search a large problem as written is judged by its timed calls alone."""
+    large = request.problem.abi.compulsory_bytes >= LARGE_BYTES
+    if large and request.stage == "search" and request.variants:
+        return request.variants
+    return (*request.variants, request.problem)
