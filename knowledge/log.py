@@ -46,6 +46,8 @@ class EventKind(StrEnum):
     """An earlier rewrite, merge or retirement is undone; the body names its `seq`."""
     RUN = "run"
     """A run that learns has ended; keyed by run."""
+    REFLECT = "reflect"
+    """A bounded pass over one run's outcomes while it is under way; keyed by run and number."""
     UPDATE = "update"
     """A pass over the replay buffer: who rewrote, over which events, and what it changed."""
 

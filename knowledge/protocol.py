@@ -29,6 +29,12 @@ class Memory(Protocol):
         Repeating a run changes nothing. Without a `writer` the statistics over the outcomes write.
         """
 
+    async def reflect(self, run: str, number: int, writer: LessonWriter | None = None, most: int = 4) -> Update | None:
+        """Rewrite at most `most` lessons by the outcomes of a run under way, as its `number`-th such pass; None where nothing may change.
+
+        Repeating a pass changes nothing and returns what it did.
+        """
+
 
 class NoMemory:
     """The null memory of `--no-memory`: knows nothing and learns nothing."""
@@ -44,6 +50,10 @@ class NoMemory:
         return ()
 
     async def finish(self, run: str, writer: LessonWriter | None = None) -> Update | None:
+        """Rewrite nothing."""
+        return None
+
+    async def reflect(self, run: str, number: int, writer: LessonWriter | None = None, most: int = 4) -> Update | None:
         """Rewrite nothing."""
         return None
 
@@ -65,5 +75,9 @@ class FrozenMemory:
         return ()
 
     async def finish(self, run: str, writer: LessonWriter | None = None) -> Update | None:
+        """Rewrite nothing."""
+        return None
+
+    async def reflect(self, run: str, number: int, writer: LessonWriter | None = None, most: int = 4) -> Update | None:
         """Rewrite nothing."""
         return None

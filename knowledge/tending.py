@@ -10,9 +10,10 @@ from knowledge.calibration import Calibration
 from knowledge.changes import Change, changes, revert
 from knowledge.curate import ALIKE, Curated, carry_out, duplicates, faded
 from knowledge.lessons import Case, LessonWriter, Proposal, StatisticalWriter
-from knowledge.log import EventKind
+from knowledge.log import EventKind, Writer
 from knowledge.opened import OpenedStore
 from knowledge.records import Strategy
+from knowledge.reflect import cases_of_run, earlier, note_pass
 from knowledge.update import Update, cases_since, close_pass, last_update, propose, write
 from tools.errors import UserError
 
@@ -30,6 +31,19 @@ class Tending(OpenedStore):
         cases, outcomes, through, calibration = await asyncio.to_thread(self._cases, everything)
         proposals, notes = await propose(cases, writer)
         return await asyncio.to_thread(self._write, cases, proposals, through, outcomes, calibration, writer.name, notes)
+
+    async def reflect(self, run: str, number: int, writer: LessonWriter | None = None, most: int = 4) -> Update | None:
+        """Rewrite at most `most` lessons that the run's outcomes since its last such pass gainsay; repeating a pass changes nothing.
+
+        What it saw is seen again by the pass after runs, which alone merges.
+        """
+        writer = writer or StatisticalWriter()
+        known, cases, update, through = await asyncio.to_thread(self._run_cases, run, number, most)
+        if known is not None:
+            return known
+        proposals, notes = await propose(cases, writer)
+        update = update.model_copy(update={"by": writer.name, "notes": tuple(notes)})
+        return await asyncio.to_thread(self._write_reflection, run, number, cases, proposals, update, through)
 
     def merge(self, *, dry_run: bool = False, alike: float = ALIKE) -> tuple[Curated, ...]:
         """Merge learnt near-duplicates into the oldest of each; return what was, or would be, merged."""
@@ -72,6 +86,21 @@ class Tending(OpenedStore):
         with self._lock:
             self._follow()
             return cases_since(self._log, self._fold, 0 if everything else last_update(self._log))
+
+    def _run_cases(self, run: str, number: int, most: int) -> tuple[Update | None, list[Case], Update, int]:
+        with self._lock:
+            self._follow()
+            known, after = earlier(self._log, run, number)
+            return known, *cases_of_run(self._log, self._fold, run, after, most)
+
+    def _write_reflection(
+        self, run: str, number: int, cases: list[Case], proposals: dict[str, tuple[Proposal, str]], update: Update, through: int
+    ) -> Update:
+        def close(writer: Writer, rewritten: tuple[str, ...]) -> None:
+            note_pass(writer, run, number, through, update.model_copy(update={"rewritten": rewritten}))
+
+        with self._lock:
+            return update.model_copy(update={"rewritten": write(self._log, self._fold, cases, proposals, close)})
 
     def _write(
         self,

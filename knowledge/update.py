@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import uuid
+from collections.abc import Callable
 
 from knowledge.calibration import Calibration, calibrate
 from knowledge.entry import Rewrite
 from knowledge.fold import Fold
 from knowledge.lessons import NOTICEABLE, Case, LessonWriter, Proposal, bounded, case_of, statistical
-from knowledge.log import EventKind, EventLog
+from knowledge.log import EventKind, EventLog, Writer
 from knowledge.replay import by_strategy, experiences
 from tools.errors import KernelwrightError
 from tools.records import Record
@@ -80,8 +81,14 @@ def cases_since(log: EventLog, fold: Fold, after: int) -> tuple[list[Case], int,
     return cases, len(fresh), seen[-1].seq if seen else 0, measured or calibrate(fresh, estimated=True)
 
 
-def write(log: EventLog, fold: Fold, cases: list[Case], proposals: dict[str, tuple[Proposal, str]]) -> tuple[str, ...]:
-    """Log the rewrites in one transaction; return the ids of what changed."""
+def write(
+    log: EventLog,
+    fold: Fold,
+    cases: list[Case],
+    proposals: dict[str, tuple[Proposal, str]],
+    close: Callable[[Writer, tuple[str, ...]], None] = lambda writer, rewritten: None,
+) -> tuple[str, ...]:
+    """Log the rewrites in one transaction, and what `close` adds to it; return the ids of what changed."""
     seqs = {case.id: fold.entries[case.id].text_seq for case in cases}
     rewritten = []
     with log.writing() as writer:
@@ -93,6 +100,7 @@ def write(log: EventLog, fold: Fold, cases: list[Case], proposals: dict[str, tup
                 key = f"rewrite:{case.id}:{seqs[case.id]}:{len(case.strategy.trials)}"
                 if writer.add(EventKind.REWRITE, key, case.id, made.model_dump(mode="json", exclude={"seq", "at"})):
                     rewritten.append(case.id)
+        close(writer, tuple(rewritten))
     fold.follow(log)
     return tuple(rewritten)
 

@@ -7,17 +7,22 @@ from agents.planner.world import TreeCase, TreeEdit, TreeEditor, TreeEdits
 from graphs.optimize.briefing import brief, recalled_for
 from graphs.optimize.context import Services
 from graphs.optimize.records import Considered
+from graphs.optimize.teaching import lesson_writer
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask, Survey
-from graphs.search.wishes import Answer, EditWish, Wish
+from graphs.search.wishes import Answer, EditWish, Reflected, ReflectWish, Wish
 from graphs.search.world_asked import decisions, tree_check
 from graphs.search.world_tree import MOST_INSERTS
+from tools.errors import KernelwrightError
 
 EDITS = "tree_edits"
+REFLECTIONS = "reflection"
 
 
 def granted(services: Services, wish: Wish) -> Answer | None:
     """Read the answer to a wish; None where it was not granted yet."""
+    if isinstance(wish, ReflectWish):
+        return services.store.get(REFLECTIONS, wish.name, Reflected)
     return services.store.get(EDITS, wish.name, TreeEdits)
 
 
@@ -28,7 +33,7 @@ async def grant(services: Services, wish: Survey | Wish, round_: int) -> tuple[s
 
         await make_survey(services, wish, round_)
         return ()
-    said = await _edit(services, wish, round_)
+    said = await _reflect(services, wish) if isinstance(wish, ReflectWish) else await _edit(services, wish, round_)
     if said:
         services.store.put("considered", wish.name, Considered(said=said))
     return said
@@ -59,6 +64,21 @@ async def _edit(services: Services, wish: EditWish, round_: int) -> tuple[str, .
     answer = await planner.edit(case, tree_check(wish, lambda action: action_fault(action, briefing), must_open=must_open))
     services.store.put(EDITS, wish.name, answer, subject=wish.parent)
     return _edit_words(wish, answer)
+
+
+async def _reflect(services: Services, wish: ReflectWish) -> tuple[str, ...]:
+    """Let memory go over what this run has taught so far; a memory that may not change stays as it is, and that is said once."""
+    try:
+        update = await services.memory.reflect(services.run, wish.number, lesson_writer(services.team), wish.most)
+    except KernelwrightError as error:
+        services.store.put(REFLECTIONS, wish.name, Reflected())
+        return (f"Memory could not go over its lessons: {error.what} {error.mend}",)
+    services.store.put(REFLECTIONS, wish.name, Reflected(rewritten=update.rewritten if update else ()))
+    if update is None:
+        off = f"No lessons are rewritten between batches of trajectories: memory is {services.memory.name}."
+        return (off,) if wish.number == 1 else ()
+    said = f"Between batches of trajectories memory went over {update.outcomes} outcomes ({update.by})"
+    return (f"{said}: {len(update.rewritten)} of {update.considered} lessons rewritten.", *update.notes)
 
 
 def _edit_words(wish: EditWish, answer: TreeEdits) -> tuple[str, ...]:

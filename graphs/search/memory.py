@@ -10,6 +10,7 @@ from graphs.search.archive import Offer
 from graphs.search.draws import weighted
 from graphs.search.protocol import Ask, Told
 from graphs.search.tactic import Tactic, View
+from graphs.search.wishes import Reflected, ReflectWish
 from tools.records import ROOT, Record, Verdict
 
 NEAR = 0.2
@@ -29,6 +30,10 @@ class MemoryOptions(Record):
     """Least expected gain, above 1, that a step counts with: nothing is impossible."""
     failures: int = Field(default=2, ge=1)
     """Failed steps that end a trajectory."""
+    reflect_every: int = Field(default=3, ge=0)
+    """Trajectories that end between two passes of memory over its lessons, as in the release's own script; 0: no passes."""
+    rewrites: int = Field(default=4, ge=1)
+    """Lessons rewritten by one pass, at most."""
 
 
 class Rollout(Record):
@@ -48,6 +53,8 @@ class MemoryState(Record):
     """Highest trajectory number given."""
     rewards: tuple[tuple[int, float], ...] = ()
     """Trajectory number and reward of every step."""
+    passes: int = 0
+    """Passes of memory over its lessons so far."""
 
 
 class MemoryRollouts(Tactic[MemoryOptions, MemoryState]):
@@ -56,6 +63,16 @@ class MemoryRollouts(Tactic[MemoryOptions, MemoryState]):
     name = "memory"
     Options = MemoryOptions
     State = MemoryState
+
+    def prepare(self, view: View) -> None:
+        """Between batches of trajectories let memory rewrite what they gainsay: the textual gradient."""
+        active = sum(not self._over(one) for one in self.state.lanes.values())
+        ended = self.state.rollouts - active
+        due = ended // self.options.reflect_every if self.options.reflect_every else 0
+        if due > self.state.passes:
+            number = self.state.passes + 1
+            view.answer(ReflectWish(name=f"reflect {number}", number=number, most=self.options.rewrites), Reflected)
+            self.update(passes=due)
 
     def ask(self, view: View) -> tuple[Ask, ...]:
         """One fully given step a lane, drawn from a survey with this round's knowledge."""

@@ -27,11 +27,29 @@ class EditWish(Record):
     """What has been measured; None where the tree is opened."""
 
 
-Wish: TypeAlias = EditWish
-Answer: TypeAlias = TreeEdits
+class ReflectWish(Record):
+    """Let memory rewrite what this run's outcomes gainsay."""
+
+    name: str
+    """Unique in the run."""
+    number: int
+    """Counts from 1."""
+    most: int
+    """Lessons rewritten at most: with a language model each costs a call."""
+
+
+class Reflected(Record):
+    """What a pass of memory did."""
+
+    rewritten: tuple[str, ...] = ()
+    """Ids of strategies."""
+
+
+Wish: TypeAlias = EditWish | ReflectWish
+Answer: TypeAlias = TreeEdits | Reflected
 AnswerT = TypeVar("AnswerT", bound=Record)
 
 
 def unanswered(wish: Wish) -> Answer:
     """The answer where nobody is there to ask."""
-    return TreeEdits()
+    return Reflected() if isinstance(wish, ReflectWish) else TreeEdits()

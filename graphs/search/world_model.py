@@ -205,7 +205,7 @@ class WorldModel(Tactic[WorldOptions, WorldState]):
 
     def _has_editor(self, view: View) -> bool:
         known = view.archive.answer(EditWish(name=OPENING, parent=ROOT, focus=TOP, tree=WorldTree()))
-        return known is not None and bool(known.by)
+        return isinstance(known, TreeEdits) and bool(known.by)
 
     def _splits(self, speedups: dict[str, float], cycle: Cycle, node: Node, parent: float) -> list[Split]:
         if not cycle.second or node.id == TOP or speedups[cycle.second] < speedups[cycle.best] * (1 - self.options.split_within):

@@ -15,6 +15,7 @@ from graphs.optimize.execute import execute
 from graphs.optimize.records import Considered
 from graphs.optimize.settings import RunSettings
 from graphs.search.protocol import SearchSettings
+from knowledge.protocol import Memory
 from tests.support.interrupted import Interrupted, InterruptedStore
 from tests.support.loop import BlockCoder, small_services
 from tests.support.scripted_server import ScriptedServer
@@ -33,7 +34,14 @@ def search_settings(search: str, evaluations: int = 8, **options: str) -> RunSet
     )
 
 
-def asked_services(folder: Path, url: str, settings: RunSettings, store: RunStore | None = None, coder: Coder | None = None) -> Services:
+def asked_services(
+    folder: Path,
+    url: str,
+    settings: RunSettings,
+    store: RunStore | None = None,
+    coder: Coder | None = None,
+    memory: Memory | None = None,
+) -> Services:
     """Open the run in `folder`, or make it."""
     if store is None:
         store = RunStore(folder) if (folder / "run.db").is_file() else RunStore.create(folder, {"run": folder.name, "created": "0"})
@@ -42,18 +50,20 @@ def asked_services(folder: Path, url: str, settings: RunSettings, store: RunStor
     team = AgentTeam(
         planner=planner, coder=coder or BlockCoder(), profiler=BuiltinProfiler(), reviewer=BuiltinReviewer(), models=made.models
     )
-    return small_services(folder, settings, team=team, store=store)
+    return small_services(folder, settings, memory, team=team, store=store)
 
 
-async def run_interrupted(folder: Path, server: ScriptedServer, settings: RunSettings, times: int) -> Services:
+async def run_interrupted(
+    folder: Path, server: ScriptedServer, settings: RunSettings, times: int, memory: Memory | None = None
+) -> Services:
     """Run to the end, cut short on leaving `recall` in each of its first `times` executions."""
     RunStore.create(folder, {"run": folder.name, "created": "0"}).close()
     for _ in range(times):
         try:
-            await execute(asked_services(folder, server.url, settings, InterruptedStore(folder)), lambda event: None)
+            await execute(asked_services(folder, server.url, settings, InterruptedStore(folder), memory=memory), lambda event: None)
         except Interrupted:
             continue
-    services = asked_services(folder, server.url, settings)
+    services = asked_services(folder, server.url, settings, memory=memory)
     await execute(services, lambda event: None)
     return services
 
