@@ -185,8 +185,14 @@ async def _soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             print(f"{done}/{options.candidates} in {time.monotonic() - started:.0f} s, {len(surprises)} surprises", flush=True)
 
     plan = _plan(options)
-    # the first starts the processes that stay: what they hold is no leak
-    await one(-1, "honest", KERNEL.format(misdeed="pass", factor=2.0, block=128), ("PASS",))
+
+    async def honest(first: int, count: int) -> None:
+        sources = [f"{KERNEL.format(misdeed='pass', factor=2.0, block=128)}\n# {first + number}\n" for number in range(count)]
+        await asyncio.gather(*(one(first - number, "honest", source, ("PASS",)) for number, source in enumerate(sources)))
+
+    # the first start the processes and fill the memory that stay: what they hold is no leak; then as the end will be looked at
+    await honest(-100, options.parallel * 2)
+    await honest(-200, 1)
     before = _state(folder, gpu=options.gpu)
     queue = iter(enumerate(plan))
 
@@ -196,6 +202,7 @@ async def _soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
 
     await asyncio.gather(*(worker() for _ in range(options.parallel * 2)))
     seconds = time.monotonic() - started
+    await honest(-300, 1)
     after = await _settled(folder, before, gpu=options.gpu)
     await pool.close()
     kinds = {name: dict(counts) for name, counts in sorted(found.items())}

@@ -9,13 +9,16 @@ from tools.evaluation.memory import Memory
 
 _SHARE = 1 / 8
 """Of the machine's memory, at most, for what waits."""
+_LEAST = 16 << 20
+"""New pages of less cost about ten milliseconds: not worth a descriptor."""
 
 
 class Shelf:
     """Memory that only trusted processes have mapped, by size; what is in it is old, and whoever takes it writes before reading."""
 
-    def __init__(self, most: int | None = None) -> None:
-        """Keep at most `most` bytes; an eighth of the machine's memory where that is not said."""
+    def __init__(self, most: int | None = None, least: int = _LEAST) -> None:
+        """Keep at most `most` bytes, an eighth of the machine's memory where that is not said, in pieces of `least` or more."""
+        self._least = least
         self._most = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _SHARE) if most is None else most
         self._lock = threading.Lock()
         self._waiting: list[Memory] = []
@@ -31,6 +34,9 @@ class Shelf:
 
     def put(self, memory: Memory) -> None:
         """Take memory back that nobody uses any more; the oldest is given to the system where it is too much."""
+        if memory.size < self._least:
+            memory.close()
+            return
         with self._lock:
             self._waiting.append(memory)
             while self._waiting and (self._closed or sum(kept.size for kept in self._waiting) > self._most):

@@ -37,7 +37,7 @@ def test_one_byte_of_difference_is_seen(place: int) -> None:
 
 def test_memory_put_back_is_given_to_the_next_of_its_size() -> None:
     """The same pages serve again; another size gets new ones."""
-    shelf = Shelf(SIZE)
+    shelf = Shelf(SIZE, least=0)
     first = shelf.take(4096)
     first.bytes_at(0, 4096)[:] = 7
     shelf.put(first)
@@ -53,7 +53,7 @@ def test_memory_put_back_is_given_to_the_next_of_its_size() -> None:
 
 def test_what_is_too_much_goes_back_to_the_system() -> None:
     """The memory that has waited longest is given up first, and all of it at the end, whatever comes back later."""
-    shelf = Shelf(SIZE)
+    shelf = Shelf(SIZE, least=0)
     made = [shelf.take(SIZE // 2) for _ in range(3)]
     for memory in made:
         shelf.put(memory)
@@ -65,9 +65,17 @@ def test_what_is_too_much_goes_back_to_the_system() -> None:
     assert not any(is_open(memory.fd) for memory in (*made, late))
 
 
+def test_small_memory_is_not_kept() -> None:
+    """What is cheap to make anew holds no descriptor."""
+    shelf = Shelf(SIZE)
+    memory = shelf.take(4096)
+    shelf.put(memory)
+    assert not is_open(memory.fd)
+
+
 def test_a_tape_that_may_be_in_use_is_not_kept(problem: Problem) -> None:
     """A tape goes back to its shelf only when nobody can write into it any more."""
-    shelf = Shelf(SIZE)
+    shelf = Shelf(SIZE, least=0)
     calls = (CallSpec(seed=1, distribution="as made", group="as made"),)
     broken = Tape(problem.abi, calls, shelf=shelf)
     broken.close()
