@@ -46,9 +46,9 @@ def cover(path: Path, device: str) -> dict[str, Any]:
     """Generate all that can be generated of one problem, and say what is left."""
     try:
         problem = load_problem(path)
+        graph = trace(problem)
     except UserError as error:
         return {"refused": str(error)}
-    graph = trace(problem)
     if graph.blocked:
         return {"blocked": list(graph.blocked)}
     schedule = initial_schedule(graph)

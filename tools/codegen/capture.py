@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 
+from tools.codegen.buffer_updates import deferrable
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.schedule import Schedule
 from tools.codegen.views import is_view
@@ -94,14 +95,18 @@ def replayed(forward):
 
 
 def launches(graph: OperatorGraph, schedule: Schedule) -> int:
-    """Count the launches of one call, at least: one for each generated region and each operator of the library."""
+    """Count the launches of one call, at least: one for each generated region and each operator of the library.
+
+    Writes to buffers that are made together at the end are not counted.
+    """
     count = graph.calls if graph.blocked else 0
+    together = deferrable(graph)
     for region in schedule.regions:
         if region.is_generated:
             count += 1
         else:
             nodes = [graph.by_name[name] for name in region.nodes]
-            count += sum(LEAST_LAUNCHES if node.op in RECURRENT else 1 for node in nodes if not is_view(node))
+            count += sum(LEAST_LAUNCHES if node.op in RECURRENT else 1 for node in nodes if not is_view(node) and node.name not in together)
     return count
 
 

@@ -188,7 +188,8 @@ class _Reader:
         outputs = tuple(_meta(v) for v in (val if isinstance(val, tuple | list) else (val,)) if _is_tensor(v))
         self.nodes.append(Node(name, target, tuple(args), kwargs, outputs))
         self.refs[node.name] = Ref(name)
-        source = args[0].name if args and isinstance(args[0], Ref) and op in VIEW_LIKE else name
+        shares = op in VIEW_LIKE or name in self.effects
+        source = args[0].name if args and isinstance(args[0], Ref) and shares else name
         self.bases[name] = self.bases.get(source, source)
 
     def _read_getitem(self, node: fx.Node) -> None:

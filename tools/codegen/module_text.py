@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from tools.codegen.buffer_updates import deferrable, written_together
 from tools.codegen.frame import RegionText, block
 from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.library import Caller
@@ -43,13 +44,16 @@ class ForwardText:
         self.caller = Caller(self.use, self.facts, device)
 
     def write(self, schedule: Schedule, generated: Mapping[str, RegionText]) -> list[str]:
-        """Write every region in order, then the return."""
+        """Write every region in order, what is left to write to buffers, then the return."""
+        later = deferrable(self.graph)
         for region in schedule.regions:
             if region.id in generated:
                 self._call(generated[region.id])
             else:
                 for name in region.nodes:
-                    self._library(self.graph.by_name[name])
+                    if name not in later:
+                        self._library(self.graph.by_name[name])
+        self.lines += written_together(self.graph, [node for node in self.graph.nodes if node.name in later], self.use)
         self.lines.append(f"return {self._output(self.graph.outputs)}")
         return self.lines
 

@@ -54,9 +54,14 @@ class _Rewriter:
         self.replaced: dict[Ref, Ref] = {}
         self.metas = dict(graph.inputs)
         self.effects: set[str] = set()
+        self.written: dict[Ref, Ref] = {}
+        """Which buffer each value will be written to; later readers of the buffer are given the value."""
 
     def add(self, node: Node) -> None:
         """Rewrite one node."""
+        if node.name in self.graph.effects:
+            self._keep(node)
+            return
         node = replace(node, args=self.substitute(node.args), kwargs=self.substitute(node.kwargs))
         if node.op in ALIASES:
             node = replace(node, target=node.target.replace(f".{node.op}.", f".{ALIASES[node.op]}."))
@@ -68,10 +73,32 @@ class _Rewriter:
         for each in new or (self._spread(node),):
             self._append(each)
 
+    def _keep(self, node: Node) -> None:
+        """Leave a write of the reference's own as it is: who reads the buffer after it reads the buffer."""
+        target, *others = node.args
+        self._append(replace(node, args=(target, *self.substitute(others)), kwargs=self.substitute(node.kwargs)))
+        self.replaced.pop(target, None)
+
+    def write(self, buffer: Ref, value: Ref, name: str, meta: TensorMeta) -> Node:
+        """Write a value to a buffer; a write to it that nobody has to see any more is taken back."""
+        before = self.written.get(buffer)
+        if before is not None:
+            taken = {each.name for each in self.nodes if each.name in self.effects and each.args[0] == before}
+            self.nodes = [each for each in self.nodes if each.name not in taken]
+            self.effects -= taken
+        target = before or buffer
+        self.written[value], self.replaced[target] = target, value
+        self.effects.add(name)
+        return Node(name, "aten.copy_.default", (target, value), {}, (meta,))
+
     def _append(self, node: Node) -> None:
         self.nodes.append(node)
         if len(node.outputs) == 1:
             self.metas[node.name] = node.outputs[0]
+
+    def meta_of(self, ref: Ref) -> TensorMeta:
+        """Shape and dtype of a buffer, or of what is written to it."""
+        return self.metas[self.written.get(ref, ref).name]
 
     def _spread(self, node: Node) -> Node:
         """Broadcast, before a pointwise operator, what broadcasts at some sizes only: kernels then read it by its strides."""
@@ -155,15 +182,14 @@ def _batch_norm(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
     source, weight, bias, mean, variance, training, momentum, eps = node.args[:8]
     if not training or not isinstance(mean, Ref) or not isinstance(variance, Ref):
         return None
-    out, of_mean, of_variance = node.outputs[0], rewriter.metas[mean.name], rewriter.metas[variance.name]
+    out, of_mean, of_variance = node.outputs[0], rewriter.meta_of(mean), rewriter.meta_of(variance)
     arguments = (source, weight, bias, mean, variance, True, momentum, eps)
     outputs = (out, of_mean, of_variance, of_mean, of_variance)
     norm = Node(node.name, "aten._native_batch_norm_legit_functional.default", arguments, {}, outputs)
     updates = [
-        Node(f"{node.name}_{word}", "aten.copy_.default", (buffer, Ref(node.name, index)), {}, (norm.outputs[index],))
+        rewriter.write(buffer, Ref(node.name, index), f"{node.name}_{word}", norm.outputs[index])
         for word, buffer, index in (("mean_update", mean, 3), ("variance_update", variance, 4))
     ]
-    rewriter.effects |= {update.name for update in updates}
     return norm, *updates
 
 

@@ -26,7 +26,7 @@ BATCH = 3
 class Model(nn.Module):
     def __init__(self, width):
         super().__init__()
-        self.layers = nn.Sequential(*(part for _ in range(4) for part in (nn.Linear(width, width), nn.BatchNorm1d(width), nn.Tanh())))
+        self.layers = nn.Sequential(*(part for _ in range(6) for part in (nn.Linear(width, width), nn.BatchNorm1d(width), nn.Tanh())))
 
     def forward(self, x):
         return self.layers(x)
