@@ -1,4 +1,4 @@
-"""The standing oracle: one trusted process a problem that makes inputs and judges outputs on the device, kept between candidates.
+"""The standing oracle: one trusted process a problem, which makes inputs and judges outputs on the device, kept between candidates.
 
 It does the jobs of the phases `inputs`, `oracle` and `sentinel`, one after the other, and never meets a candidate. It is kept because a new
 process needs half a second to start CUDA, four times a candidate.
@@ -12,8 +12,9 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
 
 from tools.evaluation import wire
 from tools.evaluation.child import Child, DeadlineError
@@ -21,6 +22,9 @@ from tools.evaluation.phases import Phase, phase_function
 
 JOBS = ("inputs", "oracle", "sentinel")
 """The phases whose work it does."""
+
+KEPT = 3
+"""Processes kept at once, about half a gigabyte of device memory each: problems worked on side by side do not drive out each other's."""
 
 _DONE = b"done"
 _FAILED = b"failed"
@@ -53,15 +57,29 @@ def serve(phase: Phase) -> None:
         phase.control.send(reply)
 
 
+@dataclass(eq=False)
+class _Kept:
+    """The process of one problem, if it has one now."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stack: ExitStack = field(default_factory=ExitStack)
+    child: Child | None = None
+    users: int = 0
+    """Who works with it or waits for it; guarded by the lock of them all."""
+
+    def end(self) -> None:
+        self.child = None
+        self.stack.close()
+
+
 class StandingOracle:
-    """The supervisor's side: has the process of the last problem, and starts another when the problem changes or a job fails."""
+    """The supervisor's side: keeps the processes of the last few problems; one whose job failed gets a new one."""
 
     def __init__(self) -> None:
         """Start with none."""
         self._lock = threading.Lock()
-        self._stack = ExitStack()
-        self._child: Child | None = None
-        self._problem = ""
+        self._kept: dict[str, _Kept] = {}
+        """By problem, the one used longest ago first."""
 
     def ask(
         self, fork: Fork, problem: str, name: str, job: bytes, shared: Mapping[str, int], deadline: float, cancel: int
@@ -70,12 +88,10 @@ class StandingOracle:
 
         Raises DeadlineError where it takes too long. Whatever goes wrong ends the process: the next job gets a new one.
         """
-        with self._lock:
-            if self._child is None or self._problem != problem:
-                self._end()
-                self._child = self._stack.enter_context(fork())
-                self._problem = problem
-            child, reply = self._child, None
+        with self._using(problem) as one, one.lock:
+            if one.child is None:
+                one.child = one.stack.enter_context(fork())
+            child, reply = one.child, None
             child.watch(cancel)
             try:
                 reply = _do(child, name, job, shared, deadline)
@@ -83,16 +99,32 @@ class StandingOracle:
             finally:
                 child.watch(-1)
                 if reply != _DONE:
-                    self._end()
+                    one.end()
 
     def close(self) -> None:
-        """End the process."""
+        """End the processes."""
         with self._lock:
-            self._end()
+            kept, self._kept = self._kept, {}
+        for one in kept.values():
+            with one.lock:
+                one.end()
 
-    def _end(self) -> None:
-        self._child = None
-        self._stack.close()
+    @contextmanager
+    def _using(self, problem: str) -> Iterator[_Kept]:
+        """Hold the process of a problem; those used longest ago make room."""
+        with self._lock:
+            one = self._kept.pop(problem) if problem in self._kept else _Kept()
+            self._kept[problem] = one
+            one.users += 1
+            idle = [name for name, other in self._kept.items() if not other.users]
+            dropped = [self._kept.pop(name) for name in idle[: max(0, len(self._kept) - KEPT)]]
+        for other in dropped:
+            other.end()
+        try:
+            yield one
+        finally:
+            with self._lock:
+                one.users -= 1
 
 
 def _do(child: Child, name: str, job: bytes, shared: Mapping[str, int], deadline: float) -> bytes | None:

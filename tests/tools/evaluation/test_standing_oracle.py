@@ -1,0 +1,112 @@
+"""The standing oracle's processes: who is kept, and who is replaced."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+
+import pytest
+
+from tools.evaluation.child import Child, DeadlineError
+from tools.evaluation.inputs import InputsAnswer, InputsJob
+from tools.evaluation.schedule import sitting
+from tools.evaluation.standing import KEPT, StandingOracle
+from tools.evaluation.tape import Tape
+from tools.evaluation.workshop import Workshop
+from tools.records import Problem
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """A workshop whose trusted processes work on the CPU."""
+    made = Workshop(tmp_path_factory.mktemp("shop"), None)
+    made.start()
+    yield made
+    made.close()
+
+
+class Court:
+    """A standing oracle that counts the processes it starts."""
+
+    def __init__(self, shop: Workshop, problem: Problem) -> None:
+        self.oracle = StandingOracle()
+        self.started: list[int] = []
+        self._fork: Callable[[], AbstractContextManager[Child]] = partial(shop.trusted, "standing", b"", {}, -1)
+        self._problem = problem
+
+    @contextmanager
+    def fork(self) -> Iterator[Child]:
+        """Start a process and take that down."""
+        with self._fork() as child:
+            self.started.append(len(self.started))
+            yield child
+
+    def ask(self, name: str, *, job: bytes = b"", limit_s: float = 60.0) -> bytes:
+        """Have inputs made in the process of the problem called `name`; empty where it failed."""
+        plan = sitting(self._problem, 0, "search", battery=False)
+        tape = Tape(self._problem.abi, plan.calls)
+        answer = os.memfd_create("answer")
+        try:
+            shared = {"inputs0": tape.inputs_memory.fd, "outputs0": tape.outputs_memory.fd, "answer": answer}
+            job = job or InputsJob(sittings=(plan,), device="cpu").model_dump_json().encode()
+            self.oracle.ask(self.fork, name, "inputs", job, shared, time.monotonic() + limit_s, -1)
+            return os.pread(answer, 1 << 16, 0)
+        finally:
+            tape.close()
+            os.close(answer)
+
+
+@pytest.fixture
+def court(shop: Workshop, problem: Problem) -> Iterator[Court]:
+    """A court of its own for each test."""
+    made = Court(shop, problem)
+    yield made
+    made.oracle.close()
+
+
+def test_problems_side_by_side_keep_their_processes(court: Court) -> None:
+    """Two problems in turn need one process each, and both answer."""
+    answers = [court.ask(name) for name in ("a", "b", "a", "b")]
+
+    assert all(all(InputsAnswer.model_validate_json(answer).usable[0]) for answer in answers)
+    assert len(court.started) == 2
+
+
+def test_the_one_used_longest_ago_makes_room(court: Court) -> None:
+    """No more than a few are kept; the newest are."""
+    for name in [str(number) for number in range(KEPT + 1)]:
+        court.ask(name)
+    court.ask(str(KEPT))
+    assert len(court.started) == KEPT + 1
+    court.ask("0")
+    assert len(court.started) == KEPT + 2
+
+
+def test_a_job_that_fails_costs_its_own_process_alone(court: Court) -> None:
+    """After a job that raises, the problem's next job has a new process; another problem keeps its own."""
+    court.ask("a")
+    court.ask("b")
+    assert court.ask("a", job=b"no job") == b""
+    court.ask("a")
+    court.ask("b")
+    assert len(court.started) == 3
+
+
+def test_a_job_that_takes_too_long_ends_its_process(court: Court) -> None:
+    """The deadline is told, and the next job is done by another process."""
+    court.ask("a")
+    with pytest.raises(DeadlineError):
+        court.ask("a", limit_s=0.0)
+    assert court.ask("a")
+    assert len(court.started) == 2
+
+
+def test_closing_ends_all(court: Court) -> None:
+    """Nothing is kept after the end; asking again starts anew."""
+    court.ask("a")
+    court.oracle.close()
+    court.ask("a")
+    assert len(court.started) == 2
