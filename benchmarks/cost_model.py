@@ -108,7 +108,8 @@ def read(path: Path, folder: Path, sheet: HardwareSheet) -> Iterator[tuple[str, 
     if path.suffix == ".gz" or '"schema_version"' in path.read_text().partition("\n")[0]:
         for landscape in load_landscapes(path)[1]:
             operator = Operator.load(folder, landscape.problem)
-            yield landscape.problem, operator, *_places(operator, landscape)
+            named, steps = places_of(operator, landscape)
+            yield landscape.problem, operator, list(named.values()), steps
         return
     rows: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in path.read_text().splitlines():
@@ -137,7 +138,8 @@ def swept_schedule(graph: OperatorGraph, text: str, sheet: HardwareSheet) -> Sch
     return schedule
 
 
-def _places(operator: Operator, landscape: Landscape) -> tuple[list[Measured], dict[int, list[int]]]:
+def places_of(operator: Operator, landscape: Landscape) -> tuple[dict[str, Measured], dict[int, list[int]]]:
+    """List the timed schedules of a table whose regions are all generated, by id, and which are one step apart."""
     schedules, waiting = {ROOT: initial_schedule(operator.graph)}, [ROOT]
     while waiting:
         start = waiting.pop(0)
@@ -155,7 +157,7 @@ def _places(operator: Operator, landscape: Landscape) -> tuple[list[Measured], d
     for step in landscape.steps:
         if step.start in place and step.end in place:
             steps[place[step.start]].append(place[step.end])
-    return [_measured(schedules[name], landscape.by_id[name]) for name in names], dict(steps)
+    return {name: _measured(schedules[name], landscape.by_id[name]) for name in names}, dict(steps)
 
 
 def _measured(schedule: Schedule, place: Place) -> Measured:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
+from agents.coder.modelled import choice_actions, choice_note, choice_of
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.traced import traced_graph
 from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, limits, options
 from tools.errors import UserError
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem, Verdict
+from tools.tuning.modelled import chosen_number
 
 FREE_TEXT = "The parent is free text without a schedule; the built-in coder changes schedules only, never text."
 TOO_LARGE = (Verdict.BUILD_FAILED, Verdict.CRASHED, Verdict.TIMED_OUT)
@@ -65,10 +67,15 @@ class BuiltinCoder:
 
     def _options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         graph = self._graph(problem)
-        return options(graph, _schedule(graph, parent), sheet)
+        return (*choice_actions(problem, parent, sheet), *options(graph, _schedule(graph, parent), sheet, problem.policy))
 
     def _write(self, task: CodingTask, action: Action, notes: tuple[str, ...]) -> Draft | Refusal:
         graph = self._graph(task.problem)
+        if chosen_number(action):
+            choice = choice_of(action, task.problem, task.sheet)
+            if choice is None:
+                return Refusal(reason=f"The cost model has no choice {chosen_number(action)} for this reference.")
+            return _draft(task.problem, graph, choice.schedule, (choice_note(choice), *notes))
         try:
             changed = apply(graph, _schedule(graph, task.parent), action)
         except IllegalAction as error:
@@ -98,6 +105,9 @@ def _draft(problem: Problem, graph: OperatorGraph, schedule: Schedule, notes: tu
 
 def _smaller(action: Action, legal: tuple[Action, ...]) -> Iterator[Action]:
     """Options of the same kind, region and names, with no number larger and at least one smaller; the nearest first."""
+    if chosen_number(action):
+        # another choice is no smaller one, and has its own turn
+        return
     found = [o for o in legal if (o.kind, o.region, o.parameters.keys()) == (action.kind, action.region, action.parameters.keys())]
     steps = [(step, o) for o in found if (step := _step(action, o)) is not None]
     yield from (o for _, o in sorted(steps, key=lambda pair: pair[0]))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from pydantic import Field
+
 from knowledge.records import Recalled
 from tools.records import Action, ActionKind, HardwareSheet, Plan, Problem, Profile, Record, Verdict
 
@@ -32,6 +34,15 @@ class Inspiration(Record):
     """Whether it is a second parent: its steps are worth taking over."""
 
 
+class Expectation(Record):
+    """What the cost model says of one option, before anything ran; estimated, whatever the parent's time is."""
+
+    words: str
+    """A clause for people."""
+    gain: float | None = None
+    """Modelled time of the parent over that of the child; None where the model does not know one of them."""
+
+
 class Briefing(Record):
     """All that a planner sees of one parent."""
 
@@ -54,6 +65,8 @@ class Briefing(Record):
     regions: tuple[str, ...] = ()
     """The search method's constraint: the action must apply to one of these; empty means any."""
     inspirations: tuple[Inspiration, ...] = ()
+    expected: dict[str, Expectation] = Field(default_factory=dict)
+    """By id of an option: what the cost model says of it; options it cannot tell from the parent are left out."""
 
     def allows(self, action: Action) -> bool:
         """Whether an action keeps the search method's constraint."""

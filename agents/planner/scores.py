@@ -144,6 +144,9 @@ ANY = None
 TUNING_POINTS = 5.0
 """For the tuner's action: one tuning tries what a dozen single steps would, so it comes before these and after structural ones."""
 
+CHOICE_POINTS = 10.0
+"""For the cost model's first choice, one less for each after it: they set everything at once, so they come before single steps."""
+
 VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
     # back to the library only where its products may beat ours
     ("implementation", "library"): {Bottleneck.COMPUTE: -3.0, Bottleneck.COMPUTE_UNIT: -5.0, ANY: -8.0},
@@ -163,5 +166,7 @@ def value_points(name: str, value: object, bottleneck: Bottleneck) -> float:
     """Points that `VALUES` has for one parameter; 0 where it has none."""
     if name == "tune":
         return TUNING_POINTS
+    if name == "choice":
+        return CHOICE_POINTS - float(str(value))
     row = VALUES.get((name, str(value)), {})
     return row.get(bottleneck, row.get(ANY, 0.0))

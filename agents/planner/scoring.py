@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from statistics import median
 
@@ -35,6 +36,10 @@ UNMATCHED = 0.2
 """Likeness of advice and an action of one kind where nothing says that they mean the same."""
 CITED = 0.5
 """From this likeness on a plan may say that it rests on the advice."""
+EXPECTED_WEIGHT = 4.0
+"""Points for each doubling that the cost model expects of a step; it orders steps of one kind, and lifts what it likes over the prior."""
+MOST_DOUBLINGS = 1.5
+"""The model's errors reach a factor of two, so what it promises or fears beyond this counts no more."""
 NO_GAIN = 1.02
 """A gain below this is told to be none; the reviewer's interval decides acceptance, this only steers."""
 
@@ -66,8 +71,18 @@ def score_action(action: Action, briefing: Briefing, proven: bool = True) -> Sco
     advice, cited, gain, praise = _advice(action, briefing)
     tried, lessons = _lessons(action, briefing.tried)
     shown, examples = _inspired(action, briefing)
-    total = prior + direction + advice + tried + shown - (0.0 if proven else UNPROVEN)
-    return Scored(action, total, prior, (*praise, *lessons, *examples), cited, _possible(gain, briefing), proven)
+    modelled, clause = _expected(action, briefing)
+    total = prior + direction + advice + tried + shown + modelled - (0.0 if proven else UNPROVEN)
+    return Scored(action, total, prior, (*clause, *praise, *lessons, *examples), cited, _possible(gain, briefing), proven)
+
+
+def _expected(action: Action, briefing: Briefing) -> tuple[float, list[str]]:
+    """Points and a clause that the cost model brings."""
+    found = briefing.expected.get(action.id)
+    if found is None:
+        return 0.0, []
+    doublings = math.log2(found.gain) if found.gain else 0.0
+    return EXPECTED_WEIGHT * max(-MOST_DOUBLINGS, min(MOST_DOUBLINGS, doublings)), [found.words]
 
 
 def _possible(gain: float | None, briefing: Briefing) -> float | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 
+from agents.coder.modelled import expectations
 from agents.coder.protocol import Refusal
 from agents.coder.tuning import tuning_action
 from agents.planner.protocol import Briefing, Inspiration, Tried
@@ -14,6 +16,7 @@ from graphs.search.protocol import Ask
 from knowledge.records import Situation
 from knowledge.situation import describe_situation
 from tools.records import ROOT, Action, Plan, Profile
+from tools.tuning.modelled import chosen_number
 
 
 async def recalled_for(services: Services, parent: str, round_: int) -> str:
@@ -26,7 +29,7 @@ async def recalled_for(services: Services, parent: str, round_: int) -> str:
 
 
 async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str] = ()) -> Briefing:
-    """Put together what a planner sees for one ask; `taken` are ids of actions that this round has planned on the parent already."""
+    """Put together what a planner sees for one ask; `taken` are ids of actions that this round has planned already."""
     store, parent = services.store, services.store.candidate(ask.parent)
     profile = store.get("profile", ask.parent, Profile)
     recalled = store.get("recall", f"{round_}/{ask.parent}", Recall)
@@ -35,6 +38,7 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
     options = await services.team.coder.options(services.problem, parent, services.sheet)
     tuning = tuning_action(parent, services.settings.tune, {one.structure for one in store.all("tuning", Tuning).values()})
     options = (*options, tuning) if tuning else options
+    taken = {*taken, *_chosen(services)}
     evaluation = services.evaluation(ask.parent)
     fitting = [o for o in options if o.id not in taken and (ask.action is None or o.id == ask.action.id)]
     briefing = Briefing(
@@ -52,7 +56,15 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
         regions=ask.regions,
         inspirations=_inspirations(services, ask),
     )
-    return briefing.model_copy(update={"options": tuple(o for o in fitting if briefing.allows(o))})
+    allowed = tuple(o for o in fitting if briefing.allows(o))
+    expected = await asyncio.to_thread(expectations, services.problem, parent, allowed, services.sheet) if allowed else {}
+    return briefing.model_copy(update={"options": allowed, "expected": expected})
+
+
+def _chosen(services: Services) -> set[str]:
+    """Ids of the cost model's choices that were tried in this run: each leads to one schedule, from whatever parent."""
+    plans = services.store.all("plan", Plan).values()
+    return {plan.action.id for plan in plans if chosen_number(plan.action) and tried(services, plan) is not None}
 
 
 def tried(services: Services, made: Plan) -> Tried | None:

@@ -11,13 +11,14 @@ from graphs.optimize.starting import START, starting_plan
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask
 from tools.records import Plan
+from tools.tuning.modelled import chosen_number
 
 
 async def plans_for(services: Services, ask: Ask, round_: int, count: int, made: Iterable[Plan]) -> tuple[Plan, ...]:
     """Return at most `count` plans for `ask`, none of them tried before or among those `made` in this round."""
     if ask.tag == START:
         return (starting_plan(services),)
-    taken = {plan.action.id for plan in made if plan.parent == ask.parent}
+    taken = {plan.action.id for plan in made if plan.parent == ask.parent or chosen_number(plan.action)}
     offer = surveyed_offer(services, ask)
     if offer is not None:
         plan = _plan(ask.parent, offer)

@@ -110,9 +110,9 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P(
                 "precision",
-                "ieee, tf32x3, fp16x3",
-                "float32 products on the ordinary cores, as three TF32 products on tensor cores, or as three products of halves, "
-                "scaled by powers of two row by row so that every range fits",
+                "ieee, tf32, tf32x3, fp16x3",
+                "float32 products on the ordinary cores, rounded to TF32 on tensor cores (where the policy allows it), as three TF32 "
+                "products, or as three products of halves, scaled by powers of two row by row so that every range fits",
             ),
             _P(
                 "accumulate",
@@ -127,7 +127,16 @@ GUIDE: dict[ActionKind, Meaning] = {
         "Computes the same result in another way, or takes a region from the library or back to it.",
         "registers: rows that fit. online, looped: long rows. split: rows too few to fill the device. library: where it is faster.",
         (
-            _P("implementation", "library, generated", "who runs a region"),
+            _P(
+                "implementation",
+                "library, generated, modelled",
+                "who runs a region; modelled: all of forward as the cost model has it",
+            ),
+            _P(
+                "choice",
+                "1, 2, 3, …",
+                "which of the cost model's choices for all regions at once, the best first",
+            ),
             _P(
                 "algorithm",
                 "flat, tile; registers, looped, online, split",

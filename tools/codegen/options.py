@@ -21,11 +21,12 @@ from tools.codegen.regions import (
     producers_of,
 )
 from tools.codegen.schedule import LIBRARY, Region, Schedule
-from tools.codegen.tuning import KNOBS, defaults, possible, worthwhile
-from tools.records import Action, ActionKind, HardwareSheet
+from tools.codegen.tuning import KNOBS, ROUNDED, defaults, may_round, possible, worthwhile
+from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
 
 USUAL_SMS = 132
 """Multiprocessors assumed where an action does not say (H100 and H200)."""
+EXACT = PrecisionPolicy()
 MOST_PAIRS = 64
 """Pairs of regions looked at for fusion in one schedule."""
 
@@ -42,8 +43,8 @@ def initial_schedule(graph: OperatorGraph) -> Schedule:
     return Schedule(regions=()) if graph.blocked else natural_regions(graph)
 
 
-def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> tuple[Action, ...]:
-    """List every legal action that changes something, the widest first."""
+def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, policy: PrecisionPolicy = EXACT) -> tuple[Action, ...]:
+    """List every legal action that changes something and that the policy allows, the widest first."""
     if graph.blocked:
         return tuple(_captures(graph, schedule))
     captures = list(_captures(graph, schedule))
@@ -51,9 +52,9 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> t
     found = [*_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
     for region in schedule.regions:
         found += _generate(graph, region, sheet)
-    found += _fusions(graph, schedule, sheet)
+    found += fusions(graph, schedule, sheet)
     for region in schedule.regions:
-        found += _changes(graph, region, sheet)
+        found += _changes(graph, region, sheet, policy)
     found += captures
     return tuple({action.id: action for action in found}.values())
 
@@ -77,13 +78,14 @@ def _layouts(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
 def _all_at_once(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
     able = [region.id for region in schedule.regions if not region.is_generated and can_generate(graph, region.nodes)]
     # the library's convolutions and products are often the faster ones: all that stands around them is an action by itself
-    around = [name for name in able if not _stands_alone(graph, schedule, name)]
+    around = [name for name in able if not stands_alone(graph, schedule, name)]
     for names in (around, able) if 1 < len(around) < len(able) else (able,):
         if len(names) > 1:
             yield Action(kind=ActionKind.FUSION, region="+".join(names), parameters={"scope": "each", "sms": sheet.sms})
 
 
-def _stands_alone(graph: OperatorGraph, schedule: Schedule, name: str) -> bool:
+def stands_alone(graph: OperatorGraph, schedule: Schedule, name: str) -> bool:
+    """Whether a region holds a product, an attention or a convolution, whose library call is often the faster one."""
     region = schedule.region(name)
     return region is not None and any(graph.by_name[node].op in STANDING_ALONE for node in region.nodes)
 
@@ -96,7 +98,8 @@ def _generate(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Ite
             yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": "generated", "sms": sheet.sms})
 
 
-def _fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+def fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+    """Yield what makes one kernel of several regions: attentions written out, then pairs of which one feeds the other."""
     home = {name: region for region in schedule.regions for name in region.nodes}
     pairs: dict[tuple[str, str], tuple[Region, Region]] = {}
     for region in schedule.regions:
@@ -125,7 +128,7 @@ def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region
                     yield (*first.nodes, *middle.nodes, *last.nodes), f"{first.id}+{middle.id}+{last.id}"
 
 
-def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Iterator[Action]:
+def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy: PrecisionPolicy) -> Iterator[Action]:
     if not region.is_generated:
         return
     planned = plan_region(graph, region.nodes)
@@ -133,6 +136,8 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Iter
         if name == FORMAT:
             continue
         for value in knob.values:
+            if value == ROUNDED and not may_round(policy):
+                continue
             changed = {**region.parameters, name: value}
             if value != region.parameters.get(name) and worthwhile(planned, changed, name, sheet):
                 yield Action(kind=knob.kind, region=region.id, parameters={name: value})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.codegen.layouts import FORMAT, FORMATS
 from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
-from tools.codegen.rows_space import row_layout
+from tools.codegen.remembered import row_layout_of
 from tools.codegen.schedule import LIBRARY
 from tools.codegen.tuning_compute import (
     attention_defaults,
@@ -20,7 +20,7 @@ from tools.codegen.tuning_compute import (
     product_fits,
 )
 from tools.codegen.tuning_memory import pointwise_defaults, pointwise_fits, row_defaults, rows_fit, window_defaults, window_fits
-from tools.records import ActionKind, HardwareSheet
+from tools.records import ActionKind, HardwareSheet, PrecisionPolicy
 
 Value = bool | int | float | str
 Parameters = dict[str, Value]
@@ -34,6 +34,10 @@ class Knob:
     values: tuple[Value, ...]
 
 
+ROUNDED = "tf32"
+"""Precision that rounds the operands of float32 products: offered only where the policy lets it."""
+ROUNDING = 1e-3
+"""Relative error from which on a tolerance covers that rounding: 10 bits of mantissa are 5e-4 an operand."""
 WARPS = Knob(ActionKind.LAUNCH, (1, 2, 4, 8, 16, 32))
 
 KNOBS: dict[str, dict[str, Knob]] = {
@@ -63,7 +67,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64, 128)),
         "SPLIT_K": Knob(ActionKind.ALGORITHM, (1, 2, 4, 8, 16, 32, 64)),
         "GROUP_M": Knob(ActionKind.REORDERING, (1, 4, 8, 16)),
-        "precision": Knob(ActionKind.PRECISION, ("ieee", "tf32x3", "fp16x3")),
+        "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3")),
         "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked")),
         "right": Knob(ActionKind.LAYOUT, ("as_is", "k_major")),
         "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
@@ -79,7 +83,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
         "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64)),
         FORMAT: Knob(ActionKind.LAYOUT, FORMATS),
-        "precision": Knob(ActionKind.PRECISION, ("ieee", "tf32x3")),
+        "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3")),
         "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked")),
         "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
@@ -89,7 +93,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128)),
         "BLOCK_D": Knob(ActionKind.TILING, (32, 64, 128, 256)),
         "BLOCK_V": Knob(ActionKind.TILING, (32, 64, 128, 256)),
-        "precision": Knob(ActionKind.PRECISION, ("ieee", "tf32x3")),
+        "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3")),
         "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4)),
     },
@@ -112,9 +116,14 @@ def defaults(planned: Planned, sms: int) -> Parameters:
     return attention_defaults(planned.kernel) if planned.template == ATTENTION else product_defaults(planned.kernel, sms)
 
 
+def may_round(policy: PrecisionPolicy) -> bool:
+    """Whether float32 products may round their operands to TF32: the reference does, or the tolerance covers it."""
+    return policy.name != "exact" or policy.tolerance >= ROUNDING
+
+
 def possible(planned: Planned, parameters: Mapping[str, Value]) -> bool:
     """Whether the template can be emitted with these parameters: a scan is walked by one program, in order."""
-    return planned.template != ROWS or parameters["algorithm"] != "split" or not row_layout(planned.kernel).scans
+    return planned.template != ROWS or parameters["algorithm"] != "split" or not row_layout_of(planned.kernel).scans
 
 
 def worthwhile(planned: Planned, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:

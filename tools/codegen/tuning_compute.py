@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tools.codegen.attention_space import attention_layout
-from tools.codegen.convolution_space import convolution_layout
 from tools.codegen.lowering import Kernel
-from tools.codegen.product_space import product_layout
+from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two
 from tools.records import ITEM_BYTES, HardwareSheet
 
@@ -17,7 +15,7 @@ Parameters = dict[str, Value]
 
 def product_defaults(kernel: Kernel, sms: int) -> Parameters:
     """Choose first parameters of a product from its shapes as written and the number of multiprocessors."""
-    layout = product_layout(kernel)
+    layout = product_layout_of(kernel)
     block_m = min(128, max(16, power_of_two(layout.n_rows)))
     block_n = min(128, max(16, power_of_two(layout.n_cols)))
     while max(block_m, block_n) > 32 and layout.n_batch * -(-layout.n_rows // block_m) * -(-layout.n_cols // block_n) < sms:
@@ -44,7 +42,7 @@ def product_defaults(kernel: Kernel, sms: int) -> Parameters:
 
 def convolution_defaults(kernel: Kernel, sms: int) -> Parameters:
     """Choose first parameters of a dense convolution: as many channels a tile as there are, up to 128, and positions for the rest."""
-    layout = convolution_layout(kernel)
+    layout = convolution_layout_of(kernel)
     half = layout.dtype in ("float16", "bfloat16")
     block_n = min(128, max(16, power_of_two(layout.n_channels)))
     block_m = min(128, max(16, power_of_two(layout.n_positions)))
@@ -64,7 +62,7 @@ def convolution_defaults(kernel: Kernel, sms: int) -> Parameters:
 
 def convolution_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes a convolution's kernel and can run on the device."""
-    layout = convolution_layout(kernel)
+    layout = convolution_layout_of(kernel)
     if knob == "precision" and layout.dtype != "float32":
         return False
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
@@ -101,7 +99,7 @@ def depthwise_fits(kernel: Kernel, parameters: Mapping[str, Value]) -> bool:
 
 def attention_defaults(kernel: Kernel) -> Parameters:
     """Choose first parameters of an attention from its shapes as written."""
-    layout = attention_layout(kernel)
+    layout = attention_layout_of(kernel)
     half = layout.dtype in ("float16", "bfloat16")
     head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))
     # a head held whole lies in registers or shared memory all through the walk: 64 KiB of queries at most
@@ -121,7 +119,7 @@ def attention_defaults(kernel: Kernel) -> Parameters:
 
 def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes a product's kernel and can run on the device."""
-    layout = product_layout(kernel)
+    layout = product_layout_of(kernel)
     halves = parameters["precision"] == "fp16x3"
     idle = {
         "precision": layout.dtype != "float32",
@@ -143,7 +141,7 @@ def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, she
 
 def attention_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes an attention's kernel and can run on the device."""
-    layout = attention_layout(kernel)
+    layout = attention_layout_of(kernel)
     if knob == "precision" and layout.dtype != "float32":
         return False
     block_m, block_n, block_d, block_v = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_D", "BLOCK_V"))

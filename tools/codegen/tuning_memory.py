@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from tools.codegen import template_pointwise
 from tools.codegen.lowering import Kernel
-from tools.codegen.rows_space import RowLayout, row_layout
+from tools.codegen.remembered import pointwise_layout_of, row_layout_of
+from tools.codegen.rows_space import RowLayout
 from tools.codegen.sizes import power_of_two
 from tools.codegen.template_window import fits_tile
 from tools.records import ITEM_BYTES
@@ -29,7 +30,7 @@ FULL = 8
 
 def pointwise_defaults(kernel: Kernel) -> Parameters:
     """Two independent 16-byte loads of each operand a thread."""
-    layout = template_pointwise.layout(kernel)
+    layout = pointwise_layout_of(kernel)
     tile = layout.tiles and layout.n_cols >= template_pointwise.SMALLEST_ROW
     elements = max(4, 32 // ITEM_BYTES[layout.accesses[0].meta.dtype])
     return {"algorithm": "tile" if tile else "flat", "ELEMENTS": min(elements, 16), "num_warps": 4}
@@ -46,7 +47,7 @@ def window_defaults(kernel: Kernel) -> Parameters:
 
 def row_defaults(kernel: Kernel, sms: int) -> Parameters:
     """Rows that fit are held in registers, longer ones walked, few long ones split over programs."""
-    layout = row_layout(kernel)
+    layout = row_layout_of(kernel)
     columns = power_of_two(layout.n_cols)
     if not layout.inner_reduction:
         return _strided_rows(layout, columns, sms)
@@ -91,7 +92,7 @@ def _strided_rows(layout: RowLayout, columns: int, sms: int) -> Parameters:
 def pointwise_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:
     """Whether changing `knob` changes the kernel and leaves a block of a sensible size."""
     if knob == "algorithm":
-        return template_pointwise.layout(kernel).tiles
+        return pointwise_layout_of(kernel).tiles
     return 128 <= int(parameters["ELEMENTS"]) * 32 * int(parameters["num_warps"]) <= 16384
 
 
@@ -102,7 +103,7 @@ def window_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> b
 
 def rows_fit(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:
     """Whether changing `knob` changes the kernel, has rows and columns enough, and leaves a tile that registers hold."""
-    layout = row_layout(kernel)
+    layout = row_layout_of(kernel)
     algorithm, rows, warps = parameters["algorithm"], int(parameters["ROWS"]), int(parameters["num_warps"])
     block, unroll = int(parameters["BLOCK_N"]), int(parameters.get("UNROLL", 1)) if rows == 1 else 1
     columns = power_of_two(layout.n_cols)

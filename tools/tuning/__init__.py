@@ -8,6 +8,7 @@ any other candidate. A template whose launches `shapes` does not describe is not
 
 from tools.tuning.cache import Tuned, TuningCache, sizes_of, work_of
 from tools.tuning.search import Point, Search
-from tools.tuning.space import Parameters, Tunable, tunable, tunable_regions
+from tools.tuning.settings import Parameters
+from tools.tuning.space import Tunable, tunable, tunable_regions
 
 __all__ = ["Parameters", "Point", "Search", "Tunable", "Tuned", "TuningCache", "sizes_of", "tunable", "tunable_regions", "work_of"]

@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from tools.codegen.regions import ATTENTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
+from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.profiling.shape import LaunchShape, shape_us
 from tools.records import HardwareSheet
-from tools.tuning.shapes_compute import attention_shapes, product_shapes
+from tools.tuning.shapes_compute import attention_shapes, convolution_shapes, product_shapes
 from tools.tuning.shapes_memory import Value, depthwise_shapes, pointwise_shapes, row_shapes, window_shapes
 
-MODELLED = frozenset({POINTWISE, ROWS, WINDOW, MATMUL, DEPTHWISE, ATTENTION})
-"""Templates whose launches the coarse model knows; of others it says nothing."""
+MODELLED = frozenset({POINTWISE, ROWS, WINDOW, MATMUL, DEPTHWISE, ATTENTION, CONVOLUTION})
+"""Templates whose launches the coarse model knows, `convolution` by assumption alone; of others it says nothing."""
 
 
 def region_shapes(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
     """Describe the launches of one generated region; empty where its template is not modelled."""
     kernel = planned.kernel
-    if planned.template == POINTWISE:
-        return pointwise_shapes(kernel, parameters)
-    if planned.template == ROWS:
-        return row_shapes(kernel, parameters, sheet)
-    if planned.template == WINDOW:
-        return window_shapes(kernel, parameters)
-    if planned.template == DEPTHWISE:
-        return depthwise_shapes(kernel, parameters)
-    if planned.template == MATMUL:
-        return product_shapes(kernel, parameters, sheet)
-    return attention_shapes(kernel, parameters, sheet) if planned.template == ATTENTION else ()
+    described: dict[str, Callable[[], tuple[LaunchShape, ...]]] = {
+        POINTWISE: lambda: pointwise_shapes(kernel, parameters),
+        ROWS: lambda: row_shapes(kernel, parameters, sheet),
+        WINDOW: lambda: window_shapes(kernel, parameters),
+        DEPTHWISE: lambda: depthwise_shapes(kernel, parameters),
+        MATMUL: lambda: product_shapes(kernel, parameters, sheet),
+        CONVOLUTION: lambda: convolution_shapes(kernel, parameters, sheet),
+        ATTENTION: lambda: attention_shapes(kernel, parameters, sheet),
+    }
+    return described[planned.template]() if planned.template in MODELLED else ()
 
 
 def region_us(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> float | None:

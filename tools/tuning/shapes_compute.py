@@ -1,14 +1,15 @@
-"""What the launches of compute-bound regions do: matrix products and attention."""
+"""What the launches of compute-bound regions do: matrix products, dense convolutions and attention."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from tools.codegen.attention_space import attention_layout
 from tools.codegen.lowering import Kernel
-from tools.codegen.product_space import product_layout
+from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two
+from tools.codegen.tuning import ROUNDED
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import ITEM_BYTES, HardwareSheet
@@ -24,53 +25,127 @@ STEP = 8.0
 SPLIT_WORK = 6.0
 """Instructions by which a lane splits one float32 into two shorter numbers; counted in the machine code, rounded."""
 PARTS = {"tf32x3": 3, "fp16x3": 3}
+HALVES_SHARE = 1.21
+"""Rate of products of halves that were split before, over `TRITON_TENSOR_SHARE` of the peak; fitted with the next on the two such schedules
+(three stages and one) of matmul_bias_gelu in the H200 landscape."""
+HALVES_WAIT = 1.75
+"""Time by which such products wait for their operands with a single stage; a quarter of it with each stage more."""
+HALVES_STEP = 2.0
+"""`STEP` of such products; an assumption."""
+FEWEST_CHANNELS = 16
+"""Input channels from which on a step of a convolution stays within one element of the kernel; as its template has it."""
+GATHER_WORK = 8.0
+"""Instructions by which a lane of a convolution finds one element and whether it lies inside; an assumption."""
 
 
 def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
     """The product, before it the copy of a right operand and after it the sum of split tiles, where there are any."""
-    plan = product_layout(kernel)
-    block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
-    splits, stages, each = int(parameters.get("SPLIT_K", 1)), int(parameters["num_stages"]), ITEM_BYTES[plan.dtype]
-    rows, cols = math.ceil(plan.n_rows / block_m), math.ceil(plan.n_cols / block_n)
-    programs = plan.n_batch * rows * cols * splits
-    steps = math.ceil(plan.n_inner / block_k / splits)
-    moved = float(sum(nbytes_of(a) for a in plan.accesses))
-    threads = warps * WARP
-    loaded = (block_m + block_n) * block_k
-    chunked = parameters.get("accumulate") == "chunked"
-    split = parameters["precision"] in PARTS
-    accumulators = block_m * block_n * (2 if chunked else 1) / threads
-    fragments = loaded * 2 / threads if split else 0.0
-    lanes = steps * (loaded * ((SPLIT_WORK if split else 0.0) + 1.0) + (block_m * block_n if chunked else 0))
-    shape = LaunchShape(
-        programs=programs,
-        warps=warps,
-        dram_bytes=moved + (2.0 * plan.n_batch * plan.n_rows * plan.n_cols * 4 * splits if splits > 1 else 0.0),
-        l2_bytes=float(programs * steps * loaded * each),
-        flight_bytes=float(loaded * each * max(1, stages - 1)),
-        steps=steps,
-        lane_work=float(programs * (lanes + block_m * block_n * ops_of(kernel))),
-        registers=40 + accumulators + fragments,
-        shared_bytes=float(loaded * each * max(1, stages - 1)),
-        barriers=1.0 if stages > 1 else 3.0,
-        product_flops=2.0 * programs * block_m * block_n * block_k * steps * PARTS.get(str(parameters["precision"]), 1),
-        product_tflops=tile_tflops(plan.dtype, str(parameters["precision"]), block_m, block_n, warps, sheet)
-        / (1 + 0.5 / 2 ** (stages - 1))
-        / (1 + STEP / block_k),
+    plan = product_layout_of(kernel)
+    splits, outputs = int(parameters.get("SPLIT_K", 1)), plan.n_batch * plan.n_rows * plan.n_cols
+    turned = parameters.get("right") == "k_major" and not plan.right_is_k_major
+    work = _Sum(
+        tiles=plan.n_batch * math.ceil(plan.n_rows / int(parameters["BLOCK_M"])) * math.ceil(plan.n_cols / int(parameters["BLOCK_N"])),
+        splits=splits,
+        steps=math.ceil(plan.n_inner / int(parameters["BLOCK_K"]) / splits),
+        moved=float(sum(nbytes_of(a) for a in plan.accesses)) + (2.0 * outputs * 4 * splits if splits > 1 else 0.0),
+        dtype=plan.dtype,
+        straight=turned or plan.right_is_k_major,
     )
     extra = []
-    if parameters.get("right") == "k_major" and not plan.right_is_k_major:
+    if turned:
         extra.append(_pass(2.0 * nbytes_of(plan.right), sheet))
     if splits > 1:
-        extra.append(_pass(float(plan.n_batch * plan.n_rows * plan.n_cols * 4 * (splits + 1)), sheet))
+        extra.append(_pass(float(outputs * 4 * (splits + 1)), sheet))
     if parameters["precision"] == "fp16x3":
         extra.append(_pass(2.0 * (nbytes_of(plan.left) + nbytes_of(plan.right)), sheet))
-    return (shape, *extra)
+    return (_tiles(work, parameters, ops_of(kernel), sheet), *extra)
+
+
+def convolution_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
+    """A dense convolution as the product it is, its left operand gathered; before it both operands are brought to channels last.
+
+    An assumption throughout: the terms are a product's, and no schedule of this template has been measured.
+    """
+    plan = convolution_layout_of(kernel)
+    block_k = int(parameters["BLOCK_K"])
+    # a step takes channels of one element of the kernel, or elements of several where channels are few
+    each_tap = plan.n_inputs >= FEWEST_CHANNELS
+    steps = plan.n_taps * math.ceil(plan.n_inputs / block_k) if each_tap else math.ceil(plan.n_taps * plan.n_inputs / block_k)
+    rows, cols = math.ceil(plan.n_positions / int(parameters["BLOCK_M"])), math.ceil(plan.n_channels / int(parameters["BLOCK_N"]))
+    work = _Sum(
+        tiles=plan.n_images * plan.n_phases * rows * cols,
+        splits=1,
+        steps=steps,
+        moved=float(sum(nbytes_of(a) for a in plan.accesses)),
+        dtype=plan.dtype,
+        straight=False,
+        gathered=GATHER_WORK,
+    )
+    copies = tuple(_pass(2.0 * nbytes_of(access), sheet) for access in (plan.source, plan.weight))
+    return (_tiles(work, parameters, ops_of(kernel), sheet), *copies)
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """Tiles whose elements are long sums of products."""
+
+    tiles: int
+    splits: int
+    """Programs that share the sum of one tile."""
+    steps: int
+    """Of one program."""
+    moved: float
+    """Compulsory bytes, and partial sums."""
+    dtype: str
+    straight: bool
+    """Whether the right operand lies along the sum, as Hopper's TF32 instructions read it."""
+    gathered: float = 0.0
+    """Instructions by which a lane finds one element of the left operand."""
+
+
+def _tiles(work: _Sum, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchShape:
+    """One launch: a tile a program, step by step along the sum."""
+    block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
+    stages, each, precision = int(parameters["num_stages"]), ITEM_BYTES[work.dtype], str(parameters["precision"])
+    programs, threads, loaded = work.tiles * work.splits, warps * WARP, (block_m + block_n) * block_k
+    halves = precision == "fp16x3"
+    chunked = parameters.get("accumulate") == "chunked" or halves
+    # halves are split before the product and read from shared memory as they lie
+    split = precision in PARTS and not halves
+    fragments = loaded * 2 / threads if split else 0.0
+    gathered = block_m * block_k * work.gathered
+    lanes = work.steps * (loaded * ((SPLIT_WORK if split else 0.0) + 1.0) + gathered + (block_m * block_n if chunked else 0))
+    return LaunchShape(
+        programs=programs,
+        warps=warps,
+        dram_bytes=work.moved,
+        l2_bytes=float(programs * work.steps * loaded * each),
+        flight_bytes=float(loaded * each * max(1, stages - 1)),
+        steps=work.steps,
+        lane_work=float(programs * (lanes + block_m * block_n * ops)),
+        registers=40 + block_m * block_n * (2 if chunked else 1) / threads + fragments,
+        shared_bytes=float(loaded * each * max(1, stages - 1)),
+        barriers=1.0 if stages > 1 else 3.0,
+        product_flops=2.0 * programs * block_m * block_n * block_k * work.steps * PARTS.get(precision, 1),
+        product_tflops=_tile_rate(work, parameters, sheet),
+    )
+
+
+def _tile_rate(work: _Sum, parameters: Mapping[str, Value], sheet: HardwareSheet) -> float:
+    """Rate of a tile's products, TFLOP/s, by the units it can use, its stages and the length of its steps."""
+    block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
+    stages, precision = int(parameters["num_stages"]), str(parameters["precision"])
+    rate = tile_tflops(work.dtype, precision, block_m, block_n, warps, sheet)
+    if precision == "fp16x3":
+        return float(rate * HALVES_SHARE / (1 + HALVES_WAIT / 4 ** (stages - 1)) / (1 + HALVES_STEP / block_k))
+    if precision == ROUNDED and not work.straight and sheet.generation == "hopper":
+        rate *= rates.OLD_TENSOR_SHARE
+    return float(rate / (1 + 0.5 / 2 ** (stages - 1)) / (1 + STEP / block_k))
 
 
 def attention_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
     """One launch: a block of queries a program, walking the keys."""
-    plan, attention = attention_layout(kernel), kernel.attention
+    plan, attention = attention_layout_of(kernel), kernel.attention
     assert attention is not None
     block_m, block_n, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "num_warps"))
     stages, each, threads = int(parameters["num_stages"]), item(plan.query), warps * WARP
@@ -111,7 +186,7 @@ def tile_tflops(dtype: str, precision: str, block_m: int, block_n: int, warps: i
     """Rate of the units that a tile's shape lets a product use, TFLOP/s."""
     if dtype in ("float16", "bfloat16") or precision == "fp16x3":
         peak = sheet.fp16_tflops or sheet.fp32_tflops
-    elif precision == "tf32x3":
+    elif precision in ("tf32x3", ROUNDED):
         peak = sheet.tf32_tflops or sheet.fp32_tflops
     else:
         return sheet.fp32_tflops * rates.TILE_FMA_SHARE
@@ -119,8 +194,8 @@ def tile_tflops(dtype: str, precision: str, block_m: int, block_n: int, warps: i
     if sheet.generation == "hopper" and block_m >= GROUP_ROWS and warps >= WARPGROUP:
         # groups of warps that share rows each prepare the same left operand
         share /= max(1.0, warps // WARPGROUP * GROUP_ROWS / block_m)
-    elif sheet.generation == "hopper" and precision not in PARTS:
-        # operands that are split into parts come through registers either way
+    elif sheet.generation == "hopper" and precision != "tf32x3":
+        # operands that are split in the kernel come through registers either way
         share *= rates.OLD_TENSOR_SHARE
     # a tile too thin to reuse what it read from shared memory
     thin = min(1.0, 2 * block_m * block_n / (block_m + block_n) / 64)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tools.codegen.lowering import Kernel
+from tools.codegen.remembered import pointwise_layout_of, row_layout_of
 from tools.codegen.rows_online import online_pairs
-from tools.codegen.rows_space import RowLayout, row_layout
+from tools.codegen.rows_space import RowLayout
 from tools.codegen.sizes import power_of_two, product
 from tools.codegen.spaces import Access
-from tools.codegen.template_pointwise import layout
 from tools.codegen.template_window import window_layout
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
@@ -31,7 +31,7 @@ SLOW_OPS = {"exp": 4, "exp_fast": 4, "log": 6, "tanh": 12, "erf": 16, "div": 6, 
 
 def pointwise_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[LaunchShape, ...]:
     """One launch, each element once."""
-    plan = layout(kernel)
+    plan = pointwise_layout_of(kernel)
     warps, a_thread = int(parameters["num_warps"]), int(parameters["ELEMENTS"])
     tile, total = a_thread * WARP * warps, max(nbytes_of(a) // item(a) for a in plan.accesses if a.is_output)
     programs, lanes = math.ceil(total / tile), float(total)
@@ -60,7 +60,7 @@ def pointwise_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[L
 
 def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
     """One launch, or where rows are split one a level and one that combines."""
-    plan = row_layout(kernel)
+    plan = row_layout_of(kernel)
     row = _Row.read(kernel, plan, parameters)
     if parameters["algorithm"] != "split":
         return (_row_shape(row, row.programs, row.n_cols, row.passes, sheet),)

@@ -11,17 +11,12 @@ from dataclasses import dataclass
 
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.layouts import lay_out
-from tools.codegen.regions import Planned, plan_region
-from tools.codegen.tuning import KNOBS, worthwhile
+from tools.codegen.regions import plan_region
 from tools.records import HardwareSheet
 from tools.tuning.search import Point
-from tools.tuning.shapes import MODELLED, region_us
-from tools.tuning.shapes_memory import Value
+from tools.tuning.settings import Parameters, Setting, numbers, ranked
+from tools.tuning.shapes import MODELLED
 
-Parameters = dict[str, Value]
-
-SCORED = 1500
-"""Settings of one region that the model looks at."""
 MOST = 512
 """Points of a schedule: the cheapest joint settings of its regions."""
 
@@ -61,51 +56,25 @@ def tunable_regions(schedule: Schedule) -> tuple[str, ...]:
 def tunable(graph: OperatorGraph, schedule: Schedule, regions: tuple[str, ...], sheet: HardwareSheet) -> Tunable:
     """List the points of the named regions."""
     seen = lay_out(graph, schedule)
-    found: list[tuple[Region, list[tuple[float, Parameters]]]] = []
+    found: list[tuple[Region, list[Setting]]] = []
     for name in regions:
         region = schedule.region(name)
         if region is not None and region.template in MODELLED:
-            found.append((region, _ranked(plan_region(seen, region.nodes), region.parameters, sheet)))
+            found.append((region, ranked(plan_region(seen, region.nodes), region.parameters, numbers(region.template), sheet)))
     own = {region.id: dict(region.parameters) for region, _ in found}
-    joint = list(_cheapest([[us for us, _ in ranked] for _, ranked in found], MOST)) if found else []
-    numbers = {region.id: _numbers(region.template) for region, _ in found}
+    joint = list(_cheapest([[one.us for one in each] for _, each in found], MOST)) if found else []
+    named = {region.id: numbers(region.template) for region, _ in found}
     points: dict[str, Point] = {}
     settings: dict[str, dict[str, Parameters]] = {}
     for total, places in joint:
-        setting = {region.id: ranked[place][1] for (region, ranked), place in zip(found, places, strict=True)}
+        setting = {region.id: each[place].parameters for (region, each), place in zip(found, places, strict=True)}
         settings[_name(setting)] = setting
-        points[_name(setting)] = Point(_name(setting), _vector(setting, numbers), total)
+        points[_name(setting)] = Point(_name(setting), _vector(setting, named), total)
     if _name(own) not in points:
-        total = sum(next(us for us, each in ranked if each == own[region.id]) for region, ranked in found)
+        total = sum(next(one.us for one in each if one.parameters == own[region.id]) for region, each in found)
         settings[_name(own)] = own
-        points[_name(own)] = Point(_name(own), _vector(own, numbers), total)
+        points[_name(own)] = Point(_name(own), _vector(own, named), total)
     return Tunable(schedule, tuple(points.values()), settings, _name(own))
-
-
-def _ranked(planned: Planned, start: Parameters, sheet: HardwareSheet) -> list[tuple[float, Parameters]]:
-    """Walk one number at a time from the settings that the model likes best, and rank all that were seen."""
-    numbers = _numbers(planned.template)
-    first = region_us(planned, start, sheet)
-    assert first is not None
-    seen = {_key(start): (first, start)}
-    heap = [(first, _key(start), start)]
-    while heap and len(seen) < SCORED:
-        _, _, setting = heapq.heappop(heap)
-        for new in _steps(planned, setting, numbers, sheet):
-            if _key(new) not in seen:
-                us = region_us(planned, new, sheet)
-                assert us is not None
-                seen[_key(new)] = (us, new)
-                heapq.heappush(heap, (us, _key(new), new))
-    return sorted((pair for pair in seen.values() if pair[0] < math.inf or pair[1] == start), key=lambda pair: (pair[0], _key(pair[1])))
-
-
-def _steps(planned: Planned, setting: Parameters, numbers: tuple[str, ...], sheet: HardwareSheet) -> Iterator[Parameters]:
-    for name in numbers:
-        for value in KNOBS[planned.template][name].values:
-            changed = {**setting, name: value}
-            if value != setting.get(name) and worthwhile(planned, changed, name, sheet):
-                yield changed
 
 
 def _cheapest(rankings: list[list[float]], most: int) -> Iterator[tuple[float, tuple[int, ...]]]:
@@ -124,17 +93,9 @@ def _cheapest(rankings: list[list[float]], most: int) -> Iterator[tuple[float, t
                 heapq.heappush(heap, (sum(r[p] for r, p in zip(rankings, after, strict=True)), after))
 
 
-def _numbers(template: str) -> tuple[str, ...]:
-    return tuple(name for name, knob in KNOBS[template].items() if all(isinstance(v, int) and not isinstance(v, bool) for v in knob.values))
-
-
 def _vector(setting: dict[str, Parameters], numbers: dict[str, tuple[str, ...]]) -> tuple[float, ...]:
     values = itertools.chain.from_iterable((setting[region].get(name, 1) for name in names) for region, names in numbers.items())
     return tuple(math.log2(max(1.0, float(value))) for value in values)
-
-
-def _key(parameters: Parameters) -> str:
-    return json.dumps(parameters, sort_keys=True)
 
 
 def _name(settings: dict[str, Parameters]) -> str:

@@ -1,0 +1,85 @@
+"""The cost model's choices as actions of the built-in coder: the whole forward as the model likes it best, second best, and so on."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from agents.coder.traced import traced_graph
+from agents.planner.protocol import Expectation
+from tools.codegen import IllegalAction, Schedule, apply
+from tools.codegen.layouts import FORMAT
+from tools.records import Action, Candidate, HardwareSheet, Problem
+from tools.tuning.modelled import Choice, ScheduleModel, choice_action, chosen_number, modelled_choices
+
+TOLD = 1.01
+"""Factor from which on a modelled change is told."""
+KEPT = 16
+"""Problems whose choices are kept; the one used longest ago goes first."""
+
+_CHOOSING = threading.Lock()
+_CHOICES: OrderedDict[tuple[str, str], tuple[Choice, ...]] = OrderedDict()
+
+
+def choices_of(problem: Problem, sheet: HardwareSheet) -> tuple[Choice, ...]:
+    """Name the model's choices for a problem on a device, or give back those that were named."""
+    name = (problem.id, sheet.model_dump_json())
+    graph = traced_graph(problem)
+    with _CHOOSING:
+        if name not in _CHOICES:
+            _CHOICES[name] = modelled_choices(graph, sheet, problem.policy)
+            while len(_CHOICES) > KEPT:
+                _CHOICES.popitem(last=False)
+        _CHOICES.move_to_end(name)
+        return _CHOICES[name]
+
+
+def choice_actions(problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
+    """List the choices that differ from a parent's schedule, the best first."""
+    own = Schedule.model_validate_json(parent.schedule) if parent and parent.schedule else None
+    return tuple(choice_action(number) for number, one in enumerate(choices_of(problem, sheet), 1) if one.schedule != own)
+
+
+def choice_of(action: Action, problem: Problem, sheet: HardwareSheet) -> Choice | None:
+    """Find the choice that an action names; None where there are not so many."""
+    found = choices_of(problem, sheet)
+    number = chosen_number(action)
+    return found[number - 1] if 0 < number <= len(found) else None
+
+
+def _promise(choice: Choice) -> str:
+    """The note as a clause."""
+    return choice_note(choice).removesuffix(".").replace("Chosen by the cost model, which expects", "the cost model expects", 1)
+
+
+def choice_note(choice: Choice) -> str:
+    """Say what the model expects, and of what it knows nothing."""
+    rest = f"; it knows nothing of {', '.join(choice.unmodelled)}, which has the coder's own first values" if choice.unmodelled else ""
+    return f"Chosen by the cost model, which expects about {choice.us:.0f} µs on the device (estimated){rest}."
+
+
+def expectations(problem: Problem, parent: Candidate | None, options: Sequence[Action], sheet: HardwareSheet) -> dict[str, Expectation]:
+    """Say what the cost model expects of each option, by its id; nothing of options that it cannot tell from the parent."""
+    found: dict[str, Expectation] = {}
+    own = Schedule.model_validate_json(parent.schedule) if parent and parent.schedule else None
+    if own is None and not any(chosen_number(action) for action in options):
+        return {}
+    graph = traced_graph(problem)
+    model = ScheduleModel(graph, sheet, problem.policy)
+    before = model.schedule_us(own) if own and not any(FORMAT in region.parameters for region in own.regions) else None
+    for action in options:
+        choice = choice_of(action, problem, sheet) if chosen_number(action) else None
+        after = choice.us if choice else None
+        if before and own and not choice and FORMAT not in action.parameters:
+            try:
+                after = model.schedule_us(apply(graph, own, action))
+            except IllegalAction:
+                continue
+        gain = before / after if before and after and 0 < after < math.inf else None
+        if choice:
+            found[action.id] = Expectation(words=_promise(choice), gain=gain)
+        elif gain and not 1 / TOLD < gain < TOLD:
+            found[action.id] = Expectation(words=f"the cost model expects {gain:.2f}x (estimated)", gain=gain)
+    return found

@@ -1,0 +1,40 @@
+"""How long the library takes for a region that could be generated: what a kernel of ours is held against before either has run."""
+
+from __future__ import annotations
+
+from tools.codegen.regions import ATTENTION, CONVOLUTION, MATMUL, Planned
+from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
+from tools.hardware import peak_tflops
+from tools.profiling import rates
+from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPolicy
+
+FAMILIES = {MATMUL: OperatorFamily.MATMUL, CONVOLUTION: OperatorFamily.CONVOLUTION, ATTENTION: OperatorFamily.MATMUL}
+"""By template; an attention of float32 is two products and a softmax to the library."""
+
+
+def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy) -> float:
+    """Time of a region's library calls by the shares of the peak rates that `tools.profiling.rates` has, microseconds."""
+    family = FAMILIES.get(planned.template, OperatorFamily.POINTWISE)
+    loads, outputs = planned.kernel.builder.loads, planned.kernel.outputs
+    metas = [*(load.meta for load in loads), *(output.meta for output in outputs)]
+    moved = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)
+    memory = moved / (rates.copy_gbps(sheet) * rates.eager_share(family)) / 1e3
+    flops, dtype = _products(planned)
+    peak = peak_tflops(sheet, policy.name, dtype)
+    products = flops / (peak * rates.library_share(family, tensor_cores=peak > sheet.fp32_tflops)) / 1e6
+    return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, products)))
+
+
+def _products(planned: Planned) -> tuple[float, str]:
+    """Floating point operations of a region's products, and their dtype."""
+    if planned.template == MATMUL:
+        plan = product_layout_of(planned.kernel)
+        return 2.0 * plan.n_batch * plan.n_rows * plan.n_cols * plan.n_inner, plan.dtype
+    if planned.template == CONVOLUTION:
+        conv = convolution_layout_of(planned.kernel)
+        positions = conv.n_images * conv.n_phases * conv.n_positions
+        return 2.0 * positions * conv.n_channels * conv.n_inputs * conv.n_taps, conv.dtype
+    if planned.template == ATTENTION:
+        both = attention_layout_of(planned.kernel)
+        return 2.0 * both.n_outer * both.n_rows * both.n_cols * (both.n_inner + both.n_wide), both.query.meta.dtype
+    return 0.0, planned.kernel.builder.loads[0].meta.dtype

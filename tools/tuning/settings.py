@@ -1,0 +1,158 @@
+"""The settings of one region that actions reach, ranked by the cost model: its numbers, and the words that the model understands."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tools.codegen.layouts import FORMAT
+from tools.codegen.regions import CONVOLUTION, MATMUL, ROWS, Planned
+from tools.codegen.tuning import KNOBS, ROUNDED, may_round, worthwhile
+from tools.records import HardwareSheet, PrecisionPolicy
+from tools.tuning.shapes import region_us
+from tools.tuning.shapes_memory import Value
+
+Parameters = dict[str, Value]
+
+SCORED = 1500
+"""Settings of one region that the model looks at."""
+UNMODELLED = frozenset({FORMAT, "GROUP_M", "accumulate"})
+"""What the model says nothing about; `accumulate` follows from the precision."""
+WORD = 2.0
+"""Distance between two words of one parameter, in powers of two."""
+SURE = 1.05
+"""Settings within this factor of the modelled best are alike to the model; the one nearest to the coder's own first values is taken.
+
+Times at the bandwidth differ by less than the model's error there, and the extremes are where it is least known.
+"""
+TRUSTED = 1.15
+"""Factor of the modelled best up to which the coder's own first values come first: they rest on measurements, the ranking on a model."""
+PER_WORDS = 2
+"""Settings of a region with the same words: further numbers are the tuner's work, which learns from each."""
+FAR = 2.0
+"""Powers of two, over all numbers, from which on a setting is another one."""
+HOPELESS = 2.5
+"""Factor of the modelled best beyond which no setting is worth a trial: tables of the H200 have errors up to 2."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One region's parameters with their modelled time."""
+
+    us: float
+    parameters: Parameters
+
+
+def numbers(template: str) -> tuple[str, ...]:
+    """Name a template's parameters that are numbers."""
+    return tuple(name for name, knob in KNOBS[template].items() if all(isinstance(v, int) and not isinstance(v, bool) for v in knob.values))
+
+
+def modelled_names(template: str) -> tuple[str, ...]:
+    """Name a template's parameters that the model tells apart, words included."""
+    return tuple(name for name in KNOBS[template] if name not in UNMODELLED and (template, name) != (ROWS, "num_stages"))
+
+
+def ranked(
+    planned: Planned,
+    start: Parameters,
+    names: tuple[str, ...],
+    sheet: HardwareSheet,
+    policy: PrecisionPolicy | None = None,
+    most: int = SCORED,
+) -> list[Setting]:
+    """Walk one parameter at a time from the settings that the model likes best, and rank all that were seen; `start` is among them.
+
+    With a policy, words it does not allow are left out, and products add their partial sums as its digits need.
+    """
+    first = region_us(planned, start, sheet)
+    assert first is not None
+    seen = {key(start): Setting(first, start)}
+    heap = [(first, key(start), start)]
+    while heap and len(seen) < most:
+        _, _, setting = heapq.heappop(heap)
+        for new in _steps(planned, setting, start, names, sheet, policy):
+            name = key(new)
+            if name not in seen:
+                us = region_us(planned, new, sheet)
+                assert us is not None
+                seen[name] = Setting(us, new)
+                heapq.heappush(heap, (us, name, new))
+    found = (each for each in seen.values() if each.us < math.inf or each.parameters == start)
+    return sorted(found, key=lambda each: (each.us, key(each.parameters)))
+
+
+def spread(found: list[Setting], start: Parameters, most: int) -> tuple[Setting, ...]:
+    """Choose the best of ranked settings, and then the best of those that differ much from all chosen before.
+
+    `start`, the coder's own first values, is taken first unless the model promises much more; among settings that it cannot tell apart,
+    the one nearest to `start` is taken. At most `PER_WORDS` are chosen with the same words.
+    """
+    limit = HOPELESS * found[0].us if found[0].us < math.inf else math.inf
+    left = [one for one in found if one.us <= limit]
+    chosen = [one for one in left if one.parameters == start and one.us <= TRUSTED * found[0].us]
+    while True:
+        known = Counter(words_of(one.parameters) for one in chosen)
+        left = [one for one in left if _is_new(one, chosen, known)]
+        if not left or len(chosen) >= most:
+            return tuple(chosen)
+        alike = [one for one in left if one.us <= SURE * left[0].us]
+        chosen.append(min(alike, key=lambda one: (distance(one.parameters, start), one.us, key(one.parameters))))
+
+
+def _is_new(one: Setting, chosen: list[Setting], known: Counter[tuple[tuple[str, str], ...]]) -> bool:
+    far = all(distance(one.parameters, other.parameters) >= FAR for other in chosen)
+    return far and known[words_of(one.parameters)] < PER_WORDS
+
+
+def words_of(parameters: Parameters) -> tuple[tuple[str, str], ...]:
+    """List the parameters that are words."""
+    return tuple(sorted((name, value) for name, value in parameters.items() if isinstance(value, str)))
+
+
+def distance(one: Parameters, other: Parameters) -> float:
+    """Powers of two between the numbers of two settings, each other word counting as `WORD`; names may begin with a region's."""
+    total = 0.0
+    for name in one.keys() | other.keys():
+        mine, its = one.get(name, 1), other.get(name, 1)
+        if mine == its or name.rpartition(".")[2] in UNMODELLED:
+            continue
+        both = isinstance(mine, int) and isinstance(its, int)
+        total += abs(math.log2(max(1, int(mine)) / max(1, int(its)))) if both else WORD
+    return total
+
+
+def key(parameters: Parameters) -> str:
+    """Write parameters so that equal ones read alike."""
+    return json.dumps(parameters, sort_keys=True)
+
+
+def _steps(
+    planned: Planned, setting: Parameters, start: Parameters, names: tuple[str, ...], sheet: HardwareSheet, policy: PrecisionPolicy | None
+) -> Iterator[Parameters]:
+    for name in names:
+        for value in KNOBS[planned.template][name].values:
+            if value == setting.get(name) or (value == ROUNDED and not (policy and may_round(policy))):
+                continue
+            changed = {**setting, name: value}
+            if worthwhile(planned, changed, name, sheet):
+                yield _settled(planned.template, changed, start) if policy else changed
+
+
+def _settled(template: str, setting: Parameters, start: Parameters) -> Parameters:
+    """Make settings of the same kernel alike: numbers that its words leave idle are the first ones, sums are added as the digits need."""
+    if template in (MATMUL, CONVOLUTION):
+        halves = setting["precision"] == "fp16x3"
+        # halves are read in either order
+        right = {"right": start["right"]} if halves and template == MATMUL else {}
+        return {**setting, **right, "accumulate": "chunked" if halves or setting["precision"] == "tf32x3" else "direct"}
+    if template != ROWS:
+        return setting
+    idle = {"registers": ("BLOCK_N", "UNROLL", "SPLITS"), "split": ()}.get(str(setting["algorithm"]), ("SPLITS",))
+    if int(setting["ROWS"]) > 1:
+        idle = (*idle, "UNROLL")
+    return {**setting, **{name: start[name] for name in idle}}

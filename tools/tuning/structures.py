@@ -1,0 +1,63 @@
+"""Ways to divide a reference into kernels, as far as fusions reach: what is generated, what is merged, what stays with the library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, initial_schedule
+from tools.codegen.options import fusions, stands_alone
+from tools.codegen.regions import can_generate
+from tools.records import Action, ActionKind, HardwareSheet
+
+MOST_MERGES = 32
+"""Fusions of two regions that are looked at for one structure; each is lowered and modelled."""
+
+Judge = Callable[[OperatorGraph, Schedule], float]
+"""Says how long the generated regions of a schedule take, microseconds."""
+
+
+def structures(graph: OperatorGraph, sheet: HardwareSheet, judge: Judge) -> tuple[Schedule, ...]:
+    """List schedules that differ in their regions, each with the coder's own first values.
+
+    Everything that can be generated, then what stands around products and convolutions alone; each first with the fusions by which
+    `judge` gains, then without. None where nothing can be generated.
+    """
+    start = initial_schedule(graph)
+    able = [region.id for region in start.regions if can_generate(graph, region.nodes)]
+    around = [name for name in able if not stands_alone(graph, start, name)]
+    found: dict[str, Schedule] = {}
+    for names in (able, around):
+        if names:
+            each = _generated(graph, start, names, sheet)
+            for schedule in (_merged(graph, each, sheet, judge), each):
+                found.setdefault(schedule.model_dump_json(), schedule)
+    return tuple(found.values())
+
+
+def _generated(graph: OperatorGraph, schedule: Schedule, names: list[str], sheet: HardwareSheet) -> Schedule:
+    action = Action(kind=ActionKind.FUSION, region="+".join(names), parameters={"scope": "each", "sms": sheet.sms})
+    return apply(graph, schedule, action)
+
+
+def _merged(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
+    """Take every fusion of generated regions that makes the schedule faster, the first one first."""
+    looked: set[tuple[str, ...]] = set()
+    time = judge(graph, schedule)
+    again = True
+    while again:
+        again = False
+        for action in fusions(graph, schedule, sheet):
+            regions = [schedule.region(name) for name in action.region.split("+")]
+            nodes = tuple(sorted(name for region in regions if region for name in region.nodes))
+            if nodes in looked or len(looked) >= MOST_MERGES or not all(region and region.is_generated for region in regions):
+                continue
+            looked.add(nodes)
+            try:
+                changed = apply(graph, schedule, action)
+            except IllegalAction:
+                continue
+            faster = judge(graph, changed)
+            if faster < time:
+                schedule, time, again = changed, faster, True
+                break
+    return schedule
