@@ -75,6 +75,9 @@ def _planner() -> Iterator[Sample]:
         yield Sample(title, "planner", planner.PROMPTS.opening("plan", "planner", Frame(), **view))
     case = samples.tree_case()
     view = planner.view(case.briefing, case.most)
+    for title, rank in (("Weighing the choices of an episode", False), ("Ranking them, where a server gives no log-probabilities", True)):
+        weighing = planner.weigh_view(samples.weigh_case(), rank=rank)
+        yield Sample(title, "planner", planner.PROMPTS.opening("weigh", "planner", Frame(), **weighing))
     yield Sample("Edits of a tree of decisions", "planner", planner.PROMPTS.opening("edit", "planner", Frame(), **view, case=case))
 
 

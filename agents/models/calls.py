@@ -34,6 +34,8 @@ class CallRecord(Record):
     parameters: dict[str, float | int] = Field(default_factory=dict)
     """Temperature, seed and output limit as sent."""
     text: str
+    odds: dict[str, float] = Field(default_factory=dict)
+    """Log-probabilities of the first token and its alternatives, where they were asked for and given."""
     finish: Finish = "stop"
     usage: Usage = Usage()
     cost_usd: float | None = None

@@ -30,6 +30,8 @@ class Question(Record):
     messages: tuple[Message, ...]
     schema_type: type[BaseModel] | None
     purpose: str
+    odds: bool = False
+    """Whether the log-probabilities of the reply's first token are wanted."""
 
 
 class ChatModel:
@@ -79,6 +81,19 @@ class ChatModel:
             again = (*question.messages, _shown_back(record.text), _correction(answer.complaint))
             second, record = await self._exchange(question.model_copy(update={"messages": again}))
             answer = _joined(answer, _parse(second, record, schema))
+        return answer
+
+    async def ask_odds(self, role: str, messages: tuple[Message, ...], *, purpose: str = "") -> Answer:
+        """Put a question that one token answers, and read that token's log-probabilities beside those of its alternatives.
+
+        A server that gave none is not asked such a question again: the answer is then empty.
+        """
+        if Feature.LOGPROBS in self._known_lacks():
+            return Answer(text="", model=self.name)
+        question = Question(role=role, messages=messages, schema_type=None, purpose=purpose, odds=True)
+        answer, record = await self._exchange(question)
+        if not record.odds and record.finish == "stop":
+            self._remember(frozenset({Feature.LOGPROBS}))
         return answer
 
     @property
@@ -144,9 +159,9 @@ class ChatModel:
         """Get a reply, leaving out one by one what the server turns out to lack."""
         role, messages, schema = question.role, question.messages, question.schema_type
         known = lacks = self._known_lacks()
-        wanted = make_request(role, messages, schema, self.settings, frozenset(), limit).features
+        wanted = make_request(role, messages, schema, self.settings, frozenset(), limit, odds=question.odds).features
         while True:
-            request = make_request(role, messages, schema, self.settings, lacks, limit)
+            request = make_request(role, messages, schema, self.settings, lacks, limit, odds=question.odds)
             try:
                 reply = await self._transport.send(request, question.purpose)
                 break
@@ -181,6 +196,7 @@ class ChatModel:
             schema_name=request.schema.__name__ if request.schema else None,
             parameters=request.parameters,
             text=reply.text,
+            odds=reply.odds,
             finish=reply.finish,
             usage=usage,
             cost_usd=self._prices.cost(self.name, usage),
@@ -190,7 +206,7 @@ class ChatModel:
         )
 
     def _key(self, question: Question, purpose: str, place: str = "") -> str:
-        return question_key(question.role, question.messages, question.schema_type, self.settings, purpose, place)
+        return question_key(question.role, question.messages, question.schema_type, self.settings, purpose, place, odds=question.odds)
 
     def _shared_key(self, question: Question) -> str:
         return self._key(question, question.purpose, place=self.settings.endpoint)
@@ -236,6 +252,7 @@ class ChatModel:
             cost_usd=record.cost_usd,
             seconds=0.0 if cached else record.seconds,
             cached=cached,
+            odds=record.odds,
             key=key,
             notes=record.notes,
         )

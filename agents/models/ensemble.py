@@ -8,7 +8,7 @@ several questions at once is asked first.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from pydantic import BaseModel, Field
 
@@ -79,12 +79,20 @@ class Ensemble:
         self, role: str, messages: list[Message] | tuple[Message, ...], schema: type[BaseModel] | None = None, *, purpose: str = ""
     ) -> Answer:
         """Choose a model and put the question to it; what only one of several models cannot do is another's to answer."""
+        return await self._first(role, purpose, lambda model: model.ask(role, messages, schema, purpose=purpose))
+
+    async def ask_odds(self, role: str, messages: tuple[Message, ...], *, purpose: str = "") -> Answer:
+        """Choose a model and read its log-probabilities; empty where the chosen one gives none."""
+        return await self._first(role, purpose, lambda model: model.ask_odds(role, messages, purpose=purpose))
+
+    async def _first(self, role: str, purpose: str, ask: Callable[[ChatModel], Awaitable[Answer]]) -> Answer:
+        """Ask the best model that is available."""
         failed: list[str] = []
         for model, why in self.ranking(role, purpose):
             said = f"{why} {' '.join(failed)}".strip()
             self._calls.put(CHOICE, f"{role} {purpose}", Choice(role=role, purpose=purpose, model=model.name, why=said))
             try:
-                answer = await model.ask(role, messages, schema, purpose=purpose)
+                answer = await ask(model)
             except (ModelUnavailable, UserError) as error:
                 failed.append(error.what)
                 last = error

@@ -64,6 +64,8 @@ class Answer(Record):
     """Time spent waiting for the server, retries included; 0 where every reply came from the store."""
     cached: bool = False
     """Whether every reply came from the call store: nothing was sent and nothing paid."""
+    odds: dict[str, float] = Field(default_factory=dict)
+    """Log-probabilities of the first token and of its alternatives; empty where they were not asked for or not given."""
     key: str = ""
     """Key of the last call in the store."""
     notes: tuple[str, ...] = ()

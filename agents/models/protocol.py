@@ -19,5 +19,8 @@ class Model(Protocol):
     ) -> Answer:
         """Put a question, with a schema for a structured answer; `purpose` says what for, and keeps equal questions apart."""
 
+    async def ask_odds(self, role: str, messages: tuple[Message, ...], *, purpose: str = "") -> Answer:
+        """Put a question that one token answers; `Answer.odds` has the token and its alternatives, or is empty where none are given."""
+
     async def close(self) -> None:
         """Close the connections."""

@@ -17,6 +17,8 @@ from tools.records import content_hash
 class Feature(StrEnum):
     """What some OpenAI-compatible servers and models cannot do, in the order in which it is given up."""
 
+    LOGPROBS = "logprobs"
+    """Log-probabilities of the reply's tokens, of the first of which the alternatives are read."""
     JSON_SCHEMA = "json_schema"
     TEMPERATURE = "temperature"
     SEED = "seed"
@@ -30,6 +32,7 @@ class Feature(StrEnum):
 
 
 WORDS = {
+    Feature.LOGPROBS: ("logprobs",),
     Feature.JSON_SCHEMA: ("response_format", "json_schema", "json schema", "structured output", "guided", "grammar"),
     Feature.TEMPERATURE: ("temperature",),
     Feature.SEED: ("seed",),
@@ -41,6 +44,7 @@ WORDS = {
 """How servers name what they do not take."""
 
 WORKAROUNDS = {
+    Feature.LOGPROBS: "The server gives no log-probabilities for this model: it was asked without.",
     Feature.JSON_SCHEMA: "The server takes no JSON schema: the answer was asked for as a JSON block and checked here.",
     Feature.TEMPERATURE: "The server takes no temperature for this model: it was left out.",
     Feature.SEED: "The server takes no seed: it was left out.",
@@ -49,6 +53,9 @@ WORKAROUNDS = {
     Feature.MAX_COMPLETION_TOKENS: "The server takes no max_completion_tokens: the output limit was left out.",
     Feature.CHAT: "The server answers this model on the Responses endpoint only.",
 }
+
+ALTERNATIVES = 20
+"""Tokens whose log-probabilities are asked for at each place of a reply: the most that the hosted service gives."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +76,7 @@ class Request:
     def features(self) -> tuple[Feature, ...]:
         """The optional features it uses."""
         used = {
+            Feature.LOGPROBS: "logprobs" in self.parameters,
             Feature.JSON_SCHEMA: self.as_schema,
             Feature.TEMPERATURE: "temperature" in self.parameters,
             Feature.SEED: "seed" in self.parameters,
@@ -90,7 +98,14 @@ class Request:
 
 
 def question_key(
-    role: str, messages: tuple[Message, ...], schema: type[BaseModel] | None, settings: ModelSettings, purpose: str, place: str = ""
+    role: str,
+    messages: tuple[Message, ...],
+    schema: type[BaseModel] | None,
+    settings: ModelSettings,
+    purpose: str,
+    place: str = "",
+    *,
+    odds: bool = False,
 ) -> str:
     """Name a question by its contents, as it was asked and before anything was worked around.
 
@@ -102,6 +117,8 @@ def question_key(
         "seed": settings.seed,
         "max_output_tokens": settings.max_output_tokens,
         "schema": json_schema(schema) if schema else None,
+        # questions without have the keys that they have always had
+        **({"odds": True} if odds else {}),
     }
     return content_hash("call", place, purpose, role, settings.name, json.dumps(parts, sort_keys=True))
 
@@ -113,6 +130,8 @@ def make_request(
     settings: ModelSettings,
     lacks: frozenset[Feature],
     limit: int | None = None,
+    *,
+    odds: bool = False,
 ) -> Request:
     """Shape a question for a server that lacks some features; `limit` is the output limit, the settings' own where it is None."""
     responses = settings.api == "responses" or Feature.CHAT in lacks
@@ -123,6 +142,8 @@ def make_request(
     # the Responses endpoint knows no seed
     if settings.seed is not None and Feature.SEED not in lacks and not responses:
         parameters["seed"] = settings.seed
+    if odds and Feature.LOGPROBS not in lacks and not responses:
+        parameters |= {"logprobs": True, "top_logprobs": ALTERNATIVES}
     limit = settings.max_output_tokens if limit is None else limit
     if limit and (name := _limit_name(settings, lacks, responses=responses)):
         parameters[name] = limit

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from agents.models.clients import make_client
@@ -31,6 +32,8 @@ class Reply:
     finish: Finish
     usage: Usage
     retries: int
+    odds: dict[str, float] = field(default_factory=dict)
+    """Log-probabilities of the first token that says something, and of its alternatives."""
     seconds: float = 0.0
     """Retries and waiting included."""
 
@@ -130,7 +133,19 @@ def _read(message: AIMessage, retries: int) -> Reply:
     stopped = facts.get("finish_reason") or (facts.get("incomplete_details") or {}).get("reason")
     cut_off = stopped in ("length", "max_output_tokens")
     finish: Finish = "refusal" if refusal or stopped == "content_filter" else "length" if cut_off else "stop"
-    return Reply(text=refusal or str(message.text), finish=finish, usage=_usage(message), retries=retries)
+    return Reply(text=refusal or str(message.text), finish=finish, usage=_usage(message), retries=retries, odds=_odds(facts))
+
+
+def _odds(facts: dict[str, Any]) -> dict[str, float]:
+    """Alternatives of the first token that is no white space; those that differ in white space only are added up."""
+    tokens = (facts.get("logprobs") or {}).get("content") or []
+    first: dict[str, Any] = next((token for token in tokens if str(token.get("token", "")).strip()), {})
+    odds: dict[str, float] = {}
+    for one in first.get("top_logprobs") or ():
+        name, value = str(one.get("token", "")).strip(), float(one.get("logprob", -math.inf))
+        if name and math.isfinite(value):
+            odds[name] = math.log(math.exp(odds.get(name, -math.inf)) + math.exp(value))
+    return odds
 
 
 def _refusal(message: AIMessage) -> str:

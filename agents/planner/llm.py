@@ -7,6 +7,7 @@ from agents.models import Answer, Message, Model, ModelUnavailable
 from agents.planner.choices import Choice, Choices, action_of, fault_of, known_regions
 from agents.planner.edits import ask_edits
 from agents.planner.protocol import Briefing, Planner
+from agents.planner.weigh import LETTERS, WeighCase, Weights, ask_weights
 from agents.planner.world import Check, TreeCase, TreeEdits
 from agents.prompting import Prompts
 from tools.actions import describe, render_guide
@@ -43,6 +44,14 @@ class LLMPlanner:
             return await ask_edits(self._model, PROMPTS, messages, case, check)
         except ModelUnavailable as error:
             return TreeEdits(by=self.name, reason=error.what)
+
+    async def weigh(self, case: WeighCase) -> Weights:
+        """Let the model weigh a list of choices; where it gives nothing, the answer has no scores and says why."""
+        try:
+            one, ranked = (PROMPTS.opening("weigh", "planner", self._frame, **weigh_view(case, rank=rank)) for rank in (False, True))
+            return await ask_weights(self._model, one, ranked, case)
+        except ModelUnavailable as error:
+            return Weights(model=self.name, reason=error.what)
 
     async def _asked(self, briefing: Briefing, count: int, messages: tuple[Message, ...], purpose: str) -> tuple[Plan, ...]:
         answer = await self._model.ask("planner", messages, Choices, purpose=purpose)
@@ -103,6 +112,12 @@ def view(briefing: Briefing, count: int) -> dict[str, object]:
         "regions": known_regions(briefing),
         "count": count,
     }
+
+
+def weigh_view(case: WeighCase, *, rank: bool) -> dict[str, object]:
+    """Everything the prompts for a weighing show."""
+    choices = list(zip(LETTERS, case.groups, case.actions, strict=False))
+    return {**view(case.briefing, len(choices)), "case": case, "choices": choices, "rank": rank}
 
 
 def _merge(first: tuple[Plan, ...], second: tuple[Plan, ...], count: int) -> tuple[Plan, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.planner.choices import action_fault
+from agents.planner.weigh import WeighCase, Weigher, Weights
 from agents.planner.world import TreeCase, TreeEdit, TreeEditor, TreeEdits
 from graphs.optimize.briefing import brief, recalled_for
 from graphs.optimize.context import Services
@@ -10,19 +11,24 @@ from graphs.optimize.records import Considered
 from graphs.optimize.teaching import lesson_writer
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask, Survey
-from graphs.search.wishes import Answer, EditWish, Reflected, ReflectWish, Wish
+from graphs.search.wishes import Answer, EditWish, Reflected, ReflectWish, WeighWish, Wish
 from graphs.search.world_asked import decisions, tree_check
 from graphs.search.world_tree import MOST_INSERTS
 from tools.errors import KernelwrightError
 
 EDITS = "tree_edits"
 REFLECTIONS = "reflection"
+WEIGHTS = "weights"
+SHOWN = 4
+"""Choices named in the words on a weighing."""
 
 
 def granted(services: Services, wish: Wish) -> Answer | None:
     """Read the answer to a wish; None where it was not granted yet."""
     if isinstance(wish, ReflectWish):
         return services.store.get(REFLECTIONS, wish.name, Reflected)
+    if isinstance(wish, WeighWish):
+        return services.store.get(WEIGHTS, wish.name, Weights)
     return services.store.get(EDITS, wish.name, TreeEdits)
 
 
@@ -33,7 +39,12 @@ async def grant(services: Services, wish: Survey | Wish, round_: int) -> tuple[s
 
         await make_survey(services, wish, round_)
         return ()
-    said = await _reflect(services, wish) if isinstance(wish, ReflectWish) else await _edit(services, wish, round_)
+    if isinstance(wish, ReflectWish):
+        said = await _reflect(services, wish)
+    elif isinstance(wish, WeighWish):
+        said = await _weigh(services, wish, round_)
+    else:
+        said = await _edit(services, wish, round_)
     if said:
         services.store.put("considered", wish.name, Considered(said=said))
     return said
@@ -64,6 +75,27 @@ async def _edit(services: Services, wish: EditWish, round_: int) -> tuple[str, .
     answer = await planner.edit(case, tree_check(wish, lambda action: action_fault(action, briefing), must_open=must_open))
     services.store.put(EDITS, wish.name, answer, subject=wish.parent)
     return _edit_words(wish, answer)
+
+
+async def _weigh(services: Services, wish: WeighWish, round_: int) -> tuple[str, ...]:
+    """Let the planner weigh the choices; one that cannot leaves it to its ratings, and that is said once."""
+    planner = services.team.planner
+    asked = isinstance(planner, Weigher)
+    if isinstance(planner, Weigher):
+        await recalled_for(services, wish.parent, round_)
+        briefing = await brief(services, Ask(parent=wish.parent), round_)
+        fields = {"groups": wish.groups, "actions": wish.actions, "history": wish.history}
+        weights = await planner.weigh(WeighCase(name=wish.name, briefing=briefing, **fields))
+    else:
+        weights = Weights(reason=f"The planner {planner.name} has no token probabilities")
+    first = not services.store.all(WEIGHTS, Weights)
+    services.store.put(WEIGHTS, wish.name, weights, subject=wish.parent)
+    if not weights.scores:
+        return (f"{weights.reason}: its ratings weigh the choices.",) if first or asked else ()
+    shown = sorted(weights.scores.items(), key=lambda one: -one[1])[:SHOWN]
+    listed = ", ".join(f"{group} {score:.2f}" for group, score in shown)
+    why = f" ({weights.reason})" if weights.reason else ""
+    return (f"{weights.model} weighed {len(weights.scores)} choices by {weights.by}{why}: {listed}.",)
 
 
 async def _reflect(services: Services, wish: ReflectWish) -> tuple[str, ...]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from pydantic import Field
 
+from agents.planner.weigh import LETTERS, Step, Weights
 from graphs.search.archive import Offer
 from graphs.search.draws import softmax, weighted
-from graphs.search.macro_policy import STOP, MacroChoice, MacroStep, Observation, find_policy, reward
+from graphs.search.macro_policy import MODEL, STOP, MacroChoice, MacroStep, Observation, find_policy, reward
 from graphs.search.protocol import Ask, Told
 from graphs.search.tactic import Tactic, View
-from tools.records import ROOT, Record, Verdict
+from graphs.search.wishes import WeighWish
+from tools.records import ROOT, Record, Verdict, content_hash
 
 HISTORY = 3
 """Steps of the episode that a policy is shown."""
@@ -21,7 +24,7 @@ class MacroOptions(Record):
     """Settings of macro thinking."""
 
     policy: str = "planner"
-    """`planner`, `uniform`, or a trained policy as MODULE:FACTORY."""
+    """`planner`, `uniform`, `model` (a language model's token probabilities), or a trained policy as MODULE:FACTORY."""
     temperature: float = Field(default=1.5, gt=0)
     """Of the softmax over scores from 0 to 10."""
     steps: int = Field(default=8, ge=1)
@@ -108,7 +111,7 @@ class Macro(Tactic[MacroOptions, MacroState]):
 
     def _step(self, view: View, episode: Episode, taken: set[tuple[str, str]]) -> Offer | None:
         """Draw a kind and region by the policy and take its best step; None for stop or where nothing is left."""
-        offers = view.offers(episode.at, rated=self.options.policy != "uniform")
+        offers = view.offers(episode.at, rated=self.options.policy not in ("uniform", MODEL))
         best: dict[str, Offer] = {}
         for offer in sorted(offers, key=lambda one: -one.score):
             if (episode.at, offer.action.id) not in taken:
@@ -128,7 +131,23 @@ class Macro(Tactic[MacroOptions, MacroState]):
             signature="" if episode.at == ROOT else view.archive.portrait(episode.at).signature,
             history=history,
         )
-        scores = find_policy(self.options.policy, self.options.stop).scores(seen, choices)
+        scores = self._asked(view, seen, choices) or find_policy(self.options.policy, self.options.stop).scores(seen, choices)
         last = history[-1].group if history else ""
         lowered = [score - self.options.repeat * (one.group == last) for score, one in zip(scores, choices, strict=True)]
         return softmax(lowered, self.options.temperature)
+
+    def _asked(self, view: View, seen: Observation, choices: Sequence[MacroChoice]) -> list[float]:
+        """The language model's scores, as the planner's protocol gives them; empty where it is not asked, or gave nothing."""
+        if self.options.policy != MODEL or len(choices) < 2:
+            return []
+        put = sorted(choices, key=lambda one: (one.group != STOP, -one.best.score if one.best else 0.0))[: len(LETTERS)]
+        wish = WeighWish(
+            name=f"weigh {content_hash(seen.kernel, *map(str, seen.history), *(one.group for one in put))}",
+            parent=seen.kernel,
+            groups=tuple(one.group for one in put),
+            actions=tuple(one.best.action if one.best else None for one in put),
+            history=tuple(Step(group=one.group, reward=one.reward) for one in seen.history),
+        )
+        scores = view.answer(wish, Weights).scores
+        # what was not put to the model cannot be drawn
+        return [scores.get(one.group, -math.inf) for one in choices] if scores else []

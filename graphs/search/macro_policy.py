@@ -12,6 +12,8 @@ from tools.records import Record, Verdict
 
 STOP = "stop"
 """The terminal choice."""
+MODEL = "model"
+"""The policy that the planner's language model is: its scores come through a wish; where there are none, the ratings stand in."""
 
 
 class MacroStep(Record):
@@ -80,16 +82,18 @@ class PlannerPolicy:
 
 
 def find_policy(name: str, stop: float) -> Policy:
-    """Find `uniform`, `planner`, or a trained policy by its dotted path `module:factory`."""
+    """Find `uniform`, `planner` (which stands in for `model` too), or a trained policy by its dotted path `module:factory`."""
     if name == "uniform":
         return UniformPolicy()
-    if name == "planner":
+    if name in ("planner", MODEL):
         return PlannerPolicy(stop)
     module, _, attribute = name.partition(":")
     try:
         policy: Policy = getattr(import_module(module), attribute)()
     except (ImportError, AttributeError, ValueError, TypeError) as error:
-        raise UserError(f"The macro policy {name!r} cannot be opened: {error}.", "Choose uniform, planner, or MODULE:FACTORY.") from None
+        raise UserError(
+            f"The macro policy {name!r} cannot be opened: {error}.", "Choose uniform, planner, model, or MODULE:FACTORY."
+        ) from None
     return policy
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TypeAlias, TypeVar
 
+from agents.planner.weigh import Step, Weights
 from agents.planner.world import Ended, TreeEdits
 from graphs.search.world_tree import WorldTree
-from tools.records import Record
+from tools.records import Action, Record
 
 
 class EditWish(Record):
@@ -38,6 +39,19 @@ class ReflectWish(Record):
     """Lessons rewritten at most: with a language model each costs a call."""
 
 
+class WeighWish(Record):
+    """Let the planner weigh what may be done next."""
+
+    name: str
+    """Unique in the run."""
+    parent: str
+    groups: tuple[str, ...]
+    """The most promising by the planner's rating first."""
+    actions: tuple[Action | None, ...]
+    """What would be done for each; None for stopping."""
+    history: tuple[Step, ...]
+
+
 class Reflected(Record):
     """What a pass of memory did."""
 
@@ -45,11 +59,13 @@ class Reflected(Record):
     """Ids of strategies."""
 
 
-Wish: TypeAlias = EditWish | ReflectWish
-Answer: TypeAlias = TreeEdits | Reflected
+Wish: TypeAlias = EditWish | ReflectWish | WeighWish
+Answer: TypeAlias = TreeEdits | Reflected | Weights
 AnswerT = TypeVar("AnswerT", bound=Record)
 
 
 def unanswered(wish: Wish) -> Answer:
     """The answer where nobody is there to ask."""
-    return Reflected() if isinstance(wish, ReflectWish) else TreeEdits()
+    if isinstance(wish, ReflectWish):
+        return Reflected()
+    return Weights() if isinstance(wish, WeighWish) else TreeEdits()

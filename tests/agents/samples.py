@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.coder.protocol import CodingTask
 from agents.planner.protocol import Briefing, Tried
+from agents.planner.weigh import Step, WeighCase
 from agents.planner.world import Decision, Ended, TreeCase
 from agents.reviewer.protocol import Review, ReviewCase
 from knowledge.records import Recalled, Situation, Strategy, Trial
@@ -210,6 +211,18 @@ def briefing(**changes: object) -> Briefing:
 def tried(action: Action, gain: float | None, verdict: Verdict | None = Verdict.PASS) -> Tried:
     """An action that was tried."""
     return Tried(action=action, verdict=verdict, gain=gain, reason="The interval says so.")
+
+
+def weigh_case() -> WeighCase:
+    """Two steps and stopping, after one step of the episode."""
+    parent = candidate()
+    return WeighCase(
+        name="weigh 1",
+        briefing=briefing(parent=parent.id, parent_source=parent.source),
+        groups=("stop", "tiling r0", "launch r0"),
+        actions=(None, TILING[1], Action(kind=ActionKind.LAUNCH, region="r0", parameters={"num_warps": 8})),
+        history=(Step(group="fusion r0+r1", reward=1.6),),
+    )
 
 
 def tree_case() -> TreeCase:

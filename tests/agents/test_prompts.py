@@ -59,7 +59,7 @@ def test_every_template_is_rendered_here() -> None:
     included = {"contract.j2", "pitfalls_triton.j2", "pitfalls_cuda.j2", "skeleton_cuda.j2", "task.j2"}
     examples = {f"examples/{language}/{kind}.j2" for language in ("triton", "cuda") for kind in ActionKind}
     own = {name for prompts in (planner, coder, profiler, reviewer) for name in prompts.PROMPTS.names()} - shared - included - examples
-    planning = {"plan.j2", "invalid.j2", "edit.j2", "edit_invalid.j2"}
+    planning = {"plan.j2", "invalid.j2", "edit.j2", "edit_invalid.j2", "weigh.j2"}
     assert own == planning | {"system.j2", "write.j2", "repair.j2", "unusable.j2", "diagnose.j2", "review.j2"}
 
 

@@ -43,6 +43,8 @@ class Rule(BaseModel):
     retry_after: str | None = None
     delay_s: float = 0.0
     fault: Fault | None = None
+    logprobs: dict[str, float] = Field(default_factory=dict)
+    """Log-probabilities of the answer's first token and its alternatives, given where the request asks for them."""
     uses: int = 0
     """How many requests it answers before later rules get their turn; 0 means any number."""
 
@@ -54,9 +56,9 @@ class Scenario(BaseModel):
 
     rules: list[Rule] = Field(default_factory=list)
     models: list[str] = Field(default_factory=lambda: ["scripted"])
-    unsupported: list[Literal["json_schema", "temperature", "seed", "system_role", "max_tokens", "max_completion_tokens", "chat"]] = Field(
-        default_factory=list
-    )
+    unsupported: list[
+        Literal["json_schema", "temperature", "seed", "system_role", "max_tokens", "max_completion_tokens", "chat", "logprobs"]
+    ] = Field(default_factory=list)
     """What it answers with 400."""
     vague: bool = False
     """Whether that 400 says what it does not support."""
@@ -329,6 +331,7 @@ def _refused(scenario: Scenario, entry: Entry, body: dict[str, Any], path: str) 
         "json_schema": (body.get("response_format") or {}).get("type") == "json_schema",
         "temperature": "temperature" in body,
         "seed": "seed" in body,
+        "logprobs": "logprobs" in body,
         "max_tokens": "max_tokens" in body,
         "max_completion_tokens": "max_completion_tokens" in body,
         "system_role": any(m["role"] == "system" for m in _turns(body)),
@@ -356,8 +359,17 @@ def _completion(body: dict[str, Any], rule: Rule, answer: str) -> dict[str, Any]
     }
     finish = "length" if rule.fault == "length" else "stop"
     whole = {"id": "chatcmpl-scripted", "object": "chat.completion", "created": 0, "model": body["model"]}
-    whole["choices"] = [{"index": 0, "message": message, "finish_reason": finish, "logprobs": None}]
+    whole["choices"] = [{"index": 0, "message": message, "finish_reason": finish, "logprobs": _logprobs(body, rule)}]
     return whole if rule.fault == "no_usage" else {**whole, "usage": usage}
+
+
+def _logprobs(body: dict[str, Any], rule: Rule) -> dict[str, Any] | None:
+    """The first token's alternatives, the likeliest first, as many as were asked for."""
+    if not body.get("logprobs") or not rule.logprobs:
+        return None
+    ranked = sorted(rule.logprobs.items(), key=lambda one: -one[1])
+    top = [{"token": token, "logprob": value, "bytes": None} for token, value in ranked]
+    return {"content": [{**top[0], "top_logprobs": top[: int(body.get("top_logprobs") or 0)]}], "refusal": None}
 
 
 def _response(body: dict[str, Any], rule: Rule, answer: str) -> dict[str, Any]:
