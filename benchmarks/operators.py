@@ -1,6 +1,6 @@
 """Optimises every sample operator with the built-in agents and writes what was found, one JSON line each, and a Markdown table.
 
-Usage: python -m benchmarks.operators OUT_FOLDER [--budget N] [--embedder NAME] [NAME …]
+Usage: python -m benchmarks.operators OUT_FOLDER [--budget N] [--batch N] [--embedder NAME] [NAME …]
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--budget", default="16")
+    parser.add_argument("--batch", default="2", help="plans in flight in one round")
     parser.add_argument("--embedder", default="default")
     parser.add_argument("--home", type=Path, default=None)
     parser.add_argument("--seconds", type=float, default=0, help="start no further operator after this long; 0 sets no limit")
@@ -36,14 +37,16 @@ def main() -> None:
             break
         rows.append(_optimize(path, options))
         print(_row(rows[-1]), flush=True)
-    (options.out / "operators.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    (options.out / "operators.md").write_text(_table(rows))
+        # as they come: what a time limit cuts off must not take the rest with it
+        (options.out / "operators.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (options.out / "operators.md").write_text(_table(rows))
 
 
 def _optimize(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     """One run in a process of its own; a failure is a row too."""
     home = options.home or options.out / "home"
     command = [sys.executable, "-m", "kernelwright", "optimize", str(path), "--json", "--home", str(home), "--budget", options.budget]
+    command += ["--batch", options.batch]
     began = time.monotonic()
     done = subprocess.run([*command, "--embedder", options.embedder], capture_output=True, text=True, check=False)
     facts = json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr[-2000:]}
