@@ -52,6 +52,36 @@ class Comparison(Record):
     after: Calibration | None
 
 
+class Stretch(Record):
+    """Predictions of some runs that followed one another."""
+
+    first: int
+    """Number of the first run, from 1 on."""
+    last: int
+    errors: tuple[float, ...]
+    """ln predicted - ln gain, of every prediction that has a gain of the basis."""
+    basis: str
+    """`measured` or `estimated`."""
+
+    @property
+    def error(self) -> float:
+        """By what factor predictions are off: exp of the mean |ln predicted - ln gain|; 1.0 without predictions."""
+        return math.exp(statistics.fmean(map(abs, self.errors))) if self.errors else 1.0
+
+
+def by_runs(seen: Sequence[Experience], runs: int, names: Sequence[str] = ()) -> tuple[Stretch, ...]:
+    """Cut the history into stretches of so many runs, in the order in which runs first taught something (or that of `names`)."""
+    order = {run: place for place, run in enumerate(names or dict.fromkeys(one.outcome.run for one in seen))}
+    points = points_of(seen)
+    estimated = not any(not point.estimated for point in points)
+    errors: dict[int, list[float]] = {start: [] for start in range(0, len(order), runs)}
+    for point in points:
+        if point.estimated is estimated:
+            errors[order[point.run] // runs * runs].append(math.log(point.predicted / point.gain))
+    basis = "estimated" if estimated else "measured"
+    return tuple(Stretch(first=n + 1, last=min(n + runs, len(order)), errors=tuple(found), basis=basis) for n, found in errors.items())
+
+
 def points_of(seen: Sequence[Experience]) -> list[Point]:
     """List every prediction that has a gain to be held against."""
     return [

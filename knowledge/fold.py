@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import bisect
+import contextlib
+import gc
 from array import array
+from collections.abc import Iterator
 
 from pydantic import ValidationError
 
@@ -56,7 +59,7 @@ class Fold:
         self.words = array("q")
         """By row, `seq` of the event that gave the entry the words it has now."""
         self.typed: dict[Typed, Bucket] = {}
-        """Rows of what may be recalled, by its typed fields; an entry stands under each of its families."""
+        """Rows of what may be recalled, by its typed fields; an entry stands under each of its families, a request for tuning nowhere."""
         self.present: dict[str, dict[str, str]] = {}
         """Newest versions that trials on each device name."""
         self.edition = 0
@@ -67,6 +70,10 @@ class Fold:
 
     def follow(self, log: EventLog) -> None:
         """Fold in what was written since, by whatever process; where something was undone, fold all again without it."""
+        with _without_collector():
+            self._follow(log)
+
+    def _follow(self, log: EventLog) -> None:
         events = log.read(after=self.seen, kinds=FOLDED)
         undone = {int(event.body["change"]) for event in events if event.kind == EventKind.REVERT} - self._reverted
         if undone:
@@ -171,7 +178,7 @@ class Fold:
         else:
             entry.write(strategy)
         self.by_signature.setdefault(entry.signature, entry.id)
-        if entry.retired is None:
+        if entry.retired is None and not strategy.is_request:
             for key in typed_of(strategy):
                 self.typed.setdefault(key, Bucket()).add(entry.row)
         if name := event.body.get("seed"):
@@ -192,6 +199,18 @@ class Fold:
         self._retire(old, str(event.body["reason"]))
         for evidence in old.evidence:
             new.credit(evidence)
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep Python's collector of cycles from walking over all entries again and again while they are read: none of them is garbage."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def typed_of(strategy: Strategy) -> list[Typed]:

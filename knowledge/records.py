@@ -15,6 +15,9 @@ from tools.records import Action, ActionKind, Bottleneck, OperatorFamily, Record
 SCHEMA = 2
 """Version of `Strategy`; an older one is migrated by `knowledge.migrate`, a newer one refused, none guessed at."""
 
+TUNING = "tune"
+"""Parameter of an action that is carried out by the tuner; what the tuner finds is kept beside the knowledge, by problem and device."""
+
 _NAMED = ("families", "operators", "bottleneck", "backend", "generation", "dtypes", "summary")
 """Fields of a situation that name a strategy, in the order of schema 1: ids outlive schemas."""
 
@@ -149,6 +152,11 @@ class Strategy(Record):
         """Median measured gain of its trials that passed; None where nothing was measured."""
         changes = self.changes
         return changes.median if changes.basis == "measured" else None
+
+    @property
+    def is_request(self) -> bool:
+        """Whether its action asks the tuner for trials: that says how long was sought and not what was found, so it is no advice."""
+        return TUNING in self.parameters
 
     @property
     def changes(self) -> Changes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+from kernelwright.bench.statistics import interval
 from kernelwright.bench.svg import COLOURS, INK, Chart, Scale
-from knowledge.calibration import Calibration, Comparison, Point, points_of
+from knowledge.calibration import Calibration, Comparison, Point, Stretch, points_of
 from knowledge.replay import Experience
 
 LEAST, MOST = 0.5, 4.0
@@ -28,6 +30,39 @@ def draw(seen: Sequence[Experience], compared: Comparison | None) -> str:
         chart.dots([_dot(point) for point in points if (point.seq >= split) is after], colour)
         chart.key(f"{label} {'lessons were rewritten' if compared and compared.by_update else 'the middle'}", colour)
     return chart.svg()
+
+
+def draw_trend(stretches: Sequence[Stretch]) -> str:
+    """Draw by what factor predictions are off as runs go by, with its 95 % bootstrap interval."""
+    told = [one for one in stretches if one.errors]
+    bands = [_band(one) for one in told]
+    basis = told[0].basis if told else "measured"
+    scale = Scale(1.0, max([1.2, *(high for _, high in bands)]))
+    runs = Scale(0.0, float(max([1, *(one.last for one in told)])))
+    chart = Chart(f"How far predictions are off ({basis} gains)", runs, scale, "runs that memory has learnt from", "factor")
+    chart.x_axis()
+    chart.y_axis("x")
+    middles = [(one.first + one.last) / 2 for one in told]
+    chart.band([(x, low, high) for x, (low, high) in zip(middles, bands, strict=True)], COLOURS[0])
+    chart.line([(x, one.error) for x, one in zip(middles, told, strict=True)], COLOURS[0], "mean")
+    chart.dots([(x, one.error, _stretch(one)) for x, one in zip(middles, told, strict=True)], COLOURS[0])
+    return chart.svg()
+
+
+def trend_in_words(stretches: Sequence[Stretch]) -> str:
+    """Say how far predictions were off in the first stretch and in the last; empty where there are no two."""
+    told = [one for one in stretches if one.errors]
+    return f"over time ({told[0].basis} gains): {_stretch(told[0])}; {_stretch(told[-1])}" if len(told) > 1 else ""
+
+
+def _stretch(one: Stretch) -> str:
+    low, high = _band(one)
+    return f"runs {one.first}–{one.last}: {len(one.errors)} predictions off by a factor of {one.error:.2f} ({low:.2f}–{high:.2f})"
+
+
+def _band(one: Stretch) -> tuple[float, float]:
+    found = interval([abs(error) for error in one.errors])
+    return (math.exp(found[0]), math.exp(found[1])) if found else (one.error, one.error)
 
 
 def in_words(compared: Comparison | None) -> str:

@@ -13,9 +13,13 @@ from kernelwright.cli.knowledge_worth import worth
 from kernelwright.cli.options import Home, Json
 
 if TYPE_CHECKING:
+    from knowledge.calibration import Stretch
     from knowledge.records import Strategy
+    from knowledge.store import KnowledgeBase
 
-app = typer.Typer(help=__doc__, no_args_is_help=True)
+_EXAMPLES = ("stats", 'search "softmax over a very long row"', "export memory.jsonl")
+_LINES = "\n".join(f"  kernelwright knowledge {words}" for words in _EXAMPLES)
+app = typer.Typer(help=f"{__doc__}\n\n\b\nExamples:\n{_LINES}", no_args_is_help=True)
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a strategy, or the start of it.")]
 
 
@@ -99,26 +103,29 @@ def search(
 def stats(
     home: Home = None,
     plot: Annotated[Path | None, typer.Option(help="Write predicted against measured gains as an SVG.", metavar="FILE")] = None,
+    trend: Annotated[
+        Path | None, typer.Option(help="Write how far predictions were off as runs went by as an SVG.", metavar="FILE")
+    ] = None,
+    stretch: Annotated[int, typer.Option(min=1, help="Runs that make one point of the trend.")] = 20,
     json: Json = False,
 ) -> None:
     """Count strategies by state and family, and say how well predictions agree with what came of them.
 
-    Example: kernelwright knowledge stats --plot calibration.svg
+    Example: kernelwright knowledge stats --plot calibration.svg --trend trend.svg
     """
+    from knowledge.calibration import by_runs
+
     base = open_base(home)
     found = base.stats()
+    stretches = by_runs(base.experiences(), stretch)
     if plot is not None:
-        from kernelwright.cli.calibration_plot import draw
-        from tools.errors import UserError
-
-        try:
-            plot.write_text(draw(base.experiences(), base.calibration()), encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{plot} cannot be written ({error.strerror}).", "Name another file.") from error
+        _write(plot, _calibration(base))
+    if trend is not None:
+        _write(trend, _trend(stretches))
     if json:
-        print_json(found)
+        print_json({**found, "trend": [{**one.model_dump(mode="json"), "error": one.error} for one in stretches]})
         return
-    from kernelwright.cli.calibration_plot import in_words
+    from kernelwright.cli.calibration_plot import in_words, trend_in_words
 
     states = ", ".join(f"{count} {state}" for state, count in dict(found["by_state"]).items() if count)  # type: ignore[call-overload]
     print(f"{found['folder']}: {found['entries']} strategies ({states}), {found['trials']} trials, embedder {found['embedder']}")
@@ -126,6 +133,29 @@ def stats(
     print(f"runs: {found['runs']}, passes over the outcomes: {found['updates']}")
     print(f"disk: log {int(str(found['log_bytes'])) / 1e6:.1f} MB, index {int(str(found['index_bytes'])) / 1e6:.1f} MB")
     print(in_words(base.calibration()))
+    if said := trend_in_words(stretches):
+        print(said)
+
+
+def _calibration(base: KnowledgeBase) -> str:
+    from kernelwright.cli.calibration_plot import draw
+
+    return draw(base.experiences(), base.calibration())
+
+
+def _trend(stretches: tuple[Stretch, ...]) -> str:
+    from kernelwright.cli.calibration_plot import draw_trend
+
+    return draw_trend(stretches)
+
+
+def _write(file: Path, text: str) -> None:
+    from tools.errors import UserError
+
+    try:
+        file.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file} cannot be written ({error.strerror}).", "Name another file.") from error
 
 
 @app.command()

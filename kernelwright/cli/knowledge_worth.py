@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kernelwright.cli.knowledge_store import print_json
+from kernelwright.cli.knowledge_store import Server, print_json, reached_server
 from kernelwright.cli.options import Json
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ def worth(
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server.")] = "",
     key_file: Annotated[str, typer.Option(help="File that holds the server's key.")] = "",
     embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
+    server: Server = "",
     jobs: Annotated[int, typer.Option(min=1, help="Runs in flight.")] = 2,
     stop_after: Annotated[float, typer.Option(min=0, help="Stop after so many seconds, to be gone on with; 0: see it through.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder of results, runs and report.", metavar="DIR")] = Path("knowledge-worth"),
@@ -74,6 +75,7 @@ def worth(
     learning = () if knowledge else tuple(i for i in (select(found.items, learn_on) if learn_on else found.items) if i.name not in names)
     if not learning and not knowledge:
         raise UserError("Nothing is left to learn on: every problem is held out.", "Hold fewer out, or bring a memory with --knowledge.")
+    server = reached_server(server)
     search_settings = SearchSettings(patience=0)
     open_search(search, search_settings)
     team = read_team(agents, model, base_url, key_file, "")
@@ -88,6 +90,7 @@ def worth(
             budget=Budget(evaluations=budget),
             search_settings=search_settings,
             embedder=embedder,
+            chroma_server=server,
         )
         return BenchSettings(
             suite=str(suite),
@@ -111,7 +114,7 @@ def worth(
     if learning:
         # one run at a time: what one problem taught is there for the next
         work("learn", settings("learn", learn_on, ("learning",), "", 1, learning_evaluations or evaluations), learning, 1)
-        start = str(_learnt(out, embedder))
+        start = str(_learnt(out, embedder, server))
     work("cold", settings("cold", held_out, ("off", "frozen"), "", seeds, evaluations), held, jobs)
     work("warm", settings("warm", held_out, ("frozen",), start, seeds, evaluations), held, jobs)
     report = write_report(out, evaluations)
@@ -188,7 +191,7 @@ def _run(settings: BenchSettings, items: tuple[SuiteItem, ...], folder: Path, jo
         )
 
 
-def _learnt(out: Path, embedder: str) -> Path:
+def _learnt(out: Path, embedder: str, server: str) -> Path:
     """The memory that the learning runs left, gone over once more."""
     import asyncio
 
@@ -196,7 +199,7 @@ def _learnt(out: Path, embedder: str) -> Path:
     from knowledge.store import KnowledgeBase
 
     (folder,) = (out / "learn" / "knowledge").iterdir()
-    base = KnowledgeBase(folder, open_embedder(embedder))
+    base = KnowledgeBase(folder, open_embedder(embedder), server=server or None)
     if "warm" not in {path.name for path in out.iterdir()}:
         asyncio.run(base.update())
     base.close()

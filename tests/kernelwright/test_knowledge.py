@@ -114,6 +114,27 @@ def test_worth_refuses_to_hold_everything_out(command: Command) -> None:
     assert "Nothing is left to learn on" in command("worth", "data/operators", "--held-out", "*", status=2)
 
 
+def test_worth_names_a_server_that_is_down_before_it_begins(command: Command, tmp_path: Path) -> None:
+    """One line says what does not answer, and no folder is made."""
+    out = tmp_path / "worth"
+    said = command("worth", "data/operators", "--held-out", "softmax", "--server", "http://127.0.0.1:9", "--out", str(out), status=2)
+    assert "127.0.0.1:9 does not answer" in said
+    assert not out.exists()
+
+
+def test_the_group_shows_how_it_is_used(command: Command) -> None:
+    """The help of the whole group has examples, one a line."""
+    assert '\n    kernelwright knowledge search "softmax over a very long row"\n' in command("--help")
+
+
+def test_stats_draw_the_trend(command: Command, taught: str, tmp_path: Path) -> None:
+    """How far predictions were off, by stretches of runs, as a picture and as figures."""
+    file = tmp_path / "trend.svg"
+    facts = json.loads(command("stats", "--trend", str(file), "--stretch", "1", "--json"))
+    assert [one["first"] for one in facts["trend"]] == list(range(1, len(facts["trend"]) + 1))
+    assert file.read_text().startswith("<svg")
+
+
 async def test_lessons_are_gone_over_at_the_end_of_runs(tmp_path: Path) -> None:
     """With a pass after every second run, the second run's end rewrites and says so, and its events name it."""
     said: list[str] = []

@@ -152,3 +152,12 @@ def test_outcomes_need_no_lesson(base: KnowledgeBase, make_outcome: MakeOutcome)
     outcome: Outcome = make_outcome(lesson="")
     base.learn_now(outcome)
     assert "1/1.50" in base.all()[0].lesson
+
+
+async def test_a_request_for_tuning_is_no_advice(base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """What asked the tuner for trials is kept and counted, and takes no place among what is recalled."""
+    request = Action(kind=ActionKind.LAUNCH, region="r0", parameters={"tune": 16})
+    (kept,) = await base.learn(make_outcome(plan="tuning", action=request))
+    (advice,) = await base.learn(make_outcome())
+    assert [found.strategy.id for found in await base.recall(situation)] == [advice]
+    assert len(base.get(kept).trials) == 1
