@@ -67,23 +67,48 @@ def ranked(
 ) -> list[Setting]:
     """Walk one parameter at a time from the settings that the model likes best, and rank all that were seen; `start` is among them.
 
+    Every other step is taken from another set of words, so that no words are left out because the neighbours of others are cheap.
     With a policy, words it does not allow are left out, and products add their partial sums as its digits need.
     """
     first = region_us(planned, start, sheet)
     assert first is not None
     seen = {key(start): Setting(first, start)}
-    heap = [(first, key(start), start)]
-    while heap and len(seen) < most:
-        _, _, setting = heapq.heappop(heap)
+    open_ = _Open()
+    open_.push(seen[key(start)])
+    while open_ and len(seen) < most:
+        setting = open_.pop().parameters
         for new in _steps(planned, setting, start, names, sheet, policy):
             name = key(new)
             if name not in seen:
                 us = region_us(planned, new, sheet)
                 assert us is not None
                 seen[name] = Setting(us, new)
-                heapq.heappush(heap, (us, name, new))
+                open_.push(seen[name])
     found = (each for each in seen.values() if each.us < math.inf or each.parameters == start)
     return sorted(found, key=lambda each: (each.us, key(each.parameters)))
+
+
+class _Open:
+    """Settings whose neighbours have not been looked at, a heap for each set of words."""
+
+    def __init__(self) -> None:
+        self._heaps: dict[tuple[tuple[str, str], ...], list[tuple[float, str, Setting]]] = {}
+        self._taken = 0
+
+    def __bool__(self) -> bool:
+        return any(self._heaps.values())
+
+    def push(self, setting: Setting) -> None:
+        """Add one."""
+        heapq.heappush(self._heaps.setdefault(words_of(setting.parameters), []), (setting.us, key(setting.parameters), setting))
+
+    def pop(self) -> Setting:
+        """Take the cheapest of all, or the cheapest with the words whose turn it is."""
+        heaps = [heap for heap in self._heaps.values() if heap]
+        self._taken += 1
+        turn, rest = divmod(self._taken, 2)
+        chosen = heaps[turn % len(heaps)] if rest == 0 else min(heaps, key=lambda heap: heap[0][:2])
+        return heapq.heappop(chosen)[2]
 
 
 def spread(found: list[Setting], start: Parameters, most: int) -> tuple[Setting, ...]:

@@ -262,7 +262,19 @@ def nbytes_of(access: Access) -> int:
 def ops_of(kernel: Kernel) -> float:
     """Instructions an element, by the operations of a region."""
     free = ("load", "const", "size", "argument", "index")
-    return sum(SLOW_OPS.get(expr.op, 1) for expr in kernel.builder.exprs if expr.op not in free)
+    ops = [kernel.builder.exprs[place].op for place in _emitted(kernel)]
+    return sum(SLOW_OPS.get(op, 1) for op in ops if op not in free)
+
+
+def _emitted(kernel: Kernel) -> list[int]:
+    """Number the operations that an output needs: the positions of a maximum that nobody reads are not computed."""
+    stack, needed = [output.expr for output in kernel.outputs], set[int]()
+    while stack:
+        place = stack.pop()
+        if place not in needed:
+            needed.add(place)
+            stack += kernel.builder.exprs[place].args
+    return sorted(needed)
 
 
 def divisions(groups: tuple[tuple[int, ...], ...], tiled: bool) -> float:
@@ -281,9 +293,9 @@ def _levels(kernel: Kernel) -> int:
     depth: list[int] = []
     for expr in kernel.builder.exprs:
         depth.append(max((depth[arg] for arg in expr.args), default=0) + expr.op.startswith("reduce_"))
-    return max(1, max(depth, default=1))
+    return max(1, max((depth[place] for place in _emitted(kernel)), default=1))
 
 
 def _pairs(kernel: Kernel) -> dict[int, int]:
     builder = kernel.builder
-    return online_pairs(builder, [place for place, expr in enumerate(builder.exprs) if expr.op.startswith("reduce_")])
+    return online_pairs(builder, [place for place in _emitted(kernel) if builder.exprs[place].op.startswith("reduce_")])
