@@ -70,6 +70,11 @@ def _planner() -> Iterator[Sample]:
         "A step on a kernel, with memory": {"parent": parent.id, "parent_source": parent.source, "recalled": advice, "tried": done},
         "A free coder": {"free": True, "options": (), "parent": parent.id, "parent_source": parent.source},
         "A mixed coder": {"free": True},
+        "With programs of an archive": {
+            "parent": parent.id,
+            "parent_source": parent.source,
+            "inspirations": samples.programs(),
+        },
     }.items():
         view = planner.view(samples.briefing(**changes), 2)
         yield Sample(title, "planner", planner.PROMPTS.opening("plan", "planner", Frame(), **view))
@@ -92,6 +97,9 @@ def _coder() -> Iterator[Sample]:
         ("A change of CUDA C++", samples.task(native, TUNED), "", Frame(language="cuda")),
     ):
         yield Sample(title, "coder", coder.PROMPTS.opening("write", "coder", frame, **_view(task), start=start))
+    shown = samples.task(samples.candidate(), TUNED).model_copy(update={"programs": samples.programs()})
+    view = _view(shown)
+    yield Sample("With programs of an archive", "coder", coder.PROMPTS.opening("write", "coder", Frame(), **view, start=""))
     for verdict, log in ((Verdict.WRONG, ""), (Verdict.CRASHED, "RuntimeError: boom")):
         given = {"draft": Draft(source=samples.KERNEL), "evaluation": samples.failed(verdict), "log": log, "attempt": 1}
         view = _view(samples.task(samples.candidate(), TUNED))

@@ -90,6 +90,7 @@ def view(task: CodingTask) -> dict[str, Any]:
         "marked": anchored(task.parent.source, anchors) if task.parent else "",
         "parts": len(anchors),
         "plan": task.plan,
+        "programs": task.programs,
         "action": describe(task.plan.action),
         "meaning": GUIDE[task.plan.action.kind],
         "profile": task.profile,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from agents.planner.protocol import Inspiration
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Plan, Problem, Profile, Record
 
 
@@ -17,6 +18,8 @@ class CodingTask(Record):
     profile: Profile
     """Of the parent."""
     sheet: HardwareSheet
+    programs: tuple[Inspiration, ...] = ()
+    """Other right candidates of the run that the search method wants to be seen, for ideas."""
 
 
 class Draft(Record):

@@ -54,7 +54,7 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
         speedup=(evaluation.speedup if evaluation else None) or 1.0,
         kinds=ask.kinds,
         regions=ask.regions,
-        inspirations=_inspirations(services, ask),
+        inspirations=inspirations(services, ask),
     )
     allowed = tuple(o for o in fitting if briefing.allows(o))
     expected = await asyncio.to_thread(expectations, services.problem, parent, allowed, services.sheet) if allowed else {}
@@ -84,15 +84,25 @@ def situation_of(services: Services, parent: str) -> Situation:
     return situation.model_copy(update={"backend": services.settings.team.frame.language})
 
 
-def _inspirations(services: Services, ask: Ask) -> tuple[Inspiration, ...]:
-    names = dict.fromkeys([*ask.mates, *ask.inspirations])
-    return tuple(_inspiration(services, name, name in ask.mates) for name in names if name != ROOT)
+def inspirations(services: Services, ask: Ask) -> tuple[Inspiration, ...]:
+    """The other candidates that an ask wants to be seen: second parents, then leading programs, then those of other strategies."""
+    names = dict.fromkeys([*ask.mates, *ask.inspirations, *ask.diverse])
+    return tuple(_inspiration(services, name, ask) for name in names if name != ROOT)
 
 
-def _inspiration(services: Services, name: str, mate: bool) -> Inspiration:
-    evaluation = services.evaluation(name)
-    speedup = (evaluation.speedup if evaluation else None) or 0.0
-    return Inspiration(candidate=name, speedup=speedup, steps=_steps(services, name), mate=mate)
+def _inspiration(services: Services, name: str, ask: Ask) -> Inspiration:
+    evaluation, profile = services.evaluation(name), services.store.get("profile", name, Profile)
+    return Inspiration(
+        candidate=name,
+        speedup=(evaluation.speedup if evaluation else None) or 0.0,
+        steps=_steps(services, name),
+        mate=name in ask.mates,
+        diverse=name in ask.diverse and name not in (*ask.mates, *ask.inspirations),
+        time_us=evaluation.time_us if evaluation else None,
+        tier=str(evaluation.tier or "") if evaluation else "",
+        bottleneck=str(profile.bottleneck) if profile else "",
+        source=services.store.source(name),
+    )
 
 
 def _steps(services: Services, name: str) -> tuple[Action, ...]:

@@ -18,6 +18,8 @@ from graphs.optimize.state import STATE_VERSION
 from tools.errors import Postponed, UserError
 from tools.tracing.database import readable
 
+STEPS = 100
+"""Of the graph for one evaluation, at most: twelve rounds may pass without one, and asks that cannot be met take rounds too."""
 Listener = Callable[[dict[str, Any]], None]
 
 
@@ -74,7 +76,7 @@ def _config(services: Services) -> RunnableConfig:
     evaluations = services.settings.budget.evaluations or 10_000
     return {
         "configurable": {"thread_id": services.run},
-        "recursion_limit": 20 + 12 * evaluations,
+        "recursion_limit": 20 + STEPS * evaluations,
         "run_name": f"kernelwright optimize {services.problem.name}",
         "tags": ["kernelwright", services.settings.search],
         "metadata": {"run": services.run, "problem": services.problem.name, "target": services.sheet.name},

@@ -28,6 +28,9 @@ from knowledge.records import Outcome
 from tools.evaluation.protocol import Baselines
 from tools.records import ROOT, Evaluation, Plan, Profile, Verdict
 
+IDLE = 12
+"""Rounds of refusals and of kernels that were known already after which a run ends: no budget of evaluations ever would."""
+
 
 @traced
 async def measure(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any]:
@@ -92,6 +95,7 @@ async def plan(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any
             break
         for one in found:
             services.store.put("plan", one.id, one, subject=ask.parent)
+            services.store.put("asked", one.id, ask, subject=one.id)
             runtime.stream_writer({"event": "planned", "plan": one.id})
             made[one.id], tags[one.id] = one, ask.tag if one.planner != USER else ""
         barren.extend([text] * (not found))
@@ -162,8 +166,11 @@ async def learn(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, An
         if outcome is not None:
             changed = await services.memory.learn(outcome)
             runtime.stream_writer({"event": "learnt", "plan": name, "strategies": list(changed)})
-    ended = state["ended"] or services.exhausted() or ""
-    return {"round": state["round"] + 1, "ended": ended}
+    evaluated = services.store.spent().evaluations
+    idle = 0 if evaluated > state.get("evaluated", 0) else state.get("idle", 0) + bool(state["plans"])
+    nothing_new = f"no plan led to a new candidate in {IDLE} rounds" if idle >= IDLE else ""
+    ended = state["ended"] or services.exhausted() or nothing_new
+    return {"round": state["round"] + 1, "ended": ended, "evaluated": evaluated, "idle": idle}
 
 
 def route(state: OptimizeState) -> Literal["recall", "confirm"]:

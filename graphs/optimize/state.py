@@ -36,6 +36,10 @@ class OptimizeState(TypedDict, total=False):
     """Plan id to the candidate it ended with; empty string where the coder refused."""
     champion: str
     """Fastest passing candidate so far, or ROOT."""
+    evaluated: int
+    """Evaluations by the end of the last round."""
+    idle: int
+    """Rounds in a row whose plans led to nothing that had to be evaluated."""
     ended: str
     """Why the search ended; empty while it goes on."""
     delivered: str

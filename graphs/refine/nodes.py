@@ -9,12 +9,14 @@ from langgraph.runtime import Runtime
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.tuning import is_tuning
 from agents.models import BudgetReached
+from graphs.optimize.briefing import inspirations
 from graphs.optimize.context import Context, Services
 from graphs.optimize.starting import USER, starting_draft
 from graphs.refine.counted import counters_of_best
 from graphs.refine.judge import judge
 from graphs.refine.state import RefineState
 from graphs.refine.tuning import refusal_of, tune_schedule
+from graphs.search.protocol import Ask
 from graphs.spans import traced
 from tools.records import Candidate, Evaluation, Plan, Profile, Verdict
 
@@ -139,8 +141,14 @@ def _task(services: Services, plan_id: str) -> CodingTask:
     assert plan is not None
     profile_ = services.store.get("profile", plan.parent, Profile)
     assert profile_ is not None
+    ask = services.store.get("asked", plan_id, Ask)
     return CodingTask(
-        problem=services.problem, parent=services.store.candidate(plan.parent), plan=plan, profile=profile_, sheet=services.sheet
+        problem=services.problem,
+        parent=services.store.candidate(plan.parent),
+        plan=plan,
+        profile=profile_,
+        sheet=services.sheet,
+        programs=inspirations(services, ask) if ask else (),
     )
 
 

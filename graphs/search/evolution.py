@@ -84,7 +84,8 @@ class Evolution(Tactic[EvolutionOptions, EvolutionState]):
         parent = self._parent(rng, [name for name in members if name in fertile], fertile)
         mates = [name for name in members if name != parent]
         mate = (rng.choice(mates),) if mates and rng.random() < self.options.crossover else ()
-        return Ask(parent=parent, mates=mate, inspirations=self._inspirations(rng, members, parent), tag=str(island))
+        top, diverse = self._shown(rng, members, parent)
+        return Ask(parent=parent, mates=mate, inspirations=top, diverse=diverse, tag=str(island))
 
     def _parent(self, rng: Random, members: list[str], fertile: list[str]) -> str:
         """An island without programs starts from the reference, and so does a share of the exploration."""
@@ -97,8 +98,8 @@ class Evolution(Tactic[EvolutionOptions, EvolutionState]):
             return rng.choice([*members, *[ROOT] * (ROOT in fertile)])
         return rng.choice(members[: self.options.elites])
 
-    def _inspirations(self, rng: Random, members: list[str], parent: str) -> tuple[str, ...]:
+    def _shown(self, rng: Random, members: list[str], parent: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The island's top programs, and some of its other cells."""
         others = [name for name in members if name != parent]
-        top = others[: self.options.top]
-        rest = others[self.options.top :]
-        return (*top, *rng.sample(rest, min(self.options.diverse, len(rest))))
+        top, rest = others[: self.options.top], others[self.options.top :]
+        return tuple(top), tuple(rng.sample(rest, min(self.options.diverse, len(rest))))

@@ -42,7 +42,9 @@ class Ask(Record):
     mates: tuple[str, ...] = ()
     """Further parents: steps that led to them are worth taking over."""
     inspirations: tuple[str, ...] = ()
-    """Other candidates worth showing to the planner, the most telling first."""
+    """Other candidates worth showing to planner and coder, the most telling first."""
+    diverse: tuple[str, ...] = ()
+    """Candidates of other strategies, shown after them because they differ."""
     tag: str = ""
     """Comes back with the results, so that a method knows which of its threads they belong to."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.coder.protocol import CodingTask
-from agents.planner.protocol import Briefing, Tried
+from agents.planner.protocol import Briefing, Inspiration, Tried
 from agents.planner.weigh import Step, WeighCase
 from agents.planner.world import Decision, Ended, TreeCase
 from agents.reviewer.protocol import Review, ReviewCase
@@ -211,6 +211,15 @@ def briefing(**changes: object) -> Briefing:
 def tried(action: Action, gain: float | None, verdict: Verdict | None = Verdict.PASS) -> Tried:
     """An action that was tried."""
     return Tried(action=action, verdict=verdict, gain=gain, reason="The interval says so.")
+
+
+def programs() -> tuple[Inspiration, ...]:
+    """A leading program and one of another strategy."""
+    top = Inspiration(
+        candidate="0123456789abcdef", speedup=1.6, steps=(FUSION, TILING[0]), time_us=21.0, tier="bracketed", bottleneck="dram-bandwidth"
+    )
+    other = top.model_copy(update={"candidate": "fedcba9876543210", "steps": (FUSION,), "speedup": 1.2, "time_us": 28.0, "diverse": True})
+    return top.model_copy(update={"source": KERNEL}), other.model_copy(update={"source": KERNEL.replace("1)", "1)  # other")})
 
 
 def weigh_case() -> WeighCase:
