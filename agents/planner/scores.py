@@ -150,6 +150,8 @@ CHOICE_POINTS = 10.0
 VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
     # back to the library only where its products may beat ours
     ("implementation", "library"): {Bottleneck.COMPUTE: -3.0, Bottleneck.COMPUTE_UNIT: -5.0, ANY: -8.0},
+    # a product less: the work itself shrinks by the length of the sum
+    ("algebra", "sum_first"): {ANY: 12.0},
     ("algorithm", "split"): {Bottleneck.PARALLELISM: 2.0, ANY: -2.0},
     ("algorithm", "registers"): {Bottleneck.EXCESS_TRAFFIC: 2.0, Bottleneck.REGISTERS: -4.0, Bottleneck.PARALLELISM: -2.0},
     ("algorithm", "online"): {Bottleneck.EXCESS_TRAFFIC: 1.0, Bottleneck.REGISTERS: 2.0, Bottleneck.PARALLELISM: -2.0},

@@ -138,6 +138,12 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "which of the cost model's choices for all regions at once, the best first",
             ),
             _P(
+                "algebra",
+                "sum_first",
+                "a sum or mean of a product, or of a convolution over positions, is taken before it: of one operand instead of the result, "
+                "which makes a product with a vector of it; equal for finite values whose partial results stay in range",
+            ),
+            _P(
                 "algorithm",
                 "flat, tile; registers, looped, online, split",
                 "how a pointwise region is walked (flat: one vector; tile: rows by columns) or a row is reduced (registers: whole; "

@@ -14,6 +14,7 @@ from tools.codegen import (
     template_window,
 )
 from tools.codegen.capture import captured
+from tools.codegen.early_sums import with_early_sums
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters, RegionText
 from tools.codegen.graph import OperatorGraph
@@ -47,6 +48,7 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
         source = verbatim(problem, graph)
         notes = tuple(f"Left to the reference: {reason}." for reason in graph.blocked)
         return Emission(source=captured(source) if schedule.captured else source, notes=notes)
+    graph = with_early_sums(graph, schedule.early_sums)
     seen = lay_out(graph, schedule)
     kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
     names = Names({*(kept.names if kept else ()), "ModelNew", "F", "torch", "nn"})
@@ -130,6 +132,8 @@ def _notes(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
     notes = [f"{limit.operator} is left to the library: {limit.reason}." for limit in limits(graph) if limit.operator in left]
     if any(region.parameters.get(FORMAT) == RESULT_TOO for region in schedule.regions):
         notes.append("Results may lie with their channels last: same shapes and values as the reference's, other strides.")
+    if schedule.early_sums:
+        notes.append("A sum is taken before its product: equal for finite values whose partial results stay in range.")
     if graph.traces == 1:
         notes.append("The problem has no sizes that can be varied: constants of its shapes are literals.")
     return tuple(notes)

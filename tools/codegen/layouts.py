@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tools.codegen.early_sums import with_early_sums
 from tools.codegen.expressions import COMPUTE
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
@@ -43,7 +44,8 @@ def has_convolution(graph: OperatorGraph, region: Region) -> bool:
 
 
 def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
-    """Rewrite the graph to the layouts that a schedule's regions say; the same graph where they say nothing."""
+    """Rewrite the graph as a schedule says: its early sums, then its regions' layouts; the same graph where it says nothing."""
+    graph = with_early_sums(graph, schedule.early_sums)
     chosen: dict[str, str] = {}
     for region in schedule.regions:
         wanted = str(region.parameters.get(FORMAT, AS_IS))

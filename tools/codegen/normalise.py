@@ -17,6 +17,8 @@ from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.sizes import Sizes, Varying, is_one
 
 IDENTITIES = {"clone", "contiguous", "detach", "alias", "lift_fresh_copy", "lift_fresh"}
+OF_ONE = {"sum", "mean", "amax", "amin", "max", "min", "logsumexp"}
+"""Reductions that give an element back where they run over one."""
 DROPOUTS = {"dropout", "feature_dropout", "alpha_dropout"}
 CASTS = {"to", "_to_copy", "type_as", "float", "half", "bfloat16", "double"}
 REDUCTION_NONE, REDUCTION_MEAN = 0, 1
@@ -68,7 +70,7 @@ class _Rewriter:
         if self._is_identity(node):
             self.replaced[Ref(node.name)] = node.refs[0]
             return
-        rule = RULES.get(node.op)
+        rule = RULES.get(node.op, _one_element if node.op in OF_ONE else None)
         new = rule(self, node) if rule else None
         for each in new or (self._spread(node),):
             self._append(each)
@@ -134,6 +136,10 @@ class _Rewriter:
             # neither training nor a chance of zero leaves anything to drop
             return not node.args[2] or node.args[1] == 0
         meta = self.metas.get(node.refs[0].name)
+        if node.op in OF_ONE and node.refs[0].index == 0 and len(node.outputs[0].shape) == len(meta.shape if meta else ()):
+            positions = Ref(node.name, 1)
+            used = any(positions in user.refs for user in self.graph.users.get(node.name, ())) or positions in self.graph.returned
+            return not used and _runs_over_one(node, meta)
         return node.op in CASTS and meta is not None and node.refs[0].index == 0 and meta.dtype == node.outputs[0].dtype
 
 
@@ -146,6 +152,28 @@ def _broadcasts_at_times(shape: Sequence[Sizes], out: Sequence[Sizes]) -> bool:
 
 def _strided(meta: TensorMeta, shape: tuple[Sizes, ...]) -> TensorMeta:
     return replace(meta, shape=shape, contiguous=False, unit_last=False)
+
+
+def _runs_over_one(node: Node, meta: TensorMeta | None) -> bool:
+    """Whether a reduction runs over dimensions of one element, and gives back what it reads."""
+    named = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    if node.op not in OF_ONE or meta is None or meta.dtype != node.outputs[0].dtype or not set(node.kwargs) <= {"dim", "keepdim"}:
+        return False
+    dims = [named] if isinstance(named, int) else named
+    if not isinstance(dims, list | tuple) or not dims or not all(isinstance(dim, int) for dim in dims):
+        return False
+    return all(is_one(meta.shape[dim]) for dim in dims)
+
+
+def _one_element(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
+    """Take a reduction over dimensions of one element as the view that it is."""
+    source = node.args[0]
+    meta = rewriter.metas.get(source.name) if isinstance(source, Ref) and source.index == 0 else None
+    if meta is None or source.name in rewriter.graph.inputs or len(node.outputs) > 1 or not _runs_over_one(node, meta):
+        return None
+    named = node.args[1] if len(node.args) > 1 else node.kwargs["dim"]
+    dims = sorted(dim % len(meta.shape) for dim in ([named] if isinstance(named, int) else named))
+    return (Node(node.name, "aten.squeeze.dims", (source, dims), {}, (replace(meta, shape=node.outputs[0].shape),)),)
 
 
 def _glu(_: _Rewriter, node: Node) -> Sequence[Node]:

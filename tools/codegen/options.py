@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.codegen.capture import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
+from tools.codegen.early_actions import ALGEBRA, early_actions, take_early
+from tools.codegen.early_sums import with_early_sums
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.layouts import AS_IS, FORMAT, FORMATS, has_convolution, lay_out
@@ -47,9 +49,11 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, poli
     """List every legal action that changes something and that the policy allows, the widest first."""
     if graph.blocked:
         return tuple(_captures(graph, schedule))
+    graph = with_early_sums(graph, schedule.early_sums)
+    early = list(early_actions(graph, schedule, sheet))
     captures = list(_captures(graph, schedule))
     graph = lay_out(graph, schedule)
-    found = [*_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
+    found = [*early, *_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
     for region in schedule.regions:
         found += _generate(graph, region, sheet)
     found += fusions(graph, schedule, sheet)
@@ -146,6 +150,7 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy:
 
 def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     """Return the schedule after `action`; raises IllegalAction with the reason."""
+    graph = with_early_sums(graph, schedule.early_sums)
     if action.region == WHOLE:
         return _capture(graph, schedule, action)
     if graph.blocked:
@@ -155,6 +160,8 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     if len(found) != len(regions) or len({region.id for region in found}) != len(found):
         known = ", ".join(region.id for region in schedule.regions)
         raise IllegalActionError(f"there is no region {action.region}; the schedule has {known}")
+    if ALGEBRA in action.parameters:
+        return _take_early(graph, schedule, action)
     if FORMAT in action.parameters:
         return _change_layout(graph, schedule, found, action)
     graph = lay_out(graph, schedule)
@@ -165,6 +172,13 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     if "implementation" in action.parameters:
         return _implement(graph, schedule, found[0], action)
     return _turn(graph, schedule, found[0], action)
+
+
+def _take_early(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
+    taken = take_early(graph, schedule, action, _sms(action))
+    if taken is None:
+        raise IllegalActionError(f"{action.region} holds no sum that can be taken before a product")
+    return taken
 
 
 def _capture(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:

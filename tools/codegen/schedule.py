@@ -31,6 +31,8 @@ class Schedule(Record):
     """What is fused, what is generated, and with which parameters."""
 
     regions: tuple[Region, ...]
+    early_sums: tuple[str, ...] = ()
+    """Sums and means, by node, that are taken before the product that feeds them; regions name the nodes of the graph so rewritten."""
     captured: bool = False
     """Whether the whole forward is captured as a CUDA graph at its first call, and replayed afterwards."""
 

@@ -29,6 +29,8 @@ def test_no_parameter_is_explained_in_vain() -> None:
     used |= {
         (ActionKind.FUSION, "scope"),
         (ActionKind.FUSION, "sms"),
+        (ActionKind.ALGORITHM, "algebra"),
+        (ActionKind.ALGORITHM, "choice"),
         (ActionKind.ALGORITHM, "implementation"),
         (ActionKind.ALGORITHM, "sms"),
         (ActionKind.LAUNCH, "capture"),
