@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from agents.coder.modelled import choice_actions, choice_note, choice_of
+from agents.coder.modelled import choice_actions, choice_note, choice_of, smaller_schedule
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.traced import traced_graph
 from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, limits, options
@@ -45,6 +45,8 @@ class BuiltinCoder:
         reason = f"The built-in coder does not mend {evaluation.verdict} by guessing: what it emits follows from its schedule."
         if draft.schedule is None or evaluation.verdict not in TOO_LARGE:
             return Refusal(reason=reason)
+        if chosen_number(task.plan.action):
+            return await asyncio.to_thread(self._shrink, task, draft.schedule, evaluation.verdict)
         legal = await self.options(task.problem, task.parent, task.sheet)
         smaller = list(_smaller(task.plan.action, legal))
         if attempt > len(smaller):
@@ -82,6 +84,14 @@ class BuiltinCoder:
             return Refusal(reason=f"{action} is not legal on this parent: {error}")
         return _draft(task.problem, graph, changed, notes)
 
+    def _shrink(self, task: CodingTask, schedule: str, verdict: Verdict) -> Draft | Refusal:
+        """Write a choice of the cost model that was too large with smaller numbers."""
+        smaller = smaller_schedule(Schedule.model_validate_json(schedule))
+        if smaller is None:
+            return Refusal(reason=f"{task.plan.action} ended {verdict}, and its numbers are the smallest already.")
+        note = f"{task.plan.action} ended {verdict}; this is the same with fewer stages or smaller steps."
+        return _draft(task.problem, self._graph(task.problem), smaller, (note,))
+
     def _graph(self, problem: Problem) -> OperatorGraph:
         """Trace a problem once."""
         return traced_graph(problem)
@@ -105,9 +115,6 @@ def _draft(problem: Problem, graph: OperatorGraph, schedule: Schedule, notes: tu
 
 def _smaller(action: Action, legal: tuple[Action, ...]) -> Iterator[Action]:
     """Options of the same kind, region and names, with no number larger and at least one smaller; the nearest first."""
-    if chosen_number(action):
-        # another choice is no smaller one, and has its own turn
-        return
     found = [o for o in legal if (o.kind, o.region, o.parameters.keys()) == (action.kind, action.region, action.parameters.keys())]
     steps = [(step, o) for o in found if (step := _step(action, o)) is not None]
     yield from (o for _, o in sorted(steps, key=lambda pair: pair[0]))

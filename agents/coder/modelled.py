@@ -11,11 +11,14 @@ from agents.coder.traced import traced_graph
 from agents.planner.protocol import Expectation
 from tools.codegen import IllegalAction, Schedule, apply
 from tools.codegen.layouts import FORMAT
+from tools.codegen.tuning import KNOBS
 from tools.records import Action, Candidate, HardwareSheet, Problem
 from tools.tuning.modelled import Choice, ScheduleModel, choice_action, chosen_number, modelled_choices
 
 TOLD = 1.01
 """Factor from which on a modelled change is told."""
+SHRUNK = ("num_stages", "UNROLL", "BLOCK_K", "BLOCK_M", "ELEMENTS")
+"""Numbers that a choice which is too large is mended by, the one that costs least time first."""
 KEPT = 16
 """Problems whose choices are kept; the one used longest ago goes first."""
 
@@ -47,6 +50,20 @@ def choice_of(action: Action, problem: Problem, sheet: HardwareSheet) -> Choice 
     found = choices_of(problem, sheet)
     number = chosen_number(action)
     return found[number - 1] if 0 < number <= len(found) else None
+
+
+def smaller_schedule(schedule: Schedule) -> Schedule | None:
+    """Take fewer stages, or where there is one a smaller step or tile, in every generated region; None where all are smallest."""
+    changed = schedule
+    for region in schedule.regions:
+        knobs = KNOBS[region.template] if region.is_generated else {}
+        for name in SHRUNK:
+            own = region.parameters.get(name)
+            values = [value for value in knobs[name].values if isinstance(own, int) and int(value) < own] if name in knobs else []
+            if values:
+                changed = changed.replaced(region.model_copy(update={"parameters": {**region.parameters, name: max(values)}}))
+                break
+    return changed if changed != schedule else None
 
 
 def _promise(choice: Choice) -> str:

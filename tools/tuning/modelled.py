@@ -51,11 +51,16 @@ class Choice:
         return frozenset(name for region in self.schedule.regions if region.is_generated for name in region.nodes)
 
 
-def modelled_choices(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, most: int = MOST) -> tuple[Choice, ...]:
-    """Name at most `most` schedules, the one that the model expects to be fastest first, the others fast and different."""
+def modelled_choices(
+    graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, most: int = MOST, known: frozenset[str] = MODELLED
+) -> tuple[Choice, ...]:
+    """Name at most `most` schedules, the one that the model expects to be fastest first, the others fast and different.
+
+    Regions of a template that is not among the `known` ones keep the coder's own first values, and the choice names them.
+    """
     if graph.blocked:
         return ()
-    model = ScheduleModel(graph, sheet, policy)
+    model = ScheduleModel(graph, sheet, policy, known)
     pool = [choice for schedule in structures(graph, sheet, model.glance) for choice in model.choices(schedule, most)]
     return in_order(pool, most)
 
@@ -88,9 +93,9 @@ def _repeats(one: Choice, chosen: list[Choice]) -> float:
 class ScheduleModel:
     """What the cost model says of regions; each set of nodes is lowered and looked at once."""
 
-    def __init__(self, graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy) -> None:
+    def __init__(self, graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] = MODELLED) -> None:
         """Model schedules of one graph on one device."""
-        self.graph, self.sheet, self.policy = graph, sheet, policy
+        self.graph, self.sheet, self.policy, self.known = graph, sheet, policy, known
         self._planned: dict[tuple[str, ...], Planned] = {}
         self._glances: dict[tuple[str, ...], float] = {}
         self._libraries: dict[tuple[str, ...], float] = {}
@@ -109,7 +114,7 @@ class ScheduleModel:
 
     def _glance(self, region: Region) -> float:
         if region.nodes not in self._glances:
-            self._glances[region.nodes] = self._ranked(region, GLANCED)[0].us if region.template in MODELLED else math.inf
+            self._glances[region.nodes] = self._ranked(region, GLANCED)[0].us if region.template in self.known else math.inf
         return self._glances[region.nodes]
 
     def _ranked(self, region: Region, most: int) -> list[Setting]:
@@ -122,13 +127,13 @@ class ScheduleModel:
 
     def choices(self, schedule: Schedule, most: int) -> list[Choice]:
         """Set a structure's regions to their best settings, then the heavy ones to their next different ones."""
-        known = [region for region in schedule.regions if region.template in MODELLED]
+        known = [region for region in schedule.regions if region.template in self.known]
         share = max(FEWEST, min(SCORED, SEEN // max(1, len(known))))
         spreads = {region.id: spread(self._ranked(region, share), dict(region.parameters), most) for region in known}
         others = self._left(schedule)
         total = others + sum(settings[0].us for settings in spreads.values())
         heavy = {name for name, settings in spreads.items() if settings[0].us >= HEAVY * total}
-        unmodelled = tuple(region.id for region in schedule.regions if region.is_generated and region.template not in MODELLED)
+        unmodelled = tuple(region.id for region in schedule.regions if region.is_generated and region.template not in self.known)
         found: list[Choice] = []
         for place in range(max([len(spreads[name]) for name in heavy] or [1])):
             chosen = {name: each[min(place, len(each) - 1) if name in heavy else 0] for name, each in spreads.items()}
@@ -155,7 +160,7 @@ class ScheduleModel:
         total = self._left(schedule)
         for region in schedule.regions:
             if region.is_generated:
-                if region.template not in MODELLED:
+                if region.template not in self.known:
                     return None
                 name = (region.nodes, key(dict(region.parameters)))
                 if name not in self._times:

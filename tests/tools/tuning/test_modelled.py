@@ -1,0 +1,182 @@
+"""The cost model's choices: what it names first, and what it names then."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import pytest
+
+from tests.tools.codegen.samples import function
+from tools.codegen import OperatorGraph, Region, Schedule, emit, initial_schedule, trace
+from tools.codegen.options import options
+from tools.codegen.regions import can_generate, plan_region
+from tools.codegen.tuning import KNOBS, defaults, worthwhile
+from tools.hardware import load_sheet
+from tools.problems import load_problem
+from tools.records import ActionKind, PrecisionPolicy, Problem
+from tools.tuning.modelled import Choice, choice_action, chosen_number, in_order, modelled_choices
+from tools.tuning.shapes import MODELLED, region_us
+
+SHEET = load_sheet("h200")
+EXACT, TF32 = PrecisionPolicy(), PrecisionPolicy(name="tf32")
+LARGE = "torch.randn(4096, 4096), torch.randn(4096, 4096)"
+CONVOLUTION = "torch.randn(8, 64, 56, 56), torch.randn(128, 64, 3, 3)"
+PRODUCT = ("torch.matmul(x, y)", LARGE, "x, y")
+CONVOLVED = ("torch.relu(torch.nn.functional.conv2d(x, y))", CONVOLUTION, "x, y")
+SAMPLES = {
+    "product": PRODUCT,
+    "convolution": CONVOLVED,
+    "product and gelu": ("torch.nn.functional.gelu(x @ y)", LARGE, "x, y"),
+    "softmax": ("torch.softmax(x, -1)", "torch.randn(16384, 1024)", "x"),
+    "one huge row": ("torch.nn.functional.layer_norm(x, x.shape[1:])", "torch.randn(16, 64, 256, 256)", "x"),
+    "chain": ("torch.relu(x) * 2 + 1", "torch.randn(4096, 4096)", "x"),
+    "pooling": ("torch.nn.functional.max_pool2d(x, 3, 2)", "torch.randn(16, 64, 128, 128)", "x"),
+}
+
+
+@cache
+def read(name: str) -> tuple[Problem, OperatorGraph]:
+    """Load and trace a sample; no tensor of its sizes is ever made."""
+    with TemporaryDirectory() as scratch:
+        file = Path(scratch) / "sample.py"
+        file.write_text(function(*SAMPLES[name]))
+        problem = load_problem(file)
+    return problem, trace(problem)
+
+
+@cache
+def chosen(name: str, policy: PrecisionPolicy = EXACT) -> tuple[Choice, ...]:
+    """The model's choices for a sample."""
+    return modelled_choices(read(name)[1], SHEET, policy)
+
+
+def words(choice: Choice, name: str) -> list[object]:
+    """Values of a parameter in all regions that have it."""
+    return [region.parameters[name] for region in choice.schedule.regions if name in region.parameters]
+
+
+def test_a_large_float32_product_starts_with_halves() -> None:
+    """Under the exact policy the first candidate multiplies 4096³ as three products of halves, whose digits are kept."""
+    assert words(chosen("product")[0], "precision") == ["fp16x3"]
+
+
+def test_a_policy_that_rounds_gets_rounded_products() -> None:
+    """Under the tf32 policy the first candidate rounds as the reference may, from an operand that lies as the units read it."""
+    first = chosen("product", TF32)[0]
+    assert (words(first, "precision"), words(first, "right"), words(first, "accumulate")) == (["tf32"], ["k_major"], ["direct"])
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_exact_policy_never_rounds(name: str) -> None:
+    """No choice under the exact policy rounds operands, and split products of TF32 add in chunks."""
+    for choice in chosen(name):
+        assert "tf32" not in words(choice, "precision")
+        assert all(r.parameters["accumulate"] == "chunked" for r in choice.schedule.regions if r.parameters.get("precision") == "tf32x3")
+
+
+def test_options_offer_rounding_where_the_policy_does() -> None:
+    """`precision=tf32` is an option under the tf32 policy, or with a tolerance that covers it, and under no other."""
+    graph = read("product")[1]
+    for policy, offered in (
+        (EXACT, False),
+        (TF32, True),
+        (PrecisionPolicy(tolerance=1e-2), True),
+        (PrecisionPolicy(tolerance=1e-5), False),
+    ):
+        found = options(graph, chosen("product")[0].schedule, SHEET, policy)
+        assert any(a.parameters.get("precision") == "tf32" for a in found) is offered
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_choice_can_be_written(name: str) -> None:
+    """Each choice is a schedule of which the coder emits a source that parses, and no two are the same."""
+    problem, graph = read(name)
+    assert len({choice.schedule.model_dump_json() for choice in chosen(name)}) == len(chosen(name)) >= 2
+    for choice in chosen(name):
+        ast.parse(emit(problem, graph, choice.schedule).source)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_choice_can_be_reached_by_options(name: str) -> None:
+    """A choice holds legal values only, and those that the coder thinks can run."""
+    graph = read(name)[1]
+    for choice in chosen(name):
+        for region in choice.schedule.regions:
+            for knob, value in region.parameters.items():
+                assert value in KNOBS[region.template][knob].values
+            if region.template == "matmul":
+                assert worthwhile(plan_region(graph, region.nodes), region.parameters, "BLOCK_M", SHEET)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_the_first_choice_is_no_slower_than_the_coders_own_start(name: str) -> None:
+    """By the model's own time: what is named first takes no longer than the rules' first values, all generated."""
+    graph = read(name)[1]
+    able = [region for region in initial_schedule(graph).regions if can_generate(graph, region.nodes)]
+    planned = [plan_region(graph, region.nodes) for region in able]
+    start = sum(region_us(each, defaults(each, SHEET.sms), SHEET) or 0.0 for each in planned)
+    assert chosen(name)[0].us <= start * 1.001
+
+
+def test_a_product_takes_what_follows_it_into_its_kernel() -> None:
+    """The first choice fuses a product's epilogue where that saves a pass over the result."""
+    assert [region.template for region in chosen("product and gelu")[0].schedule.regions] == ["matmul"]
+
+
+def test_the_second_choice_leaves_a_convolution_to_the_library() -> None:
+    """Whether ours or the library's convolution is faster is what the model knows least, so both are among the first two."""
+    first, second = chosen("convolution")[:2]
+    assert {"convolution" in [r.template for r in each.schedule.regions] for each in (first, second)} == {True, False}
+
+
+def test_choices_are_the_same_again() -> None:
+    """The same reference, device and policy give the same choices."""
+    graph = read("softmax")[1]
+    assert modelled_choices(graph, SHEET, EXACT) == modelled_choices(graph, SHEET, EXACT)
+
+
+def test_choosing_takes_less_than_a_second() -> None:
+    """The largest of the samples is chosen for in about a quarter of a second; a machine ten times as busy still passes."""
+    graph = trace(read("product and gelu")[0])
+    begun = perf_counter()
+    modelled_choices(graph, SHEET, EXACT)
+    assert perf_counter() - begun < 3.0
+
+
+def test_a_template_without_a_model_keeps_the_coders_own_values() -> None:
+    """Of a template that the model does not know it names the rules' first values, and says which regions these are."""
+    graph = read("product")[1]
+    (choice,) = modelled_choices(graph, SHEET, EXACT, known=MODELLED - {"matmul"})
+    (region,) = choice.schedule.regions
+    assert choice.unmodelled == ("r0",)
+    assert region.parameters == defaults(plan_region(graph, region.nodes), SHEET.sms)
+
+
+def test_nothing_is_chosen_where_nothing_is_generated() -> None:
+    """A reference that cannot be generated has no choices."""
+    graph = read("product")[1]
+    assert modelled_choices(replace(graph, blocked=("it writes to an argument",)), SHEET, EXACT) == ()
+
+
+def test_a_choice_is_an_ordinary_readable_action() -> None:
+    """It reads in a trace as what it is, and its number can be read back."""
+    action = choice_action(2)
+    assert str(action) == "algorithm forward (implementation=modelled, choice=2)"
+    assert chosen_number(action) == 2
+    assert action.kind is ActionKind.ALGORITHM
+
+
+def test_other_words_come_before_the_same_ones_again() -> None:
+    """Of choices that are about as fast, the second differs from the first in its words."""
+    pool = [_named("a", 100.0, "x"), _named("b", 101.0, "x"), _named("c", 110.0, "y"), _named("d", 500.0, "z")]
+    assert [choice.us for choice in in_order(pool, 4)] == [100.0, 110.0, 101.0, 500.0]
+
+
+def _named(name: str, us: float, word: str) -> Choice:
+    region = Region(id=name, nodes=("same",), template="rows")
+    return Choice(Schedule(regions=(region,)), us, (), (word,), us)

@@ -1,0 +1,109 @@
+"""Settings of one region: which are looked at, and which of them are chosen."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.tools.codegen.samples import function
+from tools.codegen import initial_schedule, trace
+from tools.codegen.regions import Planned, plan_region
+from tools.codegen.tuning import defaults
+from tools.hardware import load_sheet
+from tools.problems import load_problem
+from tools.records import PrecisionPolicy
+from tools.tuning.settings import HOPELESS, SURE, TRUSTED, Parameters, Setting, distance, modelled_names, numbers, ranked, spread
+from tools.tuning.shapes import region_us
+
+SHEET = load_sheet("h200")
+START: Parameters = {"algorithm": "online", "BLOCK_N": 1024, "num_warps": 4}
+
+
+@cache
+def planned(body: str, inputs: str, arguments: str = "x") -> Planned:
+    """Lower the first region of a reference."""
+    with TemporaryDirectory() as scratch:
+        file = Path(scratch) / "sample.py"
+        file.write_text(function(body, inputs, arguments))
+        graph = trace(load_problem(file))
+    return plan_region(graph, initial_schedule(graph).regions[0].nodes)
+
+
+def product() -> Planned:
+    """A square product of float32."""
+    return planned("torch.matmul(x, y)", "torch.randn(4096, 4096), torch.randn(4096, 4096)", "x, y")
+
+
+def setting(us: float, **changes: bool | float | str) -> Setting:
+    """A setting that differs from the start in `changes`."""
+    return Setting(us, {**START, **changes})
+
+
+def test_all_words_are_looked_at() -> None:
+    """However cheap the neighbours of one precision are, each precision that the policy allows is among what was looked at."""
+    start = defaults(product(), SHEET.sms)
+    found = ranked(product(), start, modelled_names("matmul"), SHEET, PrecisionPolicy(name="tf32"))
+    seen = {(one.parameters["precision"], one.parameters["right"]) for one in found}
+    assert {("tf32", "k_major"), ("tf32", "as_is"), ("tf32x3", "k_major"), ("fp16x3", "as_is")} <= seen
+
+
+def test_numbers_alone_leave_words_as_they_are() -> None:
+    """The tuner's walk changes numbers, and never a precision."""
+    start = defaults(product(), SHEET.sms)
+    found = ranked(product(), start, numbers("matmul"), SHEET)
+    assert {one.parameters["precision"] for one in found} == {start["precision"]}
+    assert any(one.parameters == start for one in found)
+
+
+def test_idle_numbers_do_not_make_another_setting() -> None:
+    """A row that is held in registers has no steps: settings that differ in their steps alone are one."""
+    softmax = planned("torch.softmax(x, -1)", "torch.randn(16384, 1024)")
+    start = defaults(softmax, SHEET.sms)
+    held = [
+        one.parameters
+        for one in ranked(softmax, start, modelled_names("rows"), SHEET, PrecisionPolicy())
+        if one.parameters["algorithm"] == "registers"
+    ]
+    assert {(each["BLOCK_N"], each["UNROLL"]) for each in held} == {(start["BLOCK_N"], start["UNROLL"])}
+
+
+def test_the_coders_own_values_come_first_unless_much_is_promised() -> None:
+    """The start is taken where the best is a little faster by the model, and not where it is much faster."""
+    near, far = setting(100.0, num_warps=1), setting(50.0, num_warps=1)
+    own = Setting(99.0 * TRUSTED, START)
+    assert spread([near, own], START, 1) == (own,)
+    assert spread([far, own], START, 1) == (far,)
+
+
+def test_among_equals_the_nearest_to_the_start_is_taken() -> None:
+    """Times that the model cannot tell apart are decided by how little is changed."""
+    wild, tame = setting(100.0, num_warps=32, BLOCK_N=16), setting(99.0 * SURE, num_warps=8)
+    assert spread([wild, tame], START, 1) == (tame,)
+
+
+def test_the_next_ones_differ_and_are_not_hopeless() -> None:
+    """A neighbour of what was chosen is skipped, and so is what the model thinks hopelessly slow."""
+    found = [
+        setting(100.0),
+        setting(101.0, num_warps=8),
+        setting(120.0, num_warps=1),
+        setting(150.0, algorithm="looped"),
+        setting(101.0 * HOPELESS, algorithm="split"),
+    ]
+    assert [one.us for one in spread(found, START, 9)] == [100.0, 120.0, 150.0]
+
+
+def test_distance_counts_powers_of_two_and_words() -> None:
+    """Two doublings are two apart, another word is two apart, and what the model ignores counts nothing."""
+    assert distance(START, {**START, "BLOCK_N": 4096}) == 2.0
+    assert distance(START, {**START, "algorithm": "split"}) == 2.0
+    assert distance({**START, "r0.GROUP_M": 8}, {**START, "r0.GROUP_M": 1}) == 0.0
+
+
+def test_what_nobody_reads_costs_nothing() -> None:
+    """A maximum whose positions are dropped takes the time of a maximum: one pass over the input."""
+    dropped = planned("torch.max(x, dim=1)[0]", "torch.randn(64, 4096, 4095)")
+    plain = planned("torch.amax(x, dim=1)", "torch.randn(64, 4096, 4095)")
+    start = defaults(plain, SHEET.sms)
+    assert region_us(dropped, start, SHEET) == region_us(plain, start, SHEET)
