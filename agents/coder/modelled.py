@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from agents.coder.traced import traced_graph
 from agents.planner.protocol import Expectation
 from tools.codegen import IllegalAction, Schedule, apply
+from tools.codegen.early_actions import ALGEBRA
 from tools.codegen.layouts import FORMAT
 from tools.codegen.tuning import KNOBS
 from tools.records import Action, Candidate, HardwareSheet, Problem
@@ -85,11 +86,12 @@ def expectations(problem: Problem, parent: Candidate | None, options: Sequence[A
         return {}
     graph = traced_graph(problem)
     model = ScheduleModel(graph, sheet, problem.policy)
-    before = model.schedule_us(own) if own and not any(FORMAT in region.parameters for region in own.regions) else None
+    plain = own is not None and not own.early_sums and not any(FORMAT in region.parameters for region in own.regions)
+    before = model.schedule_us(own) if own and plain else None
     for action in options:
         choice = choice_of(action, problem, sheet) if chosen_number(action) else None
         after = choice.us if choice else None
-        if before and own and not choice and FORMAT not in action.parameters:
+        if before and own and not choice and not {FORMAT, ALGEBRA} & action.parameters.keys():
             try:
                 after = model.schedule_us(apply(graph, own, action))
             except IllegalAction:
