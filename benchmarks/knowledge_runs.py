@@ -14,9 +14,10 @@ import json
 import random
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from benchmarks.recorded_times import TARGET, Recorded, RecordedCoder, RecordedPool, load_recorded
 from graphs.optimize.assembly import Shared, assemble, start_run
@@ -39,6 +40,8 @@ from tools.records import Budget
 
 SEARCHES = ("greedy", "evolution", "tree", "random")
 """Methods that the calibration's runs take in turns, so that repeated problems are not searched alike."""
+Others: TypeAlias = Callable[[Recorded, Sequence[Recorded]], list[Recorded]]
+"""What may be learnt on before a problem is done."""
 BLOCK = 20
 """Runs of one point of the trend."""
 
@@ -161,21 +164,17 @@ async def worth(bench: Bench, given: argparse.Namespace) -> None:
             cold += [row.model_copy(update={"seed": order}) for order in range(given.orders)]
     print(f"cold: {len(tables)} problems", flush=True)
     for title, others in (("within", _within), ("outside", _outside)):
-        learning, warm = await _warm(bench, given, title, others)
-        known = learning if title == "within" else []
-        held = {row.problem for row in warm}
-        report = report_worth([row for row in cold if row.problem in held], warm, known, given.evaluations, bench.home / "runs")
-        _write_worth(given.out, title, report)
+        await _warm(bench, given, title, others, cold)
 
 
-async def _warm(bench: Bench, given: argparse.Namespace, title: str, others: object) -> tuple[list[ResultRow], list[ResultRow]]:
-    """Learn on what `others` leaves for each problem, in several orders, and do the problem with what was learnt, frozen."""
+async def _warm(bench: Bench, given: argparse.Namespace, title: str, others: Others, cold: Sequence[ResultRow]) -> None:
+    """Learn on what `others` leaves for each problem, in several orders, do the problem with what was learnt, frozen, and report."""
     tables = list(bench.tables.values())
     learning: list[ResultRow] = []
     warm: list[ResultRow] = []
     groups: dict[tuple[str, ...], list[Recorded]] = {}
     for table in tables:
-        chosen = tuple(sorted(one.problem.name for one in others(table, tables)))  # type: ignore[operator]
+        chosen = tuple(sorted(one.problem.name for one in others(table, tables)))
         if chosen:
             groups.setdefault(chosen, []).append(table)
     for place, (names, held) in enumerate(groups.items()):
@@ -191,15 +190,17 @@ async def _warm(bench: Bench, given: argparse.Namespace, title: str, others: obj
                 run = f"{title}-{place}-{order}-{table.problem.name}"
                 warm.append(await bench.run(table, run, FrozenMemory(memory), arm="greedy/frozen/builtin", seed=order))
             memory.close()
+        done = {row.problem for row in warm}
+        known = learning if title == "within" else []
+        report = report_worth([row for row in cold if row.problem in done], warm, known, given.evaluations, bench.home / "runs")
+        _write_worth(given.out, title, report)
         print(f"{title}: {place + 1} of {len(groups)} groups", flush=True)
-    return learning, warm
 
 
 def _within(held: Recorded, tables: Sequence[Recorded]) -> list[Recorded]:
-    """All other problems, where one of them is of the held-out one's first family."""
-    others = [table for table in tables if table is not held]
+    """The other problems of the held-out one's first family."""
     mine = held.problem.work.families[:1]
-    return others if any(table.problem.work.families[:1] == mine for table in others) else []
+    return [table for table in tables if table is not held and table.problem.work.families[:1] == mine]
 
 
 def _outside(held: Recorded, tables: Sequence[Recorded]) -> list[Recorded]:

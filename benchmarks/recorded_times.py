@@ -163,13 +163,17 @@ class RecordedPool:
             rule = "recorded" if place.verdict is Verdict.CHEATED else None
             return Evaluation(candidate=request.candidate, verdict=place.verdict, rule=rule, versions=table.header.versions)
         compiled = self._compiled.get(place.id)
+        if compiled is None:
+            raise MachineError(
+                f"Candidate {request.candidate} was not compiled here.", "Run `python -m benchmarks.recorded_times WORK` again."
+            )
         return Evaluation(
             candidate=request.candidate,
             verdict=Verdict.PASS,
             correctness=_correctness(request.problem),
             timing=_timing(table, place),
-            launches=compiled.launches if compiled else (),
-            kernels=compiled.kernels if compiled else (),
+            launches=compiled.launches,
+            kernels=compiled.kernels,
             notes=(
                 f"Not timed now: recorded {table.header.recorded} on {table.header.device} ({table.header.method}).",
                 "Its error was found to be within the recorder's tolerance and not kept.",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from knowledge.records import Strategy, StrategyState, Trial
-from tools.records import Record, Tier, Verdict, content_hash
+from knowledge.records import Situation, Strategy, StrategyState, Trial
+from tools.records import ActionKind, Record, Tier, Verdict, content_hash
 
 CONFIRMING_GAINS = 3
 """Measured gains that confirm an entry, if they are also the majority of its tries."""
@@ -32,6 +32,10 @@ class Evidence(Record):
     cited: bool
     """True where the plan named the strategy; False where it only did the same in the same situation."""
     predicted_gain: float | None = None
+    exact: bool = False
+    """True where the plan's action and situation were the strategy's own; False where it only cited it, or that is not known."""
+    start: float | None = None
+    """Share of the roofline floor that the parent had reached; None where that is not known."""
     at: str = ""
     """When it was credited, UTC; empty for evidence of schema 1 until it is read from its event."""
 
@@ -220,9 +224,12 @@ class Entry:
 
 
 def signature(strategy: Strategy) -> str:
-    """Name a situation and an action, whatever the words around them; signatures of schema 1 stay what they were."""
-    situation = strategy.situation
-    parameters = sorted(strategy.parameters.items())
+    """Name a strategy's situation and action, whatever the words around them."""
+    return signature_of(strategy.situation, strategy.kind, strategy.parameters)
+
+
+def signature_of(situation: Situation, kind: ActionKind, parameters: Mapping[str, object]) -> str:
+    """Name a situation and an action; signatures of schema 1 stay what they were."""
     narrower = [f"{name}={value}" for name in ("shapes", "policy") if (value := getattr(situation, name))]
     return content_hash(
         ",".join(sorted(situation.families)),
@@ -231,7 +238,7 @@ def signature(strategy: Strategy) -> str:
         situation.backend,
         situation.generation or "",
         ",".join(sorted(situation.dtypes)),
-        strategy.kind,
-        repr(parameters),
+        kind,
+        repr(sorted(parameters.items())),
         *narrower,
     )

@@ -30,7 +30,7 @@ def learn(log: EventLog, fold: Fold, outcome: Outcome) -> tuple[str, ...]:
         own = _own(writer, fold, outcome)
         credited = list(dict.fromkeys([*(entry.id for entry in cited), own]))
         for strategy in credited:
-            evidence = evidence_of(outcome, cited=any(entry.id == strategy for entry in cited))
+            evidence = evidence_of(outcome, cited=any(entry.id == strategy for entry in cited), exact=strategy == own)
             writer.add(EventKind.TRIAL, trial_key(outcome, strategy), strategy, evidence.model_dump(mode="json"))
         ignored = [entry.id for entry in _resolved(fold, outcome.recalled) if entry.id not in credited]
         for strategy in ignored:
@@ -44,8 +44,8 @@ def learn(log: EventLog, fold: Fold, outcome: Outcome) -> tuple[str, ...]:
     return tuple(credited)
 
 
-def evidence_of(outcome: Outcome, *, cited: bool) -> Evidence:
-    """The trial that an outcome is to each strategy it is credited to."""
+def evidence_of(outcome: Outcome, *, cited: bool, exact: bool = False) -> Evidence:
+    """The trial that an outcome is to each strategy it is credited to; `exact` to that of its very action and situation."""
     # a gain that is no positive number would spoil every mean it enters
     usable = outcome.verdict is Verdict.PASS and outcome.gain is not None and math.isfinite(outcome.gain) and outcome.gain > 0
     gain = outcome.gain if usable else None
@@ -68,6 +68,8 @@ def evidence_of(outcome: Outcome, *, cited: bool) -> Evidence:
         accepted=outcome.accepted,
         cited=cited,
         predicted_gain=outcome.predicted_gain,
+        exact=exact,
+        start=outcome.situation.start,
     )
 
 

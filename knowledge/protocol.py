@@ -7,6 +7,7 @@ from typing import Protocol
 from knowledge.lessons import LessonWriter
 from knowledge.records import Outcome, Recalled, Situation
 from knowledge.update import Update
+from tools.records import Action
 
 
 class Memory(Protocol):
@@ -16,6 +17,9 @@ class Memory(Protocol):
 
     async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Return at most `limit` strategies for `situation`, best first; `about` (run/round/parent) is what the log says of it."""
+
+    async def expect(self, situation: Situation, action: Action) -> float | None:
+        """Parent time over child time that the trials of this very action in such a situation suggest; None where there are none."""
 
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Credit what was cited and keep what is new; return the ids of strategies made or changed.
@@ -45,6 +49,10 @@ class NoMemory:
         """Return nothing."""
         return ()
 
+    async def expect(self, situation: Situation, action: Action) -> float | None:
+        """Expect nothing."""
+        return None
+
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Keep nothing."""
         return ()
@@ -69,6 +77,10 @@ class FrozenMemory:
     async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Return what the other memory recalls."""
         return await self._memory.recall(situation, limit, about)
+
+    async def expect(self, situation: Situation, action: Action) -> float | None:
+        """Return what the other memory expects."""
+        return await self._memory.expect(situation, action)
 
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Keep nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import statistics
 from collections import Counter
 from collections.abc import Sequence
@@ -48,6 +49,12 @@ class Situation(Record):
     """Hardware sheet; empty where it applies to any."""
     figures: dict[str, float] = Field(default_factory=dict)
     """The profile's figures behind the bottleneck, by name; they describe and never name a situation."""
+
+    @property
+    def start(self) -> float | None:
+        """Share of the roofline floor that has been reached; None where it is not known."""
+        share = self.figures.get("floor_share")
+        return share if share is not None and 0 < share < math.inf else None
 
     @property
     def named(self) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from knowledge import portable
 from knowledge.ageing import Moment
 from knowledge.buckets import without
 from knowledge.catalogue import Catalogue, Stats
+from knowledge.expectation import expect
 from knowledge.index import Hit, described, fitting
 from knowledge.learn import learn
 from knowledge.lessons import LessonWriter
@@ -20,6 +21,7 @@ from knowledge.recall import rank
 from knowledge.records import Outcome, Recalled, Situation
 from knowledge.tending import Tending
 from knowledge.update import Update, runs_since_update
+from tools.records import Action
 
 __all__ = ["CANDIDATES", "TOKENS", "KnowledgeBase", "Stats"]
 
@@ -38,6 +40,10 @@ class KnowledgeBase(Tending, Catalogue):
     async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Return at most `limit` strategies for `situation`, advice first, then warnings; log what was recalled, and about what."""
         return await asyncio.to_thread(self.recall_now, situation, limit, about)
+
+    async def expect(self, situation: Situation, action: Action) -> float | None:
+        """Return the gain that the trials of this very action in such a situation suggest; None where it never passed there."""
+        return await asyncio.to_thread(self.expect_now, situation, action)
 
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Credit what was cited and keep what is new; return the ids of strategies made or changed.
@@ -59,6 +65,12 @@ class KnowledgeBase(Tending, Catalogue):
             with self._log.writing(durable=False) as writer:
                 writer.add(EventKind.RECALL, f"recall:{uuid.uuid4().hex}", "", body)
         return recalled
+
+    def expect_now(self, situation: Situation, action: Action) -> float | None:
+        """Expect, in this thread."""
+        with self._lock:
+            self._follow()
+            return expect(self._fold, situation, action)
 
     def learn_now(self, outcome: Outcome) -> tuple[str, ...]:
         """Learn, in this thread."""

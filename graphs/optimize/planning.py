@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from graphs.optimize.archive import surveyed_offer
-from graphs.optimize.briefing import brief, tried
+from graphs.optimize.briefing import brief, situation_of, tried
 from graphs.optimize.context import Services
 from graphs.optimize.starting import START, starting_plan
 from graphs.search.archive import Offer
@@ -24,12 +24,21 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
         plan = _plan(ask.parent, offer)
         known = services.store.get("plan", plan.id, Plan)
         fresh = plan.action.id not in taken and (known is None or tried(services, known) is None)
-        return (plan,) if fresh else ()
+        return (await _as_memory_expects(services, plan),) if fresh else ()
     briefing = await brief(services, ask, round_, taken)
     if not briefing.options and not briefing.free:
         return ()
     found = await services.team.planner.plan(briefing, count)
-    return tuple(plan for plan in found if plan.action.id not in taken)
+    return tuple([await _as_memory_expects(services, plan) for plan in found if plan.action.id not in taken])
+
+
+async def _as_memory_expects(services: Services, plan: Plan) -> Plan:
+    """Have a plan predict what memory knows of its very action in the parent's situation, where it was tried there before."""
+    expected = await services.memory.expect(situation_of(services, plan.parent), plan.action)
+    if expected is None:
+        return plan
+    rationale = f"{plan.rationale} Where it was tried in this situation, it ended at {expected:.2f} times this parent's speed."
+    return plan.model_copy(update={"predicted_gain": expected, "rationale": rationale})
 
 
 def _plan(parent: str, offer: Offer) -> Plan:

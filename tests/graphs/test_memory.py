@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from graphs.optimize.execute import execute
 from graphs.optimize.records import Recall
 from graphs.optimize.settings import RunSettings
@@ -67,3 +69,15 @@ async def test_learning_again_after_a_kill_changes_nothing(tmp_path: Path) -> No
     (tmp_path / "first" / "checkpoints.db").unlink()
     await _run(tmp_path, "first")
     assert _memory(tmp_path).all() == before
+
+
+async def test_a_plan_predicts_what_its_action_came_to_before(tmp_path: Path) -> None:
+    """A second run of the same operator predicts for the steps that it repeats the very gains that they had."""
+    await _run(tmp_path, "first")
+    known = {(one.outcome.action.id, one.outcome.situation.bottleneck) for one in _memory(tmp_path).experiences() if one.gain}
+    await _run(tmp_path, "second")
+    again = [one for one in _memory(tmp_path).experiences() if one.outcome.run == "second" and one.gain]
+    repeated = [one for one in again if (one.outcome.action.id, one.outcome.situation.bottleneck) in known]
+    assert repeated
+    assert all(one.outcome.predicted_gain for one in repeated)
+    assert any(one.outcome.predicted_gain == pytest.approx(one.gain) for one in repeated)

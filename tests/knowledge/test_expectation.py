@@ -1,0 +1,71 @@
+"""What memory expects of an action that was tried in a situation."""
+
+from typing import Any
+
+import pytest
+
+from knowledge.protocol import FrozenMemory, NoMemory
+from knowledge.records import Situation
+from knowledge.store import KnowledgeBase
+from tests.knowledge.conftest import MakeOutcome
+from tools.records import Action, ActionKind
+
+ACTION = Action(kind=ActionKind.TILING, region="r0", parameters={"BLOCK_N": 512})
+
+
+def at(situation: Situation, share: float) -> Situation:
+    """The situation of a parent that has reached this share of the floor."""
+    return situation.model_copy(update={"figures": {"floor_share": share}})
+
+
+async def tried(base: KnowledgeBase, make: MakeOutcome, situation: Situation, share: float, gain: float | None, **changes: Any) -> None:
+    """Try the action on a parent at a share of the floor."""
+    await base.learn(make(plan=f"{share} {gain} {changes}", action=ACTION, situation=at(situation, share), gain=gain, **changes))
+
+
+async def test_nothing_is_expected_of_what_was_never_tried(base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """Another parameter, another bottleneck and a failed try say nothing about a gain."""
+    await tried(base, make_outcome, situation, 0.2, None, verdict="WRONG", accepted=False)
+    assert await base.expect(at(situation, 0.2), ACTION) is None
+    await tried(base, make_outcome, situation, 0.2, 1.5)
+    other = ACTION.model_copy(update={"parameters": {"BLOCK_N": 1024}})
+    assert await base.expect(at(situation, 0.2), other) is None
+    assert await base.expect(at(situation, 0.2).model_copy(update={"bottleneck": "launch"}), ACTION) is None
+
+
+async def test_a_slower_parent_is_expected_to_gain_more(base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """An action ends where it ended before, from wherever it starts."""
+    await tried(base, make_outcome, situation, 0.4, 2.0)
+    assert await base.expect(at(situation, 0.4), ACTION) == pytest.approx(2.0)
+    assert await base.expect(at(situation, 0.2), ACTION) == pytest.approx(4.0)
+
+
+async def test_the_trial_of_a_like_parent_counts_most(base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """Where two trials ended apart, the one that began here is believed."""
+    await tried(base, make_outcome, situation, 0.4, 2.0)
+    await tried(base, make_outcome, situation, 0.1, 2.0)
+    assert await base.expect(at(situation, 0.4), ACTION) == pytest.approx(2.0, rel=0.05)
+
+
+async def test_a_measured_trial_silences_an_estimated_one(base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """Estimates count only where nothing was measured."""
+    await tried(base, make_outcome, situation, 0.3, 3.0, tier="estimated")
+    assert await base.expect(at(situation, 0.3), ACTION) == pytest.approx(3.0)
+    await tried(base, make_outcome, situation, 0.3, 1.2)
+    assert await base.expect(at(situation, 0.3), ACTION) == pytest.approx(1.2)
+
+
+async def test_what_only_cited_a_strategy_is_no_trial_of_it(base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """A plan that took another action on a strategy's advice says nothing about the strategy's own action."""
+    await tried(base, make_outcome, situation, 0.3, 1.2)
+    (own,) = [one.id for one in base.all()]
+    other = ACTION.model_copy(update={"parameters": {"BLOCK_N": 256}})
+    await base.learn(make_outcome(plan="cites", action=other, situation=at(situation, 0.3), gain=5.0, cited=(own,)))
+    assert await base.expect(at(situation, 0.3), ACTION) == pytest.approx(1.2)
+
+
+async def test_a_frozen_memory_expects_and_none_does_not(base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """What only recalls still predicts; a memory that is off predicts nothing."""
+    await tried(base, make_outcome, situation, 0.3, 1.2)
+    assert await FrozenMemory(base).expect(at(situation, 0.3), ACTION) == pytest.approx(1.2)
+    assert await NoMemory().expect(at(situation, 0.3), ACTION) is None
