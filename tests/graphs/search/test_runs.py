@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
+from agents.coder.protocol import CodingTask, Draft, Refusal
+from agents.planner.protocol import Briefing
 from graphs.optimize.archive import Surveyed
 from graphs.optimize.execute import execute
 from graphs.optimize.settings import RunSettings
 from graphs.search import METHODS
 from graphs.search.protocol import SearchSettings
 from tests.support.killed_run import KilledRuns
-from tests.support.loop import small_services
-from tools.records import ROOT, Budget, Evaluation, Plan
+from tests.support.loop import BlockCoder, small_services, small_team
+from tools.records import ROOT, Action, ActionKind, Budget, Evaluation, Plan
 from tools.tracing import RunStore
 
 KILLED = -9
@@ -72,3 +75,31 @@ def test_a_killed_run_asks_what_an_undisturbed_one_asks(tmp_path: Path) -> None:
             one, other = RunStore(undisturbed), RunStore(killed)
             assert one.all("plan", Plan) == other.all("plan", Plan)
             assert one.all("survey", Surveyed) == other.all("survey", Surveyed)
+
+
+class EndlessPlanner:
+    """Always has another plan."""
+
+    name = "endless"
+
+    async def plan(self, briefing: Briefing, count: int) -> tuple[Plan, ...]:
+        """Plan sizes that nobody has."""
+        numbers = range(1000 + len(briefing.tried), 1000 + len(briefing.tried) + count)
+        actions = [Action(kind=ActionKind.TILING, region="r0", parameters={"BLOCK": number}) for number in numbers]
+        return tuple(Plan(parent=briefing.parent, action=action, rationale="Another.", planner=self.name) for action in actions)
+
+
+class RefusingCoder(BlockCoder):
+    """Writes nothing."""
+
+    async def write(self, task: CodingTask) -> Draft | Refusal:
+        """Refuse."""
+        return Refusal(reason="It cannot be written.")
+
+
+async def test_a_run_whose_plans_lead_to_nothing_ends(tmp_path: Path) -> None:
+    """Where a planner never runs out of plans and the coder refuses all, the run ends by itself and keeps the reference."""
+    team = dataclasses.replace(small_team(RefusingCoder()), planner=EndlessPlanner())
+    delivery = await execute(small_services(tmp_path / "run", _settings("tree"), team=team), lambda event: None)
+    assert delivery.candidate == ROOT
+    assert delivery.ended == "no plan led to a new candidate in 12 rounds"
