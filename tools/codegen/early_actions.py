@@ -33,6 +33,7 @@ def take_early(graph: OperatorGraph, schedule: Schedule, action: Action, sms: in
     touched = set(found.nodes)
     kept = [region for region in schedule.regions if not touched & set(region.nodes)]
     done = {name for region in kept for name in region.nodes}
+    # what is new starts in its natural regions, less what other regions hold already
     fresh = [tuple(name for name in region.nodes if name not in done) for region in natural_regions(after).regions]
     before = {region.nodes: region for region in kept}
     regions = ordered(after, [*before, *(nodes for nodes in fresh if nodes)])

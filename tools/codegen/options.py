@@ -239,7 +239,11 @@ def _merge(graph: OperatorGraph, schedule: Schedule, regions: list[Region], sms:
     groups = [region.nodes for region in rest] + [tuple(names)]
     before = {region.nodes: region for region in rest}
     result = []
-    for region in ordered(graph, groups):
+    try:
+        sorted_regions = ordered(graph, groups)
+    except LoweringError as error:
+        raise IllegalActionError(f"regions {' and '.join(sorted(chosen))} do not make one: {error}") from error
+    for region in sorted_regions:
         old = before.get(region.nodes)
         if old is None:
             formats = [each.parameters[FORMAT] for each in regions if FORMAT in each.parameters]

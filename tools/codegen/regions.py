@@ -118,10 +118,12 @@ def natural_regions(graph: OperatorGraph) -> Schedule:
     """
     groups: list[list[str]] = []
     home: dict[str, int] = {}
+    sources: dict[str, set[str]] = {}
     for node in graph.nodes:
         if is_view(node):
             continue
-        place = _join(graph, node, groups, home)
+        sources[node.name] = producers(graph, node)
+        place = _join(graph, node, groups, home, sources)
         if place is None:
             groups.append([node.name])
             place = len(groups) - 1
@@ -130,16 +132,16 @@ def natural_regions(graph: OperatorGraph) -> Schedule:
     return Schedule(regions=ordered(graph, [tuple(group) for group in groups if group]))
 
 
-def _join(graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[str, int]) -> int | None:
+def _join(graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[str, int], sources: dict[str, set[str]]) -> int | None:
     if node.op in STANDING_ALONE or node.name in graph.effects:
         return None
     if node.op in WINDOWS and overlap(node) > MOST_AGAIN:
         return None
-    feeders = sorted({home[name] for name in producers(graph, node)}, reverse=True)
+    feeders = sorted({home[name] for name in sources[node.name]}, reverse=True)
     joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]
     while joinable:
         merged = [name for place in sorted(joinable) for name in groups[place]]
-        if can_generate(graph, [*merged, node.name]):
+        if not _in_a_circle(groups, home, sources, {*merged, node.name}) and can_generate(graph, [*merged, node.name]):
             target = min(joinable)
             for place in joinable:
                 if place != target:
@@ -148,6 +150,23 @@ def _join(graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[
             return target
         joinable = joinable[:-1] if len(joinable) > 1 else []
     return None
+
+
+def _in_a_circle(groups: list[list[str]], home: dict[str, int], sources: dict[str, set[str]], members: set[str]) -> bool:
+    """Whether nodes, taken as one region, would need a region that needs them."""
+    rest = [source for name in members for source in sources[name] if source not in members]
+    seen: set[int] = set()
+    while rest:
+        place = home[rest.pop()]
+        if place in seen:
+            continue
+        seen.add(place)
+        for name in groups[place]:
+            for source in sources[name]:
+                if source in members:
+                    return True
+                rest.append(source)
+    return False
 
 
 def _stands_alone(graph: OperatorGraph, group: Sequence[str]) -> bool:

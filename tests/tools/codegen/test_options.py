@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.codegen.harness import problem_of, traced
-from tests.tools.codegen.samples import SAMPLES
+from tests.tools.codegen.samples import SAMPLES, function
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.tuning import KNOBS
 from tools.hardware import load_sheet
@@ -119,3 +119,12 @@ def test_every_knob_has_a_first_value_among_its_values() -> None:
         for region in apply(graph, schedule, options(graph, schedule, SHEET)[0]).regions:
             for key, value in region.parameters.items():
                 assert value in KNOBS[region.template][key].values, (name, key, value)
+
+
+def test_natural_regions_never_need_each_other() -> None:
+    """Two chains that each end with the other's product stay apart, so that the regions have an order."""
+    body = "(lambda a, b: (a + b @ x, b + a @ y))(torch.tanh(x), torch.sigmoid(y))"
+    graph = trace(problem_of(function(body, "torch.randn(ROWS, ROWS), torch.randn(ROWS, ROWS)", "x, y")))
+    regions = [set(region.nodes) for region in initial_schedule(graph).regions]
+    assert {"tanh", "add"} in regions or {"sigmoid", "add_1"} in regions
+    assert len(regions) == 5
