@@ -1,8 +1,8 @@
 """How the next plan is chosen: search methods behind one `ask`/`tell` protocol.
 
 `protocol.py` is the contract, `archive.py` what a method can look up, `wishes.py` what it may want of planner and memory,
-`ledger.py` and `driver.py` what all methods share. A method is a tactic (`tactic.py`) in a file of its own with its options and its state; add it to `METHODS` under its name on
-the command line, and to the contract suite in tests/graphs/search.
+`ledger.py` and `driver.py` what all methods share. A method is a tactic (`tactic.py`) in a file of its own with its options and its
+state; add it to `METHODS` under its name on the command line, and to the contract suite in tests/graphs/search.
 """
 
 from __future__ import annotations
