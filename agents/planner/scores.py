@@ -141,10 +141,10 @@ DIRECTIONS: dict[tuple[Bottleneck, ActionKind], int] = {
 ANY = None
 """Key for the bottlenecks that a row of `VALUES` does not name."""
 
-TUNING_POINTS = 5.0
+TUNING_POINTS = 5.5
 """For the tuner's action: one tuning tries what a dozen single steps would, so it comes before these and after structural ones."""
 
-CHOICE_POINTS = 10.0
+CHOICE_POINTS = 14.0
 """For the cost model's first choice, one less for each after it: they set everything at once, so they come before single steps."""
 
 VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {

@@ -86,3 +86,12 @@ def test_a_folder_in_a_report_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(SystemExit):
         main()
     assert json.loads(capsys.readouterr().out)["candidates"][0]["verdict"] == "PASS"
+
+
+def test_tuning_is_a_setting_of_every_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--tune N` is kept with the settings of the folder, and is 8 where nothing is said, as for `optimize`."""
+    suite = str(write_suite(tmp_path / "suite"))
+    for name, said, kept in (("said", ("--tune", "3"), 3), ("silent", (), 8)):
+        arguments = (suite, "--devices", "interpreter", "--stop-after", "0.001", "--out", str(tmp_path / name), *said)
+        _run(monkeypatch, *arguments)
+        assert json.loads((tmp_path / name / "settings.json").read_text())["run"]["tune"] == kept

@@ -1,0 +1,67 @@
+"""What the cost model expects, in the built-in planner's choice."""
+
+from __future__ import annotations
+
+import pytest
+
+from agents.planner.builtin import BuiltinPlanner
+from agents.planner.protocol import Expectation
+from tests.agents import samples
+from tools.records import Action, ActionKind, Bottleneck, Verdict
+from tools.tuning.modelled import choice_action
+
+PLANNER = BuiltinPlanner()
+CHOICES = tuple(choice_action(number) for number in (1, 2, 3))
+TUNE = Action(kind=ActionKind.LAUNCH, region="r0", parameters={"tune": 8})
+EACH = Action(kind=ActionKind.FUSION, region="r0+r1", parameters={"scope": "each", "sms": 132})
+PRECISION = Action(kind=ActionKind.PRECISION, region="r0", parameters={"precision": "tf32x3"})
+OPTIONS = (*samples.OPTIONS, EACH, PRECISION, TUNE, *reversed(CHOICES))
+
+
+@pytest.mark.parametrize("bottleneck", list(Bottleneck))
+async def test_choices_come_before_anything_else(bottleneck: Bottleneck) -> None:
+    """Whatever limits the reference, the model's first choice is tried first and its second is in the first batch of two."""
+    plans = await PLANNER.plan(samples.briefing(options=OPTIONS, profile=samples.profile(bottleneck)), 2)
+    assert [plan.action for plan in plans] == list(CHOICES[:2])
+
+
+@pytest.mark.parametrize("bottleneck", list(Bottleneck))
+async def test_tuning_comes_before_single_numbers(bottleneck: Bottleneck) -> None:
+    """Where no choice is left, the tuner is asked before one number after another is turned."""
+    numbers = (*samples.TILING, *samples.LAUNCH, TUNE)
+    (plan,) = await PLANNER.plan(samples.briefing(options=numbers, profile=samples.profile(bottleneck)), 1)
+    assert plan.action == TUNE
+
+
+async def test_the_words_of_the_model_are_in_the_rationale() -> None:
+    """A plan says what the model expects, that it is an estimate, and what it knows nothing of."""
+    words = "the cost model expects about 963 µs on the device (estimated); it knows nothing of r1, which has the coder's own first values"
+    expected = {CHOICES[0].id: Expectation(words=words)}
+    (plan,) = await PLANNER.plan(samples.briefing(options=OPTIONS, expected=expected), 1)
+    assert words in plan.rationale
+
+
+async def test_a_modelled_gain_orders_steps_of_one_kind() -> None:
+    """Of two tile sizes the one that the model expects more of is taken, even against the bottleneck's direction."""
+    slow, fast = samples.TILING[1], samples.TILING[2]
+    expected = {slow.id: Expectation(words="slower", gain=0.6), fast.id: Expectation(words="faster", gain=1.8)}
+    profile = samples.profile(Bottleneck.PARALLELISM)
+    (prior,) = await PLANNER.plan(samples.briefing(options=(slow, fast), profile=profile), 1)
+    (plan,) = await PLANNER.plan(samples.briefing(options=(slow, fast), profile=profile, expected=expected), 1)
+    assert (prior.action, plan.action) == (slow, fast)
+
+
+async def test_a_promise_counts_up_to_the_models_error() -> None:
+    """A gain of a hundred counts no more than one of three: beyond its error the model has nothing to say."""
+    one, other = samples.TILING[1], samples.TILING[2]
+    wild = {one.id: Expectation(words="", gain=3.0), other.id: Expectation(words="", gain=300.0)}
+    plans = await PLANNER.plan(samples.briefing(options=(one, other), expected=wild), 1)
+    assert plans[0].action == (await PLANNER.plan(samples.briefing(options=(one, other)), 1))[0].action
+
+
+async def test_a_slow_choice_gives_way_to_structure() -> None:
+    """Where the first choice was slower and the next is expected to be far slower, a fusion has its turn."""
+    done = samples.tried(CHOICES[0], 0.4, Verdict.PASS)
+    expected = {action.id: Expectation(words="slower", gain=0.2) for action in CHOICES[1:]}
+    (plan,) = await PLANNER.plan(samples.briefing(options=OPTIONS, tried=(done,), expected=expected), 1)
+    assert plan.action.kind is ActionKind.FUSION
