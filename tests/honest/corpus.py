@@ -37,7 +37,7 @@ class Honest:
         """Read the problem, from a file made in `folder` where it has none."""
         if self.problem.endswith(".py"):
             return _sample(Path(self.problem))
-        file = folder / "problem.py"
+        file = folder / f"{self.name}.py"
         file.write_text(self.problem)
         return load_problem(file)
 
