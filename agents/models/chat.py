@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import BaseModel
 
 from agents.models.calls import CallRecord, CallStore, Findings, Hindrance, MemoryCalls, Trouble
-from agents.models.errors import BudgetReached, ModelUnavailable
+from agents.models.errors import BudgetReached, ModelUnavailable, NotRecorded
 from agents.models.guard import Guard, OverBudget, tokens_of
 from agents.models.messages import Answer, Message, Usage
 from agents.models.prices import PriceTable
@@ -91,7 +91,11 @@ class ChatModel:
         if Feature.LOGPROBS in self._known_lacks():
             return Answer(text="", model=self.name)
         question = Question(role=role, messages=messages, schema_type=None, purpose=purpose, odds=True)
-        answer, record = await self._exchange(question)
+        try:
+            answer, record = await self._exchange(question)
+        except NotRecorded:
+            # the recorded run knew already that the server gives none
+            return Answer(text="", model=self.name)
         if not record.odds and record.finish == "stop":
             self._remember(frozenset({Feature.LOGPROBS}))
         return answer

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.models import ChatModel, Message, ModelSettings, Recording
 from agents.models.calls import Findings
 from agents.planner.weigh import Weights, spread
 from graphs.optimize.context import Services
@@ -99,6 +100,13 @@ async def test_without_a_model_the_ratings_stand_in_and_that_is_said_once(tmp_pa
     services = small_services(tmp_path / "run", settings)
     await execute(services, lambda event: None)
     assert considered(services) == "The planner first-option has no token probabilities: its ratings weigh the choices."
+
+
+async def test_a_repeated_run_whose_record_has_no_odds_goes_on_to_the_ranking() -> None:
+    """Where the recorded run knew already that its server gives none, its repetition gets an empty answer, and no error."""
+    model = ChatModel(ModelSettings(name="scripted"), recording=Recording({}, {}))
+    answer = await model.ask_odds("planner", (Message(role="user", content="Which?"),), purpose="weigh")
+    assert (answer.text, answer.odds) == ("", {})
 
 
 def test_in_a_simulation_the_ratings_stand_in() -> None:
