@@ -14,14 +14,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from knowledge.ageing import Moment
 from knowledge.embedding import Embedder, HashingEmbedder, open_embedder
+from knowledge.index import described, fitting
 from knowledge.learn import evidence_of, strategy_of
 from knowledge.portable import FORMAT, Header, Line
+from knowledge.recall import rank
 from knowledge.records import SCHEMA, Outcome, Situation
-from knowledge.store import KnowledgeBase
+from knowledge.store import CANDIDATES, TOKENS, KnowledgeBase
 from tools.records import Action, ActionKind, Bottleneck, OperatorFamily, Verdict
 
 RECALLS = 60
@@ -127,6 +131,7 @@ def measure(folder: Path, size: int, embedder: str, fill: str) -> None:
     for n in range(RECALLS):
         writes.append(timed(lambda n=n: base.learn_now(outcome(size + n))))
         after.append(timed(lambda n=n: base.recall_now(outcome(size + n).situation)))
+    split = parts(base)
     base.close()
     again = KnowledgeBase(folder, model, seeds=None)
     listing = timed(again.all)
@@ -138,8 +143,28 @@ def measure(folder: Path, size: int, embedder: str, fill: str) -> None:
     middle = [statistics.median(times) for times in (recalls, repeats, firsts, writes, after)]
     milliseconds = [1e3 * x for x in (middle[0], p90, *middle[1:])]
     row(size, size / filled, size / index, *milliseconds, listing, first, megabytes)
+    print("    of a recall, ms: " + ", ".join(f"{name} {value:.2f}" for name, value in split.items()))
     for note in (*base.notes, *again.notes):
         print(f"note: {note}")
+
+
+def parts(base: KnowledgeBase) -> dict[str, float]:
+    """Median milliseconds of the parts of a recall with a new question; the rest is reading and writing the log."""
+    spent: dict[str, list[float]] = {name: [] for name in ("embed", "filter", "search", "rank", "whole")}
+    for number in range(RECALLS):
+        situation = asked(number, 2 * RECALLS)
+        spent["embed"].append(timed(lambda s=situation: base._index._vector(described(s))))
+        # the vector is kept, so what follows embeds nothing
+        spent["whole"].append(timed(lambda s=situation: base.recall_now(s)))
+        spent["filter"].append(timed(lambda s=situation: fitting(base._fold, s, bottleneck=True)))
+        rows = fitting(base._fold, situation, bottleneck=True)
+        spent["search"].append(timed(lambda s=situation, r=rows: base._index.among(base._fold, described(s), r, CANDIDATES)))
+        hits = base._index.among(base._fold, described(situation), rows, CANDIDATES)
+        moment = Moment(datetime.now(UTC), base._fold.present, base._fold.edition)
+        spent["rank"].append(timed(lambda s=situation, h=hits, m=moment: rank(base._fold.entries, h, s, 6, m, TOKENS)))
+    middle = {name: 1e3 * statistics.median(times) for name, times in spent.items()}
+    rest = middle["whole"] - middle["filter"] - middle["search"] - middle["rank"]
+    return {**{name: middle[name] for name in ("embed", "filter", "search", "rank")}, "log": rest}
 
 
 def asked(number: int, off: int = 0) -> Situation:

@@ -44,6 +44,8 @@ Others: TypeAlias = Callable[[Recorded, Sequence[Recorded]], list[Recorded]]
 """What may be learnt on before a problem is done."""
 BLOCK = 20
 """Runs of one point of the trend."""
+SHOWN = 20
+"""Runs at each end of the history whose predictions are drawn one by one."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,9 @@ def _write_calibration(memory: KnowledgeBase, out: Path) -> None:
     for stretch in by_runs(seen, BLOCK):
         lines.append(f"| {stretch.first}–{stretch.last} | {_cell(stretch.errors)} | {_cell(new.get(stretch.first, ()))} |")
     (out / "calibration.md").write_text("\n".join(lines) + "\n")
-    (out / "calibration.svg").write_text(draw(seen, compare(seen, [])))
+    ends = {*_runs(seen)[:SHOWN], *_runs(seen)[-SHOWN:]}
+    shown = [one for one in seen if one.outcome.run in ends]
+    (out / "calibration.svg").write_text(draw(shown, compare(shown, [])))
     (out / "trend.svg").write_text(draw_trend(by_runs(seen, BLOCK)))
     new_ones = {one.seq for one in fresh}
     rows = [{"run": one.outcome.run, "predicted": one.outcome.predicted_gain, "gain": one.gain, "new": one.seq in new_ones} for one in seen]

@@ -9,33 +9,40 @@ from __future__ import annotations
 import math
 import statistics
 
-from knowledge.entry import Entry, Evidence, signature_of
+from knowledge.entry import Evidence, signature_of
 from knowledge.fold import Fold
 from knowledge.records import Situation
 from tools.records import Action
 
-NEAR = 0.05
-"""Difference of two parents, as ln of their times, at which a trial's weight has fallen to 0.61: a choice of ours."""
-FAR = 0.01
-"""Weight that a trial keeps however far its parent stood."""
+NEAR = 0.01
+"""Difference of two parents, as ln of their times, that counts for little: about what two timings of one candidate differ by."""
+SAME = 0.1
+"""Difference up to which the step of an equal plan is taken for the same step: a plan on the reference is equal for every size."""
 
 
-def expect(fold: Fold, situation: Situation, action: Action) -> float | None:
-    """Gain that the trials of this very action in such a situation suggest; None where it never passed there."""
+def expect(fold: Fold, situation: Situation, action: Action, plan: str = "") -> float | None:
+    """Gain that the trials of this very action in such a situation suggest; None where it never passed there.
+
+    Trials of the same `plan` (that is, of the same step on the same parent) are believed alone; else those whose parents stood
+    nearest to where this one stands count most.
+    """
     known = fold.by_signature.get(signature_of(situation, action.kind, action.parameters))
     entry = fold.resolve(known) if known else None
-    return _expected(entry, situation.start) if entry is not None and entry.retired is None else None
-
-
-def _expected(entry: Entry, start: float | None) -> float | None:
+    if entry is None or entry.retired is not None:
+        return None
     own = [e for e in entry.evidence if e.exact and e.trial.gain]
     own = [e for e in own if not e.estimated] or own
-    if not own:
-        return None
+    return _expected(own, situation.start, plan) if own else None
+
+
+def _expected(own: list[Evidence], start: float | None, plan: str) -> float:
     placed = [e for e in own if e.start is not None]
     if start is None or not placed:
         return math.exp(statistics.fmean(math.log(e.trial.gain or 1.0) for e in own))
-    weights = [FAR + math.exp(-((math.log(e.start or 1.0) - math.log(start)) ** 2) / (2 * NEAR**2)) for e in placed]
+    apart = [abs(math.log(e.start or 1.0) - math.log(start)) for e in placed]
+    weights = [float(e.plan == plan and distance <= SAME) for e, distance in zip(placed, apart, strict=True)]
+    if not any(weights):
+        weights = [math.exp(-(((distance - min(apart)) / NEAR) ** 2) / 2) for distance in apart]
     end = sum(weight * _end(e) for weight, e in zip(weights, placed, strict=True)) / sum(weights)
     return math.exp(end - math.log(start))
 

@@ -18,8 +18,11 @@ class Memory(Protocol):
     async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Return at most `limit` strategies for `situation`, best first; `about` (run/round/parent) is what the log says of it."""
 
-    async def expect(self, situation: Situation, action: Action) -> float | None:
-        """Parent time over child time that the trials of this very action in such a situation suggest; None where there are none."""
+    async def expect(self, situation: Situation, action: Action, plan: str = "") -> float | None:
+        """Parent time over child time that the trials of this very action in such a situation suggest; None where there are none.
+
+        Trials of the same `plan` id, that is of the same step on the same parent, are believed alone.
+        """
 
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Credit what was cited and keep what is new; return the ids of strategies made or changed.
@@ -49,7 +52,7 @@ class NoMemory:
         """Return nothing."""
         return ()
 
-    async def expect(self, situation: Situation, action: Action) -> float | None:
+    async def expect(self, situation: Situation, action: Action, plan: str = "") -> float | None:
         """Expect nothing."""
         return None
 
@@ -78,9 +81,9 @@ class FrozenMemory:
         """Return what the other memory recalls."""
         return await self._memory.recall(situation, limit, about)
 
-    async def expect(self, situation: Situation, action: Action) -> float | None:
+    async def expect(self, situation: Situation, action: Action, plan: str = "") -> float | None:
         """Return what the other memory expects."""
-        return await self._memory.expect(situation, action)
+        return await self._memory.expect(situation, action, plan)
 
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Keep nothing."""

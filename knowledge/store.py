@@ -41,9 +41,9 @@ class KnowledgeBase(Tending, Catalogue):
         """Return at most `limit` strategies for `situation`, advice first, then warnings; log what was recalled, and about what."""
         return await asyncio.to_thread(self.recall_now, situation, limit, about)
 
-    async def expect(self, situation: Situation, action: Action) -> float | None:
+    async def expect(self, situation: Situation, action: Action, plan: str = "") -> float | None:
         """Return the gain that the trials of this very action in such a situation suggest; None where it never passed there."""
-        return await asyncio.to_thread(self.expect_now, situation, action)
+        return await asyncio.to_thread(self.expect_now, situation, action, plan)
 
     async def learn(self, outcome: Outcome) -> tuple[str, ...]:
         """Credit what was cited and keep what is new; return the ids of strategies made or changed.
@@ -66,11 +66,11 @@ class KnowledgeBase(Tending, Catalogue):
                 writer.add(EventKind.RECALL, f"recall:{uuid.uuid4().hex}", "", body)
         return recalled
 
-    def expect_now(self, situation: Situation, action: Action) -> float | None:
+    def expect_now(self, situation: Situation, action: Action, plan: str = "") -> float | None:
         """Expect, in this thread."""
         with self._lock:
             self._follow()
-            return expect(self._fold, situation, action)
+            return expect(self._fold, situation, action, plan)
 
     def learn_now(self, outcome: Outcome) -> tuple[str, ...]:
         """Learn, in this thread."""

@@ -34,7 +34,7 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
 
 async def _as_memory_expects(services: Services, plan: Plan) -> Plan:
     """Have a plan predict what memory knows of its very action in the parent's situation, where it was tried there before."""
-    expected = await services.memory.expect(situation_of(services, plan.parent), plan.action)
+    expected = await services.memory.expect(situation_of(services, plan.parent), plan.action, plan.id)
     if expected is None:
         return plan
     rationale = f"{plan.rationale} Where it was tried in this situation, it ended at {expected:.2f} times this parent's speed."

@@ -69,3 +69,14 @@ async def test_a_frozen_memory_expects_and_none_does_not(base: KnowledgeBase, ma
     await tried(base, make_outcome, situation, 0.3, 1.2)
     assert await FrozenMemory(base).expect(at(situation, 0.3), ACTION) == pytest.approx(1.2)
     assert await NoMemory().expect(at(situation, 0.3), ACTION) is None
+
+
+async def test_the_same_step_on_the_same_parent_is_believed_alone(
+    base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation
+) -> None:
+    """A plan that was carried out before predicts what it came to, whatever other parents as fast as its own came to."""
+    for plan, gain in (("mine", 1.1), ("other", 3.0)):
+        await base.learn(make_outcome(plan=plan, action=ACTION, situation=at(situation, 0.3), gain=gain))
+    assert await base.expect(at(situation, 0.3), ACTION, "mine") == pytest.approx(1.1)
+    assert await base.expect(at(situation, 0.3), ACTION, "new") == pytest.approx((1.1 * 3.0) ** 0.5)
+    assert await base.expect(at(situation, 0.15), ACTION, "mine") != pytest.approx(1.1)
