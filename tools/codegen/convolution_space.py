@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from tools.codegen.expressions import LoweringError
@@ -80,7 +81,7 @@ def convolution_layout(kernel: Kernel) -> ConvolutionLayout:
 def _counts(kernel: Kernel, convolution: Convolution, rows: tuple[int, ...], channel: int) -> tuple[int, int, int, int, int]:
     atoms = kernel.builder.atoms
     positions, taps, phases = product((atoms.size(atom) for atom in rows), atoms.traces)[0], 1, 1
-    for size, stride in zip(convolution.size, convolution.stride, strict=True):
+    for size, stride, dilation in zip(convolution.size, convolution.stride, convolution.dilation, strict=True):
         step = stride if convolution.transposed else 1
-        taps, phases = taps * -(-size // step), phases * step
+        taps, phases = taps * -(-size // (step // math.gcd(step, dilation))), phases * step
     return -(-positions // phases), atoms.size(channel)[0], convolution.channels[0], taps, phases

@@ -51,8 +51,6 @@ def _transposed(rank: int) -> Rule:
             raise LoweringError("a convolution shares its kernel with pointwise operators only")
         if argument(node, 6, "groups", 1) != 1:
             raise LoweringError(f"{node.target} in groups is left to the library")
-        if any(step > 1 and apart > 1 for step, apart in zip(stride, dilation, strict=True)):
-            raise LoweringError(f"{node.target} with a stride and a dilation in one dimension is left to the library")
         _dense(low, node, _Numbers(stride, padding, dilation, extra), transposed=True)
 
     return rule

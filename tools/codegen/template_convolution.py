@@ -7,6 +7,8 @@ each remainder of the positions: a program takes positions of one remainder, and
 
 from __future__ import annotations
 
+import math
+
 from tools.codegen.body import Body
 from tools.codegen.convolution_space import OWN_NAMES, convolution_layout
 from tools.codegen.expressions import LoweringError
@@ -114,7 +116,7 @@ class _Writer:
             here = rest if place == 0 else f"{rest} % {across}_{letter}"
             rest = f"{rest} // {across}_{letter}"
             if letter in remainders:
-                lines.append(f"first_{letter} = ({remainders[letter]} + {c.padding[place]}) % {stride}")
+                lines += self._first(place, letter, remainders[letter])
                 here = f"{here} * {stride} + {remainders[letter]}"
             lines.append(f"off_{letter} = {here}")
         if self.phased:
@@ -123,6 +125,23 @@ class _Writer:
         else:
             lines.append("mask_m = off_m < n_rows")
         return [*lines, *(f"at_{letter} = {self._start(place, letter)}" for place, letter in enumerate(letters))]
+
+    def _first(self, place: int, letter: str, remainder: str) -> list[str]:
+        """Write the first element of the kernel that reaches positions of one remainder; the others follow at equal distances.
+
+        Element k reaches position p where p + padding - k * dilation is a multiple of the stride: a congruence in k.
+        """
+        common, apart = self._congruence(place)
+        reached = f"({remainder} + {self.convolution.padding[place]})"
+        inverse = pow(self.convolution.dilation[place] // common, -1, apart)
+        scaled = f"{reached} // {common}" if common > 1 else reached
+        return [f"first_{letter} = {scaled}{f' * {inverse}' if inverse > 1 else ''} % {apart}"]
+
+    def _congruence(self, place: int) -> tuple[int, int]:
+        """Tell which remainders any element of the kernel reaches (multiples of the first number), and how far apart those elements lie."""
+        stride = self.convolution.stride[place]
+        common = math.gcd(stride, self.convolution.dilation[place])
+        return common, stride // common
 
     def _remainders(self) -> dict[str, str]:
         """Write a position's remainder along each dimension that has several, by letter."""
@@ -149,7 +168,8 @@ class _Writer:
         if not c.transposed:
             return f"off_{letter}" + (f" * {stride}" if stride > 1 else "") + (f" - {padding}" if padding else "")
         text = f"off_{letter}" + (f" + {padding}" if padding else "")
-        return f"({text} - first_{letter}) // {stride}" if stride > 1 else text
+        dilation = f" * {c.dilation[place]}" if c.dilation[place] > 1 else ""
+        return f"({text} - first_{letter}{dilation}) // {stride}" if stride > 1 else text
 
     def _sum(self, scope: Scope) -> None:
         """Write the loop over kernel elements and input channels."""
@@ -200,7 +220,12 @@ class _Writer:
         for place, letter in enumerate(self.letters):
             size, stride = self.convolution.size[place], self.convolution.stride[place]
             if stride > 1:
-                scope.say(f"taps_{letter} = ({size - 1} - first_{letter} + {stride}) // {stride}")
+                common, apart = self._congruence(place)
+                count = f"({size - 1} - first_{letter} + {apart}) // {apart}"
+                if common > 1:
+                    reached = f"({self._remainders()[letter]} + {self.convolution.padding[place]}) % {common} == 0"
+                    count = f"tl.where({reached}, {count}, 0)"
+                scope.say(f"taps_{letter} = {count}")
                 factors.append(f"taps_{letter}")
             else:
                 factors.append(str(size))
@@ -220,8 +245,10 @@ class _Writer:
                 continue
             loop.say(f"step_{letter} = " + (rest if place == 0 else f"{rest} % {count}"))
             rest = f"{rest} // {count}"
-            which.insert(0, f"(first_{letter} + step_{letter} * {stride})" if strided else f"step_{letter}")
-            moved = f"step_{letter}{spread}" + (f" * {c.dilation[place]}" if c.dilation[place] > 1 else "")
+            common, apart = self._congruence(place) if strided else (1, 1)
+            which.insert(0, f"(first_{letter} + step_{letter}{f' * {apart}' if apart > 1 else ''})" if strided else f"step_{letter}")
+            dilation = c.dilation[place] // common
+            moved = f"step_{letter}{spread}" + (f" * {dilation}" if dilation > 1 else "")
             loop.say(f"here_{letter} = at_{letter} {'-' if c.transposed else '+'} {moved}")
         if self.phased:
             loop.say(f"tap = {self._which(which)}")

@@ -145,6 +145,14 @@ DIRECT: dict[str, str] = {
     "transposed_with_gaps": module(
         "self.conv = torch.nn.ConvTranspose2d(c, 20, 2, stride=(1, 3))", "return self.conv(x)", "torch.randn(1, 8, 5, 7)"
     ),
+    "transposed_strided_dilated": module(
+        "self.conv = torch.nn.ConvTranspose2d(c, 20, (3, 4), stride=(2, 4), dilation=(3, 2), padding=(1, 2), output_padding=(1, 0))",
+        "return self.conv(x) * 2",
+        "torch.randn(2, 8, 7, 5)",
+    ),
+    "transposed_line": module(
+        "self.conv = torch.nn.ConvTranspose1d(17, 20, 5, stride=2, dilation=2, padding=1)", "return self.conv(x)", "torch.randn(2, 17, 9)"
+    ),
     "transposed_dilated": module(
         "self.conv = torch.nn.ConvTranspose1d(c, 20, 3, dilation=2, padding=1)", "return self.conv(x)", "torch.randn(2, 8, 13)"
     ),

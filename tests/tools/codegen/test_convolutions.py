@@ -45,7 +45,15 @@ def test_template_follows_the_kernel_size(name: str, template: str) -> None:
 def test_convolutions_compile(tmp_path: Path) -> None:
     """Kernels of each template compile for Ampere, Hopper and Blackwell, and a dense one without TF32 for CDNA 3."""
     jobs = []
-    for name, arch in (("depthwise", 90), ("pointwise", 80), ("dense", 90), ("transposed", 80), ("few_channels", 100), ("dense", "gfx942")):
+    for name, arch in (
+        ("transposed_strided_dilated", 90),
+        ("depthwise", 90),
+        ("pointwise", 80),
+        ("dense", 90),
+        ("transposed", 80),
+        ("few_channels", 100),
+        ("dense", "gfx942"),
+    ):
         problem, graph, schedule = whole(DIRECT[name])
         if arch == "gfx942":
             (region,) = schedule.regions
