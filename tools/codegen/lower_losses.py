@@ -8,7 +8,7 @@ from tools.codegen.graph import Node, Ref
 from tools.codegen.lower_norms import log_sum_exp
 from tools.codegen.lowering import Lowered, Lowering
 from tools.codegen.pointwise_ops import LOSSES
-from tools.codegen.row_operand import RowOperand, Rule
+from tools.codegen.row_operand import RowOperand, Rule, argument
 
 
 def _row_loss(low: Lowering, node: Node) -> None:
@@ -50,5 +50,41 @@ def _element_loss(low: Lowering, node: Node) -> None:
     low.define(node, rows.mean() if reduction == 1 else rows.reduce("sum"), ())
 
 
-LOSS_RULES: dict[str, Rule] = {"cross_entropy_loss": _row_loss, "nll_loss_nd": _row_loss, **dict.fromkeys(LOSSES, _element_loss)}
+def _triplet(low: Lowering, node: Node) -> None:
+    """How much farther the third operand is from the first than the second is, by row, as the margin asks."""
+    usual = ((3, "margin", 1.0), (4, "p", 2.0), (5, "eps", 1e-6))
+    margin, order, eps = (argument(node, place, name, default) for place, name, default in usual)
+    if order not in (1, 2) or argument(node, 6, "swap", default=False) or argument(node, 7, "reduction", 1) != 0:
+        raise LoweringError("triplet_margin_loss of other orders than 1 and 2, or with swap, is not generated")
+    b, (anchor, *others) = low.b, [low.value(ref) for ref in node.args[:3]]
+    distances = []
+    for other in others:
+        dims = b.atoms.broadcast(anchor.dims, other.dims)
+        rows = RowOperand(low, node, Lowered(b.compute(anchor.value, "float32") - b.compute(other.value, "float32") + float(eps), dims), -1)
+        total = rows.reduce("sum", rows.x * rows.x if order == 2 else b.call("abs", rows.x))
+        distances.append(b.call("sqrt", total) if order == 2 else total)
+    excess = distances[0] - distances[1] + float(margin)
+    # a comparison keeps NaN, a maximum does not
+    low.define(node, b.call("where", excess < 0.0, 0.0, excess), rows.kept(keepdim=False))
+
+
+def _cosine(low: Lowering, node: Node) -> None:
+    """Cosine of the angle between rows: each is brought to length one first, as torch does, so that no product of lengths overflows."""
+    one, two = (low.value(ref) for ref in node.args[:2])
+    if COMPUTE[node.outputs[0].dtype] != "float32":
+        raise LoweringError(f"cosine_similarity of {node.outputs[0].dtype} is not generated")
+    b, eps = low.b, float(argument(node, 3, "eps", 1e-8))
+    dims = b.atoms.broadcast(one.dims, two.dims)
+    operands = [RowOperand(low, node, Lowered(each.value, dims), argument(node, 2, "dim", 1)) for each in (one, two)]
+    scaled = []
+    for rows in operands:
+        length = b.call("sqrt", rows.reduce("sum", rows.x * rows.x))
+        scaled.append(rows.x / b.call("where", length < eps, eps, length))
+    low.define(node, operands[0].reduce("sum", scaled[0] * scaled[1]), operands[0].kept(keepdim=False))
+
+
+LOSS_RULES: dict[str, Rule] = {
+    "cross_entropy_loss": _row_loss, "nll_loss_nd": _row_loss, "triplet_margin_loss": _triplet, "cosine_similarity": _cosine,
+    **dict.fromkeys(LOSSES, _element_loss),
+}  # fmt: skip
 """Rules by operator name."""

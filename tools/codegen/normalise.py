@@ -205,6 +205,23 @@ def _row_loss(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
     return rows, total, valid, count, Node(node.name, "aten.div.Tensor", (Ref(total.name), Ref(count.name)), {}, (scalar,))
 
 
+def _triplet(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
+    """Split a mean or sum of triplet losses into the loss by row and its reduction."""
+    usual = ((3, "margin", 1.0), (4, "p", 2.0), (5, "eps", 1e-6), (6, "swap", False), (7, "reduction", REDUCTION_MEAN))
+    *numbers, reduction = (_argument(node, place, name, default) for place, name, default in usual)
+    shapes = {rewriter.metas[ref.name].shape for ref in node.args[:3] if ref.name in rewriter.metas}
+    if reduction == REDUCTION_NONE or len(shapes) != 1 or node.outputs[0].dtype != "float32":
+        return None
+    (shape,) = shapes
+    rows = Node(f"{node.name}_rows", node.target, (*node.args[:3], *numbers, REDUCTION_NONE), {}, (TensorMeta(shape[:-1], "float32"),))
+    kind = "mean" if reduction == REDUCTION_MEAN else "sum"
+    return rows, Node(node.name, f"aten.{kind}.default", (Ref(rows.name),), {}, node.outputs)
+
+
+def _argument(node: Node, place: int, name: str, default: Any) -> Any:
+    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+
+
 def _batch_norm(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
     """Name what batch norm in training mode writes to its running statistics, so that a kernel may compute it."""
     source, weight, bias, mean, variance, training, momentum, eps = node.args[:8]
@@ -253,4 +270,5 @@ RULES: dict[str, Callable[[_Rewriter, Node], Sequence[Node] | None]] = {
     "flip": _flip,
     "cross_entropy_loss": _row_loss,
     "nll_loss_nd": _row_loss,
+    "triplet_margin_loss": _triplet,
 }

@@ -42,6 +42,12 @@ MEMORY_SAMPLES: dict[str, str] = {
     "one_huge_row": function("(x / torch.norm(x), F.layer_norm(x, x.shape), x.abs().sum(), x.argmax())"),
     "reversed_scans": function("(torch.cumsum(x.flip(1), dim=1).flip(1), x.flip(0).cumsum(0).flip(0) * 2, x.cumsum(1) * (x > 0))"),
     "hinge": function("torch.mean(torch.clamp(1 - x * y, min=0))", "torch.randn(ROWS, ROWS), torch.randn(ROWS)", "x, y"),
+    "distances": function(
+        "(F.triplet_margin_loss(x, y, z), F.triplet_margin_loss(x, y, z, margin=0.2, p=1, reduction='sum'), "
+        "F.cosine_similarity(x, y, dim=1), F.cosine_similarity(x, z, dim=0, eps=30.0))",
+        "torch.randn(ROWS, COLS), torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)",
+        "x, y, z",
+    ),
     "classes": function(
         "(F.cross_entropy(x, t), F.nll_loss(x, t, reduction='sum'), F.cross_entropy(x * 2, t, ignore_index=3))",
         "torch.randn(ROWS, COLS), torch.randint(0, COLS, (ROWS,))",

@@ -41,6 +41,7 @@ CHOSEN = {
     "one_huge_row": ("blocks", "shared"),
     "reversed_scans": ("levels", "whole"),
     "hinge": ("blocks", "shared"),
+    "distances": ("blocks", "shared", "whole"),
     "classes": ("blocks", "shared", "whole"),
     "pooled_view": ("blocks", "block"),
     "before_pooling": ("blocks", "block"),
