@@ -103,9 +103,8 @@ def _summary(rows: list[dict[str, Any]]) -> str:
     some = sum(1 for row in rows if row.get("generated") and row["library"])
     early = sum(1 for row in rows if row.get("early_sums"))
     reasons = Counter(f"{operator}: {reason}" for row in rows for operator, reason in row.get("limits", {}).items())
-    lines = [
-        f"{len(rows)} problems: {whole} generated whole, {some} in part, {len(rows) - whole - some} not; {early} whose product a sum could go before"
-    ]
+    lines = [f"{len(rows)} problems: {whole} generated whole, {some} in part, {len(rows) - whole - some} not"]
+    lines += [f"{early} where a sum can be taken before its product"]
     return "\n".join([*lines, *(f"{count:5d}  {reason}" for reason, count in reasons.most_common())])
 
 
