@@ -67,7 +67,7 @@ def main() -> None:
         for method in given.methods.split(",")
         for seed in range(given.seeds)
     ]
-    text = "\n".join([_rooms(landscapes), *(_table(name, [c for c in climbs if c.view == name]) for name in VIEWS)])
+    text = "\n".join([_head(given), _rooms(landscapes), *(_table(name, [c for c in climbs if c.view == name]) for name in VIEWS)])
     print(text)
     if given.out:
         (given.out / "climbs.jsonl").write_text("".join(json.dumps(_rounded(one)) + "\n" for one in climbs))
@@ -89,6 +89,27 @@ def climb(name: str, landscape: Landscape, method: str, seed: int, budget: int) 
         best = min(best, landscape.by_id[place].time_us) if verdict is Verdict.PASS else best
         climbed.append(math.log(start / best) / whole)
     return Climb(name, landscape.problem, method, seed, (climbed + [climbed[-1] if climbed else 0.0] * budget)[:budget])
+
+
+def _head(given: argparse.Namespace) -> str:
+    """What the page is, and how it was made."""
+    command = f"python -m benchmarks.search_separation --budget {given.budget} --seeds {given.seeds} --out docs/results/search-methods"
+    lines = [
+        "# Whether the recorded landscape tells search methods apart",
+        "",
+        f"Simulated searches over times that were measured; `{command}`",
+        f"makes this page and `climbs.jsonl` beside it. Batch 2, {given.seeds} seeds. The landscape is",
+        "that of [report.md](report.md); no place and no time is changed, only which recorded steps may be taken and where a search begins.",
+        "",
+        "*Climb*: the logarithm of the start's time over the best time so far, over that of the start's time over the fastest recorded",
+        "one. *Area*: its mean over the evaluations. Intervals are 95 %, bootstrapped: *over seeds* for these very problems, *over",
+        "problems* for others like them. Problems where the start is within 5 % of the fastest are left out: nothing is to be found there. What it",
+        "means is said in [search methods](../../search.md).",
+        "",
+        "First, what there is to find from the coder's first schedule:",
+        "",
+    ]
+    return "\n".join(lines)
 
 
 def _rooms(landscapes: Sequence[Landscape]) -> str:
@@ -147,7 +168,7 @@ def _seeds(rng: Random, areas: dict[str, list[float]]) -> dict[str, list[float]]
 
 
 def _rounded(one: Climb) -> dict[str, object]:
-    return {**asdict(one), "climbed": [round(value, 4) for value in one.climbed]}
+    return {**asdict(one), "climbed": [round(value, 3) for value in one.climbed]}
 
 
 if __name__ == "__main__":

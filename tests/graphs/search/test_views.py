@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import pytest
+
 from benchmarks.landscape_views import first_place, from_slowest, near
-from benchmarks.search_separation import climb, room
-from graphs.search.landscape import Landscape
+from benchmarks.search_separation import VIEWS, climb, room
+from graphs.search.landscape import Landscape, landscape_files, load_landscapes
 from tests.graphs.search.synthetic import easy_landscape
 from tools.records import ROOT
 
 EASY = easy_landscape()
+CLIMBS = Path(__file__).parents[3] / "docs" / "results" / "search-methods" / "climbs.jsonl"
+"""Written by `python -m benchmarks.search_separation --budget 32 --seeds 10 --out docs/results/search-methods`."""
 
 
 def _blocks(landscape: Landscape, start: str) -> set[object]:
@@ -43,3 +50,13 @@ def test_a_climb_rises_to_one_and_never_falls() -> None:
     climbed = climb("x", EASY, "greedy", 0, 121).climbed
     assert climbed == sorted(climbed)
     assert climbed[-1] == 1.0
+
+
+@pytest.mark.parametrize("method", ["greedy", "evolution"])
+def test_the_committed_climbs_are_of_these_methods(method: str) -> None:
+    """A climb made again goes as the committed one; else the benchmark is to be run again."""
+    landscape = next(one for one in load_landscapes(landscape_files()[0])[1] if one.problem == "row_mean")
+    view = "single rungs, from the slowest schedule"
+    lines = map(json.loads, CLIMBS.read_text().splitlines())
+    old = next(c for c in lines if (c["view"], c["problem"], c["method"], c["seed"]) == (view, "row_mean", method, 0))
+    assert climb(view, VIEWS[view](landscape), method, 0, 32).climbed == pytest.approx(old["climbed"], abs=1e-3)
