@@ -214,7 +214,7 @@ async def _soak(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "per_minute": round(60 * done / seconds, 1),
         "parallel": options.parallel,
         "time_limit_s": limit_s,
-        "machine": device_title(first_device() or 0) if options.gpu else f"{os.cpu_count()} cores, no GPU",
+        "machine": device_title(first_device() or 0) if options.gpu else f"{len(os.sched_getaffinity(0))} cores, no GPU",
         "verdicts_by_kind": kinds,
         "surprises": surprises,
         "before": before,
