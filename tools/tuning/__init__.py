@@ -1,7 +1,8 @@
-"""The tuner of a schedule's numbers.
+"""The tuner of a schedule's numbers, and the cost model's choices of whole schedules.
 
-`space` lists what they span, `shapes` says how long the cost model expects each setting to take, `search` which to measure
-next, and `cache` what earlier runs found. It runs nothing itself: `graphs/refine/tuning.py` has the points evaluated like
+`space` lists what they span, `settings` ranks those of one region, `shapes` says how long the cost model expects each to take,
+`search` which to measure next, and `cache` what earlier runs found. `modelled` names whole schedules to begin with, over the
+`structures` that fusions reach, held against what `library` expects of the library's own calls. It runs nothing itself: `graphs/refine/tuning.py` has the points evaluated like
 any other candidate. A template whose launches `shapes` does not describe is not tuned; describe it there and name it in
 `MODELLED`.
 """
