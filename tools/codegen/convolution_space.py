@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass, replace
 
 from tools.codegen.expressions import LoweringError
-from tools.codegen.lowering import Convolution, Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, access_names
 from tools.codegen.sizes import product
+from tools.codegen.sliding import Convolution
 from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce
 
 LETTERS = "dhw"

@@ -19,8 +19,8 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters, RegionText
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.jit_helpers import HELPERS
+from tools.codegen.kernel import Kernel
 from tools.codegen.layouts import FORMAT, RESULT_TOO, lay_out
-from tools.codegen.lowering import Kernel
 from tools.codegen.module_text import ForwardText, class_text
 from tools.codegen.naming import Names
 from tools.codegen.reference_text import KeptText, keep

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from tools.codegen.body import Body
 from tools.codegen.expressions import Builder, LoweringError
 from tools.codegen.graph import Ref, TensorMeta
-from tools.codegen.lowering import Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.sizes import express
 from tools.codegen.spaces import Access, Axis, Space, host_size, shape_values

@@ -11,7 +11,8 @@ from typing import Any
 
 from tools.codegen.expressions import COMPUTE, Expr, LoweringError, Value
 from tools.codegen.graph import Node, Ref
-from tools.codegen.lowering import Attention, Contraction, Lowered, Lowering
+from tools.codegen.kernel import Attention, Contraction, Lowered
+from tools.codegen.lowering import Lowering
 from tools.codegen.sizes import Sizes
 from tools.codegen.views import is_view
 

@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from tools.codegen.expressions import COMPUTE, Expr, LoweringError, Value
 from tools.codegen.graph import Node, Ref
+from tools.codegen.kernel import Contraction, Lowered
 from tools.codegen.layouts import LaidOut
-from tools.codegen.lowering import Contraction, Convolution, Depthwise, Lowered, Lowering
+from tools.codegen.lowering import Lowering
 from tools.codegen.row_operand import argument
 from tools.codegen.sizes import Varying, is_one
+from tools.codegen.sliding import Convolution, Depthwise
 
 Rule = Callable[[Lowering, Node], None]
 
@@ -81,10 +83,9 @@ def _dense(low: Lowering, node: Node, numbers: _Numbers, transposed: bool) -> No
     dims = low.b.atoms.resolve((source.dims[0], channel, *spatial))
     value = _leaf(low, node, "convolution", tuple(atom for dim in dims for atom in dim))
     places = [low.b.exprs[read.value.id].extra for read in (source, weight)]
-    size = tuple(sizes[0] for sizes in weight_shape[2:])
     low.convolution = Convolution(
-        places[0], places[1], size, numbers.stride, numbers.padding, numbers.dilation, numbers.extra, transposed,
-        weight_shape[0 if transposed else 1], dims, value.id,
+        size=tuple(sizes[0] for sizes in weight_shape[2:]), **numbers._asdict(), expr=value.id, source=places[0], weight=places[1],
+        dims=dims, transposed=transposed, channels=weight_shape[0 if transposed else 1],
     )  # fmt: skip
     if not last:
         _finish(low, node, value, dims)
@@ -135,7 +136,9 @@ def _depthwise(low: Lowering, node: Node, stride: tuple[int, ...], padding: tupl
     low.b.atoms.unify(source.dims[1], weight.dims[0])
     dims = low.b.atoms.resolve((*source.dims[:2], *spatial))
     value = _leaf(low, node, "depthwise", tuple(atom for dim in dims for atom in dim))
-    low.depthwise = Depthwise(source_place, weight_place, size, stride, padding, dilation, dims, value.id)
+    low.depthwise = Depthwise(
+        size=size, stride=stride, padding=padding, dilation=dilation, expr=value.id, source=source_place, weight=weight_place, dims=dims
+    )
     _finish(low, node, value, dims)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from tools.codegen.atoms import Dims
 from tools.codegen.expressions import COMPUTE, LoweringError
 from tools.codegen.graph import Node, Ref
+from tools.codegen.kernel import Lowered
 from tools.codegen.lower_norms import log_sum_exp
-from tools.codegen.lowering import Lowered, Lowering
+from tools.codegen.lowering import Lowering
 from tools.codegen.pointwise_ops import LOSSES
 from tools.codegen.row_operand import RowOperand, Rule, argument
 

@@ -7,7 +7,8 @@ from typing import Any
 from tools.codegen.atoms import Dims
 from tools.codegen.expressions import LoweringError, Value
 from tools.codegen.graph import Node, Ref
-from tools.codegen.lowering import Lowered, Lowering
+from tools.codegen.kernel import Lowered
+from tools.codegen.lowering import Lowering
 from tools.codegen.row_operand import RowOperand, Rule, argument
 from tools.codegen.sizes import Varying
 

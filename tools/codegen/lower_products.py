@@ -13,7 +13,8 @@ from typing import Any
 from tools.codegen.atoms import Dims
 from tools.codegen.expressions import COMPUTE, Expr, LoweringError, Value
 from tools.codegen.graph import Node, Ref
-from tools.codegen.lowering import Contraction, Lowered, Lowering
+from tools.codegen.kernel import Contraction, Lowered
+from tools.codegen.lowering import Lowering
 from tools.codegen.sizes import is_one
 
 Rule = Callable[[Lowering, Node], None]

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from tools.codegen.expressions import COMPUTE, Expr, LoweringError, Value
 from tools.codegen.graph import Node
-from tools.codegen.lowering import Lowering, Window
+from tools.codegen.lowering import Lowering
 from tools.codegen.row_operand import RowOperand, Rule
 from tools.codegen.sizes import is_one
+from tools.codegen.sliding import Window
 
 
 class Shape(NamedTuple):
@@ -68,7 +69,11 @@ def _define(low: Lowering, node: Node, kind: str, shape: Shape, counting: tuple[
     inside = tuple(dim[0] for dim in source.dims[-rank:])
     places = tuple(dim[0] for dim in spatial)
     seen = low.b.compute(source.value, COMPUTE[out.dtype])
-    low.window = Window(seen.id, inside, kind, *shape, *counting, places, value.id)
+    count_padding, ceil, divisor = counting
+    low.window = Window(
+        **shape._asdict(), expr=value.id, source=seen.id, inside=inside, kind=kind,
+        count_padding=count_padding, ceil=ceil, divisor=divisor, spatial=places,
+    )  # fmt: skip
     low.define(node, value, dims)
 
 

@@ -7,150 +7,17 @@ its nodes and the tensors it reads (reshapes, permutations, broadcasts) is seen 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from tools.codegen.atoms import Dims, ShapeMismatchError
 from tools.codegen.expressions import COMPUTE, Builder, LoweringError, Value
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.kernel import Attention, Contraction, Kernel, Lowered, Output
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
-from tools.codegen.sizes import Sizes, product
+from tools.codegen.sizes import product
+from tools.codegen.sliding import Convolution, Depthwise, Window
 from tools.codegen.views import is_view, see_through
-
-
-@dataclass(frozen=True)
-class Lowered:
-    """A value of the region: its expression and how its shape is made of atoms."""
-
-    value: Value
-    dims: Dims
-
-
-@dataclass(frozen=True)
-class Output:
-    """A tensor the kernel writes."""
-
-    ref: Ref
-    meta: TensorMeta
-    expr: int
-    dims: Dims
-
-
-@dataclass(frozen=True)
-class Contraction:
-    """A matrix product inside the region: atoms of batch, rows, columns and the summed dimension."""
-
-    left: Lowered
-    right: Lowered
-    batch: tuple[int, ...]
-    rows: tuple[int, ...]
-    cols: tuple[int, ...]
-    inner: tuple[int, ...]
-    expr: int
-    """The accumulator, as an expression of the epilogue."""
-    triangle: str = ""
-    """`tril` or `triu` where the rest of the result is not used."""
-    diagonal: int = 0
-
-
-@dataclass(frozen=True)
-class Window:
-    """A pooling inside the region: what is looked at, and how."""
-
-    source: int
-    """The value looked at, as an expression over the input's positions."""
-    inside: tuple[int, ...]
-    """Atoms of the input's spatial dimensions."""
-    kind: str
-    """`max` or `mean`."""
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    count_padding: bool
-    """Whether a mean counts elements outside the input."""
-    ceil: bool
-    """Whether a window that begins inside of the input counts, though it ends outside."""
-    divisor: int
-    """What a mean divides by; 0 where it is the number of elements."""
-    spatial: tuple[int, ...]
-    """Atoms of the result's spatial dimensions."""
-    expr: int
-    """The accumulator, as an expression of what follows."""
-
-
-@dataclass(frozen=True)
-class Attention:
-    """The second product of an attention: weights made of a contraction's scores, times values."""
-
-    logits: int
-    """What the softmax is taken of, as an expression over rows and columns of the scores."""
-    value: Lowered
-    wide: tuple[int, ...]
-    """Atoms of one value's elements."""
-    softmax: bool
-    """Whether the weights are the softmax of the logits; otherwise they are the logits themselves."""
-    causal: bool
-    """Whether columns after the row count for nothing, so that they need not be looked at."""
-    safe: bool
-    """Whether a row without any finite logit gives zeros; otherwise NaN, as a plain softmax does."""
-    expr: int
-    """The result, as an expression of what follows."""
-
-
-@dataclass(frozen=True)
-class Depthwise:
-    """A depthwise convolution inside the region."""
-
-    source: int
-    """Among the loads, like the next."""
-    weight: int
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    dims: Dims
-    """Batch, channel, rows and columns of the result."""
-    expr: int
-    """The accumulator, as an expression of what follows."""
-
-
-@dataclass(frozen=True)
-class Convolution:
-    """A dense convolution inside the region, or its transpose."""
-
-    source: int
-    """Among the loads, like the next."""
-    weight: int
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    padding: tuple[int, ...]
-    dilation: tuple[int, ...]
-    extra: tuple[int, ...]
-    """Elements that a transposed convolution adds at the end of each dimension."""
-    transposed: bool
-    channels: Sizes
-    """Input channels in every trace."""
-    dims: Dims
-    """Batch, channel and spatial dimensions of the result."""
-    expr: int
-    """The accumulator, as an expression of what follows."""
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A lowered region: expressions, what is read, what is written, what is reduced."""
-
-    builder: Builder
-    outputs: tuple[Output, ...]
-    reduced: tuple[int, ...]
-    """Leaf atoms that every reduction of the region runs over; empty for a pointwise region."""
-    contraction: Contraction | None = None
-    window: Window | None = None
-    attention: Attention | None = None
-    depthwise: Depthwise | None = None
-    convolution: Convolution | None = None
 
 
 class Lowering:

@@ -10,11 +10,12 @@ from tools.codegen.attention_space import attention_layout
 from tools.codegen.convolution_space import convolution_layout
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import Node, OperatorGraph, Ref
+from tools.codegen.kernel import Kernel
 from tools.codegen.lower_attention import ATTENTION as ATTENTION_RULES
 from tools.codegen.lower_convolutions import CONVOLUTIONS
 from tools.codegen.lower_products import PRODUCTS
 from tools.codegen.lower_windows import WINDOWS, overlap
-from tools.codegen.lowering import Kernel, Lowering
+from tools.codegen.lowering import Lowering
 from tools.codegen.product_space import product_layout
 from tools.codegen.rows_space import row_layout
 from tools.codegen.schedule import Region, Schedule

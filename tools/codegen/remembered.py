@@ -8,7 +8,7 @@ from typing import TypeVar
 from tools.codegen import template_pointwise
 from tools.codegen.attention_space import AttentionLayout, attention_layout
 from tools.codegen.convolution_space import ConvolutionLayout, convolution_layout
-from tools.codegen.lowering import Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.product_space import ProductLayout, product_layout
 from tools.codegen.rows_space import RowLayout, row_layout
 

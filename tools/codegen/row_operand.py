@@ -8,7 +8,8 @@ from typing import Any
 from tools.codegen.atoms import Dims
 from tools.codegen.expressions import COMPUTE, LoweringError, Value
 from tools.codegen.graph import Node
-from tools.codegen.lowering import Lowered, Lowering
+from tools.codegen.kernel import Lowered
+from tools.codegen.lowering import Lowering
 
 Rule = Callable[[Lowering, Node], None]
 

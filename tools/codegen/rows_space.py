@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tools.codegen.expressions import LoweringError
-from tools.codegen.lowering import Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, access_names
 from tools.codegen.sizes import product
 from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce, memory_order

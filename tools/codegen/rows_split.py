@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tools.codegen.body import Body
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary
-from tools.codegen.lowering import Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.rows_head import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.rows_loops import LoopWriter

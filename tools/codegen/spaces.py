@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from tools.codegen.atoms import Dims
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import Ref, TensorMeta
-from tools.codegen.lowering import Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.sizes import Fact, Sizes, express, product
 
 Symbol = int | str

@@ -11,7 +11,7 @@ from tools.codegen.attention_space import OWN_NAMES, AttentionLayout, attention_
 from tools.codegen.body import Body
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
-from tools.codegen.lowering import Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.spaces import Access
 

@@ -13,8 +13,9 @@ from tools.codegen.body import Body
 from tools.codegen.convolution_space import OWN_NAMES, convolution_layout
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, summary
-from tools.codegen.lowering import Convolution, Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
+from tools.codegen.sliding import Convolution
 
 NAME = "convolution"
 LEAST_CHANNELS = 16

@@ -9,8 +9,9 @@ from __future__ import annotations
 from tools.codegen.body import Body
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, conversion, guard, summary
-from tools.codegen.lowering import Depthwise, Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope, access_names
+from tools.codegen.sliding import Depthwise
 from tools.codegen.spaces import Access, Axis, Space, accesses_of
 
 NAME = "depthwise"

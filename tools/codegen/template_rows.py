@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from tools.codegen.body import Body
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary, vanishes
-from tools.codegen.lowering import Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.rows_head import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.rows_loops import LoopWriter

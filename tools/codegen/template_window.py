@@ -9,9 +9,10 @@ from __future__ import annotations
 from tools.codegen.body import Body
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, conversion, guard, summary
-from tools.codegen.lowering import Kernel, Window
+from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope, access_names
 from tools.codegen.sizes import power_of_two, product
+from tools.codegen.sliding import Window
 from tools.codegen.spaces import Access, Axis, Space, Stride, accesses_of, coalesce, host_size
 
 NAME = "window"

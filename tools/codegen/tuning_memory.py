@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tools.codegen import template_pointwise
-from tools.codegen.lowering import Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.remembered import pointwise_layout_of, row_layout_of
 from tools.codegen.rows_space import RowLayout
 from tools.codegen.sizes import power_of_two

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tools.codegen.lowering import Kernel
+from tools.codegen.kernel import Kernel
 from tools.codegen.remembered import pointwise_layout_of, row_layout_of
 from tools.codegen.rows_online import online_pairs
 from tools.codegen.rows_space import RowLayout
