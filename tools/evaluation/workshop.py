@@ -97,7 +97,8 @@ class Workshop:
         self._started = False
         self._isolations: dict[bool, Isolation] = {}
         self._oracle = standing.StandingOracle()
-        self.shelf = Shelf()
+        # a stranger's reference may go on looking at memory that it was given once
+        self.shelf = Shelf(0) if wary else Shelf()
         self.spares = Spares(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
 
     def weakened(self, off: Defences) -> Self:

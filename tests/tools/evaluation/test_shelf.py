@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tools.evaluation.memory import Memory
 from tools.evaluation.shelf import Shelf
 from tools.evaluation.tape import CallSpec, Tape
+from tools.evaluation.workshop import Workshop
 from tools.records import Problem
 
 SIZE = 3 << 20
@@ -86,3 +88,12 @@ def test_a_tape_that_may_be_in_use_is_not_kept(problem: Problem) -> None:
     assert {again.inputs_memory, again.outputs_memory} == {kept.inputs_memory, kept.outputs_memory}
     assert broken.inputs_memory not in (kept.inputs_memory, kept.outputs_memory)
     again.close()
+
+
+def test_nothing_is_kept_where_the_reference_is_a_strangers(tmp_path: Path) -> None:
+    """A wary workshop gives no memory to a second use: what ran a stranger's reference may still have it mapped."""
+    shop = Workshop(tmp_path, None, wary=True)
+    memory = shop.shelf.take(SIZE * 8)
+    shop.shelf.put(memory)
+    assert not is_open(memory.fd)
+    shop.close()
