@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from kernelwright.cli.options import ChromaServer, Json, Tune
+from kernelwright.cli.options import ChromaServer, Counters, Json, Tune
 
 STOPPED = 3
 """Exit status where --stop-after ended the bench before its last problem."""
@@ -86,6 +86,7 @@ def run(
     batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round of a run.")] = 2,
     patience: Annotated[int, typer.Option(min=0, help="Rounds without progress before a search ends; 0: spend the whole budget.")] = 4,
     tune: Tune = 8,
+    counters: Counters = "never",
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds a candidate's own build, check and timing may each take.")] = 120.0,
     model: Annotated[str, typer.Option(help="Language model of the agents that have one.")] = "",
@@ -144,6 +145,7 @@ def run(
                 budget=Budget(evaluations=evaluations, tokens=tokens, money_usd=usd, wall_s=seconds, gpu_s=gpu_seconds),
                 search_settings=search_settings,
                 tune=tune,
+                counters=counters,
                 repairs=repairs,
                 timeout_s=timeout,
                 embedder=embedder,
