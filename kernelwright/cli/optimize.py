@@ -48,7 +48,6 @@ from kernelwright.cli.options import (
     Tolerance,
     Tune,
     Wait,
-    counters_setting,
     home_folder,
     search_options,
 )
@@ -144,7 +143,7 @@ def command(
         timeout_s=timeout,
         evaluator=evaluator,
         devices=devices,
-        counters=counters_setting(counters),
+        counters=counters,
         wait=wait,
         memory=not no_memory,
         embedder=embedder,

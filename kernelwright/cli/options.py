@@ -22,10 +22,8 @@ Wait = Annotated[
     bool, typer.Option("--wait/--no-wait", help="With a spool: wait for answers, or stop (exit status 75) and go on with `resume`.")
 ]
 Counters = Annotated[
-    str,
-    typer.Option(
-        "--counters", metavar="auto|never", help="Hardware counters of the best candidates by Nsight Compute, where it is found and works."
-    ),
+    Literal["auto", "never"],
+    typer.Option("--counters", help="Hardware counters of the best candidates by Nsight Compute, where it is found and works."),
 ]
 SEARCHES = "greedy, random, macro, evolution, world-model, memory, bandit, tree, portfolio"
 SearchSet = Annotated[
@@ -108,17 +106,6 @@ ChromaServer = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
-
-
-def counters_setting(written: str) -> Literal["auto", "never"]:
-    """Read `--counters`."""
-    from tools.errors import UserError
-
-    if written == "auto":
-        return "auto"
-    if written == "never":
-        return "never"
-    raise UserError(f"There is no setting --counters {written}.", "Give auto or never.")
 
 
 def search_options(written: list[str] | None) -> dict[str, str]:
