@@ -48,7 +48,9 @@ def _is_whole(low: Lowering, node: Node, size: tuple[int, ...], padding: tuple[i
     return fits and not any(padding) and set(dilation) == {1} and any(extent > 1 for extent in size)
 
 
-def _define(low: Lowering, node: Node, kind: str, shape: Shape, counting: tuple[bool, bool, int]) -> None:
+def _define(
+    low: Lowering, node: Node, kind: str, shape: Shape, counting: tuple[bool, bool, int], windows: tuple[int, ...] = ()
+) -> None:
     if low.is_claimed:
         raise LoweringError("a pooling shares its kernel with pointwise operators only")
     out, rank = node.outputs[0], len(shape.size)
@@ -72,7 +74,7 @@ def _define(low: Lowering, node: Node, kind: str, shape: Shape, counting: tuple[
     count_padding, ceil, divisor = counting
     low.window = Window(
         **shape._asdict(), expr=value.id, source=seen.id, inside=inside, kind=kind,
-        count_padding=count_padding, ceil=ceil, divisor=divisor, spatial=places,
+        count_padding=count_padding, ceil=ceil, divisor=divisor, spatial=places, windows=windows,
     )  # fmt: skip
     low.define(node, value, dims)
 
@@ -96,12 +98,23 @@ def overlap(node: Node) -> int:
 def _adaptive(kind: str, rank: int) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         if not all(is_one(sizes) for sizes in node.outputs[0].shape[-rank:]):
-            raise LoweringError(f"{node.target} to more than one element is not generated")
+            size, counts = _cut(low, node, rank)
+            _define(low, node, kind, Shape(size, size, (0,) * rank, (1,) * rank), (True, False, 0), counts)
+            return
         source = low.value(node.args[0])
         rows = RowOperand(low, node, source, list(range(len(source.dims) - rank, len(source.dims))))
         low.define(node, rows.mean() if kind == "mean" else rows.reduce("max"), rows.kept(keepdim=True))
 
     return rule
+
+
+def _cut(low: Lowering, node: Node, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Elements of a usual window of an adaptive pooling at the sizes as written, and the number of windows along each dimension."""
+    shape, results = low.graph.meta(node.args[0]).shape[-rank:], node.outputs[0].shape[-rank:]
+    if any(len(set(sizes)) > 1 for sizes in results):
+        raise LoweringError(f"{node.target} to a size that varies with the problem's sizes is not generated")
+    counts = tuple(sizes[0] for sizes in results)
+    return tuple(-(-sizes[0] // count) for sizes, count in zip(shape, counts, strict=True)), counts
 
 
 def _each(value: Any, rank: int) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ IDENTITIES = {"clone", "contiguous", "detach", "alias", "lift_fresh_copy", "lift
 OF_ONE = {"sum", "mean", "amax", "amin", "max", "min", "logsumexp"}
 """Reductions that give an element back where they run over one."""
 DROPOUTS = {"dropout", "feature_dropout", "alpha_dropout"}
+ADAPTIVE = {f"adaptive_avg_pool{rank}d" for rank in (1, 2, 3)}
 CASTS = {"to", "_to_copy", "type_as", "float", "half", "bfloat16", "double"}
 REDUCTION_NONE, REDUCTION_MEAN = 0, 1
 ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
@@ -140,6 +141,9 @@ class _Rewriter:
             positions = Ref(node.name, 1)
             used = any(positions in user.refs for user in self.graph.users.get(node.name, ())) or positions in self.graph.returned
             return not used and _runs_over_one(node, meta)
+        if node.op in ADAPTIVE:
+            # windows of one element each
+            return meta is not None and node.refs[0].index == 0 and meta.shape == node.outputs[0].shape
         return node.op in CASTS and meta is not None and node.refs[0].index == 0 and meta.dtype == node.outputs[0].dtype
 
 

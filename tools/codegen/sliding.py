@@ -38,6 +38,8 @@ class Window(Sliding):
     """What a mean divides by; 0 where it is the number of elements."""
     spatial: tuple[int, ...]
     """Atoms of the result's spatial dimensions."""
+    windows: tuple[int, ...] = ()
+    """How many windows an adaptive pooling cuts each dimension into, of sizes that then follow from the input's; otherwise nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ NAME = "window"
 UNROLLED = 16
 """Window elements up to which the loops are unrolled: more would bloat the code without more loads in flight."""
 LETTERS = "dhw"
-OWN_NAMES = ("inside", "count", *(f"{kind}_{letter}" for letter in LETTERS for kind in ("n_in", "out", "step", "at")))
+OWN_NAMES = ("inside", "count", *(f"{kind}_{letter}" for letter in LETTERS for kind in ("n_in", "out", "step", "at", "first", "last")))
 """Variables of the template, which no tensor may be called."""
 SMALLEST_PLANE = 512
 """Elements of the result's last two dimensions below which a tile would be mostly idle."""
@@ -164,10 +164,18 @@ class _Writer:
         total, loop = 1, scope
         for size in window.size:
             total *= size
-        walk = "tl.static_range" if total <= UNROLLED else "range"
+        self._bounds(scope)
+        walk = "tl.static_range" if total <= UNROLLED and not window.windows else "range"
         tests = ["mask_m & mask_n"] if self.tile else ["mask"]
         for place, letter in enumerate(self.letters):
             stride, padding, dilation = window.stride[place], window.padding[place], window.dilation[place]
+            if window.windows:
+                extent = self.space.monomial((self.inside[place],))
+                loop.say(f"for step_{letter} in range(tl.cdiv({extent}, {window.windows[place]}) + 1):")
+                loop = loop.nested()
+                loop.say(f"at_{letter} = first_{letter} + step_{letter}")
+                tests.append(f"(at_{letter} < last_{letter})")
+                continue
             loop.say(f"for step_{letter} in {walk}({window.size[place]}):")
             loop = loop.nested()
             terms = self._index(self.spatial[place]) + (f" * {stride}" if stride != 1 else "")
@@ -180,6 +188,14 @@ class _Writer:
         self._step(loop, tests, start, counted)
         for line in self._divide(total, counted):
             scope.say(line)
+
+    def _bounds(self, scope: Scope) -> None:
+        """Write where the windows of an adaptive pooling begin and end: they cover the input, and neighbours may share an element."""
+        for place, count in enumerate(self.window.windows):
+            letter, index, extent = self.letters[place], self._index(self.spatial[place]), self.space.monomial((self.inside[place],))
+            block_ = "tl.zeros([1, 1], tl.int32) + " if self.tile and index.startswith("outer") else ""
+            scope.say(f"first_{letter} = {block_}{index} * {extent} // {count}")
+            scope.say(f"last_{letter} = {block_}(({index} + 1) * {extent} + {count - 1}) // {count}")
 
     def _index(self, atom: int) -> str:
         """Name the position along one dimension of the result."""
@@ -222,6 +238,9 @@ class _Writer:
     def _divide(self, total: int, counted: bool) -> list[str]:
         if self.window.kind == "max":
             return []
+        if self.window.windows:
+            elements = " * ".join(f"(last_{letter} - first_{letter})" for letter in self.letters)
+            return [f"acc = acc / ({elements}).to(tl.float32)"]
         return ["acc = acc / count"] if counted else [f"acc = acc * {1 / (self.window.divisor or total)!r}"]
 
     def _host(self) -> list[str]:
@@ -259,6 +278,8 @@ class _Writer:
     def _out_size(self, place: int, letter: str, extent: str) -> list[str]:
         """Write how many windows there are along a dimension."""
         window, stride = self.window, self.window.stride[place]
+        if window.windows:
+            return [f"out_{letter} = {window.windows[place]}"]
         span = 2 * window.padding[place] - window.dilation[place] * (window.size[place] - 1) - 1
         span += stride - 1 if window.ceil else 0
         lines = [f"out_{letter} = ({extent} {'+' if span >= 0 else '-'} {abs(span)}) // {stride} + 1"]

@@ -61,6 +61,11 @@ MEMORY_SAMPLES: dict[str, str] = {
         "torch.randn(2, 4, ROWS, COLS), torch.randn(4, 1, 1)",
         "x, b",
     ),
+    "adaptive_pooling": function(
+        "(F.adaptive_avg_pool2d(torch.relu(x), (4, 6)) + 1, F.adaptive_avg_pool1d(x[0], 5), torch.tanh(F.adaptive_avg_pool2d(x, (9, 20))), "
+        "F.adaptive_avg_pool3d(x, (2, 3, 10)))",
+        "torch.randn(ROWS, 4, 9, 20)",
+    ),
     "minus_infinity": function("(torch.logsumexp(x.masked_fill(x < 5, float('-inf')), 1), torch.softmax(x * 50, 1))"),
 }
 """By name: source text."""

@@ -45,6 +45,7 @@ CHOSEN = {
     "classes": ("blocks", "shared", "whole"),
     "pooled_view": ("blocks", "block"),
     "before_pooling": ("blocks", "block"),
+    "adaptive_pooling": ("blocks", "block"),
     "minus_infinity": ("blocks", "block", "shared"),
 }
 """Which ways each sample is run: those that differ for it."""
@@ -86,7 +87,7 @@ def test_every_schedule_gives_the_references_results(judged: Any, name: str, set
 @pytest.mark.parametrize("target", TARGETS)
 def test_kernels_compile_for_every_target(tmp_path: Path, target: int | str) -> None:
     """A kernel of each way along a row compiles for the target."""
-    chosen = (("batch_norm", "blocks"), ("classes", "blocks"), ("before_pooling", "blocks"))
+    chosen = (("batch_norm", "blocks"), ("classes", "blocks"), ("before_pooling", "blocks"), ("adaptive_pooling", "blocks"))
     jobs = [
         {**write_job(tmp_path, f"{name}_{key}", problem_of(small(name), name), sources(name)[key]), "arch": target} for name, key in chosen
     ]
@@ -140,3 +141,10 @@ def test_a_pooling_with_much_overlap_makes_nothing_again() -> None:
     text = MEMORY_SAMPLES["before_pooling"].replace("torch.tanh(x * b + 1), 2)", "torch.tanh(x * b + 1), 5, 1)")
     regions = initial_schedule(trace(problem_of(text))).regions
     assert any(region.nodes == ("mul", "add", "tanh") for region in regions)
+
+
+def test_every_adaptive_mean_is_generated() -> None:
+    """Windows of different sizes are no limit."""
+    graph = trace(problem_of(MEMORY_SAMPLES["adaptive_pooling"]))
+    assert not limits(graph)
+    assert {region.nodes for region in initial_schedule(graph).regions} >= {("adaptive_avg_pool1d",), ("adaptive_avg_pool3d",)}
