@@ -70,6 +70,7 @@ class Conversation:
         self._revealed = 0
         self._longest_s = 0.0
         self._paint = 0
+        self._pattern = Load(0)
 
     def __enter__(self) -> Self:
         """Start the runner and wait until the candidate's module is made."""
@@ -78,7 +79,8 @@ class Conversation:
             self._stack.callback(self._memory.close)
             parameters = Memory(self._tape.parameters.end)
             self._stack.callback(parameters.close)
-            self._tape.parameters.raw(parameters)[:] = self._tape.parameters.raw(self._tape.inputs_memory)
+            self._tape.parameters.fill(parameters, self._tape.parameters.raw(self._tape.inputs_memory))
+            self._poison_outputs()
             shared = {"exchange": self._memory.fd, "parameters": parameters.fd}
             self._child = self._runner or self._stack.enter_context(self._shop.runner(gpu=self._gpu, cancel=self._cancel))
             if self._runner is not None:
@@ -103,7 +105,7 @@ class Conversation:
     def give(self, inputs: numpy.ndarray) -> None:
         """Lay the inputs of the next call out; `Load.ALL` makes the runner take them."""
         self._kept = inputs
-        self._exchange.inputs.raw(self._memory)[:] = inputs
+        self._exchange.inputs.fill(self._memory, inputs)
 
     def patch(self, patches: Patches, inputs: numpy.ndarray) -> None:
         """Lay changed elements of the inputs out, where `inputs` is what they all are now; `Load.PATCHES` makes the runner take them."""
@@ -113,12 +115,10 @@ class Conversation:
             given[place] = inputs[place]
         self._exchange.write_patches(self._memory, patches.elements)
 
-    def call(self, load: Load, patches: int = 0, *, collected: bool = True) -> CallTimes:
-        """Have it run once; where the outputs will be `collected`, what is in their place is poisoned first."""
+    def call(self, load: Load, patches: int = 0) -> CallTimes:
+        """Have it run once; nothing that it could see before says whether the outputs will be collected."""
         assert self._child is not None
         load = weakening.load(load, self._shop.off)
-        if collected and not load & Load.UNPOISONED:
-            self._poison_outputs(load)
         if load & Load.ALL:
             self._paint = fill_pattern(bool(load & Load.POISON_B))
         start = time.perf_counter_ns()
@@ -129,19 +129,24 @@ class Conversation:
         self._longest_s = max(self._longest_s, (now - start) / 1e9)
         return CallTimes(reply.event_us, (now - start) / 1e3)
 
-    def poison(self, load: Load, *, collected: bool = True) -> None:
+    def poison(self, load: Load) -> None:
         """Have it poison for the next call, which is then made `UNPOISONED`: for calls that this side's clock times."""
         assert self._child is not None
         load = weakening.load(load, self._shop.off)
         if load & Load.UNPOISONED:
             return
-        if collected:
-            self._poison_outputs(load)
         self._child.send(Command(Order.POISON, load).pack())
         self._expect(State.DONE, "before its forward call")
 
-    def _poison_outputs(self, load: Load) -> None:
-        self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
+    def _poison_outputs(self) -> None:
+        """Poison where the outputs will lie, in another pattern each time: before the first call, and as soon as outputs were taken.
+
+        Done only before a call whose outputs will be taken, it would tell the runner which calls are judged.
+        """
+        load = weakening.load(self._pattern, self._shop.off)
+        self._pattern ^= Load.POISON_B
+        if not load & Load.UNPOISONED:
+            self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
 
     def listen(self) -> tuple[tuple[str, str], ...]:
         """Have it run once more on inputs already given, and name what ran; nothing where it does not get that far.
@@ -150,7 +155,7 @@ class Conversation:
         """
         self._deadline = min(self._deadline, time.monotonic() + LISTENING_S + 4 * self._longest_s)
         try:
-            self.call(Load.ALL | Load.AUDIT, collected=False)
+            self.call(Load.ALL | Load.AUDIT)
         except RunError:
             # all calls that count have been made
             return ()
@@ -174,6 +179,7 @@ class Conversation:
         if Defence.RED_ZONES not in self._shop.off and self._job.plan is None:
             self._check_zones()
         outputs[:] = self._exchange.outputs.raw(self._memory)
+        self._poison_outputs()
         return bracket_us
 
     def _check_outputs(self) -> None:

@@ -101,3 +101,8 @@ class Block:
     def raw(self, memory: Memory) -> numpy.ndarray:
         """View all bytes of the block in `memory`."""
         return memory.bytes_at(self.start, self.nbytes)
+
+    def fill(self, memory: Memory, contents: numpy.ndarray) -> None:
+        """Copy the tensors' own bytes out of the `contents` of a block like this one; what is old between them stays there."""
+        for spec, place, start in zip(self.specs, self.offsets, self.at(0).offsets, strict=True):
+            memory.bytes_at(place, spec.nbytes)[:] = contents[start : start + spec.nbytes]

@@ -38,7 +38,7 @@ class RunnerJob(Record):
     sheet: HardwareSheet
     """What host code may ask about the device."""
     flush_bytes: int = 0
-    """Written before each call to empty the L2 cache; 0 on the CPU."""
+    """Read before each call to empty the L2 cache; 0 on the CPU."""
     tf32: bool = False
     """Whether library calls may round float32 to TF32: the policy's word, as for the reference and the baselines."""
     threads: int = 1

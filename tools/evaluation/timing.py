@@ -177,7 +177,7 @@ class TimedSession:
         for turn in range(count):
             for name in _there_and_back(["candidate", *rival.names], turn):
                 if name == "candidate":
-                    times = self._call(runner, current, Load.PRIMED | self._poison(), collected=turn in chosen)
+                    times = self._call(runner, current, Load.PRIMED | self._poison())
                     measured.event_us.append(times.event_us)
                 else:
                     measured.rivals[name].append(rival.call(name).event_us)
@@ -193,8 +193,8 @@ class TimedSession:
         waste = held.outputs(0).raw(held.outputs_memory).copy() if self._is_small else None
         for _ in range(_IDLE_CALLS[self._stage]):
             poison = self._poison()
-            runner.poison(poison, collected=waste is not None)
-            times = self._call(runner, current, poison | Load.UNPOISONED, collected=waste is not None)
+            runner.poison(poison)
+            times = self._call(runner, current, poison | Load.UNPOISONED)
             measured.idle_event_us.append(times.event_us)
             measured.answer_us.append(times.answer_us)
             if waste is not None:
@@ -207,12 +207,12 @@ class TimedSession:
         others = self._chance.sample(range(count - 1), self._validated - 1)
         return [*others, count - 1]
 
-    def _call(self, runner: Conversation, current: numpy.ndarray, load: Load, *, collected: bool) -> CallTimes:
+    def _call(self, runner: Conversation, current: numpy.ndarray, load: Load) -> CallTimes:
         """Change some elements of the inputs and have the candidate run once."""
         same = Defence.CHANGED_ELEMENTS in self._shop.off
         changed = Patches([]) if same else patching.draw(Block(self._problem.abi.inputs), current, self._chance)
         runner.patch(changed, current)
-        return runner.call(Load.PATCHES | load, len(changed.elements), collected=collected)
+        return runner.call(Load.PATCHES | load, len(changed.elements))
 
     def _poison(self) -> Load:
         return Load.POISON_B if self._chance.random() < 0.5 else Load(0)

@@ -1,0 +1,110 @@
+"""What a runner can see of the supervisor in the memory they share."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tools.evaluation.channel import Exchange, Load
+from tools.evaluation.conversation import Conversation
+from tools.evaluation.runner import RunnerJob
+from tools.evaluation.schedule import sitting
+from tools.evaluation.tape import Tape
+from tools.evaluation.workshop import Workshop
+from tools.hardware import load_sheet
+from tools.problems import load_problem
+from tools.records import Problem
+
+SPY = """
+import gc
+
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def forward(self, x, *others):
+        runner = next(thing for thing in gc.get_objects() if type(thing).__name__ == "Runner")
+        exchange, memory = runner._exchange, runner._memory
+        self.seen.append(SEEN)
+        return torch.full_like(x, float(ANSWER))
+"""
+
+ADD = """
+import torch
+
+
+def add(x, y):
+    return x + y
+
+
+def example_inputs():
+    return torch.randn(5), torch.randn(5)
+"""
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """A workshop without a GPU."""
+    made = Workshop(tmp_path_factory.mktemp("shop"), None)
+    made.start()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def ragged(tmp_path: Path) -> Problem:
+    """The sum of two vectors that do not fill their places."""
+    file = tmp_path / "add.py"
+    file.write_text(ADD)
+    return load_problem(file)
+
+
+@contextmanager
+def spied(shop: Workshop, problem: Problem, seen: str, answer: str) -> Iterator[tuple[Conversation, Tape]]:
+    """A conversation with a candidate that looks at what it shares and gives an `answer` made of what it has `seen`."""
+    tape = Tape(problem.abi, sitting(problem, 0, "search", battery=False).calls)
+    source = SPY.replace("SEEN", seen).replace("ANSWER", answer)
+    job = RunnerJob(abi=problem.abi, source=source, device="cpu", sheet=load_sheet("h200"))
+    tape.inputs_memory.bytes_at(0, tape.inputs_memory.size)[:] = 0x2A
+    with Conversation(shop, job, tape, time.monotonic() + 60, -1, gpu=False) as runner:
+        yield runner, tape
+    tape.close()
+
+
+def collected(runner: Conversation, tape: Tape) -> float:
+    """Take the outputs of the last call, all of whose elements are the candidate's answer."""
+    outputs = tape.outputs(0).raw(tape.outputs_memory)
+    runner.collect(outputs)
+    return float(outputs[:4].view(np.float32)[0])
+
+
+def test_a_call_that_will_be_judged_looks_like_the_one_before(shop: Workshop, problem: Problem) -> None:
+    """The place of the outputs does not say before a call whether they will be collected: who knew could leave the other calls undone."""
+    seen = "bytes(exchange.outputs.raw(memory)[:64])"
+    with spied(shop, problem, seen, "self.seen[-1] == self.seen[-2] if self.seen[2:] else -1") as (runner, tape):
+        runner.give(tape.inputs(0).raw(tape.inputs_memory))
+        runner.call(Load.ALL)
+        assert collected(runner, tape) == -1
+        runner.call(Load.ALL)
+        runner.call(Load.ALL)
+        assert collected(runner, tape) == 1
+
+
+def test_nothing_lies_between_the_tensors_of_an_input(shop: Workshop, ragged: Problem) -> None:
+    """Memory is used again and holds what is old: of a tape only the tensors' own bytes reach a runner, and nothing between them."""
+    first = Exchange(ragged.abi).inputs
+    assert first.offsets[1] - first.offsets[0] > ragged.abi.inputs[0].nbytes
+    seen = "int((exchange.inputs.raw(memory)[x.nbytes:exchange.inputs.offsets[1] - exchange.inputs.start] != 0).sum())"
+    with spied(shop, ragged, seen, "self.seen[-1]") as (runner, tape):
+        runner.give(tape.inputs(0).raw(tape.inputs_memory))
+        runner.call(Load.ALL)
+        assert collected(runner, tape) == 0
