@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 
 from tools.codegen.buffer_updates import deferrable
-from tools.codegen.graph import OperatorGraph
+from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.schedule import Schedule
 from tools.codegen.views import is_view
 from tools.records import Problem, ProblemForm
@@ -22,7 +22,9 @@ CAPTURES = ("none", "graph")
 LEAST_LAUNCHES = 16
 """Launches below which nothing is offered: a replay still copies inputs in and results out, two launches a tensor."""
 RECURRENT = {"lstm", "gru", "rnn_tanh", "rnn_relu"}
-"""Operators that launch a kernel or more for each step of a sequence."""
+"""Operators that launch a kernel or more for each step of a sequence, in each layer and direction."""
+LAYERS, BIDIRECTIONAL, BATCH_FIRST = 4, 7, 8
+"""Where ATen's recurrent operators on padded sequences have these arguments."""
 DATA_DECIDES = ("cannot trace", "writes to an argument", "writes to memory")
 """Words of the reasons for which a reference that cannot be generated cannot be captured either."""
 
@@ -106,8 +108,20 @@ def launches(graph: OperatorGraph, schedule: Schedule) -> int:
             count += 1
         else:
             nodes = [graph.by_name[name] for name in region.nodes]
-            count += sum(LEAST_LAUNCHES if node.op in RECURRENT else 1 for node in nodes if not is_view(node) and node.name not in together)
+            count += sum(_library_launches(graph, node) for node in nodes if not is_view(node) and node.name not in together)
     return count
+
+
+def _library_launches(graph: OperatorGraph, node: Node) -> int:
+    """Count the launches of one operator of the library, at least."""
+    if node.op not in RECURRENT:
+        return 1
+    given = node.args[0] if node.args else None
+    if not node.target.endswith(".input") or len(node.args) <= BATCH_FIRST or not isinstance(given, Ref):
+        return LEAST_LAUNCHES
+    shape = graph.meta(given).written
+    steps = shape[1 if node.args[BATCH_FIRST] and len(shape) == 3 else 0]
+    return max(LEAST_LAUNCHES, steps * int(node.args[LAYERS]) * (2 if node.args[BIDIRECTIONAL] else 1))
 
 
 def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:
@@ -118,21 +132,36 @@ def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:
 
 
 def keeps_state(problem: Problem) -> bool:
-    """Whether the reference's class assigns attributes outside of its constructor: a replay would not."""
+    """Whether a call of the reference may assign attributes of its module: a replay would not.
+
+    Looked at are `forward` and every method whose name it, or what it reaches, reads from anything; what only a constructor calls is not.
+    """
     if problem.form is not ProblemForm.KERNELBENCH:
         return False
+    return any(
+        isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id == "self"
+        for method in _called_methods(ast.parse(problem.source))
+        for node in ast.walk(method)
+    )
+
+
+def _called_methods(tree: ast.Module) -> list[ast.FunctionDef]:
+    """List the methods that a call may reach, by name alone; all but constructors where one reads attributes by computed names."""
     methods = [
         method
-        for owner in ast.walk(ast.parse(problem.source))
+        for owner in ast.walk(tree)
         if isinstance(owner, ast.ClassDef)
         for method in owner.body
         if isinstance(method, ast.FunctionDef) and method.name != "__init__"
     ]
-    return any(
-        isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name) and node.value.id == "self"
-        for method in methods
-        for node in ast.walk(method)
-    )
+    reached = [method for method in methods if method.name == "forward" or method.name.startswith("__")]
+    for method in reached:
+        nodes = list(ast.walk(method))
+        if any(isinstance(node, ast.Name) and node.id in ("getattr", "vars") for node in nodes):
+            return methods
+        named = {node.attr for node in nodes if isinstance(node, ast.Attribute)} | {node.id for node in nodes if isinstance(node, ast.Name)}
+        reached.extend(one for one in methods if one.name in named and one not in reached)
+    return reached
 
 
 def captured(source: str) -> str:

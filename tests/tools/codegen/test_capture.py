@@ -12,7 +12,7 @@ from tests.tools.codegen.harness import problem_of, run_worker, traced, write_jo
 from tests.tools.codegen.interpreter_worker import load
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.capture import CAPTURE, WHOLE
+from tools.codegen.capture import CAPTURE, WHOLE, launches
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 
@@ -38,6 +38,27 @@ def get_inputs():
 
 def get_init_inputs():
     return [8]
+"""
+
+RECURRENT = """import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.{name}(4, 5, 3, batch_first={batch_first}, bidirectional=True)
+
+    def forward(self, x):
+        return self.cells(x)[0]
+
+
+def get_inputs():
+    return [torch.randn({shape})]
+
+
+def get_init_inputs():
+    return []
 """
 
 
@@ -72,6 +93,23 @@ def test_a_forward_that_keeps_state_is_not_captured() -> None:
     """What forward assigns to its module would not be assigned by a replay."""
     graph = trace(problem_of(DEEP.replace("return self.layers(x)", "self.last = self.layers(x)\n        return self.last")))
     assert GRAPH not in options(graph, initial_schedule(graph), load_sheet("h200"))
+
+
+def test_what_only_the_constructor_assigns_is_no_state() -> None:
+    """A method that builds layers may assign attributes, as ResNets do; one that forward reaches, however indirectly, may not."""
+    building = DEEP.replace("self.layers = ", "self.build()\n        self.layers = ").replace(
+        "    def forward", "    def build(self):\n        self.planes = 64\n\n    def forward"
+    )
+    assert not trace(problem_of(building)).keeps_state
+    assert trace(problem_of(building.replace("return self.layers(x)", "self.build()\n        return self.layers(x)"))).keeps_state
+
+
+def test_a_recurrent_layer_launches_a_kernel_for_each_step_of_each_layer() -> None:
+    """Three layers over 20 steps in both directions are 120 launches, wherever the steps lie in the input, beside those of its first states."""
+    for name, batch_first, shape in (("LSTM", False, "20, 2, 4"), ("GRU", True, "2, 20, 4"), ("RNN", False, "20, 2, 4")):
+        graph = trace(problem_of(RECURRENT.format(name=name, batch_first=batch_first, shape=shape)))
+        states = sum(node.op == "zeros" for node in graph.nodes)
+        assert launches(graph, initial_schedule(graph)) == 120 + states
 
 
 def test_a_reference_with_loops_over_its_sizes_can_be_captured() -> None:
@@ -110,3 +148,22 @@ def test_replays_follow_their_inputs_and_parameters(tmp_path: Path) -> None:
         torch.testing.assert_close(dict(mine.named_buffers()), dict(plain.named_buffers()))
         assert all(got.data_ptr() != other.data_ptr() for other in earlier)
         earlier.append(got)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no NVIDIA GPU")
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN"])
+def test_replays_of_recurrent_layers_follow_their_inputs_and_weights(tmp_path: Path, name: str) -> None:
+    """cuDNN's recurrent kernels read the sequence and the weights of each call, also weights that no longer lie in one piece."""
+    _, source = captured(RECURRENT.format(name=name, batch_first=True, shape="2, 20, 4"))
+    (tmp_path / "cells_captured.py").write_text(source)
+    model = load(str(tmp_path / "cells_captured.py")).ModelNew
+    mine = model().cuda()
+    forward = model.forward.__wrapped__
+    for step in range(4):
+        with torch.no_grad():
+            x = torch.randn(2, 20, 4, device="cuda")
+            mine.cells.weight_hh_l0.mul_(1.0 + step)
+            if step == 2:
+                mine.cells.weight_ih_l1.data = mine.cells.weight_ih_l1.data.clone()
+            torch.testing.assert_close(mine(x), forward(mine, x))
