@@ -56,6 +56,18 @@ def make(limits: Limits) -> ControlGroup:
     return ControlGroup(tuple(made))
 
 
+def memory_bytes(mount: Path = _MOUNT) -> int:
+    """Memory that the processes here may use together: the machine's, or less where the topmost group they see has a limit."""
+    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for file in (mount / "memory.max", mount / "memory" / "memory.limit_in_bytes"):
+        try:
+            word = file.read_text().strip()
+        except OSError:
+            continue
+        found += [int(word)] if word.isdecimal() else []
+    return min(found)
+
+
 def sweep() -> None:
     """Remove groups of owners that died without removing them."""
     for parent in (_MOUNT, _MOUNT / "memory", _MOUNT / "pids"):

@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-import os
 import threading
 
+from tools.evaluation.control_group import memory_bytes
 from tools.evaluation.memory import Memory
+from tools.profiling.nvml import device_count
 
 _SHARE = 1 / 8
-"""Of the machine's memory, at most, for what waits."""
+"""Of the memory that processes here may use, at most, for what waits on all shelves together: each GPU's pool has one."""
 _LEAST = 16 << 20
 """New pages of less cost about ten milliseconds: not worth a descriptor."""
+
+
+def room() -> int:
+    """Bytes that may wait for one of this machine's GPUs."""
+    return int(memory_bytes() * _SHARE) // max(1, device_count())
 
 
 class Shelf:
     """Memory that only trusted processes have mapped, by size; what is in it is old, and whoever takes it writes before reading."""
 
-    def __init__(self, most: int | None = None, least: int = _LEAST) -> None:
-        """Keep at most `most` bytes, an eighth of the machine's memory where that is not said, in pieces of `least` or more."""
+    def __init__(self, most: int, least: int = _LEAST) -> None:
+        """Keep at most `most` bytes, in pieces of `least` or more."""
         self._least = least
-        self._most = int(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * _SHARE) if most is None else most
+        self._most = most
         self._lock = threading.Lock()
         self._waiting: list[Memory] = []
         self._closed = False

@@ -26,7 +26,7 @@ from tools.evaluation.defences import NONE, Defence, Defences
 from tools.evaluation.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
 from tools.evaluation.nursery import Nursery
 from tools.evaluation.probe import WORKS
-from tools.evaluation.shelf import Shelf
+from tools.evaluation.shelf import Shelf, room
 from tools.evaluation.spares import WARM, Spares
 from tools.profiling.nvml import device_title, device_uuid
 from tools.records import Problem, content_hash
@@ -98,7 +98,7 @@ class Workshop:
         self._isolations: dict[bool, Isolation] = {}
         self._oracle = standing.StandingOracle()
         # a stranger's reference may go on looking at memory that it was given once
-        self.shelf = Shelf(0) if wary else Shelf()
+        self.shelf = Shelf(0 if wary else room())
         self.spares = Spares(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
 
     def weakened(self, off: Defences) -> Self:
@@ -301,7 +301,7 @@ def _answer(fd: int) -> bytes:
 def _limits(*, gpu: bool, memory: int) -> Limits:
     """What one sandbox may use of this machine's memory: CUDA reserves far more than it uses, so there only a group can bound it."""
     if gpu:
-        return Limits(total_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4)
+        return Limits(total_bytes=control_group.memory_bytes() * 3 // 4)
     return Limits(
         memory_bytes=memory,
         total_bytes=memory,

@@ -110,6 +110,11 @@ def driver_version() -> str | None:
     return _ask(lambda nvml: _text(nvml.nvmlSystemGetDriverVersion()))
 
 
+def device_count() -> int:
+    """NVIDIA GPUs of this machine, whatever `CUDA_VISIBLE_DEVICES` says; 0 without a driver."""
+    return int(_ask(lambda nvml: str(nvml.nvmlDeviceGetCount())) or 0)
+
+
 def device_title(index: int) -> str | None:
     """Name of the device at NVML's `index`, e.g. `NVIDIA H200`; None without one."""
     return _ask(lambda nvml: _text(nvml.nvmlDeviceGetName(nvml.nvmlDeviceGetHandleByIndex(index))))

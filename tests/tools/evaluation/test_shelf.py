@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tools.evaluation.control_group import memory_bytes
 from tools.evaluation.memory import Memory
 from tools.evaluation.shelf import Shelf
 from tools.evaluation.tape import CallSpec, Tape
@@ -65,6 +66,18 @@ def test_what_is_too_much_goes_back_to_the_system() -> None:
     shelf.close()
     shelf.put(late)
     assert not any(is_open(memory.fd) for memory in (*made, late))
+
+
+@pytest.mark.parametrize("name", ["memory.max", "memory/memory.limit_in_bytes"])
+def test_a_containers_limit_counts_as_the_machines_memory(tmp_path: Path, name: str) -> None:
+    """What is kept is a share of what may be used, not of what the host has; a group without a limit changes nothing."""
+    whole = memory_bytes(tmp_path)
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("max\n")
+    assert memory_bytes(tmp_path) == whole
+    file.write_text("4096\n")
+    assert memory_bytes(tmp_path) == 4096
 
 
 def test_small_memory_is_not_kept() -> None:
