@@ -14,9 +14,10 @@ from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce
 
 LETTERS = "dhw"
 OWN_NAMES = (
-    "at_d", "at_h", "at_w", "first_d", "first_h", "first_w", "here_d", "here_h", "here_w", "image", "in_d", "in_h", "in_w", "inside",
-    "n_channels", "n_places", "off_c", "off_d", "off_h", "off_k", "off_w", "out_d", "out_h", "out_w", "phase", "place", "places_d",
-    "places_h", "places_w", "step", "step_d", "step_h", "step_w", "steps", "tap", "taps_d", "taps_h", "taps_w", "there", "weights",
+    "at_d", "at_h", "at_w", "first_d", "first_h", "first_w", "here_d", "here_h", "here_w", "image", "in_d", "in_h", "in_w",
+    "inside", "n_channels", "n_group", "n_places", "off_c", "off_d", "off_g", "off_h", "off_k", "off_w", "out_d", "out_h",
+    "out_w", "phase", "place", "places_d", "places_h", "places_w", "step", "step_d", "step_h", "step_w", "steps", "tap", "taps_d",
+    "taps_h", "taps_w", "there", "tile_n", "tiles_g", "weights",
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 
@@ -36,13 +37,14 @@ class ConvolutionLayout:
     n_positions: int
     """Of one phase, where the convolution is transposed."""
     n_channels: int
-    """Of the result."""
+    """Of one group of the result."""
     n_inputs: int
-    """Channels of the input."""
+    """Channels of one group of the input."""
     n_taps: int
     """Elements of the kernel that one position of the result sums, at most."""
     n_phases: int
     """Sets of positions that a strided transposed convolution makes of different elements of its kernel; otherwise one."""
+    n_groups: int
 
     @property
     def letters(self) -> str:
@@ -79,10 +81,11 @@ def convolution_layout(kernel: Kernel) -> ConvolutionLayout:
     )  # fmt: skip
 
 
-def _counts(kernel: Kernel, convolution: Convolution, rows: tuple[int, ...], channel: int) -> tuple[int, int, int, int, int]:
+def _counts(kernel: Kernel, convolution: Convolution, rows: tuple[int, ...], channel: int) -> tuple[int, int, int, int, int, int]:
     atoms = kernel.builder.atoms
     positions, taps, phases = product((atoms.size(atom) for atom in rows), atoms.traces)[0], 1, 1
     for size, stride, dilation in zip(convolution.size, convolution.stride, convolution.dilation, strict=True):
         step = stride if convolution.transposed else 1
         taps, phases = taps * -(-size // (step // math.gcd(step, dilation))), phases * step
-    return -(-positions // phases), atoms.size(channel)[0], convolution.channels[0], taps, phases
+    groups = convolution.groups
+    return -(-positions // phases), atoms.size(channel)[0] // groups, convolution.channels[0], taps, phases, groups

@@ -27,18 +27,19 @@ def _convolution(rank: int) -> Rule:
             raise LoweringError("a convolution shares its kernel with pointwise operators only")
         weight = low.graph.meta(node.args[1])
         unit = all(is_one(sizes) for sizes in weight.shape[2:]) and set(stride) == {1} and set(padding) == {0}
-        if isinstance(node, LaidOut) and groups == 1:
-            _dense(low, node, _Numbers(stride, padding, dilation, (0,) * rank), transposed=False)
-        elif isinstance(node, LaidOut):
-            raise LoweringError(f"{node.target} in groups with its channels last is the library's; take its memory format back first")
-        elif unit and groups == 1:
-            _pointwise(low, node)
-        elif rank == 2 and groups != 1 and is_one(weight.shape[1]) and _spread(groups, low) == weight.shape[0]:
+        single = groups != 1 and is_one(weight.shape[1])
+        if isinstance(node, LaidOut) and single:
+            raise LoweringError(f"{node.target} of single channels that lie last is the library's; take its memory format back first")
+        if rank == 2 and single and _spread(groups, low) == weight.shape[0]:
             _depthwise(low, node, stride, padding, dilation)
-        elif groups == 1:
-            _dense(low, node, _Numbers(stride, padding, dilation, (0,) * rank), transposed=False)
+        elif single:
+            raise LoweringError(
+                f"{node.target} with one input channel a group is left to the library unless it is depthwise in two dimensions"
+            )
+        elif unit and groups == 1 and not isinstance(node, LaidOut):
+            _pointwise(low, node)
         else:
-            raise LoweringError(f"{node.target} in groups is left to the library unless it is depthwise in two dimensions")
+            _dense(low, node, _Numbers(stride, padding, dilation, (0,) * rank), _number_of(groups, node), transposed=False)
 
     return rule
 
@@ -51,9 +52,10 @@ def _transposed(rank: int) -> Rule:
             raise LoweringError(f"{node.target} with numbers that vary with the sizes is not generated")
         if low.is_claimed:
             raise LoweringError("a convolution shares its kernel with pointwise operators only")
-        if argument(node, 6, "groups", 1) != 1:
-            raise LoweringError(f"{node.target} in groups is left to the library")
-        _dense(low, node, _Numbers(stride, padding, dilation, extra), transposed=True)
+        groups = argument(node, 6, "groups", 1)
+        if groups != 1 and _spread(groups, low) == low.graph.meta(node.args[1]).shape[0]:
+            raise LoweringError(f"{node.target} with one input channel a group is left to the library")
+        _dense(low, node, _Numbers(stride, padding, dilation, extra), _number_of(groups, node), transposed=True)
 
     return rule
 
@@ -67,8 +69,15 @@ class _Numbers(NamedTuple):
     extra: tuple[int, ...]
 
 
-def _dense(low: Lowering, node: Node, numbers: _Numbers, transposed: bool) -> None:
-    """Every channel of the input into every channel of the result."""
+def _number_of(groups: object, node: Node) -> int:
+    """Read a number of groups that is the same at all sizes."""
+    if not isinstance(groups, int):
+        raise LoweringError(f"{node.target} in a number of groups that varies with the sizes is not generated")
+    return groups
+
+
+def _dense(low: Lowering, node: Node, numbers: _Numbers, groups: int, transposed: bool) -> None:
+    """Every channel of the input, or of a group of it, into every channel of the result, or of the same group of it."""
     last = isinstance(node, LaidOut)
     shape, weight_shape = node.outputs[0].shape, low.graph.meta(node.args[1]).shape
     if any(len(set(sizes)) > 1 for sizes in weight_shape[2:]):
@@ -77,7 +86,8 @@ def _dense(low: Lowering, node: Node, numbers: _Numbers, transposed: bool) -> No
     if len(shape) != 2 + len(numbers.stride) or not all(spatial):
         raise LoweringError(f"{node.target} to one element along a dimension, or without a batch, is not generated")
     source, weight = low.read_as_it_is(node.args[0]), low.read_as_it_is(node.args[1])
-    channel = weight.dims[1 if transposed else 0]
+    # a transposed convolution's weights have the result's channels of one group
+    (channel,) = low.b.atoms.dims((shape[-1 if last else 1],)) if transposed and groups > 1 else (weight.dims[1 if transposed else 0],)
     if not channel:
         raise LoweringError(f"{node.target} to one channel is not generated")
     dims = low.b.atoms.resolve((source.dims[0], channel, *spatial))
@@ -85,7 +95,8 @@ def _dense(low: Lowering, node: Node, numbers: _Numbers, transposed: bool) -> No
     places = [low.b.exprs[read.value.id].extra for read in (source, weight)]
     low.convolution = Convolution(
         size=tuple(sizes[0] for sizes in weight_shape[2:]), **numbers._asdict(), expr=value.id, source=places[0], weight=places[1],
-        dims=dims, transposed=transposed, channels=weight_shape[0 if transposed else 1],
+        dims=dims, transposed=transposed, groups=groups,
+        channels=tuple(sizes // groups for sizes in weight_shape[0]) if transposed else weight_shape[1],
     )  # fmt: skip
     if not last:
         _finish(low, node, value, dims)

@@ -60,10 +60,12 @@ class Depthwise(Weighted):
 
 @dataclass(frozen=True, kw_only=True)
 class Convolution(Weighted):
-    """A dense convolution inside the region, or its transpose."""
+    """A dense convolution inside the region, of all channels or of groups of them, or its transpose."""
 
     extra: tuple[int, ...]
     """Elements that a transposed convolution adds at the end of each dimension."""
     transposed: bool
     channels: Sizes
-    """Input channels in every trace."""
+    """Input channels of one group in every trace."""
+    groups: int = 1
+    """Sets of channels that are convolved each by itself."""

@@ -39,7 +39,7 @@ class _Writer:
         self.writes = tuple(access for access in plan.accesses if access.is_output)
         self.space = plan.space(kernel)
         self.batched = plan.axes[0].name == "outer"
-        self.apart = plan.n_inputs < LEAST_CHANNELS
+        self.apart, self.groups = plan.n_inputs < LEAST_CHANNELS, plan.n_groups
         self.taps = 1
         for size in convolution.size:
             self.taps *= size
@@ -75,7 +75,7 @@ class _Writer:
         return [f"{kind}_{letter}" for kind in ("in", "out") for letter in self.letters] + ["n_channels"]
 
     def _head(self) -> list[str]:
-        lines = ["pid = tl.program_id(0)", f"tiles_m = tl.cdiv({self._places()}, BLOCK_M)", "tiles_n = tl.cdiv(n_cols, BLOCK_N)"]
+        lines = ["pid = tl.program_id(0)", f"tiles_m = tl.cdiv({self._places()}, BLOCK_M)", *self._column_tiles()]
         self.space.monomial(self.space.axis("cols").atoms)
         if not self.phased:
             self.space.monomial(self.space.axis("rows").atoms)
@@ -90,10 +90,28 @@ class _Writer:
         lines += [f"{place} = tile // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]", *self._positions()]
         lines += [
             *self.space.parts(self.space.axis("rows")),
-            "off_n = tile % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
-            "mask_n = off_n < n_cols",
+            *self._columns(),
         ]
         return ["    " + line for line in lines]
+
+    def _column_tiles(self) -> list[str]:
+        """Write how many tiles the channels of the result make; a tile has channels of one group."""
+        if self.groups == 1:
+            return ["tiles_n = tl.cdiv(n_cols, BLOCK_N)"]
+        return [f"n_group = n_cols // {self.groups}", "tiles_g = tl.cdiv(n_group, BLOCK_N)", f"tiles_n = {self.groups} * tiles_g"]
+
+    def _columns(self) -> list[str]:
+        """Write the channels of the tile."""
+        lane = "tl.arange(0, BLOCK_N)[None, :]"
+        if self.groups == 1:
+            return [f"off_n = tile % tiles_n * BLOCK_N + {lane}", "mask_n = off_n < n_cols"]
+        return [
+            "tile_n = tile % tiles_n",
+            "group = tile_n // tiles_g",
+            f"off_g = tile_n % tiles_g * BLOCK_N + {lane}",
+            "off_n = group * n_group + off_g",
+            "mask_n = off_g < n_group",
+        ]
 
     def _places(self) -> str:
         return "n_places" if self.phased else "n_rows"
@@ -174,8 +192,9 @@ class _Writer:
 
     def _sum(self, scope: Scope) -> None:
         """Write the loop over kernel elements and input channels."""
-        image = " * ".join(f"in_{letter}" for letter in self.letters)
-        batch = f" + batch * ({image} * n_channels)" if self.batched else ""
+        image, groups = " * ".join(f"in_{letter}" for letter in self.letters), self.groups
+        every, group = ("n_channels", "") if groups == 1 else (f"(n_channels * {groups})", "group * n_channels + ")
+        batch = f" + batch * ({image} * {every.strip('()')})" if self.batched else ""
         scope.say(f"image = {self.source.name}_ptr{batch}")
         taps = self._tap_counts(scope)
         scope.say("acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)")
@@ -188,10 +207,12 @@ class _Writer:
         loop.say(f"inside = {' & '.join(tests[:4])}")
         for place in range(4, len(tests), 2):
             loop.say(f"inside = inside & {' & '.join(tests[place : place + 2])}")
-        where = f"{_wrapped(self._flat('here', 'in'))} * n_channels + off_c[None, :]"
+        where = f"{_wrapped(self._flat('here', 'in'))} * {every} + {group}off_c[None, :]"
         loop.say(f"here = tl.load(image + {where}, mask=inside, other=0.0)")
-        there = "(tap * n_channels + off_c)[:, None]" if self.apart else "tap * n_channels + off_c[:, None]"
-        loop.say(f"there = {self.weight.name}_ptr + off_n * ({self.taps} * n_channels) + {there}")
+        # the weights of a transposed convolution have every input channel of one group's results, the others one group's of every result
+        across, along, off = (every, group, "off_g") if self.convolution.transposed and groups > 1 else ("n_channels", "", "off_n")
+        there = f"(tap * {across} + {along}off_c)[:, None]" if self.apart else f"tap * {across} + {along}off_c[:, None]"
+        loop.say(f"there = {self.weight.name}_ptr + {off} * ({self.taps} * {across.strip('()')}) + {there}")
         loop.say("weights = tl.load(there, mask=mask_n & mask_k[:, None], other=0.0)")
         loop.say(self._product())
 
@@ -277,7 +298,10 @@ class _Writer:
         c, source, weight, letters = self.convolution, self.source.name, self.weight.name, self.letters
         kept = (self.source, self.weight)
         lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.may_need_copy and access not in kept]
-        lines.append(f"n_channels = {source}.shape[1]")
+        shared = f" // {self.groups}" if self.groups > 1 else ""
+        lines.append(f"n_channels = {source}.shape[1]{shared}")
+        if c.transposed and self.groups > 1:
+            self.space.given[self.space.axis("cols").atoms] = f"({weight}.shape[1] * {self.groups})"
         lines += [f"in_{letter} = {source}.shape[{2 + place}]" for place, letter in enumerate(letters)]
         for place, letter in enumerate(letters):
             lines.append(f"out_{letter} = {self._out_size(place, letter)}")
@@ -298,7 +322,8 @@ class _Writer:
             counts = " * ".join(f"triton.cdiv(out_{letter}, {step})" if step > 1 else f"out_{letter}" for letter, step in strides)
             lines.append(f"n_places = {counts}")
             batch += f"{self.plan.n_phases} * "
-        lines.append(f"grid = ({batch}triton.cdiv({self._places()}, {p['BLOCK_M']}) * triton.cdiv(n_cols, {p['BLOCK_N']}),)")
+        tiles = f"triton.cdiv(n_cols{shared}, {p['BLOCK_N']})" + (f" * {self.groups}" if self.groups > 1 else "")
+        lines.append(f"grid = ({batch}triton.cdiv({self._places()}, {p['BLOCK_M']}) * {tiles},)")
         own = self.frame.call_arguments({name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K")})
         count = len(self.frame.tensors())
         launch = [f"num_warps={p['num_warps']}", f"num_stages={p['num_stages']}"]

@@ -73,7 +73,7 @@ def convolution_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: H
     steps = plan.n_taps * math.ceil(plan.n_inputs / block_k) if each_tap else math.ceil(plan.n_taps * plan.n_inputs / block_k)
     rows, cols = math.ceil(plan.n_positions / int(parameters["BLOCK_M"])), math.ceil(plan.n_channels / int(parameters["BLOCK_N"]))
     work = _Sum(
-        tiles=plan.n_images * plan.n_phases * rows * cols,
+        tiles=plan.n_images * plan.n_groups * plan.n_phases * rows * cols,
         splits=1,
         steps=steps,
         moved=float(sum(nbytes_of(a) for a in plan.accesses)),

@@ -150,6 +150,23 @@ DIRECT: dict[str, str] = {
         "return self.conv(x) * 2",
         "torch.randn(2, 8, 7, 5)",
     ),
+    "groups": module(
+        "self.conv = torch.nn.Conv2d(54, 63, 3, padding=1, stride=(2, 1), groups=3)",
+        "return torch.relu(self.conv(x)) * 2",
+        "torch.randn(2, 54, 7, 6)",
+    ),
+    "few_in_groups": module(
+        "self.conv = torch.nn.Conv2d(c, 20, 1, groups=4, bias=False)", "return self.conv(x)", "torch.randn(3, 8, 5, 7)"
+    ),
+    "line_in_groups": module("self.conv = torch.nn.Conv1d(c, 6, 5, dilation=2, groups=2)", "return self.conv(x)", "torch.randn(2, 8, 19)"),
+    "transposed_in_groups": module(
+        "self.conv = torch.nn.ConvTranspose3d(36, 10, (3, 2, 3), stride=(2, 1, 2), padding=(1, 0, 1), output_padding=(1, 0, 0), groups=2)",
+        "return torch.tanh(self.conv(x))",
+        "torch.randn(2, 36, 3, 4, 3)",
+    ),
+    "single_results_in_groups": module(
+        "self.conv = torch.nn.ConvTranspose2d(c, 4, 3, stride=2, groups=4)", "return self.conv(x)", "torch.randn(1, 8, 5, 4)"
+    ),
     "transposed_line": module(
         "self.conv = torch.nn.ConvTranspose1d(17, 20, 5, stride=2, dilation=2, padding=1)", "return self.conv(x)", "torch.randn(2, 17, 9)"
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.compute_samples import CONVOLUTIONS, DIRECT
+from tests.tools.codegen.compute_samples import DIRECT
 from tests.tools.codegen.harness import problem_of, run_worker, write_job
 from tests.tools.codegen.test_products import WAYS, whole
 from tools.codegen import emit, limits, trace
@@ -34,7 +34,14 @@ def test_convolution_matches_float64(results: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "template"), [("depthwise", "depthwise"), ("pointwise", "matmul"), ("dense", "convolution"), ("transposed", "convolution")]
+    ("name", "template"),
+    [
+        ("depthwise", "depthwise"),
+        ("pointwise", "matmul"),
+        ("dense", "convolution"),
+        ("transposed", "convolution"),
+        ("groups", "convolution"),
+    ],
 )
 def test_template_follows_the_kernel_size(name: str, template: str) -> None:
     """A kernel of one element is a product, one channel by itself a window, all others gathered products."""
@@ -52,6 +59,9 @@ def test_convolutions_compile(tmp_path: Path) -> None:
         ("dense", 90),
         ("transposed", 80),
         ("few_channels", 100),
+        ("groups", 80),
+        ("groups", 100),
+        ("transposed_in_groups", 90),
         ("dense", "gfx942"),
     ):
         problem, graph, schedule = whole(DIRECT[name])
@@ -64,6 +74,9 @@ def test_convolutions_compile(tmp_path: Path) -> None:
 
 
 def test_other_convolutions_are_left_with_their_reason() -> None:
-    """Convolutions in groups stay with the library, which says why."""
-    reasons = [limit.reason for limit in limits(trace(problem_of(CONVOLUTIONS["mixed"])))]
-    assert any("in groups is left to the library unless it is depthwise" in reason for reason in reasons)
+    """Single channels along one dimension stay with the library, which says why; larger groups do not."""
+    source = DIRECT["line_in_groups"]
+    assert not limits(trace(problem_of(source)))
+    single = source.replace("Conv1d(c, 6, 5, dilation=2, groups=2)", "Conv1d(c, 8, 5, groups=c)")
+    (limit,) = limits(trace(problem_of(single)))
+    assert "one input channel a group is left to the library unless it is depthwise in two dimensions" in limit.reason
