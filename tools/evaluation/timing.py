@@ -59,8 +59,10 @@ class Measured:
 
     event_us: list[float] = field(default_factory=list)
     """Of primed calls: the figure."""
+    judged_us: list[float] = field(default_factory=list)
+    """Those of them whose outputs are judged."""
     rivals: dict[str, list[float]] = field(default_factory=dict)
-    """The same of the baselines."""
+    """Of the baselines' primed calls."""
     idle_event_us: list[float] = field(default_factory=list)
     """Of calls on an idle device, as the runner says."""
     answer_us: list[float] = field(default_factory=list)
@@ -179,6 +181,7 @@ class TimedSession:
                 if name == "candidate":
                     times = self._call(runner, current, Load.PRIMED | self._poison())
                     measured.event_us.append(times.event_us)
+                    measured.judged_us += [times.event_us] if turn in chosen else []
                 else:
                     measured.rivals[name].append(rival.call(name).event_us)
             if turn in chosen:
@@ -249,6 +252,9 @@ class TimedSession:
         if gap and Defence.CLOCKS_AGREE not in self._shop.off:
             note = f"Its events say {median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note])
+        skipped = plausibility.left_out(measured.event_us, measured.judged_us)
+        if skipped and Defence.TIMED_CALLS_JUDGED not in self._shop.off:
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[skipped])
         sabotage = plausibility.sabotage(measured.rivals, measured.before, measured.after)
         if sabotage and Defence.BASELINES_ALONE not in self._shop.off:
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[sabotage])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tools.evaluation.plausibility import is_impossible, sabotage, slowed_down, tier, unexplained_us
+from tools.evaluation.plausibility import is_impossible, left_out, sabotage, slowed_down, tier, unexplained_us
 from tools.evaluation.statistics import sample, speedup
 from tools.evaluation.timing import repetitions
 from tools.hardware import load_sheet
@@ -56,6 +56,16 @@ def test_work_outside_the_events_is_unexplained() -> None:
 
     assert unexplained_us([10.0] * 9, [170.0] * 9, overhead) == 0.0
     assert unexplained_us([10.0] * 9, [5000.0] * 9, overhead) == pytest.approx(4990.0)
+
+
+@pytest.mark.parametrize(
+    ("skipped_us", "judged_us", "told"),
+    [(2000.0, [10000.0, 10100.0], True), (2000.0, [10000.0, 2000.0], False), (9800.0, [10000.0, 10400.0], False), (3.0, [7.0, 7.5], False)],
+    ids=["left out", "one was slow", "ordinary", "short"],
+)
+def test_work_left_out_of_the_calls_that_nobody_judged_is_told(skipped_us: float, judged_us: list[float], told: bool) -> None:
+    """Whoever skips calls and is lucky worked in every judged one: even the fastest of those is far above the median."""
+    assert bool(left_out([*noisy(skipped_us, 38), *judged_us], judged_us)) is told
 
 
 def test_time_below_what_memory_allows_is_impossible(problem: Problem) -> None:
