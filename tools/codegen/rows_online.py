@@ -28,6 +28,11 @@ def online_pairs(b: Builder, reductions: list[int]) -> dict[int, int]:
     return pairs
 
 
+def merges(b: Builder) -> bool:
+    """Whether one pass can compute any two of a region's reductions; where none can, `online` writes the same kernel as `looped`."""
+    return bool(online_pairs(b, [number for number, record in enumerate(b.exprs) if record.op.startswith("reduce_")]))
+
+
 def _softmax_first(b: Builder, weight: int) -> int | None:
     shifted = b.exprs[b.exprs[weight].args[0]]
     if shifted.op != "sub":

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tools.codegen import template_pointwise
 from tools.codegen.kernel import Kernel
 from tools.codegen.remembered import pointwise_layout_of, row_layout_of
+from tools.codegen.rows_online import merges
 from tools.codegen.rows_space import RowLayout
 from tools.codegen.sizes import power_of_two
 from tools.codegen.template_window import fits_tile
@@ -114,6 +115,8 @@ def rows_fit(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool
     if knob in idle or (not whole and columns <= block * unroll):
         return False
     if layout.scans and algorithm in ("online", "split"):
+        return False
+    if knob == "algorithm" and algorithm == "looped" and not layout.scans and not merges(kernel.builder):
         return False
     if algorithm == "split" and columns // int(parameters["SPLITS"]) < 16:
         return False

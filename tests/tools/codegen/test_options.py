@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.tools.codegen.harness import problem_of, traced
@@ -9,9 +11,12 @@ from tests.tools.codegen.samples import SAMPLES, function
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.tuning import KNOBS
 from tools.hardware import load_sheet
+from tools.problems import load_problem
 from tools.records import Action, ActionKind
+from tools.tuning.modelled import modelled_choices
 
 SHEET = load_sheet("h200")
+OPERATORS = Path(__file__).parents[3] / "data" / "operators"
 CHECKED = ("feed_forward", "channels", "products", "cross_entropy", "strided_softmax", "broadcast", "centred")
 
 
@@ -128,3 +133,17 @@ def test_natural_regions_never_need_each_other() -> None:
     regions = [set(region.nodes) for region in initial_schedule(graph).regions]
     assert {"tanh", "add"} in regions or {"sigmoid", "add_1"} in regions
     assert len(regions) == 5
+
+
+@pytest.mark.parametrize("name", ["row_mean", "rms_norm_residual", "softmax"])
+def test_no_option_and_no_choice_writes_a_known_source(name: str) -> None:
+    """Neither an option of a generated operator nor a choice of the cost model leads to the same text as its parent or as another."""
+    problem = load_problem(OPERATORS / f"{name}.py")
+    graph = trace(problem)
+    first = initial_schedule(graph)
+    parent = apply(graph, first, options(graph, first, SHEET)[0])
+    children = [parent, *(apply(graph, parent, action) for action in options(graph, parent, SHEET))]
+    chosen = [choice.schedule for choice in modelled_choices(graph, SHEET, problem.policy)]
+    for schedules in (children, chosen):
+        sources = {emit(problem, graph, schedule).source for schedule in schedules}
+        assert len(sources) == len(schedules) > 3
