@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
-from agents.planner.invent import regions
+from agents.planner.invent import LISTED_ONLY, regions
 from agents.planner.protocol import Briefing
 from tools.records import ROOT, Action, ActionKind, Plan
 
@@ -78,7 +78,7 @@ def action_fault(action: Action, briefing: Briefing) -> str:
 
 def stray_fault(action: Action, briefing: Briefing) -> str:
     """Why an action that is not listed cannot be used; empty where the coder is free and knows the region."""
-    if not briefing.free:
+    if not briefing.free or LISTED_ONLY & action.parameters.keys():
         return "this is not one of the options"
     names = known_regions(briefing)
     if not _names_region(action.region, names, briefing):

@@ -5,8 +5,13 @@ from __future__ import annotations
 import ast
 
 from agents.coder.native import cuda_kernels
+from agents.coder.tuning import TRIALS
 from agents.planner.protocol import Briefing
 from tools.records import ROOT, Action, ActionKind
+from tools.tuning.modelled import CHOICE
+
+LISTED_ONLY = frozenset({CHOICE, TRIALS})
+"""Parameters of steps that a schedule is needed for: only a coder that has one lists them, and nobody else can take them."""
 
 
 def invented_actions(briefing: Briefing) -> tuple[Action, ...]:
@@ -16,6 +21,7 @@ def invented_actions(briefing: Briefing) -> tuple[Action, ...]:
         for region in regions(briefing)
         for kind in ActionKind
         for parameters in (*(r.strategy.parameters for r in briefing.recalled if r.strategy.kind is kind and not r.warning), {})
+        if not LISTED_ONLY & parameters.keys()
     ]
     return tuple({action.id: action for action in made}.values())
 

@@ -12,6 +12,7 @@ from agents.planner.scores import DIRECTIONS, SCORES, value_points
 from agents.planner.similar import likeness, shared_closeness
 from knowledge.records import Recalled, Strategy
 from tools.records import Action, ActionKind, Tier, Verdict
+from tools.tuning.modelled import CHOICE
 
 STRATEGY_WEIGHT = 6.0
 """Points of a strategy with recall score 1. The score is relevance times expected log gain, so relevant advice of 2x brings about 4."""
@@ -129,6 +130,9 @@ def _match(action: Action, strategy: Strategy) -> float:
     """How far advice is about this action: its kind, and the values of the parameters both name."""
     if strategy.kind is not action.kind:
         return 0.0
+    if CHOICE in {*strategy.parameters, *action.parameters}:
+        # the number of a choice is a name, no quantity: what one came to says nothing of another
+        return 1.0 if strategy.parameters == action.parameters else UNMATCHED
     if strategy.parameters.keys() & action.parameters.keys():
         return shared_closeness(action.parameters, strategy.parameters)
     return UNMATCHED if strategy.parameters or action.kind in BROAD else 1.0

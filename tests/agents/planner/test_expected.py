@@ -65,3 +65,19 @@ async def test_a_slow_choice_gives_way_to_structure() -> None:
     expected = {action.id: Expectation(words="slower", gain=0.2) for action in CHOICES[1:]}
     (plan,) = await PLANNER.plan(samples.briefing(options=OPTIONS, tried=(done,), expected=expected), 1)
     assert plan.action.kind is ActionKind.FUSION
+
+
+async def test_what_one_choice_came_to_says_nothing_of_another() -> None:
+    """A choice's number is a name: a strategy on the first is cited for the first, and not credited with what others come to."""
+    known = samples.strategy(ActionKind.ALGORITHM, 2.4, parameters=CHOICES[0].parameters)
+    seen = samples.briefing(options=CHOICES, recalled=(samples.recalled(known, score=0.95),))
+    plans = await PLANNER.plan(seen, 3)
+    assert [(plan.action, plan.strategies) for plan in plans] == [(CHOICES[0], (known.id,)), (CHOICES[1], ()), (CHOICES[2], ())]
+
+
+async def test_steps_on_schedules_are_not_invented() -> None:
+    """Advice to tune, or to take a choice of the cost model, makes no plan where the coder lists no such step."""
+    advice = [samples.recalled(samples.strategy(one.kind, 3.0, parameters=one.parameters), score=0.95) for one in (TUNE, *CHOICES)]
+    plans = await PLANNER.plan(samples.briefing(options=(), free=True, recalled=tuple(advice)), 12)
+    assert plans
+    assert not any({"tune", "choice"} & plan.action.parameters.keys() for plan in plans)
