@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
+from agents.coder.tuning import is_tuning, structure_of
 from agents.planner.rating import rate
-from graphs.optimize.briefing import brief, recalled_for, tried
+from graphs.optimize.briefing import brief, choices_tried, recalled_for, structures_tuned, tried
 from graphs.optimize.context import Services
 from graphs.optimize.wishes import granted, opened_offers
 from graphs.search.archive import Offer, Portrait
@@ -38,10 +41,24 @@ class StoreArchive:
         if found is None or (fresh and found.round != self._round) or (rated and not found.rated):
             return None
         plans = self._services.store.all("plan", Plan, subject=parent).values()
-        done = {plan.action.id for plan in plans if tried(self._services, plan) is not None}
+        done = {plan.action.id for plan in plans if tried(self._services, plan) is not None} | self._choices_tried
         known = {offer.action.id for offer in found.offers}
         opened = [offer for offer in opened_offers(self._services, parent) if offer.action.id not in known]
-        return tuple(offer for offer in (*opened, *found.offers) if offer.action.id not in done)
+        left = tuple(offer for offer in (*opened, *found.offers) if offer.action.id not in done)
+        return tuple(offer for offer in left if not is_tuning(offer.action) or self._may_tune(parent))
+
+    @cached_property
+    def _choices_tried(self) -> set[str]:
+        return choices_tried(self._services)
+
+    @cached_property
+    def _tuned(self) -> set[str]:
+        return structures_tuned(self._services)
+
+    def _may_tune(self, parent: str) -> bool:
+        """Whether the parent's structure was not tuned on another parent since the survey."""
+        one = self._services.store.candidate(parent)
+        return one is not None and one.schedule is not None and structure_of(one.schedule) not in self._tuned
 
     def answer(self, wish: Wish) -> Answer | None:
         """What the wish was granted with."""

@@ -36,9 +36,9 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
     assert profile is not None
     assert recalled is not None
     options = await services.team.coder.options(services.problem, parent, services.sheet)
-    tuning = tuning_action(parent, services.settings.tune, {one.structure for one in store.all("tuning", Tuning).values()})
+    tuning = tuning_action(parent, services.settings.tune, structures_tuned(services))
     options = (*options, tuning) if tuning else options
-    taken = {*taken, *_chosen(services)}
+    taken = {*taken, *choices_tried(services)}
     evaluation = services.evaluation(ask.parent)
     fitting = [o for o in options if o.id not in taken and (ask.action is None or o.id == ask.action.id)]
     briefing = Briefing(
@@ -61,10 +61,15 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
     return briefing.model_copy(update={"options": allowed, "expected": expected})
 
 
-def _chosen(services: Services) -> set[str]:
+def choices_tried(services: Services) -> set[str]:
     """Ids of the cost model's choices that were tried in this run: each leads to one schedule, from whatever parent."""
     plans = services.store.all("plan", Plan).values()
     return {plan.action.id for plan in plans if chosen_number(plan.action) and tried(services, plan) is not None}
+
+
+def structures_tuned(services: Services) -> set[str]:
+    """Signatures of the schedules that were tuned in this run: a tuning leaves its structure, so a second one would repeat it."""
+    return {one.structure for one in services.store.all("tuning", Tuning).values()}
 
 
 def tried(services: Services, made: Plan) -> Tried | None:

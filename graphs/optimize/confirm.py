@@ -45,7 +45,7 @@ async def _why_nothing(services: Services, candidates: Sequence[str]) -> str:
 
 
 def _promising(services: Services, candidates: Sequence[str]) -> list[str]:
-    """Passing candidates with a speed-up above the trivial-gain floor, best first."""
+    """Passing candidates with a speed-up above the trivial-gain floor, best first; of equal ones the one that came first."""
     speedups = {}
     for name in candidates:
         evaluation = services.evaluation(name)
@@ -53,7 +53,7 @@ def _promising(services: Services, candidates: Sequence[str]) -> list[str]:
         failed = any(review.verdict is not Verdict.PASS for review in services.store.all("review", Review, subject=name).values())
         if evaluation and not failed and evaluation.verdict is Verdict.PASS and (evaluation.speedup or 0.0) > services.settings.floor:
             speedups[name] = evaluation.speedup or 0.0
-    return sorted(speedups, key=lambda name: (-speedups[name], name))
+    return sorted(speedups, key=lambda name: -speedups[name])
 
 
 def shortfall(evaluation: Evaluation, floor: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from agents.coder.tuning import is_tuning, structure_of
 from graphs.optimize.archive import surveyed_offer
 from graphs.optimize.briefing import brief, situation_of, tried
 from graphs.optimize.context import Services
@@ -18,7 +19,7 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
     """Return at most `count` plans for `ask`, none of them tried before or among those `made` in this round."""
     if ask.tag == START:
         return (starting_plan(services),)
-    taken = {plan.action.id for plan in made if plan.parent == ask.parent or chosen_number(plan.action)}
+    taken = {plan.action.id for plan in made if plan.parent == ask.parent or _same_on(services, plan, ask.parent)}
     offer = surveyed_offer(services, ask)
     if offer is not None:
         plan = _plan(ask.parent, offer)
@@ -30,6 +31,14 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
         return ()
     found = await services.team.planner.plan(briefing, count)
     return tuple([await _as_memory_expects(services, plan) for plan in found if plan.action.id not in taken])
+
+
+def _same_on(services: Services, plan: Plan, parent: str) -> bool:
+    """Whether a plan on another parent would come to the same on `parent`: a choice of the cost model, a tuning of the same structure."""
+    if not is_tuning(plan.action):
+        return bool(chosen_number(plan.action))
+    schedules = [one.schedule for name in (plan.parent, parent) if (one := services.store.candidate(name)) and one.schedule]
+    return len(schedules) == 2 and len({structure_of(each) for each in schedules}) == 1
 
 
 async def _as_memory_expects(services: Services, plan: Plan) -> Plan:

@@ -88,7 +88,7 @@ async def _try(services: Services, plan: Plan, space: TuningSpace, point: str) -
 
 def _best(trials: list[Trial]) -> str:
     timed = [trial for trial in trials if trial.time_us is not None]
-    return min(timed, key=lambda trial: (trial.time_us or 0.0, trial.candidate)).candidate if timed else ""
+    return min(timed, key=lambda trial: trial.time_us or 0.0).candidate if timed else ""
 
 
 def _keep(services: Services, space: TuningSpace, done: Tuning) -> None:

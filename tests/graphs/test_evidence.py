@@ -52,3 +52,12 @@ async def test_where_the_reference_is_kept_there_is_no_bundle(tmp_path: Path) ->
     delivery = await deliver(services, [name], "budget")
     assert delivery.candidate == ROOT
     assert not (services.store.folder / "evidence").exists()
+
+
+async def test_of_equals_the_first_is_delivered(tmp_path: Path) -> None:
+    """A later candidate that is no faster, such as a step that changed nothing, does not take the place of the one it came from."""
+    services = small_services(tmp_path / "run")
+    names = [await _candidate(services, f"# time: 40.0\n# take: {number}\n") for number in range(4)]
+    assert names != sorted(names)
+    assert (await deliver(services, names, "budget")).candidate == names[0]
+    assert names[0] != min(names)

@@ -10,13 +10,17 @@ import pytest
 
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.tuning import is_tuning, tuning_action
+from graphs.optimize.briefing import recalled_for
 from graphs.optimize.context import Services
+from graphs.optimize.planning import plans_for
 from graphs.optimize.records import Tuning
 from graphs.optimize.settings import RunSettings
 from graphs.refine.tuning import tune_schedule
+from graphs.search.protocol import Ask
 from kernelwright.cli.report import tree_facts
+from tests.agents.samples import profile
 from tests.support.loop import TextPool, small_services, small_team
-from tools.codegen import apply, emit, initial_schedule, options, trace
+from tools.codegen import Schedule, apply, emit, initial_schedule, options, trace
 from tools.evaluation.protocol import EvaluationRequest
 from tools.hardware import load_sheet
 from tools.problems import load_problem
@@ -131,3 +135,20 @@ def test_a_structure_is_offered_once(tmp_path: Path, problem: Problem) -> None:
     assert tuning_action(services.candidate(plan.parent).model_copy(update={"schedule": None}), 8, ()) is None
     assert tuning_action(services.candidate(plan.parent), 0, ()) is None
     assert is_tuning(plan.action)
+
+
+async def test_one_structure_is_tuned_once_a_round(tmp_path: Path, problem: Problem) -> None:
+    """Of two parents that differ in numbers only, one is tuned in a round, and the other is offered its further steps."""
+    services, plan = opened(tmp_path / "run", problem)
+    parent, graph = services.candidate(plan.parent), trace(problem)
+    own = Schedule.model_validate_json(parent.schedule or "")
+    step = next(action for action in options(graph, own, load_sheet("h200")) if "num_warps" in action.parameters)
+    schedule = apply(graph, own, step)
+    source = emit(problem, graph, schedule).source
+    other = parent.model_copy(update={"source": source, "schedule": schedule.model_dump_json()})
+    services.store.put_candidate(other)
+    services.store.put("profile", other.id, profile(candidate=other.id))
+    await recalled_for(services, other.id, 2)
+    free, taken = [await plans_for(services, Ask(parent=other.id), 2, 50, made) for made in ((), (plan,))]
+    assert [one for one in free if is_tuning(one.action)]
+    assert [one.action for one in taken] == [one.action for one in free if not is_tuning(one.action)]
