@@ -150,6 +150,9 @@ CHOICE_POINTS = 14.0
 VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
     # back to the library only where its products may beat ours
     ("implementation", "library"): {Bottleneck.COMPUTE: -3.0, Bottleneck.COMPUTE_UNIT: -5.0, ANY: -8.0},
+    # a graph replaces the host's work on every launch at once; to take one back is for who knows why
+    ("capture", "graph"): {Bottleneck.LAUNCH: 7.0},
+    ("capture", "none"): {ANY: -8.0},
     # a product less: the work itself shrinks by the length of the sum
     ("algebra", "sum_first"): {ANY: 12.0},
     ("algorithm", "split"): {Bottleneck.PARALLELISM: 2.0, ANY: -2.0},

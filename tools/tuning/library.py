@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from tools.codegen.regions import ATTENTION, CONVOLUTION, MATMUL, Planned
+from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, Planned
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.hardware import peak_tflops
 from tools.profiling import rates
 from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPolicy
 
-FAMILIES = {MATMUL: OperatorFamily.MATMUL, CONVOLUTION: OperatorFamily.CONVOLUTION, ATTENTION: OperatorFamily.MATMUL}
+FAMILIES = {
+    MATMUL: OperatorFamily.MATMUL,
+    CONVOLUTION: OperatorFamily.CONVOLUTION,
+    DEPTHWISE: OperatorFamily.CONVOLUTION,
+    ATTENTION: OperatorFamily.MATMUL,
+}
 """By template; an attention of float32 is two products and a softmax to the library."""
+CHANNELS_LAST_GAIN = 1.1
+"""What convolutions on tensor cores gain with channels last: the lower end of what an H200 showed (1.1 to 2.2, cuDNN with TF32)."""
 
 
-def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy) -> float:
-    """Time of a region's library calls by the shares of the peak rates that `tools.profiling.rates` has, microseconds."""
-    family = FAMILIES.get(planned.template, OperatorFamily.POINTWISE)
+def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, family: OperatorFamily | None = None) -> float:
+    """Time of a region's library calls by the shares of the peak rates that `tools.profiling.rates` has, microseconds.
+
+    The template tells the family, unless it is given: a convolution with a kernel of one element is a product to us, not to the library.
+    """
+    family = family or FAMILIES.get(planned.template, OperatorFamily.POINTWISE)
     loads, outputs = planned.kernel.builder.loads, planned.kernel.outputs
     metas = [*(load.meta for load in loads), *(output.meta for output in outputs)]
     moved = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)
@@ -23,6 +33,11 @@ def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy) 
     peak = peak_tflops(sheet, policy.name, dtype)
     products = flops / (peak * rates.library_share(family, tensor_cores=peak > sheet.fp32_tflops)) / 1e6
     return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, products)))
+
+
+def layout_gain(sheet: HardwareSheet, policy: PrecisionPolicy, dtype: str) -> float:
+    """Factor by which the library's convolutions are faster with their channels last; 1 where nothing was measured."""
+    return CHANNELS_LAST_GAIN if peak_tflops(sheet, policy.name, dtype) > sheet.fp32_tflops else 1.0
 
 
 def _products(planned: Planned) -> tuple[float, str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tools.codegen import OperatorGraph, Region, Schedule
-from tools.codegen.capture import WHOLE
-from tools.codegen.regions import Planned, can_generate, plan_region
-from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
-from tools.tuning.library import library_us
+from tools.codegen import OperatorGraph, Region, Schedule, initial_schedule
+from tools.codegen.capture import WHOLE, launches
+from tools.codegen.regions import STANDING_ALONE, Planned, can_generate, plan_region
+from tools.profiling.rates import operator_family
+from tools.records import Action, ActionKind, HardwareSheet, OperatorFamily, PrecisionPolicy
+from tools.tuning.call_time import call_us, worth_capturing
+from tools.tuning.channels import channels_last, copies_us, library_convolutions
+from tools.tuning.library import layout_gain, library_us
 from tools.tuning.settings import SCORED, Parameters, Setting, key, modelled_names, ranked, spread, words_of
 from tools.tuning.shapes import MODELLED, region_us
 from tools.tuning.structures import structures
@@ -29,6 +32,11 @@ AGAIN = 1.3
 """Factor by which a choice counts as slower for each before it with the same words in its heavy regions: if those fail, all do."""
 FAMILY = 2.0
 """The same for each one before it that generates the same operators: whether the library is the better one is where the model errs most."""
+DOUBTS = {OperatorFamily.CONVOLUTION: 2.0}
+"""Factor by which a generated kernel may take longer than modelled when it is held against the library's, by family: no generated
+convolution has been measured, and tables of the H200 have errors up to 2."""
+DOUBT = 1.3
+"""The same for products and attention, which were measured; an assumption between the error of the best and that of all schedules."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +45,21 @@ class Choice:
 
     schedule: Schedule
     us: float
-    """What the model expects of the regions that can be generated, those left to the library included, microseconds."""
+    """What the model expects of a whole call, microseconds: of what cannot be generated it counts the launches alone."""
     unmodelled: tuple[str, ...] = ()
     """Generated regions of which the model knows nothing: they have the coder's own first values."""
     words: tuple[object, ...] = ()
     """Templates and words of the regions that take most of the time."""
     order_us: float = 0.0
-    """Never less than that of a choice which the model cannot tell apart and which stands nearer to the coder's own first values."""
+    """What it is ordered by: `us` with the doubt in generated products and convolutions, and never less than that of a choice which
+    the model cannot tell apart and which stands nearer to the coder's own first values."""
+    device_us: float = 0.0
+    """What the model expects of the kernels alone."""
 
     @property
-    def family(self) -> frozenset[str]:
-        """Operators that are generated."""
-        return frozenset(name for region in self.schedule.regions if region.is_generated for name in region.nodes)
+    def family(self) -> tuple[frozenset[str], bool]:
+        """Operators that are generated, and whether the forward is captured."""
+        return frozenset(name for region in self.schedule.regions if region.is_generated for name in region.nodes), self.schedule.captured
 
 
 def modelled_choices(
@@ -61,13 +72,31 @@ def modelled_choices(
     if graph.blocked:
         return ()
     model = ScheduleModel(graph, sheet, policy, known)
-    pool = [choice for schedule in structures(graph, sheet, model.glance) for choice in model.choices(schedule, most)]
-    return in_order(pool, most)
+    found = structures(graph, sheet, model.glance, model.prefers_own)
+    of_each = [model.choices(schedule, most) for schedule in found]
+    pool = [choice for choices in of_each for choice in choices]
+    pool += model.alternatives([choices[0] for choices in of_each or [model.choices(initial_schedule(graph), 1)]])
+    first = in_order(pool, 1)
+    plain = [choice for choice in pool if not _convolves(graph, choice)]
+    if plain and first and _convolves(graph, first[0]):
+        first = in_order(plain, 2, first)
+    return in_order(pool, most, first)
 
 
-def in_order(pool: list[Choice], most: int) -> tuple[Choice, ...]:
-    """Choose from a pool: the fastest, and then again and again the fastest of those that differ most from all before."""
-    chosen: list[Choice] = []
+def _convolves(graph: OperatorGraph, choice: Choice) -> bool:
+    """Whether a choice generates a convolution: another one leaves them all to the library and is among the first two."""
+    return any(is_convolution(graph, region) for region in choice.schedule.regions if region.is_generated)
+
+
+def is_convolution(graph: OperatorGraph, region: Region) -> bool:
+    """Whether a region holds a convolution."""
+    return any(operator_family(graph.by_name[name].target) is OperatorFamily.CONVOLUTION for name in region.nodes)
+
+
+def in_order(pool: list[Choice], most: int, first: tuple[Choice, ...] = ()) -> tuple[Choice, ...]:
+    """Choose from a pool: the fastest, and then again and again the fastest of those that differ most from all before, `first` included."""
+    chosen = list(first)
+    pool = [one for one in pool if all(one.schedule != other.schedule for other in first)]
     while pool and len(chosen) < most:
         best = min(pool, key=lambda one: one.order_us * _repeats(one, chosen))
         chosen.append(best)
@@ -140,30 +169,83 @@ class ScheduleModel:
             changed = schedule
             for region in known:
                 changed = changed.replaced(region.model_copy(update={"parameters": chosen[region.id].parameters}))
-            us = others + sum(one.us for one in chosen.values())
+            device = others + sum(one.us for one in chosen.values())
+            doubtful = device + self._doubt_us(changed)
             words = tuple((region.template, words_of(dict(region.parameters))) for region in changed.regions if region.id in heavy)
-            found.append(Choice(changed, us, unmodelled, words, max([us, *(one.order_us for one in found)])))
+            us, order_us = (call_us(self.graph, changed, time, self.sheet) for time in (device, doubtful))
+            found.append(Choice(changed, us, unmodelled, words, max([order_us, *(one.order_us for one in found)]), device))
         return found
 
+    def alternatives(self, choices: list[Choice]) -> list[Choice]:
+        """Lay the library's convolutions out with their channels last, and capture what may be waiting for its launches."""
+        turned = [other for choice in choices if (other := self._turned(choice))]
+        return [*turned, *(other for choice in (*choices, *turned) if (other := self._captured(choice)))]
+
+    def _turned(self, choice: Choice) -> Choice | None:
+        schedule = channels_last(self.graph, choice.schedule)
+        if schedule is None:
+            return None
+        regions = library_convolutions(self.graph, choice.schedule)
+        dtype = self.graph.by_name[regions[0].nodes[0]].outputs[0].dtype
+        gain = layout_gain(self.sheet, self.policy, dtype)
+        saved = sum(self._library(region) for region in regions) * (1 - 1 / gain)
+        device = choice.device_us + copies_us(self.graph, schedule, self.sheet) - saved
+        doubtful = device + self._doubt_us(schedule)
+        us, order_us = (call_us(self.graph, schedule, time, self.sheet) for time in (device, doubtful))
+        # where nothing was measured, the reference's own layout comes first
+        order_us *= AGAIN if gain <= 1.0 else 1.0
+        return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, "channels last"))
+
+    def _captured(self, choice: Choice) -> Choice | None:
+        """Capture a choice: doubt in its kernels does not count against it, since they are the same."""
+        if not worth_capturing(self.graph, choice.schedule, choice.device_us, self.sheet):
+            return None
+        schedule = choice.schedule.model_copy(update={"captured": True})
+        us = call_us(self.graph, schedule, choice.device_us, self.sheet)
+        words = (*choice.words, "captured")
+        return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * us / choice.us, words=words)
+
+    def doubt(self, region: Region) -> float:
+        """Factor by which a generated region may take longer than modelled, where the library's kernel is the alternative."""
+        if is_convolution(self.graph, region):
+            return DOUBTS[OperatorFamily.CONVOLUTION]
+        return DOUBT if any(self.graph.by_name[name].op in STANDING_ALONE for name in region.nodes) else 1.0
+
+    def _doubt_us(self, schedule: Schedule) -> float:
+        """How much longer a schedule may take than modelled because of kernels that the library has, too."""
+        modelled = (region for region in schedule.regions if region.is_generated and region.template in self.known)
+        return sum((self.doubt(region) - 1) * self._generated(region) for region in modelled)
+
+    def prefers_own(self, region: Region) -> bool:
+        """Whether a generated product or convolution is expected to be faster than the library's, whatever the doubt."""
+        return self.doubt(region) * self._glance(region) < self._library(region)
+
     def _left(self, schedule: Schedule) -> float:
-        """Time of the products and convolutions that a structure leaves to the library though they could be generated."""
+        """Time of what a structure leaves to the library."""
         return sum(self._library(region) for region in schedule.regions if not region.is_generated)
 
     def _library(self, region: Region) -> float:
+        """Time of a region's library calls; of what could not be generated either, the shortest launches."""
         if region.nodes not in self._libraries:
-            able = can_generate(self.graph, region.nodes)
-            self._libraries[region.nodes] = library_us(self.planned(region), self.sheet, self.policy) if able else 0.0
+            if can_generate(self.graph, region.nodes):
+                family = OperatorFamily.CONVOLUTION if is_convolution(self.graph, region) else None
+                us = library_us(self.planned(region), self.sheet, self.policy, family)
+            else:
+                us = launches(self.graph, Schedule(regions=(Region(id=region.id, nodes=region.nodes),))) * self.sheet.launch_us
+            self._libraries[region.nodes] = us
         return self._libraries[region.nodes]
 
+    def _generated(self, region: Region) -> float:
+        """Time of a generated region with the parameters that it has."""
+        name = (region.nodes, key(dict(region.parameters)))
+        if name not in self._times:
+            self._times[name] = region_us(self.planned(region), region.parameters, self.sheet) or 0.0
+        return self._times[name]
+
     def schedule_us(self, schedule: Schedule) -> float | None:
-        """Time of all regions that can be generated, as a schedule has them; None where one of its templates is not modelled."""
-        total = self._left(schedule)
-        for region in schedule.regions:
-            if region.is_generated:
-                if region.template not in self.known:
-                    return None
-                name = (region.nodes, key(dict(region.parameters)))
-                if name not in self._times:
-                    self._times[name] = region_us(self.planned(region), region.parameters, self.sheet) or 0.0
-                total += self._times[name]
-        return total
+        """Time of a call as a schedule has it; None where one of its templates is not modelled."""
+        generated = [region for region in schedule.regions if region.is_generated]
+        if any(region.template not in self.known for region in generated):
+            return None
+        left = self.graph.calls * self.sheet.launch_us if self.graph.blocked else self._left(schedule)
+        return call_us(self.graph, schedule, left + sum(self._generated(region) for region in generated), self.sheet)

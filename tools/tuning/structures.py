@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, initial_schedule
+from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
 from tools.codegen.options import fusions, stands_alone
 from tools.codegen.regions import can_generate
 from tools.records import Action, ActionKind, HardwareSheet
@@ -14,19 +14,22 @@ MOST_MERGES = 32
 
 Judge = Callable[[OperatorGraph, Schedule], float]
 """Says how long the generated regions of a schedule take, microseconds."""
+Prefer = Callable[[Region], bool]
+"""Says of a generated product, attention or convolution whether it is faster than the library's beyond doubt."""
 
 
-def structures(graph: OperatorGraph, sheet: HardwareSheet, judge: Judge) -> tuple[Schedule, ...]:
+def structures(graph: OperatorGraph, sheet: HardwareSheet, judge: Judge, prefer: Prefer) -> tuple[Schedule, ...]:
     """List schedules that differ in their regions, each with the coder's own first values.
 
-    Everything that can be generated, then what stands around products and convolutions alone; each first with the fusions by which
-    `judge` gains, then without. None where nothing can be generated.
+    Everything that can be generated; the same less the products and convolutions that `prefer` leaves to the library; what stands around
+    products and convolutions alone. Each first with the fusions by which `judge` gains, then without. None where nothing can be generated.
     """
     start = initial_schedule(graph)
     able = [region.id for region in start.regions if can_generate(graph, region.nodes)]
     around = [name for name in able if not stands_alone(graph, start, name)]
+    ours = [name for name in able if name in around or prefer(_generated_region(graph, start, name, sheet))]
     found: dict[str, Schedule] = {}
-    for names in (able, around):
+    for names in (able, ours, around):
         if names:
             each = _generated(graph, start, names, sheet)
             for schedule in (_merged(graph, each, sheet, judge), each):
@@ -37,6 +40,12 @@ def structures(graph: OperatorGraph, sheet: HardwareSheet, judge: Judge) -> tupl
 def _generated(graph: OperatorGraph, schedule: Schedule, names: list[str], sheet: HardwareSheet) -> Schedule:
     action = Action(kind=ActionKind.FUSION, region="+".join(names), parameters={"scope": "each", "sms": sheet.sms})
     return apply(graph, schedule, action)
+
+
+def _generated_region(graph: OperatorGraph, schedule: Schedule, name: str, sheet: HardwareSheet) -> Region:
+    region = _generated(graph, schedule, [name], sheet).region(name)
+    assert region is not None
+    return region
 
 
 def _merged(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:

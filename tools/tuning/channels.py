@@ -1,0 +1,37 @@
+"""A schedule whose library convolutions run with their channels last, and what bringing their inputs there costs."""
+
+from __future__ import annotations
+
+from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply
+from tools.codegen.graph import Ref
+from tools.codegen.layouts import AS_IS, CHANNELS_LAST, FORMAT, LaidOut, has_convolution, lay_out
+from tools.profiling.rates import copy_gbps
+from tools.records import ITEM_BYTES, Action, ActionKind, HardwareSheet
+
+
+def library_convolutions(graph: OperatorGraph, schedule: Schedule) -> tuple[Region, ...]:
+    """List the regions left to the library whose layout can be chosen."""
+    return tuple(region for region in schedule.regions if not region.is_generated and has_convolution(graph, region))
+
+
+def channels_last(graph: OperatorGraph, schedule: Schedule) -> Schedule | None:
+    """Lay all convolutions of the library out with their channels last; None where there is none, or a kernel does not allow it."""
+    regions = [region for region in library_convolutions(graph, schedule) if region.parameters.get(FORMAT, AS_IS) == AS_IS]
+    if not regions:
+        return None
+    names = "+".join(region.id for region in regions)
+    try:
+        return apply(graph, schedule, Action(kind=ActionKind.LAYOUT, region=names, parameters={FORMAT: CHANNELS_LAST}))
+    except IllegalAction:
+        return None
+
+
+def copies_us(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> float:
+    """Time of bringing inputs and weights of convolutions to channels last, where they do not lie so, microseconds."""
+    moved = 0
+    for node in lay_out(graph, schedule).nodes:
+        if isinstance(node, LaidOut):
+            copied = graph.by_name[node.name].args[0 if node.copied else 1 : 2]
+            metas = [graph.meta(ref) for ref in copied if isinstance(ref, Ref)]
+            moved += sum(2 * meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)
+    return moved / copy_gbps(sheet) / 1e3
