@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tools.evaluation.lead_in import HEAD_START_CYCLES
 from tools.profiling.roofline import impossible_us
 from tools.records import HardwareSheet, Problem, Tier
 
@@ -21,6 +22,9 @@ SABOTAGE_US = 5.0
 """or this much, whichever is more: a call after another process's begins with colder tables and instruction caches."""
 HEATED = 0.5
 """The share by which it may exceed the smaller of the two: a device that was heated stays slow for a while."""
+
+HEAD_START_US = HEAD_START_CYCLES / 1000
+"""The longest head start of a primed call: at 1 GHz, slower than any known device works."""
 
 LEFT_OUT = 0.5
 """The fastest of the judged calls may be this share above the median of all calls, or `SABOTAGE_US`, whichever is more."""
@@ -42,8 +46,22 @@ def unexplained_us(event_us: Sequence[float], answer_us: Sequence[float], overhe
     half of the candidate's own time, and 300 µs of jitter between processes: only work that the events do not see exceeds that.
     """
     gap = float(np.median(np.asarray(answer_us) - np.asarray(event_us)))
-    allowed = 2 * float(np.percentile(overhead_us, 75)) + 0.5 * float(np.median(event_us)) + 300.0
-    return gap if gap > allowed else 0.0
+    return gap if gap > _allowed_us(event_us, overhead_us) else 0.0
+
+
+def hidden_us(primed_us: Sequence[float], answer_us: Sequence[float], judged_us: Sequence[float], overhead_us: Sequence[float]) -> float:
+    """How much longer idle calls took to answer than the events of primed ones explain; 0 where they explain it.
+
+    Whoever can tell the two apart could shorten the events of primed calls alone, or leave idle calls undone. Idle calls whose outputs
+    are judged were not left undone: from two on, the faster of those `judged_us` counts too. A head start hides the host's launches.
+    """
+    answered = max(float(np.median(answer_us)), min(judged_us) if len(judged_us) > 1 else 0.0)
+    gap = answered - float(np.median(primed_us))
+    return gap if gap > _allowed_us(primed_us, overhead_us) + HEAD_START_US else 0.0
+
+
+def _allowed_us(event_us: Sequence[float], overhead_us: Sequence[float]) -> float:
+    return 2 * float(np.percentile(overhead_us, 75)) + 0.5 * float(np.median(event_us)) + 300.0
 
 
 def left_out(event_us: Sequence[float], judged_us: Sequence[float]) -> str:

@@ -48,6 +48,8 @@ _VALIDATED_LARGE = 2
 """Timed calls whose outputs are judged: the last, and others that nobody knows before."""
 _IDLE_CALLS = {"search": 5, "confirm": 10}
 """Calls on an idle device: by the supervisor's clock they show what events can hide. Small outputs are collected: the bracket."""
+_IDLE_VALIDATED, _IDLE_VALIDATED_LARGE = 2, 1
+"""Those of them whose outputs are judged, so that none can be left undone; the second from `MIDDLE_BYTES` on."""
 _WARM_UPS = 3
 _ALONE = (3, 9)
 """Calls of each baseline before the candidate's process and as many after it, at least and at most: a quarter of those beside it."""
@@ -67,6 +69,8 @@ class Measured:
     """Of calls on an idle device, as the runner says."""
     answer_us: list[float] = field(default_factory=list)
     """Of the same calls, from inputs revealed to the runner's answer by the supervisor's clock."""
+    judged_answer_us: list[float] = field(default_factory=list)
+    """Those of them whose outputs are judged."""
     bracket_us: list[float] = field(default_factory=list)
     """Of the same calls, from inputs revealed to outputs collected."""
     overhead_us: list[float] = field(default_factory=list)
@@ -124,10 +128,11 @@ class TimedSession:
         self._is_small = nbytes < MIDDLE_BYTES
         # each passes through the host's memory
         self._validated = _VALIDATED[stage] if self._is_small else _VALIDATED_MIDDLE[stage] if nbytes < LARGE_BYTES else _VALIDATED_LARGE
+        self._idle_validated = _IDLE_VALIDATED if self._is_small else _IDLE_VALIDATED_LARGE
         # inputs change by chance that the candidate cannot foresee
         self._seed = secrets.randbits(128)
         self._chance = random.Random(self._seed)  # noqa: S311 - seeded by the system's generator
-        self._held = TimingTape(problem, self._validated, shop.shelf)
+        self._held = TimingTape(problem, self._validated + self._idle_validated, shop.shelf)
 
     @property
     def seeds(self) -> Seeds:
@@ -185,23 +190,34 @@ class TimedSession:
                 else:
                     measured.rivals[name].append(rival.call(name).event_us)
             if turn in chosen:
-                slot = chosen.index(turn) + 1
-                runner.collect(held.outputs(slot).raw(held.outputs_memory))
-                held.inputs(slot).raw(held.inputs_memory)[:] = current
+                self._keep(runner, current, 1 + chosen.index(turn))
         self._measure_idle(runner, rival, current, measured)
         return measured
 
-    def _measure_idle(self, runner: Conversation, rival: RivalProcess, current: numpy.ndarray, measured: Measured) -> None:
+    def _keep(self, runner: Conversation, current: numpy.ndarray, slot: int) -> float:
+        """Collect outputs to be judged, with the inputs that they are of; return the bracket."""
         held = self._held.tape
+        bracket_us = runner.collect(held.outputs(slot).raw(held.outputs_memory))
+        held.inputs(slot).raw(held.inputs_memory)[:] = current
+        return bracket_us
+
+    def _measure_idle(self, runner: Conversation, rival: RivalProcess, current: numpy.ndarray, measured: Measured) -> None:
+        held, count = self._held.tape, _IDLE_CALLS[self._stage]
         waste = held.outputs(0).raw(held.outputs_memory).copy() if self._is_small else None
-        for _ in range(_IDLE_CALLS[self._stage]):
+        chosen = self._chance.sample(range(count), self._idle_validated)
+        for number in range(count):
             poison = self._poison()
             runner.poison(poison)
             times = self._call(runner, current, poison | Load.UNPOISONED)
             measured.idle_event_us.append(times.event_us)
             measured.answer_us.append(times.answer_us)
+            if number in chosen:
+                measured.judged_answer_us.append(times.answer_us)
+                bracket_us = self._keep(runner, current, 1 + self._validated + chosen.index(number))
+            elif waste is not None:
+                bracket_us = runner.collect(waste)
             if waste is not None:
-                measured.bracket_us.append(runner.collect(waste))
+                measured.bracket_us.append(bracket_us)
             eager = rival.call("eager", primed=False)
             measured.overhead_us.append(eager.answer_us - eager.event_us)
 
@@ -248,7 +264,9 @@ class TimedSession:
         if impossible and (Defence.ROOFLINE not in self._shop.off or median_us == 0):
             note = f"A median of {median_us:.3g} µs is less than this device needs to read the inputs once."
             return Outcome(Verdict.IMPOSSIBLE_TIME, notes=[note])
-        gap = plausibility.unexplained_us(measured.idle_event_us, measured.answer_us, measured.overhead_us)
+        gap = plausibility.unexplained_us(measured.idle_event_us, measured.answer_us, measured.overhead_us) or plausibility.hidden_us(
+            measured.event_us, measured.answer_us, measured.judged_answer_us, measured.overhead_us
+        )
         if gap and Defence.CLOCKS_AGREE not in self._shop.off:
             note = f"Its events say {median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tools.evaluation.plausibility import is_impossible, left_out, sabotage, slowed_down, tier, unexplained_us
+from tools.evaluation.plausibility import hidden_us, is_impossible, left_out, sabotage, slowed_down, tier, unexplained_us
 from tools.evaluation.statistics import sample, speedup
 from tools.evaluation.timing import repetitions
 from tools.hardware import load_sheet
@@ -56,6 +56,22 @@ def test_work_outside_the_events_is_unexplained() -> None:
 
     assert unexplained_us([10.0] * 9, [170.0] * 9, overhead) == 0.0
     assert unexplained_us([10.0] * 9, [5000.0] * 9, overhead) == pytest.approx(4990.0)
+
+
+@pytest.mark.parametrize(
+    ("answer_us", "judged_us", "told"),
+    [
+        ([20170.0] * 5, [20170.0, 20200.0], True),
+        ([1000.0] * 5, [20170.0, 20200.0], True),
+        ([1000.0] * 5, [20170.0, 1000.0], False),
+        ([1000.0] * 5, [20170.0], False),
+        ([2400.0] * 5, [2400.0, 2500.0], False),
+    ],
+    ids=["forged where primed", "idle calls left undone", "one was slow", "one alone", "launches by the host"],
+)
+def test_events_may_not_be_short_in_primed_calls_alone(answer_us: list[float], judged_us: list[float], told: bool) -> None:
+    """An answer on an idle device is later than a primed call's events by no more than the head start and what is allowed anyway."""
+    assert (hidden_us(noisy(500.0), answer_us, judged_us, noisy(150.0)) > 0) is told
 
 
 @pytest.mark.parametrize(
