@@ -16,6 +16,7 @@ from tools.evaluation.derive import Derived
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.supervisor import Supervisor
 from tools.evaluation.workshop import Workshop
+from tools.hardware.devices import first_device
 from tools.profiling.ncu import Counters
 from tools.profiling.nvml import device_title
 from tools.records import Evaluation, HardwareSheet, Problem
@@ -35,14 +36,14 @@ class LocalPool:
         wary: bool = False,
         max_autotune: bool = False,
     ) -> None:
-        """Work in `scratch`, on NVIDIA device `device` (`auto`: the first there is; None: the interpreter).
+        """Work in `scratch`, on NVIDIA device `device` (`auto`: the first that is visible; None: the interpreter).
 
         `parallel` evaluations run at once; 0 chooses half of the processor's cores. Processes start with the first evaluation.
         A `wary` pool runs the reference inside walls too: for a problem that a stranger wrote. With `max_autotune` that mode of
         torch.compile is a baseline as well, which takes minutes of compiling a problem.
         """
         if device == "auto":
-            device = 0 if device_title(0) is not None else None
+            device = first_device()
         self.name = "local (interpreter)" if device is None else f"local (GPU {device}: {device_title(device)})"
         self._device = device
         self._shop = Workshop(scratch, device, wary=wary)
