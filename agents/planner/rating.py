@@ -11,6 +11,8 @@ from tools.records import Action, ActionKind, Plan, Record
 ASKED = 6
 """Plans asked of a language model for one rating; what it names comes first, in its order."""
 TOP_SCORE = 10.0
+KNEE = 9.0
+"""Where scores go beyond the scale, as those of the cost model's choices do, all above this share what is left of it, in their order."""
 DIFFICULTY = {
     ActionKind.LAUNCH: 1,
     ActionKind.VECTORISATION: 1,
@@ -46,7 +48,7 @@ async def rate(planner: Planner, briefing: Briefing, *, ask: bool = True) -> tup
     """
     ranked = rank(briefing, least=None)
     known = [plan_of(one, briefing) for one in ranked]
-    scores = {one.action.id: one.score for one in ranked}
+    scores = _on_scale({one.action.id: one.score for one in ranked})
     if not ask or isinstance(planner, BuiltinPlanner):
         return tuple(_rating(plan, scores[plan.action.id]) for plan in known)
     named = await planner.plan(briefing, ASKED)
@@ -54,6 +56,15 @@ async def rate(planner: Planner, briefing: Briefing, *, ask: bool = True) -> tup
     ceiling = min((one.score for one in first.values()), default=TOP_SCORE)
     rest = [_rating(plan, min(scores[plan.action.id], ceiling)) for plan in known if plan.action.id not in first]
     return (*first.values(), *rest)
+
+
+def _on_scale(scores: dict[str, float]) -> dict[str, float]:
+    """Press scores together below `TOP_SCORE` where the best is beyond it: cut off they would be equal, and the order would be lost."""
+    most = max(scores.values(), default=0.0)
+    if most <= TOP_SCORE:
+        return scores
+    share = (TOP_SCORE - KNEE) / (most - KNEE)
+    return {name: KNEE + (score - KNEE) * share if score > KNEE else score for name, score in scores.items()}
 
 
 def _rating(plan: Plan, score: float) -> Rating:

@@ -7,6 +7,7 @@ from agents.planner.protocol import Briefing, Inspiration
 from agents.planner.rating import rate
 from tests.agents import samples
 from tools.records import ActionKind, Plan
+from tools.tuning.modelled import choice_action, chosen_number
 
 
 class LastOptionPlanner:
@@ -62,3 +63,13 @@ async def test_the_steps_of_a_second_parent_are_preferred() -> None:
     assert plain.action != step
     assert plan.action == step
     assert "mate01" in plan.rationale
+
+
+async def test_steps_beyond_the_scale_keep_their_order() -> None:
+    """Choices of the cost model, which count for more than the scale has, are rated the first one first, and all else as without them."""
+    choices = tuple(choice_action(number) for number in (3, 1, 2))
+    with_them = await rate(BuiltinPlanner(), samples.briefing(options=(*choices, *samples.OPTIONS)))
+    assert [chosen_number(one.action) for one in with_them[:3]] == [1, 2, 3]
+    assert 10 == with_them[0].score > with_them[1].score > with_them[2].score > 9
+    alone = {one.action.id: one.score for one in await rate(BuiltinPlanner(), samples.briefing(options=samples.OPTIONS))}
+    assert {one.action.id: one.score for one in with_them[3:] if one.score <= 9} == {name: s for name, s in alone.items() if s <= 9} != {}
