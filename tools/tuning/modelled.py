@@ -26,6 +26,9 @@ GLANCED = 80
 SEEN = 3000
 """Settings of all regions of one structure, so that a network takes no longer than an operator."""
 FEWEST = 60
+SLOWEST = 4.0
+"""Factor of the library's modelled time, an operator at a time, beyond which a region without products is not generated: twice the
+model's error."""
 HEAVY = 0.25
 """Share of a schedule's time from which on a region is worth trying in another setting."""
 AGAIN = 1.3
@@ -217,8 +220,14 @@ class ScheduleModel:
         return sum((self.doubt(region) - 1) * self._generated(region) for region in modelled)
 
     def prefers_own(self, region: Region) -> bool:
-        """Whether a generated product or convolution is expected to be faster than the library's, whatever the doubt."""
-        return self.doubt(region) * self._glance(region) < self._library(region)
+        """Whether a generated product or convolution is expected to be faster than the library's, whatever the doubt.
+
+        Any other region is generated unless the model sees something very wrong with it: an operator at a time, the library's are slow.
+        """
+        doubt, library = self.doubt(region), self._library(region)
+        if doubt > 1.0:
+            return doubt * self._glance(region) < library
+        return region.template not in self.known or self._glance(region) < SLOWEST * len(region.nodes) * library
 
     def _left(self, schedule: Schedule) -> float:
         """Time of what a structure leaves to the library."""

@@ -15,7 +15,7 @@ MOST_MERGES = 32
 Judge = Callable[[OperatorGraph, Schedule], float]
 """Says how long the generated regions of a schedule take, microseconds."""
 Prefer = Callable[[Region], bool]
-"""Says of a generated product, attention or convolution whether it is faster than the library's beyond doubt."""
+"""Says of a generated region whether it, and not the library, should run it."""
 
 
 def structures(graph: OperatorGraph, sheet: HardwareSheet, judge: Judge, prefer: Prefer) -> tuple[Schedule, ...]:
@@ -26,10 +26,11 @@ def structures(graph: OperatorGraph, sheet: HardwareSheet, judge: Judge, prefer:
     """
     start = initial_schedule(graph)
     able = [region.id for region in start.regions if can_generate(graph, region.nodes)]
-    around = [name for name in able if not stands_alone(graph, start, name)]
-    ours = [name for name in able if name in around or prefer(_generated_region(graph, start, name, sheet))]
+    ours = [name for name in able if prefer(_generated_region(graph, start, name, sheet))]
+    alone = {name for name in able if stands_alone(graph, start, name)}
+    around = [name for name in ours if name not in alone]
     found: dict[str, Schedule] = {}
-    for names in (able, ours, around):
+    for names in ([name for name in able if name in alone or name in ours] or able, ours, around):
         if names:
             each = _generated(graph, start, names, sheet)
             for schedule in (_merged(graph, each, sheet, judge), each):
