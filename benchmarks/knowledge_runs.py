@@ -12,7 +12,6 @@ import argparse
 import asyncio
 import json
 import random
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -84,8 +83,7 @@ def main() -> None:
     """Do what is asked for."""
     given = _arguments()
     tables = load_recorded()
-    shutil.rmtree(given.out, ignore_errors=True)
-    given.out.mkdir(parents=True)
+    given.out.mkdir(parents=True, exist_ok=True)
     pool = RecordedPool(tables, given.work / "compiled.jsonl")
     bench = Bench(tables, pool, given.out / "home", given.evaluations)
     asyncio.run(calibrate(bench, given) if given.what == "calibrate" else worth(bench, given))
@@ -226,13 +224,16 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("calibrate", "worth"))
     parser.add_argument("work", type=Path, help="folder of benchmarks.recorded_times")
-    parser.add_argument("out", type=Path, help="folder of results; what is in it goes")
+    parser.add_argument("out", type=Path, help="folder of results, new or empty")
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--evaluations", type=int, default=16)
     parser.add_argument("--orders", type=int, default=3, help="orders in which problems are learnt on")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--embedder", default="default")
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.out.exists() and (not given.out.is_dir() or any(given.out.iterdir())):
+        parser.error(f"{given.out} is not empty: what was learnt there would count as learnt now")
+    return given
 
 
 if __name__ == "__main__":

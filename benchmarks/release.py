@@ -137,7 +137,9 @@ class Release:
         began = time.monotonic()
         home, log = self._out / "homes" / part.name, self._out / f"{part.name}.log"
         home.mkdir(parents=True, exist_ok=True)
-        environment = os.environ | {"CUDA_VISIBLE_DEVICES": str(gpu), "HOME": str(home), "PYTHONUNBUFFERED": "1"}
+        # NVML counts in this order, and CUDA by itself does not
+        seen = {"CUDA_VISIBLE_DEVICES": str(gpu), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        environment = os.environ | seen | {"HOME": str(home), "PYTHONUNBUFFERED": "1"}
         command = [sys.executable, *shlex.split(part.command.format(out=shlex.quote(str(self._out / part.name))))]
         with log.open("wb") as file:
             process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment, start_new_session=True)
