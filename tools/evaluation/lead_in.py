@@ -11,8 +11,6 @@ _PERSISTING_L2 = 6  # CU_LIMIT_PERSISTING_L2_CACHE_SIZE
 
 HEAD_START_CYCLES = 2_000_000
 """About 1 ms at the clocks of the known devices: longer than Python takes to issue the launches of an operator."""
-
-
 _ROW = 4096
 """Floats that one block sums: no partial sums, so no memory of the allocator's that a poisoned output might get."""
 

@@ -118,9 +118,9 @@ class StandingOracle:
             one.users += 1
             idle = [name for name, other in self._kept.items() if not other.users]
             dropped = [self._kept.pop(name) for name in idle[: max(0, len(self._kept) - KEPT)]]
-        for other in dropped:
-            other.end()
         try:
+            for other in dropped:
+                other.end()
             yield one
         finally:
             with self._lock:
