@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from agents.planner.room import no_room
 from agents.reviewer.protocol import Review
 from graphs.optimize.context import Services
 from graphs.optimize.evidence import keep_evidence
 from graphs.optimize.records import Delivery
 from graphs.refine.counted import count_champion
 from graphs.refine.judge import judge
-from tools.records import ROOT, Evaluation, Verdict
+from tools.records import ROOT, Evaluation, Profile, Verdict
 
 ATTEMPTS = 3
 """Candidates confirmed at most before the reference is kept."""
@@ -31,10 +32,22 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
             keep_evidence(services, request, evaluation)
         reason = shortfall(evaluation, services.settings.floor)
         if not reason:
-            return _write(services, Delivery(candidate=name, evaluation=request.key, reason=_praise(evaluation), ended=ended))
+            said = _praise(evaluation) + _as_sentence(_no_room(services, name))
+            return _write(services, Delivery(candidate=name, evaluation=request.key, reason=said, ended=ended))
         reasons.append(f"{name}: {reason}")
-    why = "; ".join(reasons) or await _why_nothing(services, candidates)
+    full = "" if candidates else _no_room(services, ROOT)
+    why = "; ".join(reasons) or full or await _why_nothing(services, candidates)
     return _write(services, Delivery(candidate=ROOT, evaluation="", reason=f"Keep the reference: {why}.", ended=ended))
+
+
+def _no_room(services: Services, name: str) -> str:
+    """Say that a candidate, or the reference, leaves nothing to gain; empty where that is not so, or not known."""
+    profile = services.store.get("profile", name, Profile)
+    return no_room(profile, services.sheet) if profile else ""
+
+
+def _as_sentence(clause: str) -> str:
+    return f" {clause[0].upper()}{clause[1:]}." if clause else ""
 
 
 async def _why_nothing(services: Services, candidates: Sequence[str]) -> str:
