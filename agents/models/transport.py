@@ -144,8 +144,13 @@ def _odds(facts: dict[str, Any]) -> dict[str, float]:
     for one in first.get("top_logprobs") or ():
         name, value = str(one.get("token", "")).strip(), float(one.get("logprob", -math.inf))
         if name and math.isfinite(value):
-            odds[name] = math.log(math.exp(odds.get(name, -math.inf)) + math.exp(value))
+            odds[name] = _sum_of_logs(odds[name], value) if name in odds else value
     return odds
+
+
+def _sum_of_logs(one: float, other: float) -> float:
+    """Logarithm of the sum of two probabilities; servers write -9999 for what they hold to be impossible, whose exponential is 0."""
+    return max(one, other) + math.log1p(math.exp(-abs(one - other)))
 
 
 def _refusal(message: AIMessage) -> str:

@@ -51,6 +51,15 @@ async def test_choices_are_weighed_by_log_probabilities(tmp_path: Path) -> None:
     assert "scripted weighed 2 choices by log-probabilities" in considered(services)
 
 
+async def test_impossible_alternatives_are_read(tmp_path: Path) -> None:
+    """Hosted servers write -9999 for tokens that cannot come: such a letter has next to no chance, and nothing breaks."""
+    rule = Rule(match=WORDS["said"], answer="A", logprobs={"A": -0.0001, "B": -9999.0, " B": -9999.0})
+    services, _ = await _run(tmp_path / "run", Scenario(rules=[rule]))
+    found = _weights(services)
+    assert {one.by for one in found} == {"log-probabilities"}
+    assert all(min(one.scores.values()) < -9000 for one in found)
+
+
 async def test_the_draw_follows_the_model(tmp_path: Path) -> None:
     """A model that is sure to stop ends every episode after its first step; one that is sure to go on never does."""
     ends = []
