@@ -221,6 +221,8 @@ def _plausible(bundle: Bundle, timing: Timing, raw: RawTimes) -> Claim:
     if raw.idle_event and len(raw.idle_event) == len(raw.answer) and raw.overhead:
         if gap := plausibility.unexplained_us(raw.idle_event, raw.answer, raw.overhead):
             return fails("plausible", f"it answered {gap:.4g} µs after its events ended: work runs outside of them")
+        if gap := plausibility.hidden_us(raw.candidate, raw.answer, (), raw.overhead):
+            return fails("plausible", f"on an idle device it answered {gap:.4g} µs later than its figure explains")
         return holds("plausible", "not below the device's floor, and the two clocks agree")
     return unchecked("plausible", "not below the device's floor; the times of calls on an idle device are not given")
 

@@ -129,6 +129,12 @@ def test_hidden_work_is_found_again(timed: Path, failing: Failing) -> None:
     assert failing(timed) == {"plausible"}
 
 
+def test_idle_calls_that_the_figure_does_not_explain_fail(timed: Path, failing: Failing) -> None:
+    """Events that own up to the work where the device is idle do not make a figure of primed calls honest."""
+    forge(timed, "timings.json", lambda value: value.update(answer=[5000.0] * 10, idle_event=[4945.0] * 10))
+    assert failing(timed) == {"plausible"}
+
+
 def test_a_time_without_a_gpu_is_refused(timed: Path, failing: Failing) -> None:
     """A measured time beside a correctness that the interpreter judged is a contradiction."""
     forge(timed, "evaluation.json", lambda value: value["evaluation"]["correctness"].update(executor="interpreter"))
