@@ -34,15 +34,16 @@ def _print(strategies: list[Strategy], as_json: bool) -> None:
     if as_json:
         print_json([_facts(s) for s in strategies])
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table("id", "state", "tries", "gain", "kind", "families", "bottleneck", "title", box=None)
     for s in strategies:
-        gain = f"{s.changes.median:.2f}x" if s.changes.median else f"({s.expected_gain:.2f}x)" if s.expected_gain else ""
-        families = ", ".join(s.situation.families)
-        table.add_row(s.id[:8], s.state, str(len(s.trials)), gain, s.kind, families, s.situation.bottleneck or "any", s.title)
-    Console().print(table)
+        print(f"{s.id[:8]}  {s.title}\n          {_in_words(s)}")
+
+
+def _in_words(s: Strategy) -> str:
+    """Say what kind of step it is, where it applies, and on what it rests; a gain in brackets is the source's word."""
+    gain = f", {s.changes.median:.2f}x" if s.changes.median else f", ({s.expected_gain:.2f}x)" if s.expected_gain else ""
+    families = ", ".join(s.situation.families) or "any family"
+    tries = f"{len(s.trials)} {'try' if len(s.trials) == 1 else 'tries'}"
+    return f"{s.kind}; {families}, {s.situation.bottleneck or 'any bottleneck'}; {s.state}, {tries}{gain}"
 
 
 @app.command("list")
@@ -92,7 +93,7 @@ def search(
     home: Home = None,
     json: Json = False,
 ) -> None:
-    """Find the strategies nearest in meaning.
+    """Find the strategies nearest in meaning. Gains are told as by `list`.
 
     Example: kernelwright knowledge search "softmax over a very long row"
     """

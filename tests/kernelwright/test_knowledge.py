@@ -162,3 +162,10 @@ async def test_the_trace_says_what_a_recalled_strategy_was_worth(tmp_path: Path)
     worth = [one["worth"] for one in candidate_facts(store, line["id"])["recalled"] if one["id"] in plan.strategies]
     assert worth
     assert all("ended" in one for one in worth)
+
+
+def test_a_strategy_is_listed_in_two_lines(command: Command, taught: str) -> None:
+    """A list has the title in full, and what it rests on below it, however narrow the terminal is."""
+    title, facts = command("list", "--state", "observed").splitlines()
+    assert title == f"{taught[:8]}  Launch (num_warps=2) for softmax, limited by launch"
+    assert facts.split() == ["launch;", "softmax,", "launch;", "observed,", "2", "tries,", "1.60x"]
