@@ -75,7 +75,8 @@ def _promise(choice: Choice) -> str:
 def choice_note(choice: Choice) -> str:
     """Say what the model expects, and of what it knows nothing."""
     rest = f"; it knows nothing of {', '.join(choice.unmodelled)}, which has the coder's own first values" if choice.unmodelled else ""
-    return f"Chosen by the cost model, which expects about {choice.us:.0f} µs on the device (estimated){rest}."
+    replayed = ", replayed as a CUDA graph" if choice.schedule.captured else ""
+    return f"Chosen by the cost model, which expects about {choice.us:.0f} µs on the device{replayed} (estimated){rest}."
 
 
 def expectations(problem: Problem, parent: Candidate | None, options: Sequence[Action], sheet: HardwareSheet) -> dict[str, Expectation]:

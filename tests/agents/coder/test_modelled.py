@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.modelled import choice_of, choices_of, expectations, smaller_schedule
 from agents.coder.protocol import CodingTask, Draft, Refusal
+from agents.planner.builtin import BuiltinPlanner
 from tests.agents import samples
 from tools.codegen import Schedule
 from tools.problems import load_problem
@@ -115,3 +117,43 @@ async def test_of_the_reference_only_choices_are_expected(problem: Problem) -> N
     assert set(expected) == {action.id for action in found if chosen_number(action)}
     assert {each.gain for each in expected.values()} == {None}
     assert choice_of(found[-1], problem, samples.SHEET) is None
+
+
+RECURRENT = """import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cells = nn.RNN(4, 4)
+
+    def forward(self, x, h0):
+        return self.cells(x, h0)[1]
+
+
+def get_inputs():
+    return [torch.randn(24, 2, 4), torch.randn(1, 2, 4)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+async def test_a_recurrent_layer_is_captured_first_and_not_taken_back(tmp_path: Path) -> None:
+    """A layer whose every step is a launch starts as a CUDA graph; from there the planner does not go back to single launches."""
+    path = tmp_path / "cells.py"
+    path.write_text(RECURRENT)
+    cells = load_problem(path)
+    first, *_ = options = await CODER.options(cells, None, samples.SHEET)
+    assert first == choice_action(1)
+    assert "replayed as a CUDA graph" in expectations(cells, None, options, samples.SHEET)[first.id].words
+    candidate = await made(cells, first)
+    assert "@replayed" in candidate.source
+    left = await CODER.options(cells, candidate, samples.SHEET)
+    expected = expectations(cells, candidate, left, samples.SHEET)
+    back = next(action for action in left if action.parameters == {"capture": "none"})
+    assert (expected[back.id].gain or 1.0) < 0.7
+    plans = await BuiltinPlanner().plan(samples.briefing(options=left, expected=expected, parent=candidate.id), 3)
+    assert plans == ()
