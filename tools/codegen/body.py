@@ -12,7 +12,7 @@ from tools.codegen.expressions import Builder, Expr, LoweringError
 from tools.codegen.jit_helpers import NAMES
 from tools.codegen.naming import Names, Scope
 from tools.codegen.sizes import literal
-from tools.codegen.spaces import Space
+from tools.codegen.spaces import Space, piece_mask
 
 INFIX = {
     "or": ("|", 3), "xor": ("^", 4), "and": ("&", 5), "lt": ("<", 2), "le": ("<=", 2), "gt": (">", 2), "ge": (">=", 2),
@@ -118,6 +118,11 @@ class Body:
 
     def _map(self, scope: Scope, record: Expr) -> tuple[str, int]:
         args = [self.text(scope, arg) for arg in record.args]
+        if record.op == "join":
+            *first, (text, _) = args
+            for place in range(len(first) - 1, -1, -1):
+                text = f"tl.where({piece_mask(place)}, {first[place][0]}, {text})"
+            return text, ATOM
         if record.op in INFIX:
             return _infix(record.op, args)
         if record.op == "neg":

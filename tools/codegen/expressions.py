@@ -76,6 +76,16 @@ class Load:
     """A parameter or buffer of the module: contiguous by construction."""
 
 
+@dataclass(frozen=True)
+class Join:
+    """Values that lie one after the other along a dimension of a result."""
+
+    whole: int
+    """Atom of the result's dimension."""
+    parts: tuple[tuple[int, ...], ...]
+    """Atom of each value's own dimension; none where it has one element."""
+
+
 class Builder:
     """Holds the expressions of one region."""
 
@@ -84,6 +94,8 @@ class Builder:
         self.atoms = Atoms(traces)
         self.exprs: list[Expr] = []
         self.loads: list[Load] = []
+        self.joins: list[Join] = []
+        """One at most."""
         self.arguments: list[Varying] = []
         self.labels: dict[int, str] = {}
         self._known: dict[Expr, int] = {}
@@ -168,6 +180,14 @@ class Builder:
         kept = frozenset(self.atoms.leaves(tuple(expr.atoms))) - frozenset(self.atoms.leaves(chosen))
         atoms_of = kept | self.exprs[position.id].atoms
         return self._add(Expr("pick", (value.id, position.id), expr.dtype, atoms_of, chosen))
+
+    def join(self, values: Iterable[Value], join: Join) -> Value:
+        """Lay values of one dtype one after the other."""
+        found = tuple(values)
+        self.joins.append(join)
+        atoms = frozenset().union(*(self.atoms.leaves(tuple(self.exprs[value.id].atoms)) for value in found))
+        kept = atoms - {atom for part in join.parts for atom in part} | {join.whole}
+        return self._add(Expr("join", tuple(value.id for value in found), found[0].dtype, kept, join))
 
     def lift(self, value: Value | bool | float | Varying) -> Value:
         """Make a number a value."""

@@ -11,7 +11,7 @@ from tools.codegen.graph import Ref, TensorMeta
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.sizes import express
-from tools.codegen.spaces import Access, Axis, Space, host_size, shape_values
+from tools.codegen.spaces import Access, Axis, Space, host_size, piece_mask, shape_values
 from tools.codegen.tidy import prune, words
 
 Parameters = Mapping[str, bool | int | float | str]
@@ -50,6 +50,10 @@ class Frame:
     used: frozenset[str] = frozenset()
     """Every name in the finished kernel."""
 
+    def __post_init__(self) -> None:
+        """Mask what belongs to one piece of a concatenation."""
+        self.piece_masks = {axis.name: piece_mask(place) for place, axis in self.space.pieces()}
+
     def offset(self, access: Access) -> str:
         """Write where an access points, along all axes."""
         terms = [term for axis in self.space.axes if axis.groups and (term := self.space.along(access, axis))]
@@ -63,7 +67,12 @@ class Frame:
         if "mask_k" in found and "mask_n" in found:
             # a row in pieces: the mask of its columns holds that of its pieces
             found.remove("mask_k")
-        return " & ".join(found)
+        text = " & ".join(found)
+        for axis in self.space.axes:
+            if axis.name in self.piece_masks and axis.atoms[0] in access.strides:
+                # not `&`: where one of the two is a single truth value, Triton's interpreter makes a number of both
+                text = f"tl.where({self.piece_masks[axis.name]}, {text}, False)" if text else self.piece_masks[axis.name]
+        return text
 
     def load_text(self, access: Access, fill: str = "") -> str:
         """Write a load, converted to its compute dtype; what is masked off reads as `fill`, or as zero."""

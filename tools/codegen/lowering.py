@@ -127,6 +127,7 @@ class Lowering:
     def _lower(self, node: Node) -> None:
         from tools.codegen.lower_attention import ATTENTION, second_product, weigh
         from tools.codegen.lower_convolutions import CONVOLUTIONS
+        from tools.codegen.lower_joins import JOINS
         from tools.codegen.lower_products import PRODUCTS, STRUCTURE
         from tools.codegen.lower_rows import ROWS
         from tools.codegen.lower_windows import WINDOWS
@@ -143,6 +144,8 @@ class Lowering:
             CONVOLUTIONS[node.op](self, node)
         elif node.op in STRUCTURE:
             STRUCTURE[node.op](self, node)
+        elif node.op in JOINS:
+            JOINS[node.op](self, node)
         elif node.op in ROWS:
             ROWS[node.op](self, node)
         elif node.op in ARITHMETIC or node.op in LOGIC or node.op in CASTS:
@@ -170,8 +173,21 @@ class Lowering:
             outputs.append(Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims)))
         if not outputs:
             raise LoweringError("nothing outside reads the region")
+        self._check_joins(outputs)
         special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution)
         return Kernel(self.b, tuple(outputs), self._common_reduction(), *special)
+
+    def _check_joins(self, outputs: Sequence[Output]) -> None:
+        """Make sure that what is joined is not walked by itself as well."""
+        atoms = self.b.atoms
+        walked = {atom for output in outputs for dim in output.dims for atom in dim}
+        walked |= {atom for each in self.reduced for atom in atoms.leaves(each)}
+        for join in self.b.joins:
+            parts = [atoms.leaves(part) for part in join.parts]
+            if len(atoms.leaves((join.whole,))) > 1 or any(len(part) > 1 for part in parts):
+                raise LoweringError("the dimension of a concatenation is cut into parts")
+            if walked & {atom for part in parts for atom in part}:
+                raise LoweringError("a piece of a concatenation does not share its kernel with what else is made of the piece")
 
     @property
     def is_claimed(self) -> bool:

@@ -3,7 +3,7 @@
 What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the
 same dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by
 row and a reduction; batch norm in training mode becomes its functional twin and two writes to its buffers; a scan between two flips
-becomes a reversed scan.
+becomes a reversed scan; a concatenation that starts with the pieces of an earlier one takes its result.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ class _Rewriter:
         self.effects: set[str] = set()
         self.written: dict[Ref, Ref] = {}
         """Which buffer each value will be written to; later readers of the buffer are given the value."""
+        self.joined: dict[tuple[tuple[Ref, ...], int], Ref] = {}
+        """What was concatenated so far: pieces and dimension to the result."""
 
     def add(self, node: Node) -> None:
         """Rewrite one node."""
@@ -260,6 +262,23 @@ def _flip(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
     return (Node(node.name, f"scan.{scan.op}_reversed.default", (first.args[0], places.pop()), {}, node.outputs),)
 
 
+def _cat(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
+    """Take a concatenation that starts with all pieces of an earlier one as that one's result and the rest."""
+    pieces, dim = node.args[0], _argument(node, 1, "dim", 0)
+    rank = len(node.outputs[0].shape)
+    if not all(isinstance(piece, Ref) for piece in pieces) or not isinstance(dim, int) or not rank:
+        return None
+    whole, place = tuple(pieces), dim % rank
+    for count in range(len(whole) - 1, 1, -1):
+        earlier = rewriter.joined.get((whole[:count], place))
+        # of one rank and dtype: an empty tensor of another rank, or one of another dtype, changes what is joined
+        if earlier is not None and rewriter.metas[earlier.name].dtype == node.outputs[0].dtype:
+            rewriter.joined[whole, place] = Ref(node.name)
+            return (replace(node, args=([earlier, *whole[count:]], place), kwargs={}),)
+    rewriter.joined.setdefault((whole, place), Ref(node.name))
+    return None
+
+
 def _loss_arguments(node: Node) -> tuple[Any, Any, Any, Any, Any, Any]:
     names = ("self", "target", "weight", "reduction", "ignore_index", "label_smoothing")
     defaults = (None, None, None, REDUCTION_MEAN, -100, 0.0)
@@ -271,6 +290,7 @@ def _loss_arguments(node: Node) -> tuple[Any, Any, Any, Any, Any, Any]:
 RULES: dict[str, Callable[[_Rewriter, Node], Sequence[Node] | None]] = {
     "glu": _glu,
     "batch_norm": _batch_norm,
+    "cat": _cat,
     "flip": _flip,
     "cross_entropy_loss": _row_loss,
     "nll_loss_nd": _row_loss,

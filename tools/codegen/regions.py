@@ -74,6 +74,8 @@ def _template(kernel: Kernel) -> str:
         (WINDOW, "a pooling", kernel.window, window_layout),
     ):
         if found is not None:
+            if kernel.builder.joins:
+                raise LoweringError(f"{words} and a concatenation do not share a kernel")
             if kernel.reduced:
                 raise LoweringError(f"{words} and a reduction do not share a kernel")
             check(kernel)

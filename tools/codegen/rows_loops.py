@@ -23,7 +23,8 @@ class LoopWriter:
         self.frame, self.steps, self.parameters = frame, steps, parameters
         self.b: Builder = frame.body.b
         self.axis = steps.axis
-        self.cols = frozenset(atom for axis in frame.space.axes if axis.name in ("steps", "cols") for atom in axis.atoms)
+        walked = frozenset(atom for axis in frame.space.axes if axis.name in ("steps", "cols") for atom in axis.atoms)
+        self.cols = frame.space.with_pieces(walked)
         self.filled: set[int] = set()
         probe = replace(frame.space, used={}, strides={}, parts_used=set())
         for access in probe.accesses:

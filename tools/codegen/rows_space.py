@@ -8,7 +8,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, access_names
 from tools.codegen.sizes import product
-from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce, memory_order
+from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce, memory_order, unjoined
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,8 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     """Order the kept and the reduced dimensions as memory has them."""
     refs = [load.ref for load in kernel.builder.loads] + [output.ref for output in kernel.outputs]
     accesses = accesses_of(kernel, access_names(refs, names or Names()))
-    every = {atom for access in accesses for atom in access.strides}
+    joined = frozenset(atom for join in kernel.builder.joins for part in join.parts for atom in kernel.builder.atoms.leaves(part))
+    every = {atom for access in accesses for atom in access.strides} - joined
     reduced = set(kernel.reduced)
     if not reduced:
         raise LoweringError("nothing is reduced")
@@ -72,6 +73,7 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     main = max(accesses, key=lambda access: (len(set(access.strides) & reduced), access.meta.numel))
     atoms = kernel.builder.atoms
     row_groups, col_groups = coalesce(rows, accesses), coalesce(cols, accesses)
+    unjoined(kernel, (*row_groups, *col_groups), accesses)
     sizes = {part: product((atoms.size(a) for a in group), atoms.traces)[0] for part, group in (("rows", rows), ("cols", cols))}
     inner = product((atoms.size(a) for a in (row_groups[-1] if row_groups else ())), atoms.traces)[0]
     strided = main.strides[cols[-1]]

@@ -119,7 +119,8 @@ class Steps:
             inside = f"mask_k & ({inside})"
         steps = f"({block} // tiles_n){wide}" if wide else f"{block} // tiles_n"
         lines += [f"steps = {steps}", *self.space.parts(self.space.axis("steps"))]
-        return [*lines, f"cols = {block} % tiles_n * BLOCK_N + {lane}", f"mask_n = {inside}"]
+        cols = self.space.parts(self.space.axis("cols"))
+        return [*lines, f"cols = {block} % tiles_n * BLOCK_N + {lane}", f"mask_n = {inside}", *cols]
 
     def _size(self, axis: str) -> str:
         return self.space.monomial(self.space.axis(axis).atoms)

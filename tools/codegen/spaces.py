@@ -84,6 +84,47 @@ class Space:
     parts_used: set[str] = field(default_factory=set)
     """Axes whose index is taken apart."""
 
+    def __post_init__(self) -> None:
+        """Give each piece of a concatenation an axis of its own; its position follows from the one along the whole."""
+        for join in self.kernel.builder.joins if not self.pieces() else ():
+            atoms = self.kernel.builder.atoms
+            parts = [atoms.leaves(part) for part in join.parts]
+            found = [Axis(f"part_{place}", f"at_{place}", part, (part,)) for place, part in enumerate(parts) if part]
+            self.axes = (*self.axes, *found)
+            sizes = [host_size(self, part, {}) if part else "1" for part in parts]
+            self.given = {**self.given, atoms.leaves((join.whole,)): f"({' + '.join(sizes)})"}
+        for axis in self.axes:
+            if len(axis.groups) > 1 and self._joined_group(axis) is not None:
+                self.parts_used.add(axis.name)
+
+    def pieces(self) -> list[tuple[int, Axis]]:
+        """List the axes of a concatenation's pieces, by the number of the piece."""
+        return [(int(axis.name.removeprefix("part_")), axis) for axis in self.axes if axis.name.startswith("part_")]
+
+    def with_pieces(self, atoms: frozenset[int]) -> frozenset[int]:
+        """Add the atoms of a concatenation's pieces where it runs along some of `atoms`."""
+        known = self.kernel.builder.atoms
+        if not any(set(known.leaves((join.whole,))) & atoms for join in self.kernel.builder.joins):
+            return atoms
+        return atoms | {atom for _, axis in self.pieces() for atom in axis.atoms}
+
+    def _joined_group(self, axis: Axis) -> int | None:
+        wholes = [self.kernel.builder.atoms.leaves((join.whole,)) for join in self.kernel.builder.joins]
+        return next((place for place, group in enumerate(axis.groups) if group in wholes), None)
+
+    def _joined(self, axis: Axis) -> list[str]:
+        """Write the position in each piece of a concatenation, and whether an element is of that piece."""
+        group = self._joined_group(axis)
+        if group is None:
+            return []
+        lines, before = [], axis.part(group)
+        axes = dict(self.pieces())
+        for place in range(len(self.kernel.builder.joins[0].parts)):
+            size = self._use(axes[place].size_name, axes[place].atoms) if place in axes else "1"
+            lines += [f"at_{place} = {before}", f"{piece_mask(place)} = (at_{place} >= 0) & (at_{place} < {size})"]
+            before = f"at_{place} - {size}"
+        return lines
+
     def axis(self, name: str) -> Axis:
         """Find an axis."""
         return next(axis for axis in self.axes if axis.name == name)
@@ -147,7 +188,7 @@ class Space:
     def parts(self, axis: Axis) -> list[str]:
         """Write the statements that take an axis's index apart into its groups."""
         if axis.name not in self.parts_used:
-            return []
+            return self._joined(axis)
         lines, rest = [], axis.index
         for place in range(len(axis.groups) - 1, 0, -1):
             size = self._use(axis.group_name(place), axis.groups[place])
@@ -155,11 +196,28 @@ class Space:
             above = axis.part(0) if place == 1 else f"{axis.index}_above_{place}"
             lines.append(f"{above} = {rest} // {size}")
             rest = above
-        return lines
+        return [*lines, *self._joined(axis)]
 
     def is_wide(self) -> bool:
         """Whether an offset may exceed 31 bits at the sizes as written."""
         return any(access.meta.numel >= 2**31 for access in self.accesses)
+
+
+def piece_mask(place: int) -> str:
+    """Name what tells whether an element is of one piece of a concatenation."""
+    return f"in_{place}"
+
+
+def unjoined(kernel: Kernel, groups: Iterable[tuple[int, ...]], accesses: Iterable[Access]) -> frozenset[int]:
+    """Name the atoms of a concatenation's pieces; raises LoweringError where it does not run along a group, or nothing has its pieces."""
+    atoms, found = kernel.builder.atoms, set[int]()
+    every = {atom for access in accesses for atom in access.strides}
+    for join in kernel.builder.joins:
+        parts = {atom for part in join.parts for atom in atoms.leaves(part)}
+        if atoms.leaves((join.whole,)) not in list(groups) or not parts <= every:
+            raise LoweringError("a concatenation along a dimension that is not walked by itself is not generated")
+        found |= parts
+    return frozenset(found)
 
 
 def accesses_of(kernel: Kernel, names: Sequence[str]) -> tuple[Access, ...]:

@@ -13,7 +13,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope, access_names
-from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce
+from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce, unjoined
 
 NAME = "pointwise"
 SMALLEST_ROW = 16
@@ -44,9 +44,9 @@ def layout(kernel: Kernel, names: Names | None = None) -> Layout:
     order = tuple(atom for dim in outputs[0].dims for atom in dim)
     if any(set(order) != set(access.strides) for access in outputs):
         raise LoweringError("the outputs of a pointwise region differ in shape")
-    if any(not set(access.strides) <= set(order) for access in accesses):
-        raise LoweringError("an input of a pointwise region has a dimension that no output has")
     groups = coalesce(order, accesses)
+    if any(not set(access.strides) <= {*order, *unjoined(kernel, groups, accesses)} for access in accesses):
+        raise LoweringError("an input of a pointwise region has a dimension that no output has")
     atoms = kernel.builder.atoms
     n_cols = 1
     for atom in groups[-1] if groups else ():
@@ -118,11 +118,12 @@ class _Writer:
                 "start = tl.program_id(0).to(tl.int64) * BLOCK",
                 "offs = start + tl.arange(0, BLOCK)",
                 f"mask = offs < {size}",
+                *self.space.parts(axis),
             ]
         return ["    " + line for line in lines]
 
     def _tile_head(self) -> list[str]:
-        rows, cols = self.space.axes
+        rows, cols = self.space.axes[:2]
         n_rows, n_cols = self.space.monomial(rows.atoms), self.space.monomial(cols.atoms)
         lines = [
             "pid = tl.program_id(0)",
@@ -132,6 +133,7 @@ class _Writer:
             *self.space.parts(rows),
             "cols = (pid % tiles_n) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
             f"mask_n = cols < {n_cols}",
+            *self.space.parts(cols),
         ]
         return ["    " + line for line in lines]
 

@@ -46,10 +46,8 @@ def convolution_defaults(kernel: Kernel, sms: int) -> Parameters:
     half = layout.dtype in ("float16", "bfloat16")
     block_n = min(128, max(16, power_of_two(layout.n_channels)))
     block_m = min(128, max(16, power_of_two(layout.n_positions)))
-    while (
-        block_m > 32
-        and layout.n_images * layout.n_groups * layout.n_phases * -(-layout.n_positions // block_m) * -(-layout.n_channels // block_n) < sms
-    ):
+    fixed = layout.n_images * layout.n_groups * layout.n_phases * -(-layout.n_channels // block_n)
+    while block_m > 32 and fixed * -(-layout.n_positions // block_m) < sms:
         block_m //= 2
     summed = layout.n_inputs if layout.n_inputs >= 16 else layout.n_inputs * layout.n_taps
     return {

@@ -40,7 +40,8 @@ def pointwise_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[L
         rows, cols = math.ceil(total / plan.n_cols / (tile // wide)), math.ceil(plan.n_cols / wide)
         programs, lanes = rows * cols, float(rows * cols * tile)
     whole = [a for a in plan.accesses if nbytes_of(a) // item(a) >= total]
-    reads = [a for a in whole if not a.is_output]
+    # no piece of a concatenation is as large as what they make: the largest stands for all
+    reads = [a for a in whole if not a.is_output] or [max((a for a in plan.accesses if not a.is_output), key=nbytes_of)]
     moved = float(sum(nbytes_of(a) for a in plan.accesses))
     vector = min(WIDEST // max(item(a) for a in whole), a_thread)
     work = ops_of(kernel) + OVERHEAD * len(plan.accesses) / vector + divisions(plan.groups, parameters["algorithm"] == "tile")

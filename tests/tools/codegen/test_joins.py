@@ -1,0 +1,123 @@
+"""Concatenations are made in the kernels of what stands before and after them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.codegen.harness import generated, problem_of, run_worker, write_job
+from tests.tools.codegen.samples import function
+from tests.tools.codegen.test_memory_bound import SETTINGS
+from tools.codegen import emit, initial_schedule, limits, trace
+
+JOINED: dict[str, str] = {
+    "channels": function(
+        "torch.relu(torch.cat((torch.tanh(x + b), y, z), 1)) * s",
+        "torch.randn(3, 5, 6, COLS), torch.randn(3, 1, 6, COLS), torch.randn(3, 4, 6, COLS), torch.randn(5, 1, 1), torch.randn(10, 1, 1)",
+        "x, y, z, b, s",
+    ),
+    "last": function(
+        "(torch.cat((x, y), dim=-1) + 1, torch.cat((x[0], y[1, :9]), 1), torch.cat((x[0, 0], y[0, 0])))",
+        "torch.randn(3, 9, ROWS), torch.randn(3, 9, COLS)",
+        "x, y",
+    ),
+    "first": function("torch.sigmoid(torch.cat((x * 2, y)))", "torch.randn(ROWS, COLS), torch.randn(COLS, COLS)", "x, y"),
+    "norms": function(
+        "(F.layer_norm(torch.cat((x, y), 2), (x.shape[2] + y.shape[2],), w), "
+        "torch.softmax(torch.cat((torch.relu(x), y * 3), 1), 2)[..., 0])",
+        "torch.randn(3, 7, COLS), torch.randn(3, 7, COLS), torch.randn(2 * COLS)",
+        "x, y, w",
+    ),
+    "twice": function("torch.cat((x, torch.tanh(x), y), 1) * 2 + 1", "torch.randn(4, 3, COLS), torch.randn(4, ROWS, COLS)", "x, y"),
+    "whole_numbers": function("torch.cat((a, b), 1) + 1", "torch.randint(0, 9, (ROWS, COLS)), torch.randint(0, 9, (ROWS, 3))", "a, b"),
+    "dense": """import torch
+from torch import nn
+
+BATCH = 3
+WIDTH = 9
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norms = nn.ModuleList([nn.BatchNorm2d(5), nn.BatchNorm2d(9)])
+
+    def forward(self, x, y, z):
+        features = [x, y]
+        one = torch.relu(self.norms[0](torch.cat(features, 1)))
+        features.append(z)
+        return one, torch.relu(self.norms[1](torch.cat(features, 1)))
+
+
+def get_inputs():
+    return [torch.randn(BATCH, 3, 7, WIDTH) + 2, torch.randn(BATCH, 2, 7, WIDTH), torch.randn(BATCH, 4, 7, WIDTH)]
+
+
+def get_init_inputs():
+    return []
+""",
+}
+"""By name: source text."""
+CASES = [(name, setting) for name in JOINED for setting in SETTINGS]
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run every sample with every setting in one process."""
+    folder = tmp_path_factory.mktemp("joins")
+    jobs = {}
+    for name, source in JOINED.items():
+        problem = problem_of(source, name)
+        graph = trace(problem)
+        for key, settings in SETTINGS.items():
+            text = emit(problem, graph, generated(graph, settings)).source
+            jobs[name, key] = write_job(folder, f"{name}_{key}", problem, text)
+    return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_a_concatenation_gives_the_references_results(judged: Any, name: str, setting: str) -> None:
+    """Each element comes from its piece, whatever is computed before and after, along rows and along columns."""
+    result = judged[name, setting]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [80, 90, 100])
+def test_concatenations_compile(tmp_path: Path, target: int) -> None:
+    """Kernels with a concatenation along their rows and along their columns compile for the target."""
+    jobs = []
+    for name, key in (("channels", "blocks"), ("dense", "blocks"), ("norms", "shared"), ("last", "block")):
+        problem = problem_of(JOINED[name], name)
+        graph = trace(problem)
+        source = emit(problem, graph, generated(graph, SETTINGS[key])).source
+        jobs.append({**write_job(tmp_path, f"{name}_{key}", problem, source), "arch": target})
+    for result in run_worker("compile_worker.py", jobs, interpret=False):
+        assert "crash" not in result, result["crash"]
+        assert result["kernels"]
+
+
+def test_what_stands_around_a_concatenation_shares_its_kernel() -> None:
+    """Pointwise operators on the pieces and on the whole are one region, and nothing is left to the library."""
+    graph = trace(problem_of(JOINED["channels"]))
+    assert not limits(graph)
+    (region,) = initial_schedule(graph).regions
+    assert set(region.nodes) == {"add", "tanh", "cat", "relu", "mul"}
+
+
+def test_a_list_that_grows_is_joined_to_what_was_joined_before() -> None:
+    """A concatenation that starts with the pieces of an earlier one takes its result and the rest."""
+    graph = trace(problem_of(JOINED["dense"]))
+    first, second = [node for node in graph.nodes if node.op == "cat"]
+    assert len(second.args[0]) == 2
+    assert second.args[0][0].name == first.name
+
+
+def test_pieces_of_several_dtypes_stay_with_the_library() -> None:
+    """A concatenation that promotes its pieces is left, with the reason."""
+    graph = trace(problem_of(function("torch.cat((x, y.half()), 1)", "torch.randn(5, COLS), torch.randn(5, COLS)", "x, y")))
+    assert any("several dtypes" in limit.reason for limit in limits(graph))
