@@ -160,7 +160,8 @@ def _record(strategy: Strategy) -> str:
     if gains:
         best = max(gains, key=lambda t: t.gain or 0.0)
         tier = "estimated" if best.tier == Tier.ESTIMATED else "measured"
-        return f"gained up to {best.gain:.2f}x in {len(strategy.trials)} tries ({tier}, {best.device})"
+        tries = f"{len(strategy.trials)} {'try' if len(strategy.trials) == 1 else 'tries'}"
+        return f"gained up to {best.gain:.2f}x in {tries} ({tier}, {best.device})"
     return f"predicts {strategy.expected_gain:.2f}x" if strategy.expected_gain else "advises it"
 
 

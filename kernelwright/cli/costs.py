@@ -36,7 +36,9 @@ def cost_facts(store: RunStore) -> Facts:
 def show_costs(facts: Facts) -> None:
     """Print a table for each grouping, then choices, failures and findings."""
     console = Console()
-    for name in ("roles", "models", "plans", "candidates"):
+    if not facts["run"]["calls"]:
+        console.print("no model calls")
+    for name in ("roles", "models", "plans", "candidates") if facts["run"]["calls"] else ():
         table = Table(name[:-1], "calls", "input", "cached", "output", "reasoning", "USD", box=None)
         for key, bill in facts[name].items():
             table.add_row(escape(key), *_cells(bill))

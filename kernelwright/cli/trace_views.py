@@ -29,7 +29,7 @@ def show_tree(facts: Facts) -> None:
         if line["strategies"]:
             branches[line["id"]].add(f"[dim]knowledge: {', '.join(line['strategies'])}[/]")
         if line["trials"]:
-            branches[line["id"]].add(f"[dim]{len(line['trials'])} trials: {escape(_trials(line['trials']))}[/]")
+            branches[line["id"]].add(f"[dim]{escape(_trials(line['trials']))}[/]")
         if line["review"]:
             branches[line["id"]].add(f"[dim]review: {escape(line['review'])}[/]")
     for line in facts["refused"]:
@@ -44,9 +44,10 @@ def show_tree(facts: Facts) -> None:
 
 
 def _trials(trials: list[Facts]) -> str:
-    """Times of a tuning's trials in the order they were tried, the model's in brackets."""
+    """How many trials a tuning had, and their times in the order they were tried, the model's in brackets."""
     times = ((f"{t['time_us']:,.1f}" if t["time_us"] else t["verdict"] or "not written", f"{t['predicted_us']:,.1f}") for t in trials)
-    return ", ".join(f"{time} [{model}]" for time, model in times) + " µs [by the cost model]"
+    count = "1 trial" if len(trials) == 1 else f"{len(trials)} trials"
+    return f"{count}: {', '.join(f'{time} [{model}]' for time, model in times)} µs [by the cost model]"
 
 
 def _headline(line: Facts) -> str:

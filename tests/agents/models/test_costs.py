@@ -12,6 +12,7 @@ from graphs.optimize.costs import SEARCH, costs
 from kernelwright.cli.costs import cost_facts, show_costs
 from tests.agents.conftest import Serve
 from tests.agents.models.playing import model_settings, play
+from tests.support.loop import small_services
 from tests.support.scenarios import block_team
 from tests.support.scripted_server import Rule
 from tools.records import Candidate, Plan
@@ -44,3 +45,11 @@ async def test_an_unknown_price_is_said(tmp_path: Path, serve: Serve) -> None:
     found = costs(played.store)
     assert found.run.unpriced == found.run.calls > 0
     assert found.run.usd == 0
+
+
+async def test_a_run_without_a_model_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no model was called there are no tables of zeros."""
+    show_costs(cost_facts(small_services(tmp_path / "run").store))
+    said = capsys.readouterr().out
+    assert said.splitlines()[0] == "no model calls"
+    assert "reasoning" not in said
