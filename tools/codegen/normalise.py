@@ -269,6 +269,9 @@ def _cat(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
     if not all(isinstance(piece, Ref) for piece in pieces) or not isinstance(dim, int) or not rank:
         return None
     whole, place = tuple(pieces), dim % rank
+    if any(piece.name in rewriter.graph.buffers for piece in whole):
+        # a buffer may be written to between the two
+        return None
     for count in range(len(whole) - 1, 1, -1):
         earlier = rewriter.joined.get((whole[:count], place))
         # of one rank and dtype: an empty tensor of another rank, or one of another dtype, changes what is joined

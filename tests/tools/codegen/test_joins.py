@@ -11,6 +11,11 @@ from tests.tools.codegen.harness import generated, problem_of, run_worker, write
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, trace
+from tools.codegen.regions import plan_region
+from tools.codegen.tuning import defaults
+from tools.hardware import load_sheet
+from tools.profiling.shape import shape_us
+from tools.tuning.shapes_memory import pointwise_shapes
 
 JOINED: dict[str, str] = {
     "channels": function(
@@ -121,3 +126,22 @@ def test_pieces_of_several_dtypes_stay_with_the_library() -> None:
     """A concatenation that promotes its pieces is left, with the reason."""
     graph = trace(problem_of(function("torch.cat((x, y.half()), 1)", "torch.randn(5, COLS), torch.randn(5, COLS)", "x, y")))
     assert any("several dtypes" in limit.reason for limit in limits(graph))
+
+
+def test_a_buffer_may_change_between_two_concatenations() -> None:
+    """Pieces that are buffers are read again, whatever was joined before."""
+    text = JOINED["dense"].replace("features = [x, y]", "features = [self.kept, y]")
+    text = text.replace("self.norms = ", 'self.register_buffer("kept", torch.ones(3, 3, 7, 9))\n        self.norms = ')
+    first, second = [node for node in trace(problem_of(text)).nodes if node.op == "cat"]
+    assert (len(first.args[0]), len(second.args[0])) == (2, 3)
+
+
+def test_a_concatenation_by_itself_has_a_modelled_time() -> None:
+    """No single piece is as large as the result, and the cost model still counts what is read and written."""
+    source = function("torch.cat((x, y), 1)", "torch.randn(4096, COLS), torch.randn(4096, COLS)", "x, y")
+    graph = trace(problem_of(source))
+    (region,) = initial_schedule(graph).regions
+    planned = plan_region(graph, region.nodes)
+    (shape,) = pointwise_shapes(planned.kernel, defaults(planned, 132))
+    assert shape.dram_bytes == 2 * 2 * 4096 * 70 * 4
+    assert 0 < shape_us(shape, load_sheet("h200")) < 1000
