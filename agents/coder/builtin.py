@@ -85,8 +85,12 @@ class BuiltinCoder:
         return _draft(task.problem, graph, changed, notes)
 
     def _shrink(self, task: CodingTask, schedule: str, verdict: Verdict) -> Draft | Refusal:
-        """Write a choice of the cost model that was too large with smaller numbers."""
-        smaller = smaller_schedule(Schedule.model_validate_json(schedule))
+        """Write a choice of the cost model that was too large with smaller numbers; one that crashed as a CUDA graph without it first."""
+        own = Schedule.model_validate_json(schedule)
+        if own.captured and verdict is Verdict.CRASHED and any(region.is_generated for region in own.regions):
+            note = f"{task.plan.action} ended {verdict}; this is the same without a CUDA graph."
+            return _draft(task.problem, self._graph(task.problem), own.model_copy(update={"captured": False}), (note,))
+        smaller = smaller_schedule(own)
         if smaller is None:
             return Refusal(reason=f"{task.plan.action} ended {verdict}, and its numbers are the smallest already.")
         note = f"{task.plan.action} ended {verdict}; this is the same with fewer stages or smaller steps."

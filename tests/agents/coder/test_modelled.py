@@ -90,6 +90,18 @@ async def test_a_choice_that_is_too_large_gets_fewer_stages(problem: Problem) ->
     assert isinstance(await CODER.repair(task(problem, choice_action(1)), draft, wrong, 1), Refusal)
 
 
+async def test_a_captured_choice_that_crashes_is_launched_one_by_one(problem: Problem) -> None:
+    """Its kernels may be right: only the CUDA graph is left out, and nothing is made smaller."""
+    candidate = await made(problem, choice_action(1))
+    plain = Schedule.model_validate_json(candidate.schedule or "")
+    draft = Draft(source="", schedule=plain.model_copy(update={"captured": True}).model_dump_json(), notes=())
+    crashed = Evaluation(candidate=candidate.id, verdict=Verdict.CRASHED, log="operation not permitted when stream is capturing")
+    mended = await CODER.repair(task(problem, choice_action(1)), draft, crashed, 1)
+    assert isinstance(mended, Draft)
+    assert Schedule.model_validate_json(mended.schedule or "") == plain
+    assert "without a CUDA graph" in mended.notes[-1]
+
+
 def test_shrinking_comes_to_an_end(problem: Problem) -> None:
     """A schedule can be made smaller a limited number of times."""
     schedule: Schedule | None = choices_of(problem, samples.SHEET)[0].schedule
