@@ -12,7 +12,7 @@ from tests.tools.codegen.harness import problem_of, run_worker, traced, write_jo
 from tests.tools.codegen.interpreter_worker import load
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, Region, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.capture import CAPTURE, WHOLE, launches
+from tools.codegen.capture import CAPTURE, WHOLE, keeps_state, launches
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
@@ -103,6 +103,22 @@ def test_what_only_the_constructor_assigns_is_no_state() -> None:
     )
     assert not trace(problem_of(building)).keeps_state
     assert trace(problem_of(building.replace("return self.layers(x)", "self.build()\n        return self.layers(x)"))).keeps_state
+
+
+@pytest.mark.parametrize("write", ["setattr(self, 'last', x)", "self.counts[0] += 1", "self.box.last = x", "del self.last"])
+def test_other_ways_of_keeping_state_are_seen(write: str) -> None:
+    """Attributes by computed names, items and attributes of attributes are state as well."""
+    text = DEEP.replace("return self.layers(x)", f"{write}\n        return self.layers(x)")
+    assert keeps_state(problem_of(DEEP).model_copy(update={"source": text}))
+
+
+def test_a_registered_hook_may_keep_state() -> None:
+    """A method that forward never names is reached where something registers a hook."""
+    hooked = DEEP.replace("self.layers = ", "self.register_forward_hook(self.count)\n        self.layers = ").replace(
+        "    def forward", "    def count(self, *_):\n        self.calls = 1\n\n    def forward"
+    )
+    assert keeps_state(problem_of(DEEP).model_copy(update={"source": hooked}))
+    assert not keeps_state(problem_of(DEEP).model_copy(update={"source": hooked.replace("self.calls = 1", "return None")}))
 
 
 @pytest.mark.parametrize(("operator", "batch_first", "shape"), [("lstm", False, (20, 2, 4)), ("gru", True, (2, 20, 4))])
