@@ -48,9 +48,7 @@ def _is_whole(low: Lowering, node: Node, size: tuple[int, ...], padding: tuple[i
     return fits and not any(padding) and set(dilation) == {1} and any(extent > 1 for extent in size)
 
 
-def _define(
-    low: Lowering, node: Node, kind: str, shape: Shape, counting: tuple[bool, bool, int], windows: tuple[int, ...] = ()
-) -> None:
+def _define(low: Lowering, node: Node, kind: str, shape: Shape, counting: tuple[bool, bool, int], windows: tuple[int, ...] = ()) -> None:
     if low.is_claimed:
         raise LoweringError("a pooling shares its kernel with pointwise operators only")
     out, rank = node.outputs[0], len(shape.size)
