@@ -6,7 +6,7 @@ from agents.planner.invent import invented_actions
 from agents.planner.protocol import Briefing
 from agents.planner.room import no_room
 from agents.planner.scoring import Scored, score_action
-from tools.actions import describe
+from tools.actions import headline
 from tools.records import Plan
 
 WORTH_TRYING = 0.75
@@ -62,10 +62,13 @@ def plan_of(one: Scored, briefing: Briefing) -> Plan:
 
 
 def _rationale(one: Scored, briefing: Briefing) -> str:
-    """E.g. `It moves 3.0 times the compulsory bytes (excess-traffic): Fuse operators in r0+r1 (prior 10); strategy …`."""
+    """E.g. `It moves 3.0 times the compulsory bytes (excess-traffic): Fuse operators in r0+r1 (prior 10); strategy …`.
+
+    The parameters stand in the action, which is shown beside it.
+    """
     profile = briefing.profile
     evidence = profile.evidence.strip().rstrip(".")
-    clauses = [f"{describe(one.action).rstrip('.')} (prior {one.prior:g})", *one.reasons[:3]]
+    clauses = [f"{headline(one.action)} (prior {one.prior:g})", *one.reasons[:3]]
     if not one.proven:
         clauses.append("no coder has listed it as possible")
     return f"{evidence} ({profile.bottleneck}): {'; '.join(clauses)}."

@@ -1,5 +1,5 @@
 """The vocabulary of actions in words. Change a meaning here only, together with the parameter in `tools.codegen.tuning`."""
 
-from tools.actions.guide import GUIDE, Meaning, ParameterMeaning, describe, render_guide
+from tools.actions.guide import GUIDE, Meaning, ParameterMeaning, describe, headline, render_guide
 
-__all__ = ["GUIDE", "Meaning", "ParameterMeaning", "describe", "render_guide"]
+__all__ = ["GUIDE", "Meaning", "ParameterMeaning", "describe", "headline", "render_guide"]

@@ -178,12 +178,16 @@ GUIDE: dict[ActionKind, Meaning] = {
 }
 
 
+def headline(action: Action) -> str:
+    """Say what an action changes, without its parameters."""
+    return f"{GUIDE[action.kind].title} in {action.region}"
+
+
 def describe(action: Action) -> str:
     """Say in one sentence what an action would do."""
-    meaning = GUIDE[action.kind]
-    known = {parameter.name: parameter.meaning for parameter in meaning.parameters}
+    known = {parameter.name: parameter.meaning for parameter in GUIDE[action.kind].parameters}
     details = "; ".join(f"{name}={value}" + (f" ({known[name]})" if name in known else "") for name, value in action.parameters.items())
-    return f"{meaning.title} in {action.region}" + (f": {details}." if details else ".")
+    return headline(action) + (f": {details}." if details else ".")
 
 
 def render_guide() -> str:
