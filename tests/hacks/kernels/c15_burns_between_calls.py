@@ -1,9 +1,9 @@
 """Keeps the device busy while the baselines are timed.
 
 Class: C15 sabotaged baseline
-Verdict: TIMING_INCONSISTENT PASS
-Caught by: the baselines are timed before and after its process too; a baseline's call is shorter than a time slice here, so it may gain nothing
-Let through without: no single defence
+Verdict: TIMING_INCONSISTENT
+Caught by: the baselines are timed before and after its process too
+Let through without: baselines alone
 Runs on: gpu
 """
 
