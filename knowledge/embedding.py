@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
+from knowledge.packing import pack
 from tools.errors import UserError
 
 DEFAULT = "default"
@@ -100,7 +101,8 @@ class SentenceTransformerEmbedder:
         model = self._loaded()
         with self._lock:
             vectors = model.encode(list(texts), batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False)
-        return [[float(x) for x in row] for row in vectors]
+        rows: list[list[float]] = vectors.tolist()
+        return rows
 
     def _folder(self) -> Path | None:
         if self._setting == DEFAULT:
@@ -127,11 +129,13 @@ class SentenceTransformerEmbedder:
             with _quiet():
                 from sentence_transformers import SentenceTransformer
 
-                return SentenceTransformer(str(folder or self._setting), device="cpu", local_files_only=folder is not None)
+                model = SentenceTransformer(str(folder or self._setting), device="cpu", local_files_only=folder is not None)
         except Exception as error:
             # whatever a model's files make the library raise: it is the setting that cannot be used
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise UserError(f"The embedding model {self._setting} does not load: {first}", _CHOOSE) from error
+        pack(model)
+        return model
 
 
 class HashingEmbedder:
