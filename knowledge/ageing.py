@@ -1,6 +1,7 @@
-"""How much evidence weighs as it ages: by half-lives, shorter where the versions it was measured with are gone.
+"""How much evidence weighs as it ages: by half-lives, at once less and sooner spent where the versions it was measured with are gone.
 
-Half-lives are choices of ours, not measurements. Ages are days of the calendar, so that a day's recalls agree with one another.
+Half-lives are choices of ours, not measurements; the first is a setting, and the others keep their share of it. Ages are days of the
+calendar, so that a day's recalls agree with one another.
 """
 
 from __future__ import annotations
@@ -14,14 +15,17 @@ from knowledge.entry import Entry, Evidence
 
 HALF_LIFE_DAYS = 365.0
 """Of evidence measured with the present versions: the hardware under it does not change."""
-STALE_HALF_LIFE_DAYS = 60.0
-"""Of evidence measured with other versions of torch or triton: another compiler may have other ideas."""
-CONTRADICTED_HALF_LIFE_DAYS = 90.0
-"""Of a warning, from its last try on: what once failed gets another chance."""
+STALE_SHARE = 60.0 / 365.0
+"""Half-life of evidence measured with other versions over that with the present ones: another compiler may have other ideas."""
+WARNING_SHARE = 90.0 / 365.0
+"""The same of a warning, from its last try on: what once failed gets another chance."""
+OTHER_VERSIONS = 0.7
+"""What other versions leave of the weight of evidence at once, however young it is."""
 FORGOTTEN = 0.1
-"""A warning that has faded below this is brought up no more."""
+"""A warning that has faded below this is brought up no more; evidence below it foretells nothing."""
 
-_TOLD_APART = ("torch", "triton")
+_TOLD_APART = {"torch": 2, "triton": 2, "driver": 1}
+"""Parts of each version that tell releases apart: patches of a library and builds of a driver branch are taken for the same."""
 
 Versions = Mapping[str, str]
 
@@ -34,6 +38,8 @@ class Moment:
     present: Mapping[str, Versions]
     edition: int = 0
     """Changes whenever `present` does."""
+    half_life: float = HALF_LIFE_DAYS
+    """Days in which evidence measured with the present versions loses half of its weight; 0: age takes nothing."""
 
     @cached_property
     def day(self) -> date:
@@ -41,19 +47,25 @@ class Moment:
         return self.now.astimezone(UTC).date()
 
     def weight(self, evidence: Evidence) -> float:
-        """Share of its first weight that evidence still has."""
-        half_life = STALE_HALF_LIFE_DAYS if self.is_stale(evidence) else HALF_LIFE_DAYS
-        return float(0.5 ** (self.days_since(evidence.at) / half_life))
+        """Share of its first weight that age and other versions have left of evidence."""
+        stale = self.is_stale(evidence)
+        left = self._left(evidence.at, STALE_SHARE if stale else 1.0)
+        return left * OTHER_VERSIONS if stale else left
 
     def is_stale(self, evidence: Evidence) -> bool:
-        """Whether torch or triton changed on its device since, in more than a patch release."""
+        """Whether torch, triton or the driver changed on its device since, by more than a patch release."""
+        return bool(self.changed(evidence))
+
+    def changed(self, evidence: Evidence) -> tuple[str, ...]:
+        """Name what changed on its device since, as `triton 3.6 → 3.9`."""
         mine, present = evidence.trial.versions, self.present.get(evidence.trial.device, {})
-        return any(name in mine and name in present and minor(mine[name]) != minor(present[name]) for name in _TOLD_APART)
+        known = [name for name in _TOLD_APART if name in mine and name in present]
+        pairs = [(name, release(name, mine[name]), release(name, present[name])) for name in known]
+        return tuple(f"{name} {before} → {now}" for name, before, now in pairs if before != now)
 
     def fade(self, entry: Entry) -> float:
         """Share of its first relevance that a warning still has."""
-        last = max((e.at for e in entry.evidence), default="")
-        return float(0.5 ** (self.days_since(last) / CONTRADICTED_HALF_LIFE_DAYS))
+        return self._left(max((e.at for e in entry.evidence), default=""), WARNING_SHARE)
 
     def days_since(self, at: str) -> int:
         """Days of the calendar, UTC, since `at`; 0 where that is not known or lies ahead, as another machine's clock may have it."""
@@ -63,7 +75,10 @@ class Moment:
         then = then if then.tzinfo else then.replace(tzinfo=UTC)
         return max(0, (self.day - then.astimezone(UTC).date()).days)
 
+    def _left(self, at: str, share: float) -> float:
+        return 0.5 ** (self.days_since(at) / (self.half_life * share)) if self.half_life else 1.0
 
-def minor(version: str) -> str:
-    """`2.11` of `2.11.0+cu128`."""
-    return ".".join(version.partition("+")[0].split(".")[:2])
+
+def release(name: str, version: str) -> str:
+    """`2.11` of torch `2.11.0+cu128`, `570` of driver `570.86.15`."""
+    return ".".join(version.partition("+")[0].split(".")[: _TOLD_APART[name]])

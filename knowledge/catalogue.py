@@ -9,6 +9,7 @@ from knowledge.log import EventKind
 from knowledge.opened import OpenedStore
 from knowledge.records import SCHEMA, Recalled, Strategy, StrategyState
 from knowledge.replay import Experience, Worth, count_recalls, experiences, worth_of
+from knowledge.weighing import Place, Weighed, weighed
 from tools.errors import UserError
 from tools.records import Record
 
@@ -76,6 +77,13 @@ class Catalogue(OpenedStore):
         """Read the replay buffer, oldest first."""
         with self._lock:
             return tuple(experiences(self._log))
+
+    def weights(self, name: str) -> tuple[Weighed, ...]:
+        """Say what each trial of a strategy weighs today where the strategy was written, and what has taken the rest."""
+        entry = self._entry(name)
+        with self._lock:
+            moment = self._moment()
+        return tuple(weighed(evidence, Place.of(entry.written.situation), moment) for evidence in entry.evidence)
 
     def worth(self, name: str) -> Worth:
         """Sum up what a strategy was worth to the plans it was shown to."""

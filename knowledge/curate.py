@@ -51,7 +51,7 @@ def faded(fold: Fold, moment: Moment) -> list[Curated]:
         if entry.warns and fade < FORGOTTEN:
             reason = f"the warning has faded to {100 * fade:.0f} % since its last try"
         elif weight < FORGOTTEN and entry.origin != "seed":
-            reason = f"its {len(entry.evidence)} trials weigh {weight:.2f} by age"
+            reason = f"its {len(entry.evidence)} trials weigh {weight:.2f} by age and other versions"
         else:
             continue
         found.append(Curated(id=entry.id, title=entry.written.title, reason=reason))

@@ -27,6 +27,8 @@ class Evidence(Record):
     plan: str
     generation: str | None
     """Hardware generation of the trial; None where it is not known."""
+    sheet: str = ""
+    """Hardware sheet of the trial's device; empty where it is not known."""
     accepted: bool
     """Whether the reviewer found the gain proven."""
     cited: bool

@@ -1,17 +1,19 @@
 """What memory expects of one very action in one very situation: where its past trials ended, seen from where this parent stands.
 
 A trial's gain depends on how slow its parent was; where the action ends depends on it much less. So what is averaged is the end, as a share
-of the roofline floor, and the trials whose parents stood where this one stands count most.
+of the roofline floor, and the trials whose parents stood where this one stands count most. Each counts by what age, other versions and
+other hardware have left of its weight, and one of which hardly anything is left does not count.
 """
 
 from __future__ import annotations
 
 import math
-import statistics
 
+from knowledge.ageing import FORGOTTEN, Moment
 from knowledge.entry import Evidence, signature_of
 from knowledge.fold import Fold
 from knowledge.records import Situation
+from knowledge.weighing import Place, unestimated_weight
 from tools.records import Action
 
 NEAR = 0.01
@@ -19,34 +21,54 @@ NEAR = 0.01
 SAME = 0.1
 """Difference up to which the step of an equal plan is taken for the same step: a plan on the reference is equal for every size."""
 
+Weighted = list[tuple[Evidence, float]]
 
-def expect(fold: Fold, situation: Situation, action: Action, plan: str = "") -> float | None:
-    """Gain that the trials of this very action in such a situation suggest; None where it never passed there.
 
-    Trials of the same `plan` (that is, of the same step on the same parent) are believed alone; else those whose parents stood
-    nearest to where this one stands count most.
+def expect(fold: Fold, situation: Situation, action: Action, moment: Moment, plan: str = "") -> float | None:
+    """Gain that the trials of this very action in such a situation suggest; None where it never passed there, or too long ago.
+
+    Trials of the same `plan` (that is, of the same step on the same parent) are believed alone, unless they were made with other
+    versions and others with the present ones; else those whose parents stood nearest to where this one stands count most.
     """
     known = fold.by_signature.get(signature_of(situation, action.kind, action.parameters))
     entry = fold.resolve(known) if known else None
     if entry is None or entry.retired is not None:
         return None
-    own = [e for e in entry.evidence if e.exact and e.trial.gain]
-    own = [e for e in own if not e.estimated] or own
-    return _expected(own, situation.start, plan) if own else None
+    passed = [e for e in entry.evidence if e.exact and e.trial.gain]
+    passed = [e for e in passed if not e.estimated] or passed
+    place = Place.of(situation)
+    own = [(e, weight) for e in passed if (weight := unestimated_weight(e, place, moment)) >= FORGOTTEN]
+    return _expected(own, situation.start, plan, moment) if own else None
 
 
-def _expected(own: list[Evidence], start: float | None, plan: str) -> float:
-    placed = [e for e in own if e.start is not None]
+def _expected(own: Weighted, start: float | None, plan: str, moment: Moment) -> float:
+    placed = [(e, weight) for e, weight in own if e.start is not None]
     if start is None or not placed:
-        return math.exp(statistics.fmean(math.log(e.trial.gain or 1.0) for e in own))
-    apart = [abs(math.log(e.start or 1.0) - math.log(start)) for e in placed]
-    weights = [float(e.plan == plan and distance <= SAME) for e, distance in zip(placed, apart, strict=True)]
-    if not any(weights):
-        weights = [math.exp(-(((distance - min(apart)) / NEAR) ** 2) / 2) for distance in apart]
-    end = sum(weight * _end(e) for weight, e in zip(weights, placed, strict=True)) / sum(weights)
-    return math.exp(end - math.log(start))
+        return math.exp(_mean([(math.log(e.trial.gain or 1.0), weight) for e, weight in own]))
+    chosen = _of_plan(placed, start, plan, moment) or _by_distance(placed, start)
+    return math.exp(_mean([(_end(e), weight) for e, weight in chosen]) - math.log(start))
+
+
+def _of_plan(placed: Weighted, start: float, plan: str, moment: Moment) -> Weighted:
+    """Trials of the very step; none where the only ones of the present versions are others'."""
+    mine = [(e, weight) for e, weight in placed if e.plan == plan and _apart(e, start) <= SAME]
+    fresh = [(e, weight) for e, weight in mine if not moment.is_stale(e)]
+    return fresh or ([] if any(not moment.is_stale(e) for e, _ in placed) else mine)
+
+
+def _by_distance(placed: Weighted, start: float) -> Weighted:
+    nearest = min(_apart(e, start) for e, _ in placed)
+    return [(e, weight * math.exp(-(((_apart(e, start) - nearest) / NEAR) ** 2) / 2)) for e, weight in placed]
+
+
+def _apart(evidence: Evidence, start: float) -> float:
+    return abs(math.log(evidence.start or 1.0) - math.log(start))
 
 
 def _end(evidence: Evidence) -> float:
     """Natural log of the share of the floor that the candidate of a trial reached."""
     return math.log(evidence.start or 1.0) + math.log(evidence.trial.gain or 1.0)
+
+
+def _mean(weighted: list[tuple[float, float]]) -> float:
+    return sum(value * weight for value, weight in weighted) / sum(weight for _, weight in weighted)

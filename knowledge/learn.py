@@ -65,6 +65,7 @@ def evidence_of(outcome: Outcome, *, cited: bool, exact: bool = False) -> Eviden
         trial=trial,
         plan=outcome.plan,
         generation=outcome.situation.generation,
+        sheet=outcome.situation.device,
         accepted=outcome.accepted,
         cited=cited,
         predicted_gain=outcome.predicted_gain,

@@ -12,10 +12,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Protocol
 
+from knowledge.ageing import Moment
 from knowledge.entry import Entry, Evidence
 from knowledge.records import Changes, Outcome, Strategy, changes_of
 from knowledge.replay import Experience
-from knowledge.standing import ESTIMATED, PRIOR_TRIALS, SPREAD, UNKNOWN_GAIN
+from knowledge.standing import PRIOR_TRIALS, SPREAD, UNKNOWN_GAIN
+from knowledge.weighing import Place, weight_of
 from tools.records import Record
 
 FEWEST_TRIES = 2
@@ -106,11 +108,11 @@ def gap_of(case: Case) -> str:
     return f"{said}{middle}; {f'{promised:.2f}x was predicted' if promised else 'nothing was predicted'}."
 
 
-def case_of(entry: Entry, seen: Sequence[Experience]) -> Case | None:
+def case_of(entry: Entry, seen: Sequence[Experience], moment: Moment) -> Case | None:
     """Put a strategy's case together; None where too little was tried."""
     if len(entry.evidence) < FEWEST_TRIES:
         return None
-    expected, doubt = prediction_of(entry)
+    expected, doubt = prediction_of(entry, moment)
     return Case(
         id=entry.id,
         strategy=entry.strategy,
@@ -122,18 +124,18 @@ def case_of(entry: Entry, seen: Sequence[Experience]) -> Case | None:
     )
 
 
-def prediction_of(entry: Entry) -> tuple[float, float]:
+def prediction_of(entry: Entry, moment: Moment) -> tuple[float, float]:
     """Gain to predict of a try that passes, and the standard deviation of its logarithm.
 
-    A mean of the trials' log gains, drawn towards what the source predicts as if that were one trial. Measured trials
-    silence estimated ones, which count `ESTIMATED` each where there are no others.
+    A mean of the trials' log gains by what each weighs where the strategy was written, drawn towards what the source predicts
+    as if that were one trial. Measured trials silence estimated ones.
     """
     passed = [e for e in entry.evidence if e.trial.gain]
     measured = [e for e in passed if not e.estimated]
-    weight = 1.0 if measured else ESTIMATED
-    logs = [_log(e) for e in measured or passed]
-    total = PRIOR_TRIALS + weight * len(logs)
-    mean = (PRIOR_TRIALS * math.log(entry.written.expected_gain or UNKNOWN_GAIN) + weight * sum(logs)) / total
+    place = Place.of(entry.written.situation)
+    logs = [(weight_of(e, place, moment), _log(e)) for e in measured or passed]
+    total = PRIOR_TRIALS + sum(weight for weight, _ in logs)
+    mean = (PRIOR_TRIALS * math.log(entry.written.expected_gain or UNKNOWN_GAIN) + sum(weight * log for weight, log in logs)) / total
     return math.exp(mean), SPREAD / math.sqrt(total)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from knowledge.ageing import HALF_LIFE_DAYS, Moment
 from knowledge.doctor import Finding, diagnose
 from knowledge.embedding import Embedder, open_embedder
 from knowledge.entry import Entry
@@ -33,13 +34,17 @@ class OpenedStore:
         *,
         tokens: int = TOKENS,
         update_every: int = 5,
+        half_life: float = HALF_LIFE_DAYS,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Name the store; `seeds=None` starts it empty.
 
         `tokens` is about how much of a prompt one recall may fill (0: no limit); lessons are rewritten after
-        `update_every` runs (0: never by itself); `clock` says how old evidence is.
+        `update_every` runs (0: never by itself); evidence loses half of its weight in `half_life` days (0: it does not age);
+        `clock` says how old it is.
         """
+        if not half_life >= 0:
+            raise UserError(f"A half-life of {half_life} days is none.", "Give a number of days, or 0: what was measured does not age.")
         self.folder = Path(folder).expanduser()
         self.name = f"knowledge base {self.folder}"
         self._embedder = embedder or open_embedder()
@@ -50,6 +55,7 @@ class OpenedStore:
         self._seeds = seeds
         self._tokens = tokens
         self._update_every = update_every
+        self._half_life = half_life
         self._clock = clock
         self._planted = False
         # one thread at a time: the log and the index have one connection each
@@ -100,6 +106,10 @@ class OpenedStore:
             self.seed()
             self._planted = True
         self._fold.follow(self._log)
+
+    def _moment(self) -> Moment:
+        """What evidence is weighed by just now."""
+        return Moment(self._clock(), self._fold.present, self._fold.edition, self._half_life)
 
     def _entry(self, name: str) -> Entry:
         with self._lock:

@@ -7,8 +7,8 @@ The score of an entry is `relevance * index`:
   the natural log of the gain that the search kept, 0 for a step that was rolled back (as in KernelBand,
   arXiv 2511.18868: a relative gain, failures 0 but counted). The prior counts as N₀ trials of mean m₀, the log of the
   gain its source predicts, or that of `UNKNOWN_GAIN`.
-* wᵢ is 1 for a trial measured on the same hardware generation, times `OTHER_GENERATION` for another, times
-  `ESTIMATED` where nothing was timed, times what age has left of it (`knowledge.ageing`).
+* wᵢ is 1 for a trial measured today on this device with the present versions; what another device or generation, an
+  estimate (`knowledge.weighing`), age and other versions (`knowledge.ageing`) take of it is said in words.
 * relevance = family · bottleneck · generation · shapes · policy · (1 + similarity)/2: how far the typed fields agree, and
   the cosine between the words of the situation and those of the entry. That of a warning fades with its age.
 
@@ -30,7 +30,8 @@ from knowledge.ageing import FORGOTTEN, Moment
 from knowledge.entry import Entry
 from knowledge.index import Hit
 from knowledge.records import Recalled, Situation
-from knowledge.standing import OTHER_GENERATION, Standing, standing_of
+from knowledge.standing import Standing, standing_of
+from knowledge.weighing import OTHER_GENERATION, WORTH_SAYING, Place, lost
 
 QUANTILE = 1.0
 """Z: how many posterior standard deviations the doubt is worth."""
@@ -71,7 +72,7 @@ class Ranked:
 
     def why(self, situation: Situation, moment: Moment) -> str:
         """Say why it comes up; put together for what is shown only."""
-        said = [*_reasons(self.entry, self.similarity, situation), _record(self.entry), *_aged(self.entry, moment)]
+        said = [*_reasons(self.entry, self.similarity, situation), _record(self.entry), *_weakened(self.entry, Place.of(situation), moment)]
         if not self.warning:
             mean, deviation = self.standing.mean, self.standing.deviation
             said.append(f"expects {math.exp(mean):.2f}x (up to {math.exp(mean + deviation):.2f}x)")
@@ -86,7 +87,8 @@ def rank(
     Advice comes first by falling score, then warnings by falling relevance.
     """
     able = [hit for hit in hits if _may_apply(entries.get(hit.id), situation)]
-    ranked = [_ranked(entries[hit.id], hit.similarity, situation, moment) for hit in able]
+    place = Place.of(situation)
+    ranked = [_ranked(entries[hit.id], hit.similarity, situation, place, moment) for hit in able]
     warnings = _distinct([r for r in ranked if r.warning and r.standing.fade >= FORGOTTEN])[: max(1, limit // WARNING_SHARE)]
     advice = _diverse(_distinct([r for r in ranked if not r.warning]), limit - len(warnings))
     shown = [
@@ -132,23 +134,19 @@ def _diverse(ranked: list[Ranked], places: int) -> list[Ranked]:
     return sorted(chosen, key=lambda r: (-r.score, r.entry.id))
 
 
-def _ranked(entry: Entry, similarity: float, situation: Situation, moment: Moment) -> Ranked:
+def _ranked(entry: Entry, similarity: float, situation: Situation, place: Place, moment: Moment) -> Ranked:
     relevance = _relevance(entry, similarity, situation)
-    standing = standing_of(entry, situation.generation, moment)
+    standing = standing_of(entry, place, moment)
     # warnings score at most 0, so that falling scores keep them after the advice
     score = relevance * standing.fade - 1.0 if standing.warns else relevance * (standing.mean + QUANTILE * standing.deviation)
     return Ranked(entry, score, similarity, standing)
 
 
-def _aged(entry: Entry, moment: Moment) -> list[str]:
-    """Say what age and other versions have taken, where that is more than a twentieth."""
-    said = []
-    left = sum(map(moment.weight, entry.evidence))
-    if entry.evidence and left < 0.95 * len(entry.evidence):
-        stale = sum(map(moment.is_stale, entry.evidence))
-        why = f", {stale} with other versions" if stale else ""
-        said.append(f"its {len(entry.evidence)} trials weigh {left:.1f} by age{why}")
-    if entry.warns and moment.fade(entry) < 0.95:
+def _weakened(entry: Entry, place: Place, moment: Moment) -> list[str]:
+    """Say what its evidence, and its warning, have lost."""
+    taken = lost(entry.evidence, place, moment)
+    said = [taken] if taken else []
+    if entry.warns and moment.fade(entry) < WORTH_SAYING:
         said.append(f"the warning has faded to {100 * moment.fade(entry):.0f} %")
     return said
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from knowledge.ageing import Moment
 from knowledge.calibration import calibrate
 from knowledge.fold import Fold
 from knowledge.lessons import Case, case_of
@@ -29,7 +30,7 @@ def earlier(log: EventLog, run: str, number: int) -> tuple[Update | None, int]:
     return None, seen
 
 
-def cases_of_run(log: EventLog, fold: Fold, run: str, after: int, most: int) -> tuple[list[Case], Update, int]:
+def cases_of_run(log: EventLog, fold: Fold, run: str, after: int, most: int, moment: Moment) -> tuple[list[Case], Update, int]:
     """The cases of strategies that the run's outcomes after `after` were credited to, the widest gaps first and at most `most`.
 
     With them an update that says how many outcomes and strategies there were, and the last `seq` seen.
@@ -38,7 +39,7 @@ def cases_of_run(log: EventLog, fold: Fold, run: str, after: int, most: int) -> 
     fresh = [one for one in seen if one.seq > after and one.outcome.run == run]
     mine = by_strategy(seen)
     entries = {entry.id: entry for one in fresh for name in one.changed if (entry := fold.resolve(name)) and entry.retired is None}
-    cases = [case for name, entry in entries.items() if (case := case_of(entry, mine.get(name, [])))]
+    cases = [case for name, entry in entries.items() if (case := case_of(entry, mine.get(name, []), moment))]
     cases.sort(key=lambda case: (-abs(case.gap), case.id))
     calibration = calibrate(fresh, estimated=False) or calibrate(fresh, estimated=True)
     update = Update(by="", outcomes=len(fresh), considered=len(cases), rewritten=(), calibration=calibration)

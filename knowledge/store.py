@@ -7,7 +7,6 @@ import uuid
 from pathlib import Path
 
 from knowledge import portable
-from knowledge.ageing import Moment
 from knowledge.buckets import without
 from knowledge.catalogue import Catalogue, Stats
 from knowledge.expectation import expect
@@ -58,8 +57,7 @@ class KnowledgeBase(Tending, Catalogue):
             return ()
         with self._lock:
             self._follow()
-            moment = Moment(self._clock(), self._fold.present, self._fold.edition)
-            recalled = rank(self._fold.entries, self._near(situation, limit), situation, limit, moment, self._tokens)
+            recalled = rank(self._fold.entries, self._near(situation, limit), situation, limit, self._moment(), self._tokens)
             shown = [{"id": r.strategy.id, "score": r.score, "warning": r.warning, "why": r.why} for r in recalled]
             body = {"situation": situation.model_dump(mode="json"), "limit": limit, "about": about, "recalled": shown}
             with self._log.writing(durable=False) as writer:
@@ -70,7 +68,7 @@ class KnowledgeBase(Tending, Catalogue):
         """Expect, in this thread."""
         with self._lock:
             self._follow()
-            return expect(self._fold, situation, action, plan)
+            return expect(self._fold, situation, action, self._moment(), plan)
 
     def learn_now(self, outcome: Outcome) -> tuple[str, ...]:
         """Learn, in this thread."""

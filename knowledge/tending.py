@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 
-from knowledge.ageing import Moment
 from knowledge.calibration import Calibration
 from knowledge.changes import Change, changes, revert
 from knowledge.curate import ALIKE, Curated, carry_out, duplicates, faded
@@ -56,7 +55,7 @@ class Tending(OpenedStore):
         """Retire what has lost its weight by age; return what was, or would be, retired."""
         with self._lock:
             self._follow()
-            return self._carry_out(faded(self._fold, Moment(self._clock(), self._fold.present, self._fold.edition)), dry_run)
+            return self._carry_out(faded(self._fold, self._moment()), dry_run)
 
     def retire(self, name: str, reason: str) -> Strategy:
         """Recall a strategy no more; it stays in the log with the reason."""
@@ -85,13 +84,13 @@ class Tending(OpenedStore):
     def _cases(self, everything: bool) -> tuple[list[Case], int, int, Calibration | None]:
         with self._lock:
             self._follow()
-            return cases_since(self._log, self._fold, 0 if everything else last_update(self._log))
+            return cases_since(self._log, self._fold, 0 if everything else last_update(self._log), self._moment())
 
     def _run_cases(self, run: str, number: int, most: int) -> tuple[Update | None, list[Case], Update, int]:
         with self._lock:
             self._follow()
             known, after = earlier(self._log, run, number)
-            return known, *cases_of_run(self._log, self._fold, run, after, most)
+            return known, *cases_of_run(self._log, self._fold, run, after, most, self._moment())
 
     def _write_reflection(
         self, run: str, number: int, cases: list[Case], proposals: dict[str, tuple[Proposal, str]], update: Update, through: int

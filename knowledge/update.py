@@ -6,6 +6,7 @@ import math
 import uuid
 from collections.abc import Callable
 
+from knowledge.ageing import Moment
 from knowledge.calibration import Calibration, calibrate
 from knowledge.entry import Rewrite
 from knowledge.fold import Fold
@@ -62,7 +63,7 @@ async def propose(cases: list[Case], writer: LessonWriter) -> tuple[dict[str, tu
     return proposals, notes
 
 
-def cases_since(log: EventLog, fold: Fold, after: int) -> tuple[list[Case], int, int, Calibration | None]:
+def cases_since(log: EventLog, fold: Fold, after: int, moment: Moment) -> tuple[list[Case], int, int, Calibration | None]:
     """Put together the cases of all strategies credited since `after`: cases, outcomes, last `seq`, calibration."""
     seen = experiences(log)
     fresh = [one for one in seen if one.seq > after]
@@ -75,7 +76,7 @@ def cases_since(log: EventLog, fold: Fold, after: int) -> tuple[list[Case], int,
     cases = []
     for name in touched:
         entry = fold.entries[name]
-        if entry.retired is None and (case := case_of(entry, mine.get(name, []))):
+        if entry.retired is None and (case := case_of(entry, mine.get(name, []), moment)):
             cases.append(case)
     measured = calibrate(fresh, estimated=False)
     return cases, len(fresh), seen[-1].seq if seen else 0, measured or calibrate(fresh, estimated=True)

@@ -113,6 +113,7 @@ def open_memory(settings: RunSettings) -> Memory:
         server=settings.chroma_server or None,
         tokens=settings.recall_tokens,
         update_every=settings.update_every,
+        half_life=settings.half_life,
     )
     return known if settings.learns else FrozenMemory(known)
 

@@ -64,6 +64,8 @@ class RunSettings(Record):
     """About how much of a prompt one recall may fill; 0 sets no limit."""
     update_every: int = Field(default=5, ge=0)
     """Runs after which memory rewrites lessons from its outcomes; 0: never by itself."""
+    half_life: float = Field(default=365.0, ge=0)
+    """Days in which what memory measured loses half of its weight; 0: it does not age."""
     team: TeamSettings = TeamSettings()
 
 

@@ -26,7 +26,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from kernelwright.cli.options import ChromaServer, Counters, Json, Tune
+from kernelwright.cli.options import HALF_LIFE, ChromaServer, Counters, HalfLife, Json, Tune
 
 STOPPED = 3
 """Exit status where --stop-after ended the bench before its last problem."""
@@ -101,6 +101,7 @@ def run(
         typer.Option(help="Finds strategies by meaning: `default`, `hashing`, or a sentence-transformers name or path."),
     ] = "default",
     chroma_server: ChromaServer = "",
+    half_life: HalfLife = HALF_LIFE,
     max_autotune: Annotated[
         bool, typer.Option("--max-autotune", help="Also time torch.compile's max-autotune: minutes of compiling a problem.")
     ] = False,
@@ -150,6 +151,7 @@ def run(
                 timeout_s=timeout,
                 embedder=embedder,
                 chroma_server=reached_server(chroma_server, memory=memories != ("off",)),
+                half_life=half_life,
             )
         ),
         searches=searches,

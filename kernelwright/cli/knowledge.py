@@ -10,7 +10,7 @@ import typer
 from kernelwright.cli import knowledge_tending
 from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json
 from kernelwright.cli.knowledge_worth import worth
-from kernelwright.cli.options import Home, Json
+from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json
 
 if TYPE_CHECKING:
     from knowledge.calibration import Stretch
@@ -72,14 +72,15 @@ def list_(
 
 
 @app.command()
-def show(name: Id, home: Home = None, json: Json = False) -> None:
-    """Show one strategy whole, what it was worth to the plans that saw it, and its history.
+def show(name: Id, half_life: HalfLife = HALF_LIFE, home: Home = None, json: Json = False) -> None:
+    """Show one strategy whole: what each trial weighs today and why, what it was worth to the plans that saw it, its history.
 
     Example: kernelwright knowledge show 3f2a
     """
-    base = open_base(home)
+    base = open_base(home, half_life=half_life)
     strategy = base.get(name)
-    facts = {**_facts(strategy), "worth": base.worth(name).model_dump(mode="json"), "history": base.history(name)}
+    weights = [one.model_dump(mode="json") for one in base.weights(name)]
+    facts = {**_facts(strategy), "weights": weights, "worth": base.worth(name).model_dump(mode="json"), "history": base.history(name)}
     # always one JSON object: a strategy is a nested record
     print_json(facts)
 

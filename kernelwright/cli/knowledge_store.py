@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelwright.cli.options import SERVER_VARIABLE, home_folder
+from kernelwright.cli.options import HALF_LIFE, SERVER_VARIABLE, home_folder
 
 if TYPE_CHECKING:
     from knowledge.store import KnowledgeBase
@@ -28,12 +28,12 @@ Server = Annotated[
 ]
 
 
-def open_base(home: Path | None, embedder: str = "default", server: str = "") -> KnowledgeBase:
+def open_base(home: Path | None, embedder: str = "default", server: str = "", half_life: float = HALF_LIFE) -> KnowledgeBase:
     """Open the knowledge base of a home folder."""
     from knowledge.embedding import open_embedder
     from knowledge.store import KnowledgeBase
 
-    return KnowledgeBase(home_folder(home) / "knowledge", open_embedder(embedder), server=server or None)
+    return KnowledgeBase(home_folder(home) / "knowledge", open_embedder(embedder), server=server or None, half_life=half_life)
 
 
 def reached_server(server: str, *, memory: bool = True) -> str:

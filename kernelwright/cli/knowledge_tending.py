@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json
-from kernelwright.cli.options import Home, Json
+from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json
 
 if TYPE_CHECKING:
     from agents.lessons import ModelLessonWriter
@@ -25,6 +25,7 @@ def learn(
     key_file: Annotated[str, typer.Option(help="File that holds the server's key.")] = "",
     embedder: Embedder = "default",
     server: Server = "",
+    half_life: HalfLife = HALF_LIFE,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -37,7 +38,7 @@ def learn(
     import asyncio
 
     writer = _writer(model, base_url, key_file)
-    base = open_base(home, embedder, server)
+    base = open_base(home, embedder, server, half_life)
     done = asyncio.run(base.update(writer, everything=everything))
     if json:
         print_json(done.model_dump(mode="json"))
@@ -97,12 +98,12 @@ def merge(
     _print_curated(open_base(home, embedder, server).merge(dry_run=dry_run, alike=alike), "merged", dry_run, json)
 
 
-def prune(dry_run: DryRun = False, home: Home = None, json: Json = False) -> None:
+def prune(dry_run: DryRun = False, half_life: HalfLife = HALF_LIFE, home: Home = None, json: Json = False) -> None:
     """Retire what has lost its weight by age: faded warnings, and learnt strategies whose trials are all old.
 
     Example: kernelwright knowledge prune --dry-run
     """
-    _print_curated(open_base(home).prune(dry_run=dry_run), "retired", dry_run, json)
+    _print_curated(open_base(home, half_life=half_life).prune(dry_run=dry_run), "retired", dry_run, json)
 
 
 def retire(

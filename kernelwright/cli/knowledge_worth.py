@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from kernelwright.cli.knowledge_store import Server, print_json, reached_server
-from kernelwright.cli.options import Json
+from kernelwright.cli.options import HALF_LIFE, HalfLife, Json
 
 if TYPE_CHECKING:
     from kernelwright.bench.settings import BenchSettings, MemoryArm
@@ -44,6 +44,7 @@ def worth(
     key_file: Annotated[str, typer.Option(help="File that holds the server's key.")] = "",
     embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
     server: Server = "",
+    half_life: HalfLife = HALF_LIFE,
     jobs: Annotated[int, typer.Option(min=1, help="Runs in flight.")] = 2,
     stop_after: Annotated[float, typer.Option(min=0, help="Stop after so many seconds, to be gone on with; 0: see it through.")] = 0,
     out: Annotated[Path, typer.Option(help="Folder of results, runs and report.", metavar="DIR")] = Path("knowledge-worth"),
@@ -91,6 +92,7 @@ def worth(
             search_settings=search_settings,
             embedder=embedder,
             chroma_server=server,
+            half_life=half_life,
         )
         return BenchSettings(
             suite=str(suite),
@@ -114,7 +116,7 @@ def worth(
     if learning:
         # one run at a time: what one problem taught is there for the next
         work("learn", settings("learn", learn_on, ("learning",), "", 1, learning_evaluations or evaluations), learning, 1)
-        start = str(_learnt(out, embedder, server))
+        start = str(_learnt(out, embedder, server, half_life))
     work("cold", settings("cold", held_out, ("off", "frozen"), "", seeds, evaluations), held, jobs)
     work("warm", settings("warm", held_out, ("frozen",), start, seeds, evaluations), held, jobs)
     report = write_report(out, evaluations)
@@ -191,7 +193,7 @@ def _run(settings: BenchSettings, items: tuple[SuiteItem, ...], folder: Path, jo
         )
 
 
-def _learnt(out: Path, embedder: str, server: str) -> Path:
+def _learnt(out: Path, embedder: str, server: str, half_life: float) -> Path:
     """The memory that the learning runs left, gone over once more."""
     import asyncio
 
@@ -199,7 +201,7 @@ def _learnt(out: Path, embedder: str, server: str) -> Path:
     from knowledge.store import KnowledgeBase
 
     (folder,) = (out / "learn" / "knowledge").iterdir()
-    base = KnowledgeBase(folder, open_embedder(embedder), server=server or None)
+    base = KnowledgeBase(folder, open_embedder(embedder), server=server or None, half_life=half_life)
     if "warm" not in {path.name for path in out.iterdir()}:
         asyncio.run(base.update())
     base.close()

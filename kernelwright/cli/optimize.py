@@ -26,6 +26,7 @@ from typing import Annotated
 import typer
 
 from kernelwright.cli.options import (
+    HALF_LIFE,
     SEARCHES,
     BaseUrl,
     Cache,
@@ -34,6 +35,7 @@ from kernelwright.cli.options import (
     Devices,
     Evaluator,
     Floor,
+    HalfLife,
     Home,
     Json,
     KeyFile,
@@ -105,6 +107,7 @@ def command(
         typer.Option(help="Finds strategies by meaning: `default`, `hashing`, or a sentence-transformers name or path."),
     ] = "default",
     chroma_server: ChromaServer = "",
+    half_life: HalfLife = HALF_LIFE,
     evaluator: Evaluator = "local",
     devices: Devices = "all",
     counters: Counters = "auto",
@@ -148,6 +151,7 @@ def command(
         memory=not no_memory,
         embedder=embedder,
         chroma_server=reached_server(chroma_server, memory=not no_memory),
+        half_life=half_life,
         team=team.model_copy(update={"cache": cache, "frame": frame}),
     )
     notes = ready_models(settings.team, settings.budget)

@@ -105,6 +105,17 @@ ChromaServer = Annotated[
         show_default="the index in the knowledge's folder",
     ),
 ]
+HALF_LIFE = 365.0
+HalfLife = Annotated[
+    float,
+    typer.Option(
+        "--half-life",
+        min=0,
+        metavar="DAYS",
+        envvar="KERNELWRIGHT_HALF_LIFE",
+        help="Days in which what memory measured loses half of its weight; a sixth of that with other versions. 0: it does not age.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 
 

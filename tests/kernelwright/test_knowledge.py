@@ -72,6 +72,23 @@ def test_show_tells_outcome_scope_and_worth(command: Command, taught: str) -> No
     assert facts["history"]
 
 
+def test_show_tells_what_each_trial_weighs_and_why(command: Command, taught: str, tmp_path: Path) -> None:
+    """A trial with another compiler than the present one has lost a part, and says so; the shorter the half-life, the faster."""
+    base = KnowledgeBase(tmp_path / "home" / "knowledge", HashingEmbedder())
+    seen = base.experiences()[-1].outcome
+    for run, triton in (("r3", "3.6.0"), ("r4", "3.9.0")):
+        base.learn_now(seen.model_copy(update={"run": run, "versions": {"triton": triton}}))
+    base.close()
+    weights = json.loads(command("show", taught, "--half-life", "30"))["weights"]
+    assert [(one["run"], one["weight"]) for one in weights] == [("r1", 1.0), ("r2", 1.0), ("r3", 0.7), ("r4", 1.0)]
+    assert weights[2]["reasons"] == ["triton 3.6 → 3.9"]
+
+
+def test_a_half_life_that_is_no_number_is_refused(command: Command, taught: str) -> None:
+    """One line says what is wrong with it."""
+    assert "Invalid value for '--half-life'" in command("prune", "--half-life", "nan", status=2)
+
+
 def test_stats_tell_and_draw_the_calibration(command: Command, taught: str, tmp_path: Path) -> None:
     """The line says by how much predictions are off, the plot is an SVG."""
     said = command("stats", "--plot", str(tmp_path / "c.svg"))

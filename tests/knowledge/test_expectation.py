@@ -1,5 +1,6 @@
 """What memory expects of an action that was tried in a situation."""
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -7,7 +8,8 @@ import pytest
 from knowledge.protocol import FrozenMemory, NoMemory
 from knowledge.records import Situation
 from knowledge.store import KnowledgeBase
-from tests.knowledge.conftest import MakeOutcome
+from tests.knowledge.conftest import MakeBase, MakeOutcome
+from tools.errors import UserError
 from tools.records import Action, ActionKind
 
 ACTION = Action(kind=ActionKind.TILING, region="r0", parameters={"BLOCK_N": 512})
@@ -80,3 +82,55 @@ async def test_the_same_step_on_the_same_parent_is_believed_alone(
     assert await base.expect(at(situation, 0.3), ACTION, "mine") == pytest.approx(1.1)
     assert await base.expect(at(situation, 0.3), ACTION, "new") == pytest.approx((1.1 * 3.0) ** 0.5)
     assert await base.expect(at(situation, 0.15), ACTION, "mine") != pytest.approx(1.1)
+
+
+def ahead(days: int) -> Any:
+    """A clock that runs ahead."""
+    return lambda: datetime.now(UTC) + timedelta(days=days)
+
+
+async def test_trials_of_other_versions_count_less(base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """Of two trials on like parents the one with the present compiler counts more."""
+    await tried(base, make_outcome, situation, 0.3, 3.0, versions={"triton": "3.6.0"})
+    assert await base.expect(at(situation, 0.3), ACTION) == pytest.approx(3.0)
+    await tried(base, make_outcome, situation, 0.3, 1.2, versions={"triton": "3.9.0"})
+    # 0.7 of a trial of 3.0 and one of 1.2
+    assert await base.expect(at(situation, 0.3), ACTION) == pytest.approx((3.0**0.7 * 1.2) ** (1 / 1.7))
+
+
+async def test_trials_on_another_device_count_less(base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """Two devices of one generation share an entry; each foretells itself more."""
+    for device, gain in (("h100", 3.0), ("h200", 1.2)):
+        await tried(base, make_outcome, situation.model_copy(update={"device": device}), 0.3, gain)
+    here, there = (at(situation, 0.3).model_copy(update={"device": device}) for device in ("h200", "h100"))
+    assert await base.expect(here, ACTION) == pytest.approx((3.0**0.8 * 1.2) ** (1 / 1.8))
+    assert await base.expect(there, ACTION) == pytest.approx((3.0 * 1.2**0.8) ** (1 / 1.8))
+
+
+async def test_what_has_aged_away_foretells_nothing(make_base: MakeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """Four half-lives leave less than a tenth; a memory whose evidence does not age still expects it."""
+    await tried(make_base(), make_outcome, situation, 0.3, 3.0)
+    assert await make_base(clock=ahead(300), half_life=100).expect(at(situation, 0.3), ACTION) == pytest.approx(3.0)
+    assert await make_base(clock=ahead(400), half_life=100).expect(at(situation, 0.3), ACTION) is None
+    assert await make_base(clock=ahead(400), half_life=0).expect(at(situation, 0.3), ACTION) == pytest.approx(3.0)
+
+
+async def test_the_same_step_of_other_versions_is_not_believed_alone(
+    base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation
+) -> None:
+    """An old compiler's trial of this very plan counts beside what the present one came to on other parents."""
+    await base.learn(make_outcome(plan="mine", action=ACTION, situation=at(situation, 0.3), gain=3.0, versions={"triton": "3.6.0"}))
+    assert await base.expect(at(situation, 0.3), ACTION, "mine") == pytest.approx(3.0)
+    await base.learn(make_outcome(plan="other", action=ACTION, situation=at(situation, 0.3), gain=1.2, versions={"triton": "3.9.0"}))
+    assert await base.expect(at(situation, 0.3), ACTION, "mine") == pytest.approx((3.0**0.7 * 1.2) ** (1 / 1.7))
+    await base.learn(
+        make_outcome(run="r2", plan="mine", action=ACTION, situation=at(situation, 0.3), gain=2.0, versions={"triton": "3.9.0"})
+    )
+    assert await base.expect(at(situation, 0.3), ACTION, "mine") == pytest.approx(2.0)
+
+
+def test_a_half_life_that_is_none_is_refused(make_base: MakeBase) -> None:
+    """No negative days, and no NaN."""
+    for days in (-1.0, float("nan")):
+        with pytest.raises(UserError, match="half-life"):
+            make_base(half_life=days)

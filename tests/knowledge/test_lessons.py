@@ -1,6 +1,7 @@
 """The textual gradient: what outcomes do to lessons and predictions, and the way back."""
 
 import math
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -200,3 +201,11 @@ async def test_an_export_carries_rewrites(make_base: MakeBase, make_outcome: Mak
     assert other.all() == base.all()
     assert other.changes()[0].reason == base.changes()[0].reason
     assert base.all()[0].state is StrategyState.OBSERVED
+
+
+async def test_old_trials_move_a_prediction_less(make_base: MakeBase, make_outcome: MakeOutcome) -> None:
+    """A pass a half-life later weighs both trials half, so that the prediction stays nearer to where it began."""
+    name = await teach(make_base("store"), make_outcome, [2.0, 2.0])
+    later = make_base("store", clock=lambda: datetime.now(UTC) + timedelta(days=30), half_life=30)
+    await later.update()
+    assert later.get(name).expected_gain == pytest.approx(math.exp((math.log(1.15) + math.log(2.0)) / 2), rel=0.02)
