@@ -84,6 +84,8 @@ class Join:
     """Atom of the result's dimension."""
     parts: tuple[tuple[int, ...], ...]
     """Atom of each value's own dimension; none where it has one element."""
+    same: tuple[int, ...] = ()
+    """Which of them are the same everywhere along it, so that nothing is read there."""
 
 
 class Builder:
@@ -187,7 +189,8 @@ class Builder:
         self.joins.append(join)
         atoms = frozenset().union(*(self.atoms.leaves(tuple(self.exprs[value.id].atoms)) for value in found))
         kept = atoms - {atom for part in join.parts for atom in part} | {join.whole}
-        return self._add(Expr("join", tuple(value.id for value in found), found[0].dtype, kept, join))
+        dtype = next((value.dtype for value in found if not value.dtype.startswith("weak")), found[0].dtype)
+        return self._add(Expr("join", tuple(value.id for value in found), dtype, kept, join))
 
     def lift(self, value: Value | bool | float | Varying) -> Value:
         """Make a number a value."""

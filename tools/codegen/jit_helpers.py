@@ -6,6 +6,8 @@ run under the interpreter. Coefficients of `tanh` are those of the Cephes librar
 
 from __future__ import annotations
 
+from tools.codegen.jit_splits import SPLITS
+
 HELPERS: dict[str, str] = {
     "exp": '''
 @triton.jit
@@ -70,51 +72,18 @@ def power(x, y):
     at_zero = tl.where(exponent == 0.0, 1.0, tl.where(exponent > 0.0, 0.0, float("inf")))
     return tl.where(base == 0.0, at_zero, signed).to(tl.float32)
 ''',
-    "halves": '''
+    "multiply": '''
 @triton.jit
-def power_of_two(exponent):
-    """2.0 ** exponent for whole exponents between -126 and 127."""
-    return ((exponent + 127) << 23).to(tl.float32, bitcast=True)
-
-
-@triton.jit
-def halves_kernel(x_ptr, high_ptr, low_ptr, exponents_ptr, n_vectors, n_inner, n_trailing, BLOCK_V: tl.constexpr, BLOCK_K: tl.constexpr):
-    """x as vectors of n_inner elements, n_trailing apart -> two float16 parts of each element, one exponent a vector."""
-    vector = tl.program_id(0).to(tl.int64) * BLOCK_V + tl.arange(0, BLOCK_V)[:, None]
-    mask_v = vector < n_vectors
-    base = vector // n_trailing * (n_inner * n_trailing) + vector % n_trailing
-    peak = tl.zeros([BLOCK_V, BLOCK_K], tl.float32)
-    for start in range(0, n_inner, BLOCK_K):
-        k = start + tl.arange(0, BLOCK_K)[None, :]
-        x = tl.load(x_ptr + base + k * n_trailing, mask=mask_v & (k < n_inner), other=0.0)
-        peak = tl.maximum(peak, tl.abs(x))
-    biased = tl.max(peak, axis=1, keep_dims=True).to(tl.int32, bitcast=True) >> 23
-    exponent = tl.minimum(141 - biased, 126)
-    tl.store(exponents_ptr + vector, exponent, mask=mask_v)
-    for start in range(0, n_inner, BLOCK_K):
-        k = start + tl.arange(0, BLOCK_K)[None, :]
-        inside = mask_v & (k < n_inner)
-        scaled = tl.load(x_ptr + base + k * n_trailing, mask=inside, other=0.0) * power_of_two(exponent)
-        high = scaled.to(tl.float16)
-        rest = tl.where(tl.abs(scaled) < 65520.0, scaled - high.to(tl.float32), 0.0)
-        tl.store(high_ptr + base + k * n_trailing, high, mask=inside)
-        tl.store(low_ptr + base + k * n_trailing, (rest * 2048.0).to(tl.float16), mask=inside)
-
-
-def halves(x: torch.Tensor, n_inner: int, n_trailing: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    high, low = torch.empty_like(x, dtype=torch.float16), torch.empty_like(x, dtype=torch.float16)
-    n_vectors = x.numel() // n_inner
-    exponents = torch.empty(n_vectors, dtype=torch.int32, device=x.device)
-    block_v, block_k = (4, 512) if n_trailing == 1 else (32, 64)
-    grid = (triton.cdiv(n_vectors, block_v),)
-    halves_kernel[grid](x, high, low, exponents, n_vectors, n_inner, n_trailing, BLOCK_V=block_v, BLOCK_K=block_k, num_warps=4)
-    return high, low, exponents
+def multiply(one, other):
+    """What combines two parts of a product."""
+    return one * other
 ''',
+    **SPLITS,
 }
 """By the map that needs them: text of the device function, or of a pass and its host function."""
 
 NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
-    "pow": "power", "halves": "halves",
+    "pow": "power", "multiply": "multiply", **{name: name for name in SPLITS},
 }  # fmt: skip
 """What each is called in the emitted source."""

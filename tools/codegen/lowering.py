@@ -12,6 +12,7 @@ from typing import Any
 
 from tools.codegen.atoms import Dims, ShapeMismatchError
 from tools.codegen.expressions import COMPUTE, Builder, LoweringError, Value
+from tools.codegen.fills import FILLS, fill_number
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.kernel import Attention, Contraction, Kernel, Lowered, Output
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
@@ -60,6 +61,9 @@ class Lowering:
             raise LoweringError(f"{node.target} has outputs that are not generated")
         if node is not None and node.op == "scalar_tensor":
             found = Lowered(self.b.cast(self.b.const(node.args[0]), node.outputs[0].dtype), ())
+        elif node is not None and (number := fill_number(node)) is not None:
+            # under atoms of its own at each use: what it meets says how it is walked
+            return Lowered(self.b.const(number), self.b.atoms.dims(node.outputs[0].shape))
         elif node is not None and is_view(node):
             found = self._through(node, ref)
         else:
@@ -267,7 +271,7 @@ _MASK = {"where": 0, "masked_fill": 1}
 
 _SEEN_THROUGH = {
     "view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "unsqueeze", "squeeze", "permute",
-    "transpose", "t", "numpy_T", "mT", "expand", "expand_as",
+    "transpose", "t", "numpy_T", "mT", "expand", "expand_as", *FILLS,
 }  # fmt: skip
 
 

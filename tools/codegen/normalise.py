@@ -3,7 +3,8 @@
 What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the
 same dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by
 row and a reduction; batch norm in training mode becomes its functional twin and two writes to its buffers; a scan between two flips
-becomes a reversed scan; a concatenation that starts with the pieces of an earlier one takes its result.
+becomes a reversed scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the
+pieces of an earlier one takes its result.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta, find_refs
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.scan_rewrites import exclusive_scan, reversed_scan
 from tools.codegen.sizes import Sizes, Varying, is_one
 
 IDENTITIES = {"clone", "contiguous", "detach", "alias", "lift_fresh_copy", "lift_fresh"}
@@ -29,7 +31,7 @@ ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide":
 
 def normalise(graph: OperatorGraph) -> OperatorGraph:
     """Apply every rewrite once, in order of the nodes."""
-    rewriter = _Rewriter(graph)
+    rewriter = Rewriter(graph)
     for node in graph.nodes:
         rewriter.add(node)
     effects = graph.effects | rewriter.effects
@@ -48,7 +50,7 @@ def _alive(nodes: Sequence[Node], outputs: Any, effects: frozenset[str]) -> tupl
     return tuple(reversed(kept))
 
 
-class _Rewriter:
+class Rewriter:
     """Collects the new nodes and which old values they stand for."""
 
     def __init__(self, graph: OperatorGraph) -> None:
@@ -171,7 +173,7 @@ def _runs_over_one(node: Node, meta: TensorMeta | None) -> bool:
     return all(is_one(meta.shape[dim]) for dim in dims)
 
 
-def _one_element(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
+def _one_element(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Take a reduction over dimensions of one element as the view that it is."""
     source = node.args[0]
     meta = rewriter.metas.get(source.name) if isinstance(source, Ref) and source.index == 0 else None
@@ -182,7 +184,7 @@ def _one_element(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
     return (Node(node.name, "aten.squeeze.dims", (source, dims), {}, (replace(meta, shape=node.outputs[0].shape),)),)
 
 
-def _glu(_: _Rewriter, node: Node) -> Sequence[Node]:
+def _glu(_: Rewriter, node: Node) -> Sequence[Node]:
     out = node.outputs[0]
     dim = node.args[1] if len(node.args) > 1 else -1
     halves = Node(f"{node.name}_halves", "aten.chunk.default", (node.args[0], 2, dim), {}, (replace(out, contiguous=False),) * 2)
@@ -190,7 +192,7 @@ def _glu(_: _Rewriter, node: Node) -> Sequence[Node]:
     return halves, gate, Node(node.name, "aten.mul.Tensor", (Ref(halves.name), Ref(gate.name)), {}, (out,))
 
 
-def _row_loss(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
+def _row_loss(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Split a mean or sum of cross entropy or NLL into the loss by row and its reduction; rows with the ignored class count for nothing."""
     logits, target, weight, reduction, ignored, smoothing = _loss_arguments(node)
     if weight is not None or smoothing or reduction == REDUCTION_NONE or not isinstance(logits, Ref):
@@ -211,7 +213,7 @@ def _row_loss(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
     return rows, total, valid, count, Node(node.name, "aten.div.Tensor", (Ref(total.name), Ref(count.name)), {}, (scalar,))
 
 
-def _triplet(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
+def _triplet(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Split a mean or sum of triplet losses into the loss by row and its reduction."""
     usual = ((3, "margin", 1.0), (4, "p", 2.0), (5, "eps", 1e-6), (6, "swap", False), (7, "reduction", REDUCTION_MEAN))
     *numbers, reduction = (_argument(node, place, name, default) for place, name, default in usual)
@@ -228,7 +230,7 @@ def _argument(node: Node, place: int, name: str, default: Any) -> Any:
     return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
 
 
-def _batch_norm(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
+def _batch_norm(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Name what batch norm in training mode writes to its running statistics, so that a kernel may compute it."""
     source, weight, bias, mean, variance, training, momentum, eps = node.args[:8]
     if not training or not isinstance(mean, Ref) or not isinstance(variance, Ref):
@@ -244,25 +246,12 @@ def _batch_norm(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
     return norm, *updates
 
 
-def _flip(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
-    """Take flip, scan, flip as one scan from the end."""
-    made = {each.name: each for each in rewriter.nodes}
-    scan = made.get(node.args[0].name)
-    first = made.get(scan.args[0].name) if scan is not None and scan.op in ("cumsum", "cumprod") and not scan.kwargs else None
-    if scan is None or first is None or first.op != "flip":
-        return None
-    rank = len(node.outputs[0].shape)
-    places = {dims[0] % rank if len(dims) == 1 else None for dims in (node.args[1], first.args[1], (scan.args[1],))}
-    used = [user.name for name in (scan.name, first.name) for user in rewriter.graph.users.get(name, ())]
-    if len(places) != 1 or None in places or sorted(used) != sorted((scan.name, node.name)) or len(scan.args) > 2:
-        return None
-    if {scan.name, first.name} & {ref.name for ref in rewriter.graph.returned}:
-        return None
-    rewriter.nodes = [each for each in rewriter.nodes if each.name not in (scan.name, first.name)]
-    return (Node(node.name, f"scan.{scan.op}_reversed.default", (first.args[0], places.pop()), {}, node.outputs),)
+def _cat(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Scan what is laid after a fill instead of laying a scan there, or take a concatenation's start from an earlier one."""
+    return exclusive_scan(rewriter, node) or _grown(rewriter, node)
 
 
-def _cat(rewriter: _Rewriter, node: Node) -> Sequence[Node] | None:
+def _grown(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Take a concatenation that starts with all pieces of an earlier one as that one's result and the rest."""
     pieces, dim = node.args[0], _argument(node, 1, "dim", 0)
     rank = len(node.outputs[0].shape)
@@ -290,11 +279,12 @@ def _loss_arguments(node: Node) -> tuple[Any, Any, Any, Any, Any, Any]:
     return logits, target, weight, reduction, ignored, smoothing
 
 
-RULES: dict[str, Callable[[_Rewriter, Node], Sequence[Node] | None]] = {
+RULES: dict[str, Callable[[Rewriter, Node], Sequence[Node] | None]] = {
     "glu": _glu,
     "batch_norm": _batch_norm,
     "cat": _cat,
-    "flip": _flip,
+    "flip": reversed_scan,
+    "pad": exclusive_scan,
     "cross_entropy_loss": _row_loss,
     "nll_loss_nd": _row_loss,
     "triplet_margin_loss": _triplet,

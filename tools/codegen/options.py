@@ -278,7 +278,7 @@ def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Acti
     if parameters == region.parameters:
         raise IllegalActionError(f"{action} changes nothing")
     if not possible(plan_region(graph, region.nodes), parameters):
-        raise IllegalActionError(f"region {region.id} holds a scan, which one program must walk in order: it cannot be split")
+        raise IllegalActionError(f"region {region.id} holds a scan that something along its rows waits for: it cannot be split")
     return schedule.replaced(region.model_copy(update={"parameters": parameters}))
 
 

@@ -26,6 +26,9 @@ class LoopWriter:
         walked = frozenset(atom for axis in frame.space.axes if axis.name in ("steps", "cols") for atom in axis.atoms)
         self.cols = frame.space.with_pieces(walked)
         self.filled: set[int] = set()
+        self.split = parameters["algorithm"] == "split"
+        self.carries: dict[int, str] = {}
+        """What scans start from, by scan, where a row is split: all that the chunks before this one add up to."""
         probe = replace(frame.space, used={}, strides={}, parts_used=set())
         for access in probe.accesses:
             for axis in probe.axes:
@@ -41,7 +44,7 @@ class LoopWriter:
     def levels(self, merged: bool) -> list[tuple[list[int], dict[int, int]]]:
         """List what each pass computes: reductions by themselves, and pairs that one pass can merge."""
         pending = self.reductions([output.expr for output in self.frame.space.kernel.outputs])
-        pairs = online_pairs(self.b, pending) if merged else {}
+        pairs = online_pairs(self.b, [expr for expr in pending if not is_scan(self.b, expr)]) if merged else {}
         result = []
         while pending:
             ready = [expr for expr in pending if not self.waits(expr, pending)]
@@ -52,7 +55,7 @@ class LoopWriter:
         return result
 
     def reductions(self, roots: list[int]) -> list[int]:
-        """Find the reductions that expressions rest on."""
+        """Find the reductions that expressions rest on; where a row is split, a scan needs the sum or product of each chunk, too."""
         found: dict[int, None] = {}
         seen: set[int] = set()
         stack = list(roots)
@@ -61,7 +64,7 @@ class LoopWriter:
             if expr in seen:
                 continue
             seen.add(expr)
-            if self.b.exprs[expr].op.startswith("reduce_"):
+            if self.b.exprs[expr].op.startswith("reduce_") or (self.split and is_scan(self.b, expr)):
                 found[expr] = None
             stack.extend(self.b.exprs[expr].args)
         return sorted(found)
@@ -105,7 +108,7 @@ class LoopWriter:
         accumulators = {}
         for expr in plain:
             record = self.b.exprs[expr]
-            kind = record.op.removeprefix("reduce_")
+            kind = kind_of(record.op)
             name = self.frame.names.fresh(f"{self.frame.body.name_of(expr)}_lanes")
             accumulators[expr] = name
             scope.say(f"{name} = tl.full({self.steps.lanes}, {neutral(kind, record.dtype)}, tl.{record.dtype})")
@@ -121,10 +124,21 @@ class LoopWriter:
         for pair in online:
             pair.update(inner)
         for expr, name in accumulators.items():
-            kind = self.b.exprs[expr].op.removeprefix("reduce_")
-            self.frame.body.bind(scope, expr, f"tl.{kind}({name}, {self.axis})")
+            if is_scan(self.b, expr):
+                scope.names[expr] = self.frame.names.fresh(f"{self.frame.body.name_of(expr)}_total")
+                scope.say(f"{scope.names[expr]} = {self.whole(expr, name)}")
+            else:
+                self.frame.body.bind(scope, expr, self.whole(expr, name))
         for pair in online:
             pair.close(scope)
+
+    def whole(self, expr: int, lanes: str) -> str:
+        """Write a reduction of accumulated lanes, or of partial results."""
+        kind = kind_of(self.b.exprs[expr].op)
+        if kind != "prod":
+            return f"tl.{kind}({lanes}, {self.axis})"
+        self.frame.body.helpers["multiply"] = None
+        return f"tl.reduce({lanes}, {'1, multiply, keep_dims=True' if self.steps.vector else '0, multiply'})"
 
     def fill(self, inner: Scope, expr: int, value: str) -> bool:
         """Load a tensor with `value` beyond the row's end, where the expression is a load that this step has not made yet."""
@@ -137,7 +151,7 @@ class LoopWriter:
 
     def _accumulate(self, inner: Scope, expr: int, name: str) -> None:
         record = self.b.exprs[expr]
-        kind = record.op.removeprefix("reduce_")
+        kind = kind_of(record.op)
         arg = record.args[0]
         dtype = self.b.exprs[arg].dtype
         text, _ = self.frame.body.text(inner, arg, top=True)
@@ -147,7 +161,8 @@ class LoopWriter:
         if kind != "sum" or self._rests_on((arg,), self.filled) or not vanishes(self.b, arg, inner_cols):
             text = f"tl.where(mask_n, {text}, {neutral(kind, dtype)})"
         text = self.steps.folded(kind, text)
-        inner.say(f"{name} += {text}" if kind == "sum" else f"{name} = tl.{kind}imum({name}, {text})")
+        signs = {"sum": "+", "prod": "*"}
+        inner.say(f"{name} {signs[kind]}= {text}" if kind in signs else f"{name} = tl.{kind}imum({name}, {text})")
 
     def scan(self, inner: Scope, expr: int) -> str:
         """Write a scan of one block, carried over from the block before; the carry starts before the loop."""
@@ -156,8 +171,9 @@ class LoopWriter:
         carry = self.frame.names.fresh(f"{body.name_of(expr)}_carry")
         shape = "[ROWS, 1]" if self.steps.vector else "[1]"
         none = neutral(kind, record.dtype)
-        self.steps.before(inner, f"{carry} = tl.full({shape}, {none}, tl.{record.dtype})")
         sign, axis = "+" if kind == "sum" else "*", 1 if self.steps.vector else 0
+        start = f" {sign} {self.carries[expr]}" if expr in self.carries else ""
+        self.steps.before(inner, f"{carry} = tl.full({shape}, {none}, tl.{record.dtype}){start}")
         text = f"tl.where(mask_n, {body.text(inner, record.args[0])[0]}, {none})"
         name = body.bind(inner, expr, f"{carry} {sign} tl.cum{kind}({text}, axis={axis}{', reverse=True' if backwards else ''})")
         last = f"tl.arange(0, BLOCK_N){'[None, :]' if self.steps.vector else ''} == {'0' if backwards else 'BLOCK_N - 1'}"
@@ -181,3 +197,13 @@ class LoopWriter:
         inner = self.steps.loop(scope)
         for out, access in wide:
             self.frame.store(inner, access, self.frame.body.assign(inner, out.expr))
+
+
+def is_scan(builder: Builder, expr: int) -> bool:
+    """Whether an expression accumulates along its row."""
+    return builder.exprs[expr].op.startswith(("scan_", "backscan_"))
+
+
+def kind_of(op: str) -> str:
+    """Name what a reduction or a scan does with its elements: `sum`, `prod`, `max`, `min`."""
+    return op.split("_")[1]

@@ -30,9 +30,11 @@ class RowLayout:
     n_piece: int = 1
     """Columns that lie in one piece: the size of the innermost group of reduced dimensions."""
     scans: bool = False
-    """Whether something accumulates along the columns, so that they must be walked in order by one program."""
+    """Whether something accumulates along the columns, so that a program must walk them in order."""
     backwards: bool = False
     """Whether that order is from the end."""
+    chained: bool = False
+    """Whether something along the row waits for a scan, so that one program must walk all of it."""
 
     def in_pieces(self, vector: bool, looped: bool) -> bool:
         """Whether a program walks its row piece by piece, because the row is not one in memory."""
@@ -88,8 +90,19 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     _check_positions(kernel, cols)
     n_rows, n_cols = sizes["rows"], sizes["cols"]
     return RowLayout(
-        accesses, rows, row_groups, cols, col_groups, n_rows, n_cols, inner, inner_reduction, piece, scans, backwards
+        accesses, rows, row_groups, cols, col_groups, n_rows, n_cols, inner, inner_reduction, piece, scans, backwards, _is_chained(kernel)
     )  # fmt: skip
+
+
+def _is_chained(kernel: Kernel) -> bool:
+    """Whether a scan or a reduction rests on a scan."""
+    scanned: list[bool] = []
+    for expr in kernel.builder.exprs:
+        below, is_scan = any(scanned[arg] for arg in expr.args), expr.op.startswith(("scan_", "backscan_"))
+        if below and (is_scan or expr.op.startswith("reduce_")):
+            return True
+        scanned.append(below or is_scan)
+    return False
 
 
 def _check_positions(kernel: Kernel, cols: tuple[int, ...]) -> None:

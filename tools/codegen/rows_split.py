@@ -1,7 +1,8 @@
 """Few long rows: several programs a row, each with a chunk of its columns, and their partial results combined by the next kernel.
 
 One kernel a level of reductions writes partial results, one for each row and chunk; the next kernel combines them (every
-program does, from a few hundred numbers) and goes on. Nothing is added atomically: the same input gives the same bits.
+program does, from a few hundred numbers) and goes on. A scan needs the sum or product of each chunk first; the last kernel starts
+from those of the chunks before its own. Nothing is added atomically: the same input gives the same bits.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.rows_head import row_lines, row_masks, row_steps, row_tiles
-from tools.codegen.rows_loops import LoopWriter
+from tools.codegen.rows_loops import LoopWriter, is_scan, kind_of
 from tools.codegen.rows_space import RowLayout
 from tools.codegen.spaces import Access
 
@@ -37,8 +38,8 @@ class SplitWriter:
     def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: RowLayout) -> None:
         """Take the region and its layout."""
         self.kernel, self.name, self.parameters, self.plan = kernel, name, parameters, plan
-        if plan.scans:
-            raise LoweringError("a scan is not split over programs")
+        if plan.chained:
+            raise LoweringError("a scan that something along the row waits for is not split over programs")
         self.vector = int(parameters["ROWS"]) > 1 and bool(plan.rows)
         self.accesses = {access.name: access for access in plan.accesses}
         self.buffers: dict[int, str] = {}
@@ -90,6 +91,8 @@ class SplitWriter:
             return body.bind(scope, expr, frame.load_text(access))
 
         def reduce(scope: Scope, expr: int) -> str:
+            if is_scan(body.b, expr):
+                return loop.scan(scope, expr)
             if body.b.exprs[expr].op != "pick":
                 raise AssertionError("a reduction is combined before it is read")
             return body.bind(scope, expr, frame.pick_text(scope, expr))
@@ -97,7 +100,8 @@ class SplitWriter:
         body = Body(space, Names(["split", "n_splits", "chunk", "begin", "end", "SPLITS"]), load, reduce)
         steps = row_steps(space, self.plan, self.parameters, self.vector, chunked=True)
         frame = Frame(space, self.name, body.names, self._reads(), self._writes(), body, row_masks(steps))
-        return _Stage(frame, LoopWriter(frame, steps, self.parameters), lines, {}, reads_columns=True)
+        loop = LoopWriter(frame, steps, self.parameters)
+        return _Stage(frame, loop, lines, {}, reads_columns=True)
 
     def _buffer(self, stage: _Stage, expr: int) -> str:
         if expr not in self.buffers:
@@ -127,7 +131,7 @@ class SplitWriter:
         mask = ", mask=mask_m" if self.vector else ""
         for expr in (*plain, *(each for pair in pairs.items() for each in pair)):
             buffer = self._buffer(stage, expr)
-            scope.say(f"tl.store({buffer}_ptr + {self._row(stage)}split, {stage.frame.body.name_of(expr)}{mask})")
+            scope.say(f"tl.store({buffer}_ptr + {self._row(stage)}split, {scope.find(expr)}{mask})")
 
     def _write_final(self, stage: _Stage, combined: dict[int, int | None], wide: bool) -> None:
         scope = Scope(stage.lines, "    ")
@@ -145,14 +149,24 @@ class SplitWriter:
             if not stage.parts:
                 scope.say(f"parts = tl.arange(0, SPLITS){'[None, :]' if self.vector else ''}")
                 scope.say("mask_s = parts < n_splits")
-            if second is None:
+            if is_scan(self.kernel.builder, first):
+                self._combine_before(stage, scope, first)
+            elif second is None:
                 self._combine_one(stage, scope, first)
             else:
                 self._combine_pair(stage, scope, first, second)
 
-    def _load_parts(self, stage: _Stage, expr: int, other: str) -> str:
-        mask = "mask_s & mask_m" if self.vector else "mask_s"
+    def _load_parts(self, stage: _Stage, expr: int, other: str, mask: str = "mask_s") -> str:
+        mask = f"{mask} & mask_m" if self.vector else mask
         return f"tl.load({self._buffer(stage, expr)}_ptr + {self._row(stage)}parts, mask={mask}, other={other})"
+
+    def _combine_before(self, stage: _Stage, scope: Scope, expr: int) -> None:
+        """Write what a scan starts from in this chunk."""
+        record, name = self.kernel.builder.exprs[expr], stage.frame.names.fresh(f"{stage.frame.body.name_of(expr)}_before")
+        mask = "(mask_s & (parts > split))" if self.plan.backwards else "(parts < split)"
+        found = self._load_parts(stage, expr, neutral(kind_of(record.op), record.dtype), mask if self.vector else mask[1:-1])
+        scope.say(f"{name} = {stage.loop.whole(expr, found)}")
+        stage.loop.carries[expr] = name
 
     def _combine_one(self, stage: _Stage, scope: Scope, expr: int) -> None:
         record = self.kernel.builder.exprs[expr]

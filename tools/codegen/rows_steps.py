@@ -106,7 +106,10 @@ class Steps:
             offset = f"({offset}){wide}" if wide else offset
         else:
             offset = f"{lane}{'[None, :]' if self.vector else ''}{wide}"
-        first = f"(tl.cdiv({last}, BLOCK_N) - 1) * BLOCK_N - start" if self.backwards else "start"
+        first = "start"
+        if self.backwards:
+            # a chunk begins with a block, so blocks of it and of the row are the same
+            first = f"{'begin + ' if self.chunked else ''}(tl.cdiv({last}, BLOCK_N) - 1) * BLOCK_N - start"
         return [f"cols = {first} + {offset}", f"mask_n = cols < {last}", *self.space.parts(self.space.axis("cols"))]
 
     def _blocks(self, last: str) -> list[str]:

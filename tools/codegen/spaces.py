@@ -214,7 +214,8 @@ def unjoined(kernel: Kernel, groups: Iterable[tuple[int, ...]], accesses: Iterab
     every = {atom for access in accesses for atom in access.strides}
     for join in kernel.builder.joins:
         parts = {atom for part in join.parts for atom in atoms.leaves(part)}
-        if atoms.leaves((join.whole,)) not in list(groups) or not parts <= every:
+        read = {atom for place, part in enumerate(join.parts) if place not in join.same for atom in atoms.leaves(part)}
+        if atoms.leaves((join.whole,)) not in list(groups) or not read <= every:
             raise LoweringError("a concatenation along a dimension that is not walked by itself is not generated")
         found |= parts
     return frozenset(found)

@@ -122,8 +122,8 @@ def may_round(policy: PrecisionPolicy) -> bool:
 
 
 def possible(planned: Planned, parameters: Mapping[str, Value]) -> bool:
-    """Whether the template can be emitted with these parameters: a scan is walked by one program, in order."""
-    return planned.template != ROWS or parameters["algorithm"] != "split" or not row_layout_of(planned.kernel).scans
+    """Whether the template can be emitted with these parameters: one program walks a scan that something along the row waits for."""
+    return planned.template != ROWS or parameters["algorithm"] != "split" or not row_layout_of(planned.kernel).chained
 
 
 def worthwhile(planned: Planned, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:

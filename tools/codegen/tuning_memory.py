@@ -52,7 +52,7 @@ def row_defaults(kernel: Kernel, sms: int) -> Parameters:
     columns = power_of_two(layout.n_cols)
     if not layout.inner_reduction:
         return _strided_rows(layout, columns, sms)
-    if layout.n_rows < sms and layout.n_cols >= 8192 and not layout.scans:
+    if layout.n_rows < sms and layout.n_cols >= 8192 and not layout.chained:
         splits = max(2, min(1024, power_of_two(FULL // 2 * sms // layout.n_rows), columns // 4096))
         return {**_walked(layout), "algorithm": "split", "SPLITS": splits}
     if columns > LONGEST_REGISTER_ROW:
@@ -80,7 +80,7 @@ def _strided_rows(layout: RowLayout, columns: int, sms: int) -> Parameters:
         rows //= 2
     first: Parameters = {"ROWS": rows, "BLOCK_N": 32, "UNROLL": 1, "SPLITS": 2, "num_warps": 4, "num_stages": 1}
     block = max(16, 2048 // rows)
-    if layout.n_rows // rows < 2 * sms and columns >= 4 * block and not layout.scans:
+    if layout.n_rows // rows < 2 * sms and columns >= 4 * block and not layout.chained:
         splits = max(2, min(256, power_of_two(FULL // 2 * sms * rows // max(layout.n_rows, 1)), columns // block))
         return {**first, "algorithm": "split", "BLOCK_N": block, "SPLITS": splits}
     while rows > 16 and layout.n_rows // rows < sms:
@@ -114,7 +114,7 @@ def rows_fit(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool
         idle |= {"UNROLL"}
     if knob in idle or (not whole and columns <= block * unroll):
         return False
-    if layout.scans and algorithm in ("online", "split"):
+    if (layout.scans and algorithm == "online") or (layout.chained and algorithm == "split"):
         return False
     if knob == "algorithm" and algorithm == "looped" and not layout.scans and not merges(kernel.builder):
         return False

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tools.codegen.atoms import Atoms, Dims
 from tools.codegen.expressions import LoweringError
+from tools.codegen.fills import fill_number
 from tools.codegen.graph import Node, TensorMeta
 from tools.codegen.sizes import is_one
 
@@ -57,8 +58,8 @@ HOST_VIEWS = {
 
 
 def is_view(node: Node) -> bool:
-    """Whether a node only looks at its input in another way."""
-    return node.op in VIEWS or node.op in HOST_VIEWS
+    """Whether a node only looks at its input in another way, or at nothing: a tensor of one number is no work of its own either."""
+    return node.op in VIEWS or node.op in HOST_VIEWS or fill_number(node) is not None
 
 
 def see_through(atoms: Atoms, node: Node, dims: Dims) -> Dims:

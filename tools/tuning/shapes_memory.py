@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.codegen.kernel import Kernel
 from tools.codegen.remembered import pointwise_layout_of, row_layout_of
@@ -67,6 +67,8 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
         return (_row_shape(row, row.programs, row.n_cols, row.passes, sheet),)
     splits = min(int(parameters["SPLITS"]), math.ceil(row.n_cols / row.block))
     chunk = math.ceil(row.n_cols / splits)
+    if row.scans:
+        return _split_scan(row, row.programs * splits, chunk, sheet)
     partial = _row_shape(row, row.programs * splits, chunk, 1, sheet)
     combine = LaunchShape(
         programs=row.programs * (splits if row.is_wide else 1),
@@ -79,6 +81,14 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
         barriers=2.0,
     )
     return (partial,) * max(1, row.levels - row.merged) + (combine,)
+
+
+def _split_scan(row: _Row, programs: int, chunk: int, sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
+    """One launch that adds up each chunk, and one that scans it: what it reads again comes from the L2 as far as that holds it."""
+    partial = _row_shape(replace(row, scans=False, is_wide=False, other_bytes=0), programs, chunk, 1, sheet)
+    scan = _row_shape(row, programs, chunk, 1, sheet)
+    again = min(1.0, max(0.0, row.wide_bytes / (sheet.l2_mib * 2**20) - rates.L2_RESIDENT))
+    return partial, replace(scan, dram_bytes=scan.dram_bytes - (1 - again) * partial.dram_bytes)
 
 
 @dataclass(frozen=True)

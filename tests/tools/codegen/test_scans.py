@@ -1,0 +1,133 @@
+"""Scans of every kind: from either end, exclusive, masked, of rows that several programs share."""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.codegen.harness import SMALL, generated, problem_of, run_worker, write_job
+from tests.tools.codegen.samples import function
+from tests.tools.codegen.test_memory_bound import settings
+from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
+from tools.codegen.regions import plan_region
+from tools.hardware import load_sheet
+from tools.records import Action, ActionKind
+from tools.tuning.shapes import region_shapes
+
+EXCLUSIVE = "torch.cat((torch.zeros_like(x.select(1, 0).unsqueeze(1)), torch.cumsum(x.narrow(1, 0, x.size(1) - 1), 1)), 1)"
+SCANS: dict[str, str] = {
+    "both_ends": function("(torch.cumsum(x, 1) * 2, torch.cumsum(x.flip(1), dim=1).flip(1), x.flip(0).cumsum(0).flip(0))"),
+    "products": function("(torch.cumprod(x * 0.1 + 1, 1), torch.cumprod(x * 0.1 + 1, 0), (x * 0.1 + 1).flip(1).cumprod(1).flip(1))"),
+    "exclusive": function(
+        f"({EXCLUSIVE}, F.pad(torch.cumsum(x, 0), (0, 0, 1, 0)) + 1, F.pad(x[:, :-1].cumsum(1), (1, 0)), "
+        "torch.cat((x.new_ones(1, x.shape[1]), torch.cumprod(x * 0.1 + 1, 0))))"
+    ),
+    "masked": function(
+        "(torch.cumsum(x * m, dim=1), m.cumsum(1), torch.cumsum(torch.softmax(x, 1) * m, 1), (x - x.mean(0)).cumsum(0) + x.amax(0))",
+        "torch.randn(ROWS, COLS), torch.rand(ROWS, COLS) > 0.5",
+        "x, m",
+    ),
+    "chained": function("(x.cumsum(1).cumsum(1), x.cumsum(1).amax(1))"),
+    "between": function("(y.cumsum(1), torch.cumsum(y * 2, dim=2) + 1)", "torch.randn(3, ROWS, COLS)", "y"),
+}
+"""By name: source text."""
+WAYS = {
+    "whole": settings("flat", algorithm="registers"),
+    "blocks": settings("flat", algorithm="looped", ROWS=2),
+    "shared": settings("flat", algorithm="split", num_stages=2),
+    "shared_rows": settings("flat", algorithm="split", ROWS=2, SPLITS=4),
+}
+
+
+@functools.cache
+def graph_of(name: str) -> tuple[Any, Any]:
+    """Trace a sample once."""
+    problem = problem_of(SCANS[name], name)
+    return problem, trace(problem)
+
+
+def small(name: str) -> Any:
+    """Load a sample at sizes that its trace did not see."""
+    text = re.sub(r"^([A-Z]+) = \d+$", lambda found: f"{found[1]} = {SMALL.get(found[1], 8)}", SCANS[name], flags=re.MULTILINE)
+    return problem_of(text, name)
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run every sample in every way in one process."""
+    folder = tmp_path_factory.mktemp("scans")
+    jobs = {}
+    for name in SCANS:
+        problem, graph = graph_of(name)
+        for way, chosen in WAYS.items():
+            jobs[name, way] = write_job(folder, f"{name}_{way}", small(name), emit(problem, graph, generated(graph, chosen)).source)
+    return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", SCANS)
+def test_a_scan_gives_the_references_results(judged: Any, name: str, way: str) -> None:
+    """In registers, block by block and shared by several programs, a scan is as accurate as the reference's."""
+    result = judged[name, way]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [80, 90, 100, "gfx942"])
+def test_scans_compile(tmp_path: Path, target: int | str) -> None:
+    """Exclusive scans, products and shared rows compile for the target."""
+    jobs = []
+    for name, way in (("exclusive", "blocks"), ("products", "shared"), ("both_ends", "shared_rows")):
+        problem, graph = graph_of(name)
+        source = emit(problem, graph, generated(graph, WAYS[way])).source
+        jobs.append({**write_job(tmp_path, f"{name}_{way}", problem, source), "arch": target})
+    for result in run_worker("compile_worker.py", jobs, interpret=False):
+        assert "crash" not in result, result["crash"]
+        assert len(result["kernels"]) >= 3
+
+
+def test_an_exclusive_scan_is_one_region_that_reads_its_input_once() -> None:
+    """Zeros laid before a running sum cost no pass of their own, by cat or by pad, and nothing is left to the library."""
+    problem, graph = graph_of("exclusive")
+    assert not limits(graph)
+    regions = initial_schedule(graph).regions
+    assert len(regions) == 4
+    assert emit(problem, graph, generated(graph, WAYS["whole"])).source.count("tl.load(") == 4
+
+
+def test_other_numbers_before_a_scan_stay_where_they_are() -> None:
+    """Ones before a running sum, and a sum that somebody else reads, are not scanned with what follows."""
+    ones = trace(problem_of(SCANS["exclusive"].replace("torch.zeros_like(", "torch.ones_like(").replace("x.new_ones", "x.new_zeros")))
+    assert [node.op for node in ones.nodes].count("cat") == 2
+    assert next(node.name for node in ones.nodes if node.op == "cumsum") == "cumsum"
+    shared = "(lambda s: (s * 2, F.pad(s, (1, 0))))(x.cumsum(1))"
+    assert [node.op for node in trace(problem_of(function(shared))).nodes] == ["cumsum", "mul", "pad"]
+
+
+def test_a_scan_that_another_waits_for_is_not_split() -> None:
+    """A running sum of a running sum needs one program a row, and the action says so."""
+    _, graph = graph_of("chained")
+    schedule = initial_schedule(graph)
+    schedule = apply(graph, schedule, options(graph, schedule, load_sheet("h200"))[0])
+    split = Action(kind=ActionKind.ALGORITHM, region=schedule.regions[0].id, parameters={"algorithm": "split"})
+    with pytest.raises(IllegalAction, match="waits for"):
+        apply(graph, schedule, split)
+
+
+def test_few_long_scans_start_split_and_read_twice() -> None:
+    """Rows too few to fill the device are shared from the start; the model counts two launches and the input's second reading."""
+    text = SCANS["masked"].replace("ROWS = 33", "ROWS = 8").replace("COLS = 70", "COLS = 16777216")
+    graph = trace(problem_of(re.sub(r"return .*", "return x.cumsum(1) * m", text, count=1)))
+    schedule = initial_schedule(graph)
+    sheet = load_sheet("h200")
+    (region,) = apply(graph, schedule, options(graph, schedule, sheet)[0]).regions
+    assert region.parameters["algorithm"] == "split"
+    total, scan = region_shapes(plan_region(graph, region.nodes), region.parameters, sheet)
+    assert total.dram_bytes >= 8 * 16777216 * 4
+    assert scan.dram_bytes > total.dram_bytes
