@@ -82,7 +82,8 @@ class Workshop:
         """Defences that a test has switched off."""
         control_group.sweep()
         scratch.mkdir(parents=True, exist_ok=True)
-        self._phases = scratch / f"phases-{os.getpid()}-{id(self):x}"
+        # a sandboxed process is told its folder after it has left this one
+        self._phases = scratch.absolute() / f"phases-{os.getpid()}-{id(self):x}"
         self._phases.mkdir(mode=0o711)
         self.trusted_cache = self._phases / "trusted-cache"
         """What trusted processes compile; no sandbox shows it."""

@@ -37,6 +37,22 @@ def test_correct_kernel_passes_with_evidence(judge: Judge, kernel: str) -> None:
     assert found.seconds > 0
 
 
+def test_a_relative_scratch_folder_will_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, request_for: Callable[..., EvaluationRequest]
+) -> None:
+    """`--out results` or `--home here` is as good as a whole path."""
+    monkeypatch.chdir(tmp_path)
+
+    async def judged() -> Evaluation:
+        pool = LocalPool(Path("results/scratch"), None)
+        try:
+            return await pool.evaluate(request_for(kernel))
+        finally:
+            await pool.close()
+
+    assert asyncio.run(judged()).verdict == "PASS"
+
+
 def test_wrong_kernel_is_wrong_with_its_errors(judge: Judge, kernel: str) -> None:
     """A kernel that computes something else is WRONG, and the note says where and by how much."""
     found = judge(kernel.replace("* 2,", "* 2.001,"))
