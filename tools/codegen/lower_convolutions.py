@@ -1,4 +1,4 @@
-"""Lower convolutions: pointwise ones as products, depthwise ones as windows, dense ones and their transposes as gathered products."""
+"""Lower convolutions and their transposes: pointwise ones as products, depthwise ones as windows, dense ones as gathered products."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tools.codegen.kernel import Contraction, Lowered
 from tools.codegen.layouts import LaidOut
 from tools.codegen.lowering import Lowering
 from tools.codegen.row_operand import argument
-from tools.codegen.sizes import Varying, is_one
+from tools.codegen.sizes import Sizes, Varying, is_one
 from tools.codegen.sliding import Convolution, Depthwise
 
 Rule = Callable[[Lowering, Node], None]
@@ -19,23 +19,19 @@ Rule = Callable[[Lowering, Node], None]
 
 def _convolution(rank: int) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
-        stride, padding, dilation = (_each(argument(node, place, name, usual), rank) for place, name, usual in _NUMBERS)
-        groups = argument(node, 6, "groups", 1)
+        stride, dilation = (_each(argument(node, place, name, 1), rank) for place, name in ((3, "stride"), (5, "dilation")))
+        weight, groups = low.graph.meta(node.args[1]), argument(node, 6, "groups", 1)
+        padding = _each(_padding(argument(node, 4, "padding", 0), weight.shape[2:], dilation or ()), rank)
         if stride is None or padding is None or dilation is None:
-            raise LoweringError(f"{node.target} with padding by name, or numbers that vary with the sizes, is not generated")
+            raise LoweringError(f"{node.target} with more padding at an end than at the other, or numbers that vary, is not generated")
         if low.is_claimed:
             raise LoweringError("a convolution shares its kernel with pointwise operators only")
-        weight = low.graph.meta(node.args[1])
         unit = all(is_one(sizes) for sizes in weight.shape[2:]) and set(stride) == {1} and set(padding) == {0}
         single = groups != 1 and is_one(weight.shape[1])
         if isinstance(node, LaidOut) and single:
             raise LoweringError(f"{node.target} of single channels that lie last is the library's; take its memory format back first")
-        if rank == 2 and single and _spread(groups, low) == weight.shape[0]:
-            _depthwise(low, node, stride, padding, dilation)
-        elif single:
-            raise LoweringError(
-                f"{node.target} with one input channel a group is left to the library unless it is depthwise in two dimensions"
-            )
+        if single:
+            _depthwise(low, node, _Numbers(stride, padding, dilation, (0,) * rank), groups, transposed=False)
         elif unit and groups == 1 and not isinstance(node, LaidOut):
             _pointwise(low, node)
         else:
@@ -53,9 +49,13 @@ def _transposed(rank: int) -> Rule:
         if low.is_claimed:
             raise LoweringError("a convolution shares its kernel with pointwise operators only")
         groups = argument(node, 6, "groups", 1)
+        numbers = _Numbers(stride, padding, dilation, extra)
         if groups != 1 and _spread(groups, low) == low.graph.meta(node.args[1]).shape[0]:
-            raise LoweringError(f"{node.target} with one input channel a group is left to the library")
-        _dense(low, node, _Numbers(stride, padding, dilation, extra), _number_of(groups, node), transposed=True)
+            if isinstance(node, LaidOut):
+                raise LoweringError(f"{node.target} of single channels that lie last is the library's; take its memory format back first")
+            _depthwise(low, node, numbers, groups, transposed=True)
+            return
+        _dense(low, node, numbers, _number_of(groups, node), transposed=True)
 
     return rule
 
@@ -126,30 +126,27 @@ def _pointwise(low: Lowering, node: Node) -> None:
     _finish(low, node, value, (source.dims[0], weight.dims[0], *source.dims[2:]))
 
 
-def _depthwise(low: Lowering, node: Node, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]) -> None:
-    """Each channel by itself."""
-    places = []
-    for ref in (node.args[0], node.args[1]):
-        read = low.read_again(ref)
-        place = low.b.exprs[read.value.id].extra
-        if low.b.loads[place].dims != read.dims or not low.graph.meta(ref).contiguous:
-            raise LoweringError(f"{node.target} of a view is not generated")
-        places.append((place, read))
-    (source_place, source), (weight_place, weight) = places
-    out = node.outputs[0]
-    shape = low.b.loads[weight_place].meta.shape[2:]
-    if any(len(set(sizes)) > 1 for sizes in shape):
+def _depthwise(low: Lowering, node: Node, numbers: _Numbers, groups: object, transposed: bool) -> None:
+    """Each channel of the input by itself, into one channel of the result or several."""
+    shape, weight_shape = node.outputs[0].shape, low.graph.meta(node.args[1]).shape
+    if any(len(set(sizes)) > 1 for sizes in weight_shape[2:]):
         raise LoweringError(f"{node.target} whose kernel's size varies with the problem's sizes is not generated")
-    size = tuple(sizes[0] for sizes in shape)
-    spatial = low.b.atoms.dims(out.shape[2:])
-    if len(source.dims) != 4 or not all(spatial) or not source.dims[1]:
-        raise LoweringError(f"{node.target} to one row or column, or without a batch, is not generated")
-    low.b.atoms.unify(source.dims[1], weight.dims[0])
-    dims = low.b.atoms.resolve((*source.dims[:2], *spatial))
+    multipliers = {channels // own for channels, own in zip(shape[1], _spread(groups, low), strict=True)}
+    spatial = low.b.atoms.dims(shape[2:])
+    if len(shape) != 2 + len(numbers.stride) or not all(spatial) or is_one(shape[1]) or len(multipliers) > 1:
+        raise LoweringError(f"{node.target} of single channels to one element along a dimension, or without a batch, is not generated")
+    source, weight = low.read_as_it_is(node.args[0]), low.read_as_it_is(node.args[1])
+    (multiplier,) = multipliers
+    channel = source.dims[1] if multiplier == 1 else low.b.atoms.dims((shape[1],))[0]
+    if multiplier == 1 or not transposed:
+        low.b.atoms.unify(channel, weight.dims[0])
+    dims = low.b.atoms.resolve((source.dims[0], channel, *spatial))
     value = _leaf(low, node, "depthwise", tuple(atom for dim in dims for atom in dim))
+    places = [low.b.exprs[read.value.id].extra for read in (source, weight)]
     low.depthwise = Depthwise(
-        size=size, stride=stride, padding=padding, dilation=dilation, expr=value.id, source=source_place, weight=weight_place, dims=dims
-    )
+        size=tuple(sizes[0] for sizes in weight_shape[2:]), **numbers._asdict(), expr=value.id, source=places[0], weight=places[1],
+        dims=dims, multiplier=multiplier, transposed=transposed,
+    )  # fmt: skip
     _finish(low, node, value, dims)
 
 
@@ -174,9 +171,18 @@ def _finish(low: Lowering, node: Node, value: Value, dims: tuple[tuple[int, ...]
     low.define(node, value, dims)
 
 
-def _spread(groups: object, low: Lowering) -> tuple[object, ...]:
+def _spread(groups: object, low: Lowering) -> tuple[int, ...]:
     """Number of groups in every trace."""
-    return groups.values if isinstance(groups, Varying) else (groups,) * low.graph.traces
+    values = groups.values if isinstance(groups, Varying) else (groups,) * low.graph.traces
+    return tuple(int(value) for value in values if isinstance(value, int))
+
+
+def _padding(value: object, size: tuple[Sizes, ...], dilation: tuple[int, ...]) -> object:
+    """Write padding that is given by name as numbers; as it is where it has none, or is not the same at both ends."""
+    if value == "valid":
+        return 0
+    reach = [step * (extent[0] - 1) for extent, step in zip(size, dilation, strict=False)]
+    return [each // 2 for each in reach] if value == "same" and not any(each % 2 for each in reach) else value
 
 
 def _each(value: object, rank: int) -> tuple[int, ...] | None:
@@ -185,8 +191,6 @@ def _each(value: object, rank: int) -> tuple[int, ...] | None:
     values = values * rank if len(values) == 1 else values
     return tuple(values) if len(values) == rank and all(isinstance(each, int) for each in values) else None
 
-
-_NUMBERS = ((3, "stride", 1), (4, "padding", 0), (5, "dilation", 1))
 
 CONVOLUTIONS: dict[str, Rule] = {
     **{f"conv{rank}d": _convolution(rank) for rank in (1, 2, 3)},

@@ -55,7 +55,13 @@ class Weighted(Sliding):
 
 @dataclass(frozen=True, kw_only=True)
 class Depthwise(Weighted):
-    """A convolution of each channel by itself."""
+    """A convolution, or its transpose, of each channel by itself, in one to three dimensions."""
+
+    multiplier: int
+    """Channels of the result that are made of each channel of the input."""
+    extra: tuple[int, ...]
+    """Elements that a transposed convolution adds at the end of each dimension."""
+    transposed: bool
 
 
 @dataclass(frozen=True, kw_only=True)

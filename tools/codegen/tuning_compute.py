@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tools.codegen.kernel import Kernel
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
-from tools.codegen.sizes import power_of_two
+from tools.codegen.sizes import power_of_two, product
 from tools.records import ITEM_BYTES, HardwareSheet
 
 Value = bool | int | float | str
@@ -84,10 +84,11 @@ def depthwise_defaults(kernel: Kernel) -> Parameters:
 
 
 def _plane(kernel: Kernel) -> tuple[int, int]:
-    """Rows and columns of the result at the sizes as written."""
+    """Rows and columns that a depthwise convolution's tiles cover, at the sizes as written: of lines, each is a row."""
     assert kernel.depthwise is not None
-    rows, cols = (kernel.builder.atoms.size(dim[0])[0] for dim in kernel.builder.atoms.resolve(kernel.depthwise.dims)[2:])
-    return rows, cols
+    atoms = kernel.builder.atoms
+    batch, channel, *spatial = (product((atoms.size(atom) for atom in atoms.leaves(dim)), atoms.traces)[0] for dim in kernel.depthwise.dims)
+    return (batch * channel, spatial[0]) if len(spatial) == 1 else (spatial[-2], spatial[-1])
 
 
 def depthwise_fits(kernel: Kernel, parameters: Mapping[str, Value]) -> bool:

@@ -126,6 +126,35 @@ DIRECT: dict[str, str] = {
     "dilated": module(
         "self.conv = torch.nn.Conv2d(c, c, 3, dilation=2, groups=c, bias=False)", "return self.conv(x)", "torch.randn(3, 8, 11, 19)"
     ),
+    "depthwise_lines": module(
+        "self.conv = torch.nn.Conv1d(c, c, 5, padding='same', groups=c)", "return F.silu(self.conv(x))", "torch.randn(3, 8, 41)"
+    ),
+    "depthwise_turned_lines": module(
+        "self.conv = torch.nn.Conv1d(c, 3 * c, 5, stride=2, dilation=2, groups=c)",
+        "return self.conv(x.transpose(1, 2)) * 2",
+        "torch.randn(3, 27, 8)",
+    ),
+    "depthwise_volume": module(
+        "self.conv = torch.nn.Conv3d(c, c, (3, 2, 5), padding=(1, 0, 2), stride=(2, 1, 2), dilation=(1, 2, 1), groups=c)",
+        "return torch.relu(self.conv(x)) + 1",
+        "torch.randn(2, 8, 5, 7, 9)",
+    ),
+    "depthwise_several": module(
+        "self.conv = torch.nn.Conv3d(c, 2 * c, 3, groups=c, bias=False)", "return self.conv(x)", "torch.randn(1, 8, 4, 5, 6)"
+    ),
+    "depthwise_transposed": module(
+        "self.conv = torch.nn.ConvTranspose2d(c, c, (3, 4), padding=(1, 2), stride=(1, 3), output_padding=1, dilation=(2, 3), groups=c)",
+        "return torch.tanh(self.conv(x))",
+        "torch.randn(2, 8, 6, 5)",
+    ),
+    "depthwise_transposed_lines": module(
+        "self.conv = torch.nn.ConvTranspose1d(c, 2 * c, 4, stride=2, padding=1, groups=c, bias=False)",
+        "return self.conv(x)",
+        "torch.randn(2, 8, 13)",
+    ),
+    "depthwise_transposed_volume": module(
+        "self.conv = torch.nn.ConvTranspose3d(c, c, 2, stride=2, groups=c)", "return self.conv(x)", "torch.randn(2, 8, 2, 3, 4)"
+    ),
     "pointwise": module("self.conv = torch.nn.Conv2d(c, 20, 1)", "return F.gelu(self.conv(x))", "torch.randn(3, 8, 7, 9)"),
     "pointwise_volume": module("self.conv = torch.nn.Conv3d(c, 20, 1, bias=False)", "return self.conv(x)", "torch.randn(2, 8, 3, 5, 7)"),
     "dense": module(

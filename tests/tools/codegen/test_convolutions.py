@@ -11,6 +11,9 @@ from tests.tools.codegen.compute_samples import DIRECT
 from tests.tools.codegen.harness import problem_of, run_worker, write_job
 from tests.tools.codegen.test_products import WAYS, whole
 from tools.codegen import emit, limits, trace
+from tools.codegen.regions import plan_region
+from tools.hardware import load_sheet
+from tools.tuning.shapes import region_shapes
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +40,9 @@ def test_convolution_matches_float64(results: Any, name: str) -> None:
     ("name", "template"),
     [
         ("depthwise", "depthwise"),
+        ("depthwise_turned_lines", "depthwise"),
+        ("depthwise_several", "depthwise"),
+        ("depthwise_transposed_volume", "depthwise"),
         ("pointwise", "matmul"),
         ("dense", "convolution"),
         ("transposed", "convolution"),
@@ -55,6 +61,10 @@ def test_convolutions_compile(tmp_path: Path) -> None:
     for name, arch in (
         ("transposed_strided_dilated", 90),
         ("depthwise", 90),
+        ("depthwise_turned_lines", 80),
+        ("depthwise_volume", 90),
+        ("depthwise_transposed", 100),
+        ("depthwise_lines", "gfx942"),
         ("pointwise", 80),
         ("dense", 90),
         ("transposed", 80),
@@ -65,7 +75,7 @@ def test_convolutions_compile(tmp_path: Path) -> None:
         ("dense", "gfx942"),
     ):
         problem, graph, schedule = whole(DIRECT[name])
-        if arch == "gfx942":
+        if arch == "gfx942" and "precision" in schedule.regions[0].parameters:
             (region,) = schedule.regions
             schedule = schedule.replaced(region.model_copy(update={"parameters": {**region.parameters, "precision": "ieee"}}))
         jobs.append({**write_job(tmp_path, f"{name}_{arch}", problem, emit(problem, graph, schedule).source), "arch": arch})
@@ -74,9 +84,19 @@ def test_convolutions_compile(tmp_path: Path) -> None:
 
 
 def test_other_convolutions_are_left_with_their_reason() -> None:
-    """Single channels along one dimension stay with the library, which says why; larger groups do not."""
-    source = DIRECT["line_in_groups"]
-    assert not limits(trace(problem_of(source)))
-    single = source.replace("Conv1d(c, 6, 5, dilation=2, groups=2)", "Conv1d(c, 8, 5, groups=c)")
-    (limit,) = limits(trace(problem_of(single)))
-    assert "one input channel a group is left to the library unless it is depthwise in two dimensions" in limit.reason
+    """Padding that differs at the two ends stays with the library, which says why; groups of one channel or more do not."""
+    for name in ("line_in_groups", "depthwise_lines", "depthwise_several"):
+        assert not limits(trace(problem_of(DIRECT[name])))
+    (limit,) = limits(trace(problem_of(DIRECT["depthwise_lines"].replace("Conv1d(c, c, 5,", "Conv1d(c, c, 4,"))))
+    assert "more padding at an end than at the other" in limit.reason
+
+
+def test_what_neighbours_read_again_grows_with_the_dimensions() -> None:
+    """A depthwise convolution moves each tensor once; through the L2, tiles of a volume read their neighbours' planes, too."""
+    shares = {}
+    for name in ("depthwise_lines", "depthwise", "depthwise_several"):
+        _, graph, schedule = whole(DIRECT[name])
+        (region,) = schedule.regions
+        (shape,) = region_shapes(plan_region(graph, region.nodes), region.parameters, load_sheet("h200"))
+        shares[name] = shape.l2_bytes / shape.dram_bytes
+    assert 1 < shares["depthwise_lines"] < shares["depthwise"] + 1 < shares["depthwise_several"]
