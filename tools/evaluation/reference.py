@@ -131,15 +131,15 @@ class Oracle:
         finally:
             module.load_state_dict(kept, strict=False)
 
-    def sensitivity(self, arguments: list[Any], roundoff: float) -> list[torch.Tensor]:
-        """Run in float64 with every float input moved by one `roundoff`, up or down at random."""
+    def sensitivity(self, arguments: list[Any], roundoff: float, *, upward: bool = False) -> list[torch.Tensor]:
+        """Run in float64 with every float input moved by one `roundoff`, each up or down at random, or all `upward`."""
         import torch
 
         moved = []
         for value in arguments:
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 exact = value.double()
-                sign = torch.randint(0, 2, exact.shape, device=exact.device).double() * 2 - 1
+                sign = exact.sign() if upward else torch.randint(0, 2, exact.shape, device=exact.device).double() * 2 - 1
                 moved.append(exact * (1 + roundoff * sign))
             else:
                 moved.append(value)

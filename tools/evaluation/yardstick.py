@@ -81,9 +81,11 @@ class Yardstick:
         """Errors of the oracle on inputs that are known no better than the declared precision."""
         if self.problem.policy.name != "exact":
             return tuple(moved(self.oracle.outputs(all_rounded(arguments, self._roundoff))))
-        draws = [moved(self.oracle.sensitivity(arguments, self._roundoff)) for _ in range(2)]
+        made_hard = distribution != AS_MADE
+        # all moved upward: a sum moves by as much as it can, and so may a sum that is taken in another order
+        draws = [moved(self.oracle.sensitivity(arguments, self._roundoff, upward=upward)) for upward in (False, made_hard)]
         # a step that one draw happens to cross is no lack of digits: the smaller counts; on inputs made to be hard, the larger
-        choose = min if distribution == AS_MADE else max
+        choose = max if made_hard else min
         found = tuple(Errors(*map(choose, a, b)) for a, b in zip(*draws, strict=True))
         if distribution == "denormals":
             found = tuple(map(Errors.largest, found, moved(self.oracle.outputs(_flushed(arguments)))))

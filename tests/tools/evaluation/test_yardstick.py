@@ -1,0 +1,56 @@
+"""How wrong an output may be, on the inputs it was made from."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tools.evaluation.distributions import BATTERY
+from tools.evaluation.numerics import ROUNDOFF
+from tools.evaluation.rounding import rounded
+from tools.evaluation.yardstick import Yardstick, error_of
+from tools.problems import load_problem
+
+SUM = """
+import torch
+
+
+def rows_sum(x):
+    return x.sum(-1)
+
+
+def example_inputs():
+    return (torch.randn(16, 1 << 17),)
+"""
+
+
+@pytest.fixture(scope="module")
+def yardstick(tmp_path_factory: pytest.TempPathFactory) -> Yardstick:
+    """The yardstick of a long sum."""
+    file = tmp_path_factory.mktemp("sum") / "sum.py"
+    file.write_text(SUM)
+    return Yardstick(load_problem(file), {}, "cpu")
+
+
+def test_no_order_of_additions_is_wrong(yardstick: Yardstick) -> None:
+    """On sorted rows the partial sums outgrow the result; adding them one after the other is still right."""
+    x = BATTERY["sorted rows"](torch.randn(16, 1 << 17))
+    total = torch.zeros(16)
+    for part in x.view(16, 64, -1).sum(-1).unbind(1):
+        total = total + part
+
+    assert _is_right(yardstick, x, total)
+
+
+def test_a_short_format_is_wrong_in_any_order(yardstick: Yardstick) -> None:
+    """On the same rows a sum of TF32 numbers is wrong."""
+    x = BATTERY["sorted rows"](torch.randn(16, 1 << 17))
+
+    assert not _is_right(yardstick, x, rounded(x, ROUNDOFF["tf32"]).sum(-1))
+
+
+def _is_right(yardstick: Yardstick, x: torch.Tensor, found: torch.Tensor) -> bool:
+    truth = yardstick.truth([x], "sorted rows")
+    error = error_of(yardstick.problem.abi.outputs[0], found, truth.reference[0], truth.oracle[0])
+    limit = yardstick.limits([truth.scale])[0]
+    return error.relative_l2 <= limit.relative_l2 and error.worst_row <= limit.worst_row
