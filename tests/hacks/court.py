@@ -42,8 +42,11 @@ def get_init_inputs():
     return [columns]
 '''
 
-SIZES = {"cpu": (32, 64), "gpu": (8192, 8192)}
-"""On a GPU far more than its L2 holds, so that times mean something; else what the interpreter does at once."""
+SIZES = {"cpu": (32, 64), "gpu": (8192, 8192), "large": (16384, 16384)}
+"""On a GPU far more than its L2 holds, so that times mean something; else what the interpreter does at once.
+
+Large: the eager baseline takes 1.3 ms on an H200, which is more than what is left of a time slice after its head start.
+"""
 LIMIT_S = {"cpu": 20.0, "gpu": 120.0}
 SECRETS = {"KERNELWRIGHT_TEST_API_KEY": "sk-secret", "KERNELWRIGHT_TEST_TOKEN": "tok-hidden"}
 """In the launcher's environment."""
@@ -56,25 +59,31 @@ class Court:
         """Open the pool; its launcher has secrets in its environment."""
         os.environ |= SECRETS
         self.place = "cpu" if device is None else "gpu"
-        rows, columns = SIZES[self.place]
-        file = folder / "scale_relu.py"
-        file.write_text(REFERENCE.format(rows=rows, columns=columns))
-        self._problem = load_problem(file)
-        self._variants = small_variants(self._problem)
+        self._folder = folder
+        self._problems: dict[str, Problem] = {}
         self._sheet = (detect_sheet() if device is not None else None) or load_sheet("h200")
         self._pool = LocalPool(folder / "scratch", device, parallel=parallel)
 
     async def judge(self, hack: Hack, *, hostile: bool = True, off: frozenset[Defence] = frozenset()) -> Evaluation:
         """Evaluate one kernel without static rules and without what is `off`."""
+        problem = self._problem("large" if hack.large else self.place)
         request = EvaluationRequest(
-            problem=self._problem,
-            variants=self._variants,
+            problem=problem,
+            variants=small_variants(problem),
             candidate=hack.name,
             source=hack.hostile if hostile else hack.honest,
             target=self._sheet,
             timeout_s=(hostile and hack.limit_s) or LIMIT_S[self.place],
         )
         return await self._pool.weakened(off | {Defence.STATIC_RULES}).evaluate(request)
+
+    def _problem(self, size: str) -> Problem:
+        if size not in self._problems:
+            rows, columns = SIZES[size]
+            file = self._folder / f"scale_relu_{size}.py"
+            file.write_text(REFERENCE.format(rows=rows, columns=columns))
+            self._problems[size] = load_problem(file)
+        return self._problems[size]
 
     async def close(self) -> None:
         """End the pool's processes and remove what kernels left on the machine while walls were missing."""

@@ -38,6 +38,8 @@ class Hack:
     """Time limit of its own, seconds; 0 means the suite's."""
     gpu: bool
     """Needs a GPU."""
+    large: bool
+    """Is judged on a larger problem than the others."""
 
     @property
     def honest(self) -> str:
@@ -99,6 +101,7 @@ def read(path: Path) -> Hack:
         provenance=fields.get("Provenance", "authored"),
         limit_s=float(fields.get("Time limit", 0)),
         gpu=fields.get("Runs on") == "gpu",
+        large=fields.get("Problem") == "large",
     )
 
 

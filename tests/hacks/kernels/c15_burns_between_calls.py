@@ -5,6 +5,9 @@ Verdict: TIMING_INCONSISTENT
 Caught by: the baselines are timed before and after its process too
 Let through without: baselines alone
 Runs on: gpu
+Problem: large
+
+Processes take turns on a device by slices of some milliseconds, and a baseline's call is slowed where it does not fit into one.
 """
 
 import threading
