@@ -10,7 +10,7 @@ from pathlib import Path
 
 from agents.reviewer.protocol import Review
 from kernelwright.bench.comparison import NOTICEABLE, ArmFigures, compare
-from kernelwright.bench.row import ResultRow
+from kernelwright.bench.row import ResultRow, Status
 from kernelwright.bench.statistics import interval, mean
 from tools.records import Plan, Record, Tier, Verdict
 from tools.tracing import RunStore
@@ -86,22 +86,33 @@ def report_worth(
     cold: Sequence[ResultRow], warm: Sequence[ResultRow], learning: Sequence[ResultRow], budget: int, runs: Path | None
 ) -> WorthReport:
     """Put the rows of the benches together; `runs` holds the warm runs' folders, for what single strategies did."""
-    rows = [_renamed(row) for row in cold] + [row.model_copy(update={"arm": LEARNT}) for row in warm]
+    every = [_renamed(row) for row in cold] + [row.model_copy(update={"arm": LEARNT}) for row in warm]
+    rows = [row for row in every if row.status is not Status.FAILED]
+    taught = [row for row in learning if row.status is not Status.FAILED]
     measured = [row for row in rows if row.basis == "measured"]
     kept = measured or [row for row in rows if row.basis == "estimated"]
     notes = [f"{len(rows) - len(kept)} of {len(rows)} rows have no figure of this kind and are left out."] if len(rows) > len(kept) else []
-    known = {family for row in learning for family in row.families[:1]}
+    notes += _failures("learning", len(learning) - len(taught), len(learning)) + _failures("held-out", len(every) - len(rows), len(every))
+    known = {family for row in taught for family in row.families[:1]}
     titles = {"families that were learnt on": True, "other families": False} if known else {"all held-out problems": False}
     groups = [_group(title, [r for r in kept if bool(known & set(r.families[:1])) is inside], budget) for title, inside in titles.items()]
+    found = tuple(group for group in groups if group is not None)
+    notes += (
+        [] if found else ["No held-out problem has a figure without memory, with the seeds and with what was learnt: nothing is compared."]
+    )
     return WorthReport(
         basis="measured" if measured else "estimated",
-        learnt_on=tuple(dict.fromkeys(row.problem for row in learning)),
+        learnt_on=tuple(dict.fromkeys(row.problem for row in taught)),
         budget=budget,
         seeds=len({row.seed for row in kept}),
-        groups=tuple(group for group in groups if group is not None),
+        groups=found,
         strategies=_strategies(runs, [row for row in kept if row.arm == LEARNT]) if runs else (),
         notes=tuple(notes),
     )
+
+
+def _failures(what: str, failed: int, of: int) -> list[str]:
+    return [f"{failed} of {of} {what} runs failed for no fault of a kernel and are left out."] if failed else []
 
 
 def _renamed(row: ResultRow) -> ResultRow:

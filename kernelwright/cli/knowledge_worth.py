@@ -47,6 +47,9 @@ def worth(
     half_life: HalfLife = HALF_LIFE,
     jobs: Annotated[int, typer.Option(min=1, help="Runs in flight.")] = 2,
     stop_after: Annotated[float, typer.Option(min=0, help="Stop after so many seconds, to be gone on with; 0: see it through.")] = 0,
+    despite_failures: Annotated[
+        bool, typer.Option("--despite-failures", help="Go on where runs failed for no fault of a kernel; the report counts them.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder of results, runs and report.", metavar="DIR")] = Path("knowledge-worth"),
     json: Json = False,
 ) -> None:
@@ -111,6 +114,8 @@ def worth(
         left = max(1.0, stop_after - (time.monotonic() - begun)) if stop_after else 0.0
         if not _run(given, items, out / place, in_flight, left):
             raise typer.Exit(STOPPED)
+        if not despite_failures:
+            _demand_all(out / place)
 
     start = knowledge
     if learning:
@@ -138,11 +143,14 @@ def write_report(out: Path, budget: int) -> WorthReport:
 
 def page(report: WorthReport) -> str:
     """The report as a page of Markdown."""
-    learnt = f"{len(report.learnt_on)} problems" if report.learnt_on else "a memory that was brought along"
+    learnt = _count(len(report.learnt_on), "problem") if report.learnt_on else "a memory that was brought along"
     lines = [f"# What memory was worth ({report.basis})", ""]
-    lines += [f"Learnt on {learnt}; {report.seeds} seeds, {report.budget} evaluations a run. 95 % bootstrap intervals.", ""]
+    lines += [
+        f"Learnt on {learnt}; {_count(report.seeds, 'seed')}, {_count(report.budget, 'evaluation')} a run. 95 % bootstrap intervals.",
+        "",
+    ]
     for group in report.groups:
-        lines += [f"## {group.title}: {len(group.problems)} problems", ""]
+        lines += [f"## {group.title}: {_count(len(group.problems), 'problem')}", ""]
         lines += ["| arm | reached 90 % | evaluations to 90 % | GPU s to 90 % | final gain |", "|---|---|---|---|---|"]
         for arm in group.arms:
             if isnan(arm.evaluations_to_most):
@@ -176,6 +184,10 @@ def page(report: WorthReport) -> str:
     return "\n".join([*lines, *(f"\nNote: {note}" for note in report.notes), ""])
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _band(band: Interval, digits: int = 2) -> str:
     return f" ({band[0]:.{digits}f}–{band[1]:.{digits}f})" if band else ""
 
@@ -193,14 +205,31 @@ def _run(settings: BenchSettings, items: tuple[SuiteItem, ...], folder: Path, jo
         )
 
 
+def _demand_all(folder: Path) -> None:
+    """Stop where a run of a finished bench failed: what it was to teach, or to show, is not there."""
+    from kernelwright.bench.merging import gather
+    from kernelwright.bench.row import Status
+    from tools.errors import MachineError
+
+    rows = gather([folder]).rows
+    failed = [row for row in rows if row.status is Status.FAILED]
+    if failed:
+        what = f"{len(failed)} of {len(rows)} runs in {folder} failed, the first ({failed[0].problem}) with: {failed[0].reason}"
+        raise MachineError(what, "Mend that and repeat the command: it tries them again. Or add --despite-failures.")
+
+
 def _learnt(out: Path, embedder: str, server: str, half_life: float) -> Path:
     """The memory that the learning runs left, gone over once more."""
     import asyncio
 
     from knowledge.embedding import open_embedder
     from knowledge.store import KnowledgeBase
+    from tools.errors import MachineError
 
-    (folder,) = (out / "learn" / "knowledge").iterdir()
+    kept = out / "learn" / "knowledge"
+    folder = next(kept.iterdir(), None) if kept.is_dir() else None
+    if folder is None:
+        raise MachineError("No learning run came as far as to a memory.", f"Look into the results in {out / 'learn'} for the reasons.")
     base = KnowledgeBase(folder, open_embedder(embedder), server=server or None, half_life=half_life)
     if "warm" not in {path.name for path in out.iterdir()}:
         asyncio.run(base.update())

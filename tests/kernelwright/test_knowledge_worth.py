@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.bench.row import Status
 from kernelwright.cli.knowledge_worth import page
 from kernelwright.worth import LEARNT, SEEDS, report_worth
 from tests.kernelwright.bench.rows import row
@@ -50,3 +51,14 @@ def test_the_page_shows_intervals_and_harm(tmp_path: Path) -> None:
     text = page(report_worth(cold, warm, [], 4, tmp_path))  # type: ignore[arg-type]
     assert "| learnt | ×0.50 (0.25–1.00) |" in text
     assert "level1/2 ×0.75" in text
+
+
+def test_failed_runs_are_counted_and_teach_nothing() -> None:
+    """A learning run that failed is none of what was learnt on; where an arm has no run, the page says that nothing is compared."""
+    cold, warm, learning = rows()
+    failed = {"status": Status.FAILED, "basis": "none"}
+    report = report_worth(cold, [one.model_copy(update=failed) for one in warm], [*learning, row("level1/8", [1.0], **failed)], 4, None)  # type: ignore[arg-type, attr-defined]
+    assert (report.learnt_on, report.groups) == (("level1/9",), ())
+    said = page(report)
+    for note in ("1 of 2 learning runs failed", "2 of 6 held-out runs failed", "nothing is compared"):
+        assert note in said

@@ -1,0 +1,71 @@
+"""`kernelwright knowledge worth` as a user gives it: against a live Chroma server, and where runs fail."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kernelwright.cli.app import main
+from tests.support.chroma import chroma_server
+
+OPERATOR = "import torch\n\ndef twice(x):\n    return torch.{name}(x) * 2\n\ndef example_inputs():\n    return [torch.randn(8, 64)]\n"
+MEMORY = "learn/knowledge/greedy-learning-builtin-s0-1of1"
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def worth(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """Run the command over two pointwise operators, one of them held out, and return exit status, output and errors."""
+    (tmp_path / "suite").mkdir()
+    for name in ("sin", "tanh"):
+        (tmp_path / "suite" / f"{name}.py").write_text(OPERATOR.format(name=name))
+    monkeypatch.setenv("KERNELWRIGHT_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*more: str) -> tuple[int, str, str]:
+        words = ["suite", "--held-out", "tanh", "--seeds", "1", "--evaluations", "1", "--embedder", "hashing", "--out", "out"]
+        where = ["--devices", "interpreter", "--target", "h200"]
+        monkeypatch.setattr(sys, "argv", ["kernelwright", "knowledge", "worth", *words, *where, *more])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        return int(ended.value.code or 0), *capsys.readouterr()
+
+    return run
+
+
+# Chroma leaves the sockets of a closed HTTP client to the garbage collector
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.slow
+def test_a_live_server_holds_the_vectors_of_every_memory(worth: Command, tmp_path: Path) -> None:
+    """The report compares all three arms, the server has a collection for each memory, and no folder has an index."""
+    import chromadb
+
+    with chroma_server(tmp_path / "chroma") as server:
+        status, out, said = worth("--server", server, "--json")
+        client = chromadb.HttpClient(host="127.0.0.1", port=int(server.rpartition(":")[2]))
+        held = [collection.count() for collection in client.list_collections()]
+    assert status == 0, said
+    report = json.loads(out)
+    assert (report["learnt_on"], report["groups"][0]["problems"], report["notes"]) == (["sin"], ["tanh"], [])
+    assert [arm["arm"] for arm in report["groups"][0]["arms"]] == ["off", "seeds", "learnt"]
+    assert any(one["recalled"] for one in report["strategies"])
+    # learnt on one problem, the seeds alone, and a copy of what was learnt
+    assert len(held) == 3
+    assert min(held) < max(held)
+    assert not list((tmp_path / "out").rglob("index"))
+
+
+@pytest.mark.slow
+def test_where_a_learning_run_failed_nothing_is_measured(worth: Command, tmp_path: Path) -> None:
+    """A damaged memory fails the learning: one line says so, and no held-out run is begun."""
+    log = tmp_path / "out" / MEMORY / "log.sqlite3"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"no database" * 1000)
+    status, _, said = worth()
+    assert status == 2
+    assert "1 of 1 runs in out/learn failed, the first (sin) with" in said
+    assert not (tmp_path / "out" / "cold").exists()
