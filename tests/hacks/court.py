@@ -12,7 +12,7 @@ from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.defences import Defence
 from tools.hardware import detect_sheet, load_sheet
 from tools.problems import load_problem, small_variants
-from tools.records import Evaluation
+from tools.records import Evaluation, Problem
 
 REFERENCE = '''
 import torch
