@@ -19,10 +19,15 @@ NAME = "window"
 UNROLLED = 16
 """Window elements up to which the loops are unrolled: more would bloat the code without more loads in flight."""
 LETTERS = "dhw"
-OWN_NAMES = ("inside", "count", *(f"{kind}_{letter}" for letter in LETTERS for kind in ("n_in", "out", "step", "at", "first", "last")))
+OWN_NAMES = (
+    "inside", "count", "best", "better",
+    *(f"{kind}_{letter}" for letter in LETTERS for kind in ("n_in", "out", "step", "at", "first", "last")),
+)  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 SMALLEST_PLANE = 512
 """Elements of the result's last two dimensions below which a tile would be mostly idle."""
+WIDEST = 1 << 20
+"""Columns from which on there could be more tiles, of 32 columns at least, than a grid's second dimension has places."""
 
 
 def window_layout(kernel: Kernel) -> tuple[tuple[Access, ...], Axis]:
@@ -62,7 +67,7 @@ def fits_tile(kernel: Kernel) -> bool:
     _, axis = window_layout(kernel)
     sizes = [product((kernel.builder.atoms.size(atom) for atom in group), kernel.builder.atoms.traces)[0] for group in axis.groups]
     width = sizes[-1]
-    return len(sizes) > 1 and 4 * width >= 3 * power_of_two(width) and width * sizes[-2] >= SMALLEST_PLANE
+    return len(sizes) > 1 and width < WIDEST and 4 * width >= 3 * power_of_two(width) and width * sizes[-2] >= SMALLEST_PLANE
 
 
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
@@ -111,6 +116,8 @@ class _Writer:
         scope = Scope(lines, "    ")
         self._gather(scope)
         scope.names[self.window.expr] = "acc"
+        if self.window.position >= 0:
+            scope.names[self.window.position] = "best"
         for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
             self.frame.store(scope, access, self.body.assign(scope, output.expr))
         head = self._tile_head() if self.tile else self._flat_head()
@@ -135,20 +142,20 @@ class _Writer:
     def _tile_head(self) -> list[str]:
         *outer, rows, cols = self.walked
         wide = ".to(tl.int64)" if self.space.is_wide() else ""
-        lines = ["pid = tl.program_id(0)", f"tiles_n = tl.cdiv({self.space.monomial(cols.atoms)}, BLOCK_N)"]
-        tile = "pid // tiles_n"
+        lines = ["pid = tl.program_id(0)"]
+        tile = "pid"
         if outer:
             self.space.parts_used.add("outer")
             lines += [f"tiles_m = tl.cdiv({self.space.monomial(rows.atoms)}, BLOCK_M)"]
-            lines += [f"outer = {f'(pid // (tiles_m * tiles_n)){wide}' if wide else 'pid // (tiles_m * tiles_n)'}"]
+            lines += [f"outer = {f'(pid // tiles_m){wide}' if wide else 'pid // tiles_m'}"]
             lines += self.space.parts(outer[0])
-            tile = "pid // tiles_n % tiles_m"
+            tile = "pid % tiles_m"
         return [
             *lines,
             f"rows = ({tile}){wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
             f"mask_m = rows < {self.space.monomial(rows.atoms)}",
             *self.space.parts(rows),
-            "cols = pid % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
+            "cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
             f"mask_n = cols < {self.space.monomial(cols.atoms)}",
         ]
 
@@ -158,6 +165,8 @@ class _Writer:
         self._before(scope)
         start = '-float("inf")' if window.kind == "max" else "0.0"
         scope.say(f"acc = tl.full({self.shape}, {start}, tl.float32)")
+        if window.position >= 0:
+            scope.say(f"best = tl.full({self.shape}, -1, tl.int32)")
         counted = window.kind == "mean" and any(window.padding) and not window.count_padding and not window.divisor
         if counted:
             scope.say(f"count = tl.zeros({self.shape}, tl.float32)")
@@ -232,8 +241,20 @@ class _Writer:
             loop.say(f"{here} = tl.where({self.mask}, {here}, {start})")
         if counted:
             loop.say("count += tl.where(inside, 1.0, 0.0)")
+        if self.window.position >= 0:
+            # as the reference has it: the first of equal ones, but the last NaN
+            loop.say(f"better = {self.mask} & ((best < 0) | ({here} > acc) | ({here} != {here}))")
+            loop.say(f"best = tl.where(better, {self._place()}, best)")
         grow = f"tl.maximum(acc, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind == "max" else f"acc + {here}"
         loop.say(f"acc = {grow}")
+
+    def _place(self) -> str:
+        """Write where in its plane an element of the input is."""
+        text = ""
+        for place, letter in enumerate(self.letters):
+            text = f"({text} * {self.space.monomial((self.inside[place],))} + at_{letter})" if text else f"at_{letter}"
+        text = text.removeprefix("(").removesuffix(")") if text.count("(") == 1 else text
+        return f"({text}).to(tl.int32)" if self.space.is_wide() else text
 
     def _divide(self, total: int, counted: bool) -> list[str]:
         if self.window.kind == "max":
@@ -265,7 +286,7 @@ class _Writer:
         if self.tile:
             lines += [f"block_n = min(triton.next_power_of_2(n_cols), {elements})", f"block_m = {elements} // block_n"]
             outer = "n_outer * " if len(self.walked) == 3 else ""
-            lines.append(f"grid = ({outer}triton.cdiv(n_rows, block_m) * triton.cdiv(n_cols, block_n),)")
+            lines.append(f"grid = ({outer}triton.cdiv(n_rows, block_m), triton.cdiv(n_cols, block_n))")
             constants = {"BLOCK_M": "block_m", "BLOCK_N": "block_n"}
         else:
             lines.append(f"grid = (triton.cdiv(n_elements, {elements}),)")
