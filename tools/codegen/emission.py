@@ -96,7 +96,9 @@ def _assemble(
     )
     imports = ["import torch", "import torch.nn.functional as F"] if "F." in body else ["import torch"]
     imports += ["import triton", "import triton.language as tl"] if regions else []
-    imports += ["from torch import nn"] + [line for line in (kept.imports if kept else ()) if line not in imports]
+    imports += ["from torch import nn"]
+    imports += ["from triton.tools.tensor_descriptor import TensorDescriptor"] if "TensorDescriptor(" in body else []
+    imports += [line for line in (kept.imports if kept else ()) if line not in imports]
     return f'"""{docstring(problem, graph, schedule)}"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n"
 
 

@@ -23,7 +23,7 @@ from tools.codegen.regions import (
     producers_of,
 )
 from tools.codegen.schedule import LIBRARY, Region, Schedule
-from tools.codegen.tuning import KNOBS, ROUNDED, defaults, may_round, possible, worthwhile
+from tools.codegen.tuning import KNOBS, ROUGH, defaults, may_round, possible, worthwhile
 from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
 
 USUAL_SMS = 132
@@ -140,7 +140,7 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy:
         if name == FORMAT:
             continue
         for value in knob.values:
-            if value == ROUNDED and not may_round(policy):
+            if value in ROUGH and not may_round(policy):
                 continue
             changed = {**region.parameters, name: value}
             if value != region.parameters.get(name) and worthwhile(planned, changed, name, sheet):

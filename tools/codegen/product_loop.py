@@ -1,39 +1,19 @@
-"""The loop of a product over its summed dimension, for each way of multiplying.
-
-`fp16x3` multiplies float32 operands on half-precision tensor cores: a pass before the product scales every row of the left
-and every column of the right by a power of two, so that its largest element lies in [2^14, 2^15), and writes each element as
-the sum of two halves (the second times 2^11). Of the four products of halves the smallest is left out: what is lost is 2^-22 of
-the row's and the column's largest element. An infinity times an element that is 2^-39 of its column or less gives NaN.
-"""
+"""The loop of a product over its summed dimension, for each way of multiplying and of fetching what it multiplies."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters
 from tools.codegen.naming import Scope
-from tools.codegen.product_space import ProductLayout
-from tools.codegen.spaces import Access, Axis, Space, contiguous_strides
+from tools.codegen.product_parts import WAYS, Parts, parts_of, sum_lines
+from tools.codegen.product_space import ProductLayout, matrix_order
+from tools.codegen.spaces import Access, Axis, Space
 
-LOW = "0.00048828125"
-"""2^-11: what the second half was multiplied by, undone."""
-
-
-@dataclass(frozen=True)
-class Halves:
-    """One operand as two halves and the exponents of its vectors."""
-
-    access: Access
-    exponents: Access
-    trailing: tuple[int, ...]
-    """Atoms that lie after the summed dimension in memory."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """What the kernel takes in place of the operand."""
-        name = self.access.name
-        return f"{name}_high", f"{name}_low", f"{name}_exponents"
+DESCRIPTORS = "descriptors"
+TILE = {"rows": "BLOCK_M", "cols": "BLOCK_N", "inner": "BLOCK_K"}
+"""Size of a tile along each axis."""
 
 
 @dataclass
@@ -47,14 +27,38 @@ class ProductLoop:
     """Whether a tile is inside the triangle that is kept, as the kernel would ask; empty where all is."""
 
     def __post_init__(self) -> None:
-        """Find the halves of both operands where there are any."""
-        self.halves: tuple[Halves, ...] = ()
-        if self.plan.dtype == "float32" and self.parameters["precision"] == "fp16x3":
-            self.halves = (self._halves(self.plan.left), self._halves(self.plan.right))
+        """Find the parts of both operands where there are any."""
+        self.precision = str(self.parameters["precision"]) if self.plan.dtype == "float32" else ""
+        self.sides = (("left", self.plan.left, "mask_m"), ("right", self.plan.right, "mask_n"))
+        self.parts: tuple[Parts, ...] = ()
+        if self.precision in WAYS:
+            self.parts = tuple(parts_of(access, self.precision, self.space) for _, access, _ in self.sides)
+        self.described = self.parameters.get("loads") == DESCRIPTORS
+        self.orders = tuple(matrix_order(self.plan, access) for _, access, _ in self.sides)
+        if self.described and None in self.orders:
+            raise LoweringError("an operand that is not one matrix in memory has no descriptor")
+        self.specialised = bool(self.parameters.get("specialise") == "warps")
 
     def pointers(self) -> list[str]:
-        """List the pointers that stand in place of the operands'."""
-        return [f"{name}_ptr" for each in self.halves for name in each.names]
+        """List the parameters that stand in place of the operands' pointers."""
+        return [name if name.endswith("_tiles") else f"{name}_ptr" for name in self.arguments()]
+
+    def arguments(self) -> list[str]:
+        """List what the host passes for them."""
+        found = []
+        for place in range(2):
+            names = self._sources(place)
+            found += [f"{name}_tiles" for name in names] if self.described else list(names) if self.parts else []
+            found += self.parts[place].exponent_names if self.parts else ()
+        return found
+
+    def helpers(self) -> tuple[str, ...]:
+        """Name the passes and functions that the host calls."""
+        return (*dict.fromkeys(each.helper for each in self.parts), *(("described",) if self.described else ()))
+
+    def _sources(self, place: int) -> tuple[str, ...]:
+        """Name the tensors that one operand is read from."""
+        return self.parts[place].names if self.parts else (self.sides[place][1].name,)
 
     def write(self, scope: Scope, begin: str = "0", end: str = "") -> None:
         """Write the loop from `begin` to `end`, which leaves the sum in `acc`."""
@@ -65,39 +69,64 @@ class ProductLoop:
             # a tile wholly outside the triangle has nothing to sum
             scope.say(f"end = tl.where({self.triangle}, {end}, {begin})")
             end = "end"
-        steps = [self._step(access, inner) for access in (self.plan.left, self.plan.right)]
-        along = ("tl.arange(0, BLOCK_K)[None, :]", "tl.arange(0, BLOCK_K)[:, None]")
-        for place, (side, access) in enumerate((("left", self.plan.left), ("right", self.plan.right))):
-            start = along[place] if begin == "0" else f"({begin} + {along[place]})"
-            first = [] if self.halves else [f"{access.name}_ptr"]
-            scope.say(f"{side}_tile = {' + '.join([*first, *self._terms(access), steps[place].format(start)])}")
+        steps = [] if self.described else self._starts(scope, begin, inner)
         scope.say("acc = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)")
-        scope.say(f"for k in range({begin}, {end}, BLOCK_K):")
+        walk = f"tl.range({begin}, {end}, BLOCK_K, warp_specialize=True)" if self.specialised else f"range({begin}, {end}, BLOCK_K)"
+        scope.say(f"for k in {walk}:")
         loop = scope.nested()
-        loop.say("if EVEN_K:")
-        self._loads(loop.nested(), ("mask_m", "mask_n"))
-        loop.say("else:")
-        self._loads(loop.nested(), (f"mask_m & ({along[0]} < {n_inner} - k)", f"mask_n & ({along[1]} < {n_inner} - k)"))
+        if self.described:
+            self._fetch(loop)
+        else:
+            self._load(loop, n_inner)
         self._multiply(loop)
-        loop.say(f"left_tile += {steps[0].format('BLOCK_K')}")
-        loop.say(f"right_tile += {steps[1].format('BLOCK_K')}")
-        if self.halves:
+        for place, step in enumerate(steps):
+            loop.say(f"{self.sides[place][0]}_tile += {step.format('BLOCK_K')}")
+        if self.parts and self.parts[0].way.scaled:
             self._unscale(scope)
 
-    def _loads(self, scope: Scope, masks: tuple[str, str]) -> None:
-        for place, side in enumerate(("left", "right")):
-            if self.halves:
-                high, low, _ = self.halves[place].names
-                scope.say(f"{side}_high = tl.load({high}_ptr + {side}_tile, mask={masks[place]}, other=0.0)")
-                scope.say(f"{side}_low = tl.load({low}_ptr + {side}_tile, mask={masks[place]}, other=0.0)")
-            else:
-                scope.say(f"{side} = tl.load({side}_tile, mask={masks[place]}, other=0.0)")
+    def _starts(self, scope: Scope, begin: str, inner: Axis) -> list[str]:
+        """Write where each operand's first tile lies, and return what a step along the sum adds."""
+        along = ("tl.arange(0, BLOCK_K)[None, :]", "tl.arange(0, BLOCK_K)[:, None]")
+        steps = []
+        for place, (side, access, _) in enumerate(self.sides):
+            steps.append(self._step(access, inner))
+            start = along[place] if begin == "0" else f"({begin} + {along[place]})"
+            first = [] if self.parts else [f"{access.name}_ptr"]
+            scope.say(f"{side}_tile = {' + '.join([*first, *self._terms(access), steps[place].format(start)])}")
+        return steps
+
+    def _load(self, loop: Scope, n_inner: str) -> None:
+        """Write the masked loads of one step."""
+        rest = (f"tl.arange(0, BLOCK_K)[None, :] < {n_inner} - k", f"tl.arange(0, BLOCK_K)[:, None] < {n_inner} - k")
+        for condition, masks in (("if EVEN_K:", ("", "")), ("else:", tuple(f" & ({each})" for each in rest))):
+            loop.say(condition)
+            branch = loop.nested()
+            for place, (side, _, mask) in enumerate(self.sides):
+                for name, source in self._pairs(place, side):
+                    pointer = f"{source}_ptr + {side}_tile" if self.parts else f"{side}_tile"
+                    branch.say(f"{name} = tl.load({pointer}, mask={mask}{masks[place]}, other=0.0)")
+
+    def _fetch(self, loop: Scope) -> None:
+        """Write the loads of one step by descriptors; what lies outside reads as zero."""
+        starts = {"rows": "pid_m * BLOCK_M", "cols": "pid_n * BLOCK_N", "inner": "k"}
+        for place, (side, _, _) in enumerate(self.sides):
+            order = self.orders[place]
+            assert order is not None
+            turned = ".T" if (order[0] == "inner") == (side == "left") else ""
+            for name, source in self._pairs(place, side):
+                loop.say(f"{name} = {source}_tiles.load([{', '.join(starts[axis] for axis in order)}]){turned}")
+
+    def _pairs(self, place: int, side: str) -> list[tuple[str, str]]:
+        """Pair the variables of one operand with the tensors they come from."""
+        if not self.parts:
+            return [(side, self._sources(place)[0])]
+        return [(f"{side}_{part}", name) for part, name in zip(self.parts[place].way.parts, self._sources(place), strict=True)]
 
     def _multiply(self, loop: Scope) -> None:
-        precision = "" if self.plan.dtype != "float32" else f', input_precision="{self.parameters["precision"]}"'
-        if self.halves:
-            loop.say("small = tl.dot(left_high, right_low, tl.dot(left_low, right_high))")
-            loop.say(f"acc = tl.fma(small, {LOW}, tl.fma(tl.dot(left_high, right_high), 1.0, acc))")
+        precision = f', input_precision="{self.precision}"' if self.precision else ""
+        if self.parts:
+            for line in sum_lines(self.precision):
+                loop.say(line)
         elif self.parameters["accumulate"] == "chunked":
             # an addition would be folded into the product's accumulator; a multiply-add by one is not
             loop.say(f"acc = tl.fma(tl.dot(left, right{precision}), 1.0, acc)")
@@ -106,8 +135,8 @@ class ProductLoop:
 
     def _unscale(self, scope: Scope) -> None:
         """Take both powers of two back, in two steps: their product may leave float32's range where the result does not."""
-        for side, halves, mask in zip(("left", "right"), self.halves, ("mask_m", "mask_n"), strict=True):
-            where = " + ".join([f"{halves.names[2]}_ptr", *self._terms(halves.exponents)])
+        for (side, _, mask), parts in zip(self.sides, self.parts, strict=True):
+            where = " + ".join([f"{parts.exponent_names[0]}_ptr", *self._terms(parts.exponents)])
             scope.say(f"{side}_exponent = tl.load({where}, mask={mask}, other=0)")
         scope.say("exponent = -(left_exponent + right_exponent)")
         scope.say("half = exponent >> 1")
@@ -115,7 +144,7 @@ class ProductLoop:
 
     def _terms(self, access: Access) -> list[str]:
         return [term for axis in self.space.axes if axis.name != "inner" and (term := self.space.along(access, axis))] or (
-            ["0"] if self.halves else []
+            ["0"] if self.parts else []
         )
 
     def _step(self, access: Access, inner: Axis) -> str:
@@ -124,20 +153,12 @@ class ProductLoop:
             return "{}"
         return f"{{}} * {text}" if " " not in text else f"{{}} * ({text})"
 
-    def _halves(self, access: Access) -> Halves:
-        if not access.meta.contiguous:
-            raise LoweringError("an operand that is not contiguous is not split into halves")
-        inner = set(self.space.axis("inner").atoms)
-        order = [atom for dim in access.dims for atom in dim]
-        last = max(place for place, atom in enumerate(order) if atom in inner)
-        dims = tuple(tuple(atom for atom in dim if atom not in inner) for dim in access.dims)
-        strides = contiguous_strides(dims)
-        return Halves(access, replace(access, dims=dims, strides=strides), tuple(order[last + 1 :]))
-
     def host(self) -> list[str]:
-        """Write the host's passes that make the halves."""
-        lines = []
-        for each in self.halves:
-            trailing = self.space.monomial(each.trailing) or "1"
-            lines.append(f"{', '.join(each.names)} = halves({each.access.name}, n_inner, {trailing})")
+        """Write the host's passes that make parts, and its descriptors."""
+        lines = [each.host(self.space) for each in self.parts]
+        for place, order in enumerate(self.orders if self.described else ()):
+            assert order is not None
+            sizes = ", ".join(f"n_{axis}" for axis in order)
+            tile = ", ".join(str(self.parameters[TILE[axis]]) for axis in order)
+            lines += [f"{name}_tiles = described({name}, {sizes}, [{tile}])" for name in self._sources(place)]
         return lines

@@ -39,6 +39,16 @@ class ProductLayout:
         return access.strides[axis.atoms[-1]]
 
 
+def matrix_order(layout: ProductLayout, access: Access) -> tuple[str, str] | None:
+    """Name the axes along which an operand is a matrix in memory, the last one contiguous; None where it is none, or one of a batch."""
+    order = tuple(atom for dim in access.dims for atom in dim)
+    axes = {axis.name: axis.atoms for axis in layout.axes}
+    side = "cols" if access is layout.right else "rows"
+    if "outer" in axes or not access.meta.contiguous:
+        return None
+    return next((names for names in ((side, "inner"), ("inner", side)) if order == (*axes[names[0]], *axes[names[1]])), None)
+
+
 def product_layout(kernel: Kernel, k_major: bool = False) -> ProductLayout:
     """Lay out a product; with `k_major` as if its right operand had been copied to be contiguous along the summed dimension."""
     contraction = kernel.contraction

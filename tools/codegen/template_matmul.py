@@ -4,6 +4,9 @@ Partial sums are kept in float32. `accumulate=chunked` sums each step's block in
 running one in float32, which keeps the error of long sums near that of pairwise summation. Programs walk the tiles in groups
 of `GROUP_M` rows of tiles, so that those running together share operands in the L2 cache. `SPLIT_K` above one gives each tile to
 several programs, which sum a part each and write it down; a second kernel adds the parts in order and does the rest.
+
+`programs=persistent` launches one program a multiprocessor, which walks tiles in the same order. `programs=stream_k` gives a tile to each
+multiprocessor as long as there is one for all; the steps of what is left are dealt out evenly, and a third kernel adds the parts.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ from tools.codegen.product_space import ProductLayout, product_layout
 NAME = "matmul"
 COMBINED = (8, 128)
 """Rows and columns that a program of the second kernel adds up."""
+A_TILE, PERSISTENT, STREAM = "a_tile", "persistent", "stream_k"
+"""What a program does."""
 
 
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
@@ -39,16 +44,22 @@ class _Writer:
         self.batched = plan.axes[0].name == "outer"
         self.loop = ProductLoop(self.space, plan, parameters, _triangle(kernel))
         self.splits = int(parameters.get("SPLIT_K", 1))
+        self.programs = str(parameters.get("programs", A_TILE))
+        if self.splits > 1 and self.programs != A_TILE:
+            raise LoweringError("SPLIT_K shares out the sums of a tile that has programs of its own")
 
     def write(self) -> RegionText:
         """Write kernels and host function."""
         kernels = self._split() if self.splits > 1 else self._whole()
+        if self.programs == STREAM:
+            kernels += ["", "", *self._stream()]
+        counted = ("multiprocessors",) if self.programs != A_TILE else ()
         return RegionText(
             self.name,
             tuple(access.ref for access in self.reads),
             tuple(access.ref for access in self.writes),
             "\n".join([*kernels, "", "", *self._host()]),
-            (*self.body.helpers, *(("halves",) if self.loop.halves else ())),
+            (*self.body.helpers, *self.loop.helpers(), *counted),
         )
 
     def _frame(self, name: str) -> Frame:
@@ -60,8 +71,17 @@ class _Writer:
         self.frame = self._frame(f"{self.name}_kernel")
         lines: list[str] = []
         self.loop.write(Scope(lines, "    "))
-        text = self.frame.finish([*self._head(grouped=True), *lines, *self._epilogue()])
-        return self._kernel(self.frame, text, self.loop.pointers(), "One tile of the product a program")
+        lines += self._epilogue()
+        if self.programs != PERSISTENT:
+            text = self.frame.finish([*self._counts(), "    pid = tl.program_id(0)", *self._place(grouped=True), *lines])
+            return self._kernel(self.frame, text, self.loop.pointers(), "One tile of the product a program")
+        every = f"{self._sizes()['outer']} * tiles_m * tiles_n" if self.batched else "tiles_m * tiles_n"
+        # one loop of both lets a tile's first loads begin before the one ahead is stored; Triton pipelines that with descriptors only
+        both = ", flatten=True" if self.loop.described else ""
+        walk = f"    for tile in tl.range(tl.program_id(0), {every}, tl.num_programs(0){both}):"
+        inside = ["    pid = tile", *self._place(grouped=True), *lines]
+        text = self.frame.finish([*self._counts(), walk, *("    " + line for line in inside)])
+        return self._kernel(self.frame, text, self.loop.pointers(), "Tiles of the product, one after the other")
 
     def _split(self) -> list[str]:
         """Write the kernel that sums parts, and the one that adds them."""
@@ -76,7 +96,8 @@ class _Writer:
         self.loop.write(Scope(lines, "    "), "begin", "end")
         where = self._part("split.to(tl.int64)")
         lines.append(f"    tl.store({where}, acc, mask=mask_m & mask_n)")
-        text = self.partial.finish([*self._head(grouped=True), *lines])
+        pid = "    pid = tl.program_id(0)"
+        text = self.partial.finish([*self._counts(), pid, *self._place(grouped=True), *lines])
         first = self._kernel(self.partial, text, [*self.loop.pointers(), "parts_ptr"], "A part of the sums of one tile a program")
         self.frame = self._frame(f"{self.name}_kernel")
         lines = [
@@ -84,8 +105,45 @@ class _Writer:
             "    for split in range(SPLIT_K):",
             f"        acc += tl.load({self._part('split')}, mask=mask_m & mask_n, other=0.0)",
         ]
-        text = self.frame.finish([*self._head(grouped=False), *lines, *self._epilogue()])
+        text = self.frame.finish([*self._counts(), pid, *self._place(grouped=False), *lines, *self._epilogue()])
         return [*first, "", "", *self._kernel(self.frame, text, ["parts_ptr"], "Adds the parts of one tile in order")]
+
+    def _stream(self) -> list[str]:
+        """Write the kernel that sums equal shares of the tiles from `full` on, and the one that adds them tile by tile."""
+        self.partial = self._frame(f"{self.name}_partial_kernel")
+        lines = [
+            "    pid = full + tile",
+            *self._place(grouped=True),
+            "    begin = (tl.maximum(first, tile * steps) - tile * steps) * BLOCK_K",
+            "    end = (tl.minimum(last, (tile + 1) * steps) - tile * steps) * BLOCK_K",
+        ]
+        self.loop.write(Scope(lines, "    "), "begin", "end")
+        inside = "tl.arange(0, BLOCK_M)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]"
+        lines.append("    part = parts_ptr + (tl.program_id(0) + tile).to(tl.int64) * (BLOCK_M * BLOCK_N)")
+        lines.append(f"    tl.store(part + {inside}, acc)")
+        head = [
+            *self._counts(),
+            "    first = tl.program_id(0) * share",
+            "    last = tl.minimum(first + share, n_steps)",
+            "    for tile in range(first // steps, tl.cdiv(last, steps)):",
+        ]
+        text = self.partial.finish([*head, *("    " + line for line in lines)])
+        extra = ["parts_ptr", "full", "steps", "share", "n_steps"]
+        first = self._kernel(self.partial, text, [*self.loop.pointers(), *extra], "An equal share of the steps of the last tiles a program")
+        self.rest = self._frame(f"{self.name}_rest_kernel")
+        lines = [
+            *self._counts(),
+            "    tile = tl.program_id(0)",
+            "    pid = full + tile",
+            "    row = tl.program_id(1) * ROWS",
+            *self._place(grouped=True, rows=" + row + tl.arange(0, ROWS)[:, None]"),
+            "    acc = tl.zeros([ROWS, BLOCK_N], dtype=tl.float32)",
+            "    for program in range(tile * steps // share, ((tile + 1) * steps - 1) // share + 1):",
+            "        part = parts_ptr + (program + tile).to(tl.int64) * (BLOCK_M * BLOCK_N) + row * BLOCK_N",
+            "        acc += tl.load(part + tl.arange(0, ROWS)[:, None] * BLOCK_N + tl.arange(0, BLOCK_N)[None, :])",
+        ]
+        text = self.rest.finish([*lines, *self._epilogue(self.rest)])
+        return [*first, "", "", *self._kernel(self.rest, text, extra[:-1], "Adds the parts of one of the last tiles in order")]
 
     def _part(self, split: str) -> str:
         """Write where a tile of one part lies."""
@@ -94,38 +152,42 @@ class _Writer:
         batch = f" + batch * ({size['rows']} * {size['cols']})" if self.batched else ""
         return f"parts_ptr + {split} * ({whole}){batch} + off_m * {size['cols']} + off_n"
 
-    def _kernel(self, frame: Frame, text: list[str], pointers: list[str], title: str) -> list[str]:
-        constants = ["BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "EVEN_K", "SPLIT_K"]
+    def _kernel(self, frame: Frame, text: list[str], extra: list[str], title: str) -> list[str]:
+        constants = ["BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "EVEN_K", "SPLIT_K", "ROWS"]
         count = len(frame.tensors())
         own = frame.signature(constants)
         return [
             "@triton.jit",
-            *block(f"def {frame.name}", [*own[:count], *pointers, *own[count:]], ":"),
+            *block(f"def {frame.name}", [*own[:count], *extra, *own[count:]], ":"),
             f'    """{title}: {summary(self.space.kernel, self.reads, self.writes)}."""',
             *text,
         ]
 
-    def _epilogue(self) -> list[str]:
+    def _epilogue(self, frame: Frame | None = None) -> list[str]:
+        """Write what follows the sum, and the stores; in `frame` where it is not the first."""
         contraction = self.space.kernel.contraction
         assert contraction is not None
+        self.writing = frame or self.frame
         lines: list[str] = []
         tail = Scope(lines, "    ")
         tail.names[contraction.expr] = "acc"
         for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
-            self.frame.store(tail, access, self.body.assign(tail, output.expr))
+            self.writing.store(tail, access, self.body.assign(tail, output.expr))
         return lines
 
     def _sizes(self) -> dict[str, str]:
         return {axis.name: self.space.monomial(axis.atoms) for axis in self.space.axes}
 
-    def _head(self, grouped: bool) -> list[str]:
+    def _counts(self) -> list[str]:
+        """Write how many tiles there are."""
+        size = self._sizes()
+        return [f"    tiles_m = tl.cdiv({size['rows']}, BLOCK_M)", f"    tiles_n = tl.cdiv({size['cols']}, BLOCK_N)"]
+
+    def _place(self, grouped: bool, rows: str = " + tl.arange(0, BLOCK_M)[:, None]") -> list[str]:
+        """Write where the tile of number `pid` lies, its `rows` counted from its first one."""
         size = self._sizes()
         wide = ".to(tl.int64)" if self.space.is_wide() or self.splits > 1 else ""
-        lines = [
-            "pid = tl.program_id(0)",
-            f"tiles_m = tl.cdiv({size['rows']}, BLOCK_M)",
-            f"tiles_n = tl.cdiv({size['cols']}, BLOCK_N)",
-        ]
+        lines: list[str] = []
         if self.batched:
             lines += ["batch = (pid // (tiles_m * tiles_n)).to(tl.int64)", *self.space.parts(self.space.axis("outer"))]
             lines += ["pid = pid % (tiles_m * tiles_n)"]
@@ -139,7 +201,7 @@ class _Writer:
         else:
             lines += ["pid_m = pid // tiles_n", "pid_n = pid % tiles_n"]
         lines += [
-            f"off_m = pid_m{wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
+            f"off_m = pid_m{wide} * BLOCK_M{rows}",
             f"mask_m = off_m < {size['rows']}",
             *self.space.parts(self.space.axis("rows")),
             f"off_n = pid_n{wide} * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
@@ -177,18 +239,45 @@ class _Writer:
         constants: dict[str, object] = {name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M")}
         constants["EVEN_K"] = f"n_inner % {p['BLOCK_K']} == 0"
         launch = [f"num_warps={p['num_warps']}", f"num_stages={p['num_stages']}"]
-        split = [name for each in self.loop.halves for name in each.names]
+        given = self.loop.arguments()
+        if self.programs == STREAM:
+            return self._stream_launches(device, tiles, constants, launch)
+        if self.programs == PERSISTENT:
+            return [f"grid = (min(multiprocessors({device}), {tiles}),)", *self._call(self.frame, given, constants, launch)]
         if self.splits == 1:
-            return [f"grid = ({tiles},)", *self._call(self.frame, split, constants, launch)]
+            return [f"grid = ({tiles},)", *self._call(self.frame, given, constants, launch)]
         shape = f"({self.splits}, {'n_outer, ' if self.batched else ''}n_rows, n_cols)"
         rows, cols = COMBINED
         again: dict[str, object] = {"BLOCK_M": rows, "BLOCK_N": cols, "SPLIT_K": self.splits}
         return [
             f"parts = torch.empty({shape}, dtype=torch.float32, device={device}.device)",
             f"grid = ({tiles}, {self.splits})",
-            *self._call(self.partial, [*split, "parts"], constants, launch),
+            *self._call(self.partial, [*given, "parts"], constants, launch),
             f"grid = ({batch}triton.cdiv(n_rows, {rows}) * triton.cdiv(n_cols, {cols}),)",
             *self._call(self.frame, ["parts"], again, ["num_warps=4"]),
+        ]
+
+    def _stream_launches(self, device: str, tiles: str, constants: dict[str, object], launch: list[str]) -> list[str]:
+        """Write the three launches: whole tiles in full rounds of programs, shares of those left, and their sums."""
+        p, given = self.parameters, self.loop.arguments()
+        numbers = ["full", "steps", "share"]
+        add = {**{name: constants[name] for name in ("BLOCK_M", "BLOCK_N", "GROUP_M")}, "ROWS": COMBINED[0]}
+        return [
+            f"n_tiles, programs = {tiles}, multiprocessors({device})",
+            "full = n_tiles // programs * programs",
+            "if full:",
+            "    grid = (full,)",
+            *("    " + line for line in self._call(self.frame, given, constants, launch)),
+            "if full < n_tiles:",
+            f"    steps = triton.cdiv(n_inner, {p['BLOCK_K']})",
+            "    n_steps = (n_tiles - full) * steps",
+            "    share = triton.cdiv(n_steps, programs)",
+            f"    shape = (programs + n_tiles - full, {p['BLOCK_M']}, {p['BLOCK_N']})",
+            f"    parts = torch.empty(shape, dtype=torch.float32, device={device}.device)",
+            "    grid = (programs,)",
+            *("    " + line for line in self._call(self.partial, [*given, "parts", *numbers, "n_steps"], constants, launch)),
+            f"    grid = (n_tiles - full, {int(p['BLOCK_M']) // COMBINED[0]})",
+            *("    " + line for line in self._call(self.rest, ["parts", *numbers], add, ["num_warps=4"])),
         ]
 
     def _call(self, frame: Frame, extra: list[str], constants: dict[str, object], launch: list[str]) -> list[str]:
@@ -197,7 +286,7 @@ class _Writer:
 
     def _load(self, scope: Scope, expr: int) -> str:
         access = self.reads[self.body.b.exprs[expr].extra]
-        return self.body.bind(scope, expr, self.frame.load_text(access))
+        return self.body.bind(scope, expr, self.writing.load_text(access))
 
     def _reduce(self, scope: Scope, expr: int) -> str:
         raise LoweringError("a product's region has no reductions")

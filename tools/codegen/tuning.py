@@ -35,7 +35,9 @@ class Knob:
 
 
 ROUNDED = "tf32"
-"""Precision that rounds the operands of float32 products: offered only where the policy lets it."""
+"""Precision that rounds the operands of float32 products to TF32."""
+ROUGH = frozenset({ROUNDED, "bf16x3"})
+"""Precisions whose digits are fewer than float32's: offered only where the policy lets it."""
 ROUNDING = 1e-3
 """Relative error from which on a tolerance covers that rounding: 10 bits of mantissa are 5e-4 an operand."""
 WARPS = Knob(ActionKind.LAUNCH, (1, 2, 4, 8, 16, 32))
@@ -67,11 +69,14 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64, 128)),
         "SPLIT_K": Knob(ActionKind.ALGORITHM, (1, 2, 4, 8, 16, 32, 64)),
         "GROUP_M": Knob(ActionKind.REORDERING, (1, 4, 8, 16)),
-        "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3")),
+        "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3", "bf16x3", "bf16x6")),
         "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked")),
         "right": Knob(ActionKind.LAYOUT, ("as_is", "k_major")),
         "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
+        "programs": Knob(ActionKind.LAUNCH, ("a_tile", "persistent", "stream_k")),
+        "loads": Knob(ActionKind.PIPELINE, ("pointers", "descriptors")),
+        "specialise": Knob(ActionKind.PIPELINE, ("none", "warps")),
     },
     DEPTHWISE: {
         "BLOCK_M": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64)),

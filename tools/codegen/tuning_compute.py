@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tools.codegen.kernel import Kernel
+from tools.codegen.product_limits import buffers, loads_fit, programs_fit
+from tools.codegen.product_parts import WAYS
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two, product
 from tools.records import ITEM_BYTES, HardwareSheet
@@ -37,6 +39,9 @@ def product_defaults(kernel: Kernel, sms: int) -> Parameters:
         "right": "as_is",
         "num_warps": 8 if block_m * block_n >= 128 * 128 else 4,
         "num_stages": 3,
+        "programs": "a_tile",
+        "loads": "pointers",
+        "specialise": "none",
     }
 
 
@@ -122,23 +127,24 @@ def attention_defaults(kernel: Kernel) -> Parameters:
 def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes a product's kernel and can run on the device."""
     layout = product_layout_of(kernel)
-    halves = parameters["precision"] == "fp16x3"
+    way = WAYS.get(str(parameters["precision"]))
     idle = {
         "precision": layout.dtype != "float32",
-        "accumulate": halves,
+        "accumulate": way is not None,
         "right": layout.right_is_k_major,
         "SPLIT_K": layout.n_inner < 64 * int(parameters.get("SPLIT_K", 1)),
     }
-    if idle.get(knob) or (halves and not (layout.left.meta.contiguous and layout.right.meta.contiguous)):
+    if idle.get(knob) or (way and not (layout.left.meta.contiguous and layout.right.meta.contiguous)):
         return False
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     if block_m > max(16, power_of_two(layout.n_rows)) or block_n > max(16, power_of_two(layout.n_cols)):
         return False
     if block_k > max(16, power_of_two(layout.n_inner)):
         return False
-    warps = int(parameters["num_warps"])
-    shared = (block_m + block_n) * block_k * ITEM_BYTES[layout.dtype] * int(parameters["num_stages"])
-    return shared <= sheet.shared_kib_per_block * 1024 and 8 <= block_m * block_n // (32 * warps) <= 128
+    warps, each = int(parameters["num_warps"]), way.nbytes if way else ITEM_BYTES[layout.dtype]
+    shared = (block_m + block_n) * block_k * each * buffers(parameters)
+    fits = shared <= sheet.shared_kib_per_block * 1024 and 8 <= block_m * block_n // (32 * warps) <= 128
+    return fits and programs_fit(layout, parameters, sheet.sms) and loads_fit(layout, parameters, sheet)
 
 
 def attention_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tools.codegen.layouts import FORMAT
 from tools.codegen.regions import CONVOLUTION, MATMUL, ROWS, Planned
-from tools.codegen.tuning import KNOBS, ROUNDED, may_round, worthwhile
+from tools.codegen.tuning import KNOBS, ROUGH, may_round, worthwhile
 from tools.records import HardwareSheet, PrecisionPolicy
 from tools.tuning.shapes import region_us
 from tools.tuning.shapes_memory import Value
@@ -161,7 +161,7 @@ def _steps(
 ) -> Iterator[Parameters]:
     for name in names:
         for value in KNOBS[planned.template][name].values:
-            if value == setting.get(name) or (value == ROUNDED and not (policy and may_round(policy))):
+            if value == setting.get(name) or (value in ROUGH and not (policy and may_round(policy))):
                 continue
             changed = {**setting, name: value}
             if worthwhile(planned, changed, name, sheet):

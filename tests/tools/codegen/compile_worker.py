@@ -18,6 +18,7 @@ import triton
 from interpreter_worker import load
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
+from triton.runtime.jit import mangle_type
 
 from tools.problems import open_problem
 from tools.records import Problem
@@ -57,6 +58,8 @@ def compile_launch(kernel: Any, arguments: dict[str, Any], arch: int | str) -> d
         elif isinstance(value, torch.Tensor):
             signature[parameter.name] = POINTERS[value.dtype]
             attributes[(place,)] = [["tt.divisibility", 16]]
+        elif hasattr(value, "block_shape"):
+            signature[parameter.name] = mangle_type(value)
         elif isinstance(value, int):
             signature[parameter.name] = "i32"
             if value % 16 == 0:
