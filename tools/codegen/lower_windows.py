@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tools.codegen.expressions import COMPUTE, Expr, LoweringError, Value
-from tools.codegen.graph import Node
+from tools.codegen.graph import Node, Ref
 from tools.codegen.lowering import Lowering
 from tools.codegen.row_operand import RowOperand, Rule
 from tools.codegen.sizes import is_one
@@ -70,11 +70,28 @@ def _define(low: Lowering, node: Node, kind: str, shape: Shape, counting: tuple[
     places = tuple(dim[0] for dim in spatial)
     seen = low.b.compute(source.value, COMPUTE[out.dtype])
     count_padding, ceil, divisor = counting
+    position = _position(low, node, value) if len(node.outputs) > 1 and _is_asked(low, Ref(node.name, 1)) else None
     low.window = Window(
         **shape._asdict(), expr=value.id, source=seen.id, inside=inside, kind=kind,
         count_padding=count_padding, ceil=ceil, divisor=divisor, spatial=places, windows=windows,
+        position=-1 if position is None else position.id,
     )  # fmt: skip
     low.define(node, value, dims)
+    if position is not None:
+        low.define(node, position, dims, index=1)
+
+
+def _is_asked(low: Lowering, ref: Ref) -> bool:
+    """Whether anybody reads a value."""
+    return ref in low.graph.returned or any(ref in user.refs for user in low.graph.users.get(ref.name, ()))
+
+
+def _position(low: Lowering, node: Node, value: Value) -> Value:
+    """Make the leaf that says where in its plane a maximum is."""
+    low.b.exprs.append(Expr("position", (), "int64", low.b.exprs[value.id].atoms))
+    position = Value(low.b, len(low.b.exprs) - 1)
+    low.b.label(position, f"{node.name}_place")
+    return position
 
 
 def overlap(node: Node) -> int:
@@ -85,7 +102,7 @@ def overlap(node: Node) -> int:
     sizes = [size] if isinstance(size, int) else list(size)
     steps = sizes if not stride else [stride] if isinstance(stride, int) else list(stride)
     count = 1
-    for place in range(int(node.op[-2])):
+    for place in range(next(int(letter) for letter in node.op if letter.isdigit())):
         one, two = sizes[place % len(sizes)], steps[place % len(steps)]
         if not isinstance(one, int) or not isinstance(two, int):
             return 1
@@ -128,8 +145,9 @@ _MAX_NAMES = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 _MEAN_NAMES = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
 
 WINDOWS: dict[str, Rule] = {
-    **{f"max_pool{rank}d": _pool("max", rank) for rank in (1, 2, 3)},
+    **{f"max_pool{rank}d{more}": _pool("max", rank) for rank in (1, 2, 3) for more in ("", "_with_indices")},
     **{f"avg_pool{rank}d": _pool("mean", rank) for rank in (1, 2, 3)},
     **{f"adaptive_avg_pool{rank}d": _adaptive("mean", rank) for rank in (1, 2, 3)},
+    **{f"adaptive_max_pool{rank}d": _adaptive("max", rank) for rank in (1, 2, 3)},
 }  # fmt: skip
 """Pooling by operator name."""

@@ -40,6 +40,8 @@ class Window(Sliding):
     """Atoms of the result's spatial dimensions."""
     windows: tuple[int, ...] = ()
     """How many windows an adaptive pooling cuts each dimension into, of sizes that then follow from the input's; otherwise nothing."""
+    position: int = -1
+    """Where in the input's plane the maximum is, as an expression of what follows; -1 where nobody asks."""
 
 
 @dataclass(frozen=True, kw_only=True)

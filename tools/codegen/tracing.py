@@ -110,6 +110,7 @@ def _merge_tree(trees: Sequence[Any]) -> Any:
     first = trees[0]
     if isinstance(first, tuple | list):
         return type(first)(_merge_tree(items) for items in zip(*trees, strict=True))
-    if isinstance(first, int | float) and not isinstance(first, bool) and any(tree != first for tree in trees):
+    # by repr: no NaN equals another, but each is the same literal
+    if isinstance(first, int | float) and not isinstance(first, bool) and len({repr(tree) for tree in trees}) > 1:
         return Varying(tuple(trees))
     return first

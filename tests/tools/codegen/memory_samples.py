@@ -66,6 +66,17 @@ MEMORY_SAMPLES: dict[str, str] = {
         "F.adaptive_avg_pool3d(x, (2, 3, 10)))",
         "torch.randn(ROWS, 4, 9, 20)",
     ),
+    "pooled_places": function(
+        "(*F.max_pool2d(torch.tanh(x), 3, stride=2, padding=1, return_indices=True), F.max_pool3d(x, 2, return_indices=True)[1] + 1, "
+        "F.max_pool1d(x[0], 4, stride=1, dilation=2, return_indices=True)[1], F.max_pool2d(x, 3, 2, 0, 1, True, return_indices=True)[0], "
+        "F.max_pool2d(torch.where(x > 1, float('nan'), torch.floor(x)).masked_fill(x < -1, float('-inf')), 2, return_indices=True)[1])",
+        "torch.randn(2, 4, ROWS, COLS)",
+    ),
+    "adaptive_maxima": function(
+        "(F.adaptive_max_pool2d(x * 2, (4, 3)), F.adaptive_max_pool2d(x, (2, 3), return_indices=True)[1], F.adaptive_max_pool1d(x[0], 2), "
+        "F.adaptive_max_pool2d(x, 1))",
+        "torch.randn(ROWS, 4, 9, 20)",
+    ),
     "minus_infinity": function("(torch.logsumexp(x.masked_fill(x < 5, float('-inf')), 1), torch.softmax(x * 50, 1))"),
 }
 """By name: source text."""

@@ -39,13 +39,15 @@ CHOSEN = {
     "batch_norm": ("blocks", "block", "shared"),
     "in_pieces": ("blocks", "block", "levels", "shared"),
     "one_huge_row": ("blocks", "shared"),
-    "reversed_scans": ("levels", "whole"),
+    "reversed_scans": ("levels", "whole", "shared"),
     "hinge": ("blocks", "shared"),
     "distances": ("blocks", "shared", "whole"),
     "classes": ("blocks", "shared", "whole"),
     "pooled_view": ("blocks", "block"),
     "before_pooling": ("blocks", "block"),
     "adaptive_pooling": ("blocks", "block"),
+    "pooled_places": ("blocks", "block"),
+    "adaptive_maxima": ("blocks", "block"),
     "minus_infinity": ("blocks", "block", "shared"),
 }
 """Which ways each sample is run: those that differ for it."""
@@ -87,7 +89,13 @@ def test_every_schedule_gives_the_references_results(judged: Any, name: str, set
 @pytest.mark.parametrize("target", TARGETS)
 def test_kernels_compile_for_every_target(tmp_path: Path, target: int | str) -> None:
     """A kernel of each way along a row compiles for the target."""
-    chosen = (("batch_norm", "blocks"), ("classes", "blocks"), ("before_pooling", "blocks"), ("adaptive_pooling", "blocks"))
+    chosen = (
+        ("batch_norm", "blocks"),
+        ("classes", "blocks"),
+        ("before_pooling", "blocks"),
+        ("adaptive_pooling", "blocks"),
+        ("pooled_places", "block"),
+    )
     jobs = [
         {**write_job(tmp_path, f"{name}_{key}", problem_of(small(name), name), sources(name)[key]), "arch": target} for name, key in chosen
     ]
@@ -141,6 +149,20 @@ def test_a_pooling_with_much_overlap_makes_nothing_again() -> None:
     text = MEMORY_SAMPLES["before_pooling"].replace("torch.tanh(x * b + 1), 2)", "torch.tanh(x * b + 1), 5, 1)")
     regions = initial_schedule(trace(problem_of(text))).regions
     assert any(region.nodes == ("mul", "add", "tanh") for region in regions)
+
+
+def test_a_maximum_is_found_only_where_somebody_asks() -> None:
+    """A pooling whose places nobody reads keeps none, and one whose values nobody reads writes none."""
+    emitted = [part for part in sources("pooled_places")["blocks"].split("@triton.jit") if "_kernel(" in part]
+    kept = ["best = tl.full(" in kernel for kernel in emitted]
+    assert kept == [True, True, True, False, True]
+    assert emitted[1].count("tl.store(") == 1
+
+
+def test_a_literal_that_is_no_number_is_the_same_in_every_trace() -> None:
+    """NaN equals nothing, not even itself, and does not count as a number that varies with the sizes."""
+    graph = trace(problem_of(MEMORY_SAMPLES["pooled_places"]))
+    assert not limits(graph)
 
 
 def test_every_adaptive_mean_is_generated() -> None:
