@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tools.codegen.layouts import FORMAT
+from tools.codegen.product_parts import WAYS
 from tools.codegen.regions import CONVOLUTION, MATMUL, ROWS, Planned
 from tools.codegen.tuning import KNOBS, ROUGH, may_round, worthwhile
 from tools.records import HardwareSheet, PrecisionPolicy
@@ -20,8 +21,10 @@ Parameters = dict[str, Value]
 
 SCORED = 1500
 """Settings of one region that the model looks at."""
-UNMODELLED = frozenset({FORMAT, "GROUP_M", "accumulate"})
+UNMODELLED = frozenset({FORMAT, "GROUP_M", "accumulate", "specialise"})
 """What the model says nothing about; `accumulate` follows from the precision."""
+SAME_DIGITS = frozenset({"programs", "loads", "specialise"})
+"""Words that leave the digits and the work of a product as they are: two settings that differ in them alone are tried as one precision."""
 WORD = 2.0
 """Distance between two words of one parameter, in powers of two."""
 SURE = 1.05
@@ -135,8 +138,8 @@ def _is_new(one: Setting, chosen: list[Setting], known: Counter[tuple[tuple[str,
 
 
 def words_of(parameters: Parameters) -> tuple[tuple[str, str], ...]:
-    """List the parameters that are words."""
-    return tuple(sorted((name, value) for name, value in parameters.items() if isinstance(value, str)))
+    """List the parameters that are words, without those that leave digits and work alike."""
+    return tuple(sorted((name, value) for name, value in parameters.items() if isinstance(value, str) and name not in SAME_DIGITS))
 
 
 def distance(one: Parameters, other: Parameters) -> float:
@@ -171,10 +174,10 @@ def _steps(
 def _settled(template: str, setting: Parameters, start: Parameters) -> Parameters:
     """Make settings of the same kernel alike: numbers that its words leave idle are the first ones, sums are added as the digits need."""
     if template in (MATMUL, CONVOLUTION):
-        halves = setting["precision"] == "fp16x3"
-        # halves are read in either order
-        right = {"right": start["right"]} if halves and template == MATMUL else {}
-        return {**setting, **right, "accumulate": "chunked" if halves or setting["precision"] == "tf32x3" else "direct"}
+        parts = setting["precision"] in WAYS
+        # short parts are read in either order
+        right = {"right": start["right"]} if parts and template == MATMUL else {}
+        return {**setting, **right, "accumulate": "chunked" if parts or setting["precision"] == "tf32x3" else "direct"}
     if template != ROWS:
         return setting
     idle = {"registers": ("BLOCK_N", "UNROLL", "SPLITS"), "split": ()}.get(str(setting["algorithm"]), ("SPLITS",))

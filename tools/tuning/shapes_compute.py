@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.codegen.kernel import Kernel
+from tools.codegen.product_limits import buffers, tiles_of
+from tools.codegen.product_parts import WAYS
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two
 from tools.codegen.tuning import ROUNDED
@@ -24,10 +26,11 @@ STEP = 8.0
 """Summed elements whose products cost as much time as one step's own work; fitted on matmul_bias_gelu of the H200 landscape."""
 SPLIT_WORK = 6.0
 """Instructions by which a lane splits one float32 into two shorter numbers; counted in the machine code, rounded."""
-PARTS = {"tf32x3": 3, "fp16x3": 3}
+PARTS = {"tf32x3": 3, **{precision: way.products for precision, way in WAYS.items()}}
+"""Products on tensor cores behind one of float32, by precision."""
 HALVES_SHARE = 1.21
 """Rate of products of halves that were split before, over `TRITON_TENSOR_SHARE` of the peak; fitted with the next on the two such schedules
-(three stages and one) of matmul_bias_gelu in the H200 landscape."""
+(three stages and one) of matmul_bias_gelu in the H200 landscape. Products of bfloat16 parts are assumed to run at the same rate."""
 HALVES_WAIT = 1.75
 """Time by which such products wait for their operands with a single stage; a quarter of it with each stage more."""
 HALVES_STEP = 2.0
@@ -39,12 +42,12 @@ GATHER_WORK = 8.0
 
 
 def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
-    """The product, before it the copy of a right operand and after it the sum of split tiles, where there are any."""
+    """The product, before it the copy of a right operand and the passes that write parts, after it the sum of split tiles."""
     plan = product_layout_of(kernel)
     splits, outputs = int(parameters.get("SPLIT_K", 1)), plan.n_batch * plan.n_rows * plan.n_cols
     turned = parameters.get("right") == "k_major" and not plan.right_is_k_major
     work = _Sum(
-        tiles=plan.n_batch * math.ceil(plan.n_rows / int(parameters["BLOCK_M"])) * math.ceil(plan.n_cols / int(parameters["BLOCK_N"])),
+        tiles=tiles_of(plan, parameters),
         splits=splits,
         steps=math.ceil(plan.n_inner / int(parameters["BLOCK_K"]) / splits),
         moved=float(sum(nbytes_of(a) for a in plan.accesses)) + (2.0 * outputs * 4 * splits if splits > 1 else 0.0),
@@ -56,9 +59,39 @@ def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Hardw
         extra.append(_pass(2.0 * nbytes_of(plan.right), sheet))
     if splits > 1:
         extra.append(_pass(float(outputs * 4 * (splits + 1)), sheet))
-    if parameters["precision"] == "fp16x3":
-        extra.append(_pass(2.0 * (nbytes_of(plan.left) + nbytes_of(plan.right)), sheet))
-    return (_tiles(work, parameters, ops_of(kernel), sheet), *extra)
+    way = WAYS.get(str(parameters["precision"]))
+    if way:
+        extra.append(_pass((1 + way.nbytes / 4) * (nbytes_of(plan.left) + nbytes_of(plan.right)), sheet))
+    return (*_dealt(_tiles(work, parameters, ops_of(kernel), sheet), work, parameters, sheet), *extra)
+
+
+def _dealt(one: LaunchShape, work: _Sum, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
+    """Deal tiles out to programs as `programs` says; `one` has a program for each."""
+    programs, tile = parameters.get("programs", "a_tile"), 4.0 * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"])
+    rest = work.tiles % sheet.sms
+    if programs == "persistent" and work.tiles > sheet.sms:
+        each = math.ceil(work.tiles / sheet.sms)
+        return (_share(one, 1.0, sheet.sms, one.steps * each, uneven=each * sheet.sms / work.tiles),)
+    if programs == "stream_k" and rest:
+        written = (sheet.sms + rest) * tile
+        shared = _share(one, rest / work.tiles, sheet.sms, rest * one.steps / sheet.sms)
+        shared = replace(shared, dram_bytes=shared.dram_bytes + written)
+        whole = (_share(one, 1 - rest / work.tiles, work.tiles - rest, one.steps),) if work.tiles > rest else ()
+        return (*whole, shared, _pass(written + rest * tile, sheet))
+    return (one,)
+
+
+def _share(one: LaunchShape, part: float, programs: int, steps: float, uneven: float = 1.0) -> LaunchShape:
+    """Give `part` of a launch's work to `programs`, of which the busiest has `uneven` times as much as they have on average."""
+    return replace(
+        one,
+        programs=programs,
+        steps=steps,
+        dram_bytes=one.dram_bytes * part,
+        l2_bytes=one.l2_bytes * part,
+        lane_work=one.lane_work * part * uneven,
+        product_flops=one.product_flops * part * uneven,
+    )
 
 
 def convolution_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
@@ -106,15 +139,17 @@ class _Sum:
 def _tiles(work: _Sum, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchShape:
     """One launch: a tile a program, step by step along the sum."""
     block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
-    stages, each, precision = int(parameters["num_stages"]), ITEM_BYTES[work.dtype], str(parameters["precision"])
+    precision, stages = str(parameters["precision"]), buffers(parameters)
     programs, threads, loaded = work.tiles * work.splits, warps * WARP, (block_m + block_n) * block_k
-    halves = precision == "fp16x3"
-    chunked = parameters.get("accumulate") == "chunked" or halves
-    # halves are split before the product and read from shared memory as they lie
-    split = precision in PARTS and not halves
+    way = WAYS.get(precision)
+    each = way.nbytes if way else ITEM_BYTES[work.dtype]
+    chunked = parameters.get("accumulate") == "chunked" or way is not None
+    # parts are split before the product and read from shared memory as they lie
+    split = precision in PARTS and way is None
+    issued = 0.0 if parameters.get("loads") == "descriptors" else 1.0
     fragments = loaded * 2 / threads if split else 0.0
     gathered = block_m * block_k * work.gathered
-    lanes = work.steps * (loaded * ((SPLIT_WORK if split else 0.0) + 1.0) + gathered + (block_m * block_n if chunked else 0))
+    lanes = work.steps * (loaded * ((SPLIT_WORK if split else 0.0) + issued) + gathered + (block_m * block_n if chunked else 0))
     return LaunchShape(
         programs=programs,
         warps=warps,
@@ -136,7 +171,7 @@ def _tile_rate(work: _Sum, parameters: Mapping[str, Value], sheet: HardwareSheet
     block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
     stages, precision = int(parameters["num_stages"]), str(parameters["precision"])
     rate = tile_tflops(work.dtype, precision, block_m, block_n, warps, sheet)
-    if precision == "fp16x3":
+    if precision in WAYS:
         return float(rate * HALVES_SHARE / (1 + HALVES_WAIT / 4 ** (stages - 1)) / (1 + HALVES_STEP / block_k))
     if precision == ROUNDED and not work.straight and sheet.generation == "hopper":
         rate *= rates.OLD_TENSOR_SHARE
@@ -184,8 +219,9 @@ def attention_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Har
 
 def tile_tflops(dtype: str, precision: str, block_m: int, block_n: int, warps: int, sheet: HardwareSheet) -> float:
     """Rate of the units that a tile's shape lets a product use, TFLOP/s."""
-    if dtype in ("float16", "bfloat16") or precision == "fp16x3":
-        peak = sheet.fp16_tflops or sheet.fp32_tflops
+    if dtype in ("float16", "bfloat16") or precision in WAYS:
+        brain = dtype == "bfloat16" or precision.startswith("bf16")
+        peak = (sheet.bf16_tflops if brain else sheet.fp16_tflops) or sheet.fp32_tflops
     elif precision in ("tf32x3", ROUNDED):
         peak = sheet.tf32_tflops or sheet.fp32_tflops
     else:
