@@ -20,7 +20,7 @@ from tools.codegen.frame import Parameters, RegionText
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.jit_helpers import HELPERS
 from tools.codegen.kernel import Kernel
-from tools.codegen.layouts import FORMAT, RESULT_TOO, lay_out
+from tools.codegen.layouts import lay_out
 from tools.codegen.module_text import ForwardText, class_text
 from tools.codegen.naming import Names
 from tools.codegen.reference_text import KeptText, keep
@@ -132,7 +132,7 @@ def _notes(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
 
     left = set(left_to_library(graph, schedule))
     notes = [f"{limit.operator} is left to the library: {limit.reason}." for limit in limits(graph) if limit.operator in left]
-    if any(region.parameters.get(FORMAT) == RESULT_TOO for region in schedule.regions):
+    if lay_out(graph, schedule).returned != graph.returned:
         notes.append("Results may lie with their channels last: same shapes and values as the reference's, other strides.")
     if schedule.early_sums:
         notes.append("A sum is taken before its product: equal for finite values whose partial results stay in range.")

@@ -54,6 +54,15 @@ def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
     return _Turner(graph, chosen).run() if chosen else graph
 
 
+def frees_results(graph: OperatorGraph, names: frozenset[str]) -> bool:
+    """Whether convolutions with their channels last can hand that layout on to more of what forward returns than they do anyway."""
+    made = [graph.by_name[ref.name].op for ref in graph.returned if ref.name in graph.by_name]
+    if not any(op in ARITHMETIC or op in LOGIC for op in made):
+        return False
+    inside, too = (_Turner(graph, dict.fromkeys(names, word)).run().returned for word in (CHANNELS_LAST, RESULT_TOO))
+    return inside != too
+
+
 class _Turner:
     """Collects the rewritten nodes, and which values lie with their channels last."""
 

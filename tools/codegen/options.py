@@ -9,7 +9,7 @@ from tools.codegen.early_actions import ALGEBRA, early_actions, take_early
 from tools.codegen.early_sums import with_early_sums
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import OperatorGraph
-from tools.codegen.layouts import AS_IS, FORMAT, FORMATS, has_convolution, lay_out
+from tools.codegen.layouts import AS_IS, CONVOLUTIONS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution, lay_out
 from tools.codegen.lower_products import PRODUCTS
 from tools.codegen.regions import (
     CONVOLUTION,
@@ -74,7 +74,10 @@ def _layouts(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
     regions = [region for region in schedule.regions if has_convolution(graph, region)]
     groups = [regions, *([region] for region in regions)] if len(regions) > 1 else [regions] if regions else []
     for group in groups:
+        names = frozenset(name for region in group for name in region.nodes if graph.by_name[name].op in CONVOLUTIONS)
         for value in FORMATS:
+            if value == RESULT_TOO and not frees_results(graph, names):
+                continue
             if any(region.parameters.get(FORMAT, AS_IS) != value for region in group):
                 yield Action(kind=ActionKind.LAYOUT, region="+".join(region.id for region in group), parameters={FORMAT: value})
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from tools.codegen import Region, Schedule
+from tools.codegen.capture import launches
+from tools.codegen.graph import Node, OperatorGraph
 from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, Planned
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
+from tools.codegen.views import is_view
 from tools.hardware import peak_tflops
 from tools.profiling import rates
 from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPolicy
@@ -15,6 +19,8 @@ FAMILIES = {
     ATTENTION: OperatorFamily.MATMUL,
 }
 """By template; an attention of float32 is two products and a softmax to the library."""
+GATHERS = {"embedding", "index", "index_select", "gather", "take_along_dim"}
+"""Operators that read a part of what they are given."""
 CHANNELS_LAST_GAIN = 1.1
 """What convolutions on tensor cores gain with channels last: the lower end of what an H200 showed (1.1 to 2.2, cuDNN with TF32)."""
 
@@ -33,6 +39,20 @@ def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, 
     peak = peak_tflops(sheet, policy.name, dtype)
     products = flops / (peak * rates.library_share(family, tensor_cores=peak > sheet.fp32_tflops)) / 1e6
     return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, products)))
+
+
+def left_us(graph: OperatorGraph, nodes: tuple[str, ...], sheet: HardwareSheet) -> float:
+    """Time of library calls that could not be generated either, at least: of their launches, or of the bytes they move."""
+    counted = launches(graph, Schedule(regions=(Region(id="left", nodes=nodes),)))
+    calls = [graph.by_name[name] for name in nodes]
+    moved = sum(_moved(graph, node) / rates.eager_share(rates.operator_family(node.target)) for node in calls if not is_view(node))
+    return max(counted * sheet.launch_us, moved / rates.copy_gbps(sheet) / 1e3 if counted else 0.0)
+
+
+def _moved(graph: OperatorGraph, node: Node) -> int:
+    """Bytes that a call reads and writes; of what it gathers from, it reads as much as it writes."""
+    metas = [*node.outputs, *(node.outputs if node.op in GATHERS else (graph.meta(ref) for ref in node.refs))]
+    return sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas if meta.dtype in ITEM_BYTES)
 
 
 def layout_gain(sheet: HardwareSheet, policy: PrecisionPolicy, dtype: str) -> float:

@@ -6,13 +6,13 @@ import math
 from dataclasses import dataclass, replace
 
 from tools.codegen import OperatorGraph, Region, Schedule, initial_schedule
-from tools.codegen.capture import WHOLE, launches
+from tools.codegen.capture import WHOLE
 from tools.codegen.regions import STANDING_ALONE, Planned, can_generate, plan_region
 from tools.profiling.rates import operator_family
 from tools.records import Action, ActionKind, HardwareSheet, OperatorFamily, PrecisionPolicy
 from tools.tuning.call_time import call_us, worth_capturing
 from tools.tuning.channels import channels_last, copies_us, library_convolutions
-from tools.tuning.library import layout_gain, library_us
+from tools.tuning.library import layout_gain, left_us, library_us
 from tools.tuning.settings import SCORED, Parameters, Setting, key, modelled_names, ranked, spread, words_of
 from tools.tuning.shapes import MODELLED, region_us
 from tools.tuning.structures import structures
@@ -48,7 +48,7 @@ class Choice:
 
     schedule: Schedule
     us: float
-    """What the model expects of a whole call, microseconds: of what cannot be generated it counts the launches alone."""
+    """What the model expects of a whole call, microseconds: of what cannot be generated it counts launches or bytes."""
     unmodelled: tuple[str, ...] = ()
     """Generated regions of which the model knows nothing: they have the coder's own first values."""
     words: tuple[object, ...] = ()
@@ -234,13 +234,13 @@ class ScheduleModel:
         return sum(self._library(region) for region in schedule.regions if not region.is_generated)
 
     def _library(self, region: Region) -> float:
-        """Time of a region's library calls; of what could not be generated either, the shortest launches."""
+        """Time of a region's library calls; of what could not be generated either, their launches or the bytes they move."""
         if region.nodes not in self._libraries:
             if can_generate(self.graph, region.nodes):
                 family = OperatorFamily.CONVOLUTION if is_convolution(self.graph, region) else None
                 us = library_us(self.planned(region), self.sheet, self.policy, family)
             else:
-                us = launches(self.graph, Schedule(regions=(Region(id=region.id, nodes=region.nodes),))) * self.sheet.launch_us
+                us = left_us(self.graph, region.nodes, self.sheet)
             self._libraries[region.nodes] = us
         return self._libraries[region.nodes]
 

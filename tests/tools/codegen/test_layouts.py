@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.compute_samples import CONVOLUTIONS
+from tests.tools.codegen.compute_samples import CONVOLUTIONS, module
 from tests.tools.codegen.harness import problem_of, run_worker, write_job
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.layouts import has_convolution
@@ -22,7 +22,8 @@ def laid_out(name: str, wanted: str, *, generate: bool) -> tuple[Any, Any, Sched
     graph = trace(problem)
     schedule = initial_schedule(graph)
     sheet = load_sheet("h200")
-    schedule = apply(graph, schedule, next(a for a in options(graph, schedule, sheet) if a.parameters.get("memory_format") == wanted))
+    convolutions = "+".join(region.id for region in schedule.regions if has_convolution(graph, region))
+    schedule = apply(graph, schedule, Action(kind=ActionKind.LAYOUT, region=convolutions, parameters={"memory_format": wanted}))
     while generate:
         words = ({"scope": "each"}, {"implementation": "generated"})
         free = {region.id for region in schedule.regions if not has_convolution(graph, region)}
@@ -70,6 +71,16 @@ def test_results_keep_the_reference_strides_unless_asked() -> None:
     inside, through = (emit(*laid_out("chain", wanted, generate=True)) for wanted in FORMATS)
     assert not any("other strides" in note for note in inside.notes)
     assert any("other strides" in note for note in through.notes)
+
+
+def test_a_lone_convolution_has_one_layout_to_choose() -> None:
+    """Where both words for channels last would write the same source only one is offered, and the result's strides are told."""
+    problem = problem_of(module("self.conv = torch.nn.Conv2d(c, 20, 3)", "return self.conv(x)", "torch.randn(3, 8, 7, 9)"))
+    graph = trace(problem)
+    schedule = initial_schedule(graph)
+    found = [action for action in options(graph, schedule, load_sheet("h200")) if "memory_format" in action.parameters]
+    assert [action.parameters["memory_format"] for action in found] == ["channels_last"]
+    assert any("other strides" in note for note in emit(problem, graph, apply(graph, schedule, found[0])).notes)
 
 
 def test_layout_of_a_generated_region_is_refused() -> None:

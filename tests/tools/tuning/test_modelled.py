@@ -22,6 +22,7 @@ from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.profiling.estimate import host_us
 from tools.records import ActionKind, PrecisionPolicy, Problem
+from tools.tuning.library import left_us
 from tools.tuning.modelled import Choice, ScheduleModel, choice_action, chosen_number, in_order, is_convolution, modelled_choices
 from tools.tuning.shapes import MODELLED, region_us
 
@@ -60,6 +61,8 @@ SAMPLES = {
 }
 
 NETWORKS = {
+    "many pieces": (f"torch.cat([{', '.join(f'x + {step}' for step in range(9))}], 0)", "torch.randn(2048, 2048)", "x"),
+    "lookup": ("F.embedding(i, w)", "torch.randint(0, 9, (5,)), torch.randn(100000, 512)", "i, w"),
     "small steps": (_repeated("torch.tanh({} @ y)", 40), "torch.randn(64, 64), torch.randn(64, 64)", "x, y"),
     "large steps": (_repeated("torch.tanh({} @ y)", 20), LARGE, "x, y"),
     "heavy convolutions": (
@@ -234,6 +237,15 @@ def test_a_template_without_a_model_keeps_the_coders_own_values() -> None:
     (region,) = choice.schedule.regions
     assert choice.unmodelled == ("r0",)
     assert region.parameters == defaults(plan_region(graph, region.nodes), SHEET.sms)
+
+
+def test_what_cannot_be_generated_counts_with_its_bytes() -> None:
+    """A concatenation of too many pieces takes the time of moving them twice; a lookup moves what it finds, not the table."""
+    _, many = read("many pieces")
+    (node,) = [node for node in many.nodes if node.op == "cat"]
+    assert left_us(many, (node.name,), SHEET) > 2 * 9 * 2048 * 2048 * 4 / SHEET.memory_gbps / 1e3
+    _, table = read("lookup")
+    assert left_us(table, ("embedding",), SHEET) == SHEET.launch_us
 
 
 def test_nothing_is_chosen_where_nothing_is_generated() -> None:
