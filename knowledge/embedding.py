@@ -62,6 +62,13 @@ def open_embedder(setting: str = DEFAULT) -> Embedder:
     return SentenceTransformerEmbedder(setting)
 
 
+def demand(setting: str) -> None:
+    """Raise UserError where a setting names no embedder that can be used; one of a hub is loaded to find out."""
+    embedder = open_embedder(setting)
+    if isinstance(embedder, SentenceTransformerEmbedder):
+        embedder.demand()
+
+
 class SentenceTransformerEmbedder:
     """A sentence-transformers model, loaded on first use, on the CPU: an embedding must not disturb what the GPU is timing.
 
@@ -103,6 +110,11 @@ class SentenceTransformerEmbedder:
             vectors = model.encode(list(texts), batch_size=_BATCH, normalize_embeddings=True, show_progress_bar=False)
         rows: list[list[float]] = vectors.tolist()
         return rows
+
+    def demand(self) -> None:
+        """Raise UserError where there is no such model; the weights of one in a folder are looked for, and not read."""
+        folder = self._folder()
+        _ = self._loaded() if folder is None else _weights(folder)
 
     def _folder(self) -> Path | None:
         if self._setting == DEFAULT:
@@ -189,13 +201,18 @@ def _carried_folder() -> Path:
     return folder
 
 
-def _weights_digest(folder: Path) -> str:
-    """SHA-256 over the weights files of a model folder: of the one file, or of all of them in order."""
+def _weights(folder: Path) -> list[Path]:
+    """The weights files of a model folder."""
     files = next((found for pattern in _WEIGHTS if (found := sorted(folder.rglob(pattern)))), [])
     if not files:
         raise UserError(f"There are no weights in {folder}.", _CHOOSE)
+    return files
+
+
+def _weights_digest(folder: Path) -> str:
+    """SHA-256 over the weights files of a model folder: of the one file, or of all of them in order."""
     digest = hashlib.sha256()
-    for file in files:
+    for file in _weights(folder):
         with file.open("rb") as stream:
             while block := stream.read(1 << 20):
                 digest.update(block)

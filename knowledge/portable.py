@@ -61,6 +61,8 @@ def export(fold: Fold, path: Path) -> int:
     """Write every entry, replacing nothing: an existing file raises UserError. Return the number of entries."""
     lines = [Header(format=FORMAT, version=SCHEMA, entries=len(fold.entries)).model_dump_json()]
     lines += [_line(entry).model_dump_json() for entry in fold.entries.values()]
+    if path.is_dir():
+        raise UserError(f"{path} is a folder.", "Name a file in it.")
     fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
         fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -139,6 +141,8 @@ def _entry(path: Path, number: int, row: str, version: int) -> Line:
         where = ".".join(str(part) for part in first["loc"]) or "the line"
         what = f"Line {number} of {path} is not valid: {where}: {first['msg']}."
         raise UserError(what, "Correct it or export again; nothing was imported.") from error
+    if not line.strategy.title.strip() or not line.strategy.lesson.strip():
+        raise UserError(f"Line {number} of {path} has no title or no lesson.", "Write both, or take the line out; nothing was imported.")
     if line.strategy.trials:
         raise UserError(f"Line {number} of {path} holds trials inside its strategy.", "Put them under `evidence`; nothing was imported.")
     if line.strategy.schema_version != SCHEMA:

@@ -62,6 +62,8 @@ class Tending(OpenedStore):
         if not reason.strip():
             raise UserError("Retiring a strategy needs a reason.", "Say why in a few words.")
         entry = self._entry(name)
+        if entry.retired is not None:
+            raise UserError(f"{entry.id} is retired already: {entry.retired}.", "Look at it with `kernelwright knowledge diff`.")
         with self._lock:
             with self._log.writing() as writer:
                 writer.add(EventKind.RETIRE, f"retire:{entry.id}:{uuid.uuid4().hex}", entry.id, {"reason": reason})

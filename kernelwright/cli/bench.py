@@ -116,7 +116,7 @@ def run(
     from graphs.search.protocol import SearchSettings
     from kernelwright.bench.settings import MEMORY_ARMS, BenchSettings, MemoryArm, arm_words, read_team
     from kernelwright.cli.bench_live import see_through
-    from kernelwright.cli.knowledge_store import reached_server
+    from kernelwright.cli.knowledge_store import reached_server, ready_embedder
     from tools.problems.suite import open_suite, select
     from tools.problems.suite import shard as part_of
     from tools.records import Budget, PrecisionPolicy
@@ -149,7 +149,7 @@ def run(
                 counters=counters,
                 repairs=repairs,
                 timeout_s=timeout,
-                embedder=embedder,
+                embedder=ready_embedder(embedder, memory=memories != ("off",)),
                 chroma_server=reached_server(chroma_server, memory=memories != ("off",)),
                 half_life=half_life,
             )

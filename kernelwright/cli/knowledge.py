@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelwright.cli import knowledge_tending
-from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json
+from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json, print_notes
 from kernelwright.cli.knowledge_worth import worth
 from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _EXAMPLES = ("stats", 'search "softmax over a very long row"', "export memory.jsonl")
 _LINES = "\n".join(f"  kernelwright knowledge {words}" for words in _EXAMPLES)
 app = typer.Typer(help=f"{__doc__}\n\n\b\nExamples:\n{_LINES}", no_args_is_help=True)
+BACKENDS = ("triton", "cuda")
 Id = Annotated[str, typer.Argument(metavar="ID", help="Id of a strategy, or the start of it.")]
 
 
@@ -34,6 +35,8 @@ def _print(strategies: list[Strategy], as_json: bool) -> None:
     if as_json:
         print_json([_facts(s) for s in strategies])
         return
+    if not strategies:
+        print("no strategies")
     for s in strategies:
         print(f"{s.id[:8]}  {s.title}\n          {_in_words(s)}")
 
@@ -66,6 +69,8 @@ def list_(
         raise UserError(f"There is no state {state!r}.", f"Choose one of: {', '.join(StrategyState)}.")
     if family and family not in set(OperatorFamily):
         raise UserError(f"There is no family {family!r}.", f"Choose one of: {', '.join(OperatorFamily)}.")
+    if backend and backend not in BACKENDS:
+        raise UserError(f"There is no backend {backend!r}.", f"Choose one of: {', '.join(BACKENDS)}.")
     found = [s for s in open_base(home).all() if not state or s.state == state]
     found = [s for s in found if not family or family in s.situation.families]
     _print([s for s in found if not backend or s.situation.backend == backend], json)
@@ -98,7 +103,9 @@ def search(
 
     Example: kernelwright knowledge search "softmax over a very long row"
     """
-    _print(open_base(home, embedder, server).search(text, limit), json)
+    base = open_base(home, embedder, server)
+    _print(base.search(text, limit), json)
+    print_notes(base)
 
 
 @app.command()

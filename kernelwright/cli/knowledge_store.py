@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -47,6 +48,24 @@ def reached_server(server: str, *, memory: bool = True) -> str:
 
     ServerHome(server).reach()
     return server
+
+
+def ready_embedder(embedder: str, *, memory: bool = True) -> str:
+    """Return the embedder's setting once it is known to name one; another raises UserError before anything is begun.
+
+    Without `memory` nobody asks it.
+    """
+    from knowledge.embedding import demand
+
+    if memory:
+        demand(embedder)
+    return embedder
+
+
+def print_notes(base: KnowledgeBase) -> None:
+    """Say on standard error what fell back or had to be rebuilt."""
+    for note in base.notes:
+        print(f"note: {note}", file=sys.stderr)
 
 
 def print_json(value: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json
+from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json, print_notes
 from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def learn(
     writer = _writer(model, base_url, key_file)
     base = open_base(home, embedder, server, half_life)
     done = asyncio.run(base.update(writer, everything=everything))
+    print_notes(base)
     if json:
         print_json(done.model_dump(mode="json"))
         return
@@ -95,7 +96,9 @@ def merge(
 
     Example: kernelwright knowledge merge --dry-run
     """
-    _print_curated(open_base(home, embedder, server).merge(dry_run=dry_run, alike=alike), "merged", dry_run, json)
+    base = open_base(home, embedder, server)
+    _print_curated(base.merge(dry_run=dry_run, alike=alike), "merged", dry_run, json)
+    print_notes(base)
 
 
 def prune(dry_run: DryRun = False, half_life: HalfLife = HALF_LIFE, home: Home = None, json: Json = False) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kernelwright.cli.knowledge_store import Server, print_json, reached_server
+from kernelwright.cli.knowledge_store import Server, print_json, reached_server, ready_embedder
 from kernelwright.cli.options import HALF_LIFE, HalfLife, Json
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def worth(
     from graphs.optimize.settings import RunSettings
     from graphs.search import open_search
     from graphs.search.protocol import SearchSettings
+    from kernelwright.bench.memories import Memories
     from kernelwright.bench.settings import BenchSettings, read_team
     from kernelwright.cli.bench import _numbers
     from tools.errors import UserError
@@ -79,7 +80,9 @@ def worth(
     learning = () if knowledge else tuple(i for i in (select(found.items, learn_on) if learn_on else found.items) if i.name not in names)
     if not learning and not knowledge:
         raise UserError("Nothing is left to learn on: every problem is held out.", "Hold fewer out, or bring a memory with --knowledge.")
-    server = reached_server(server)
+    # what the last of the three benches begins from must be there before the first
+    Memories(knowledge)
+    server, embedder = reached_server(server), ready_embedder(embedder)
     search_settings = SearchSettings(patience=0)
     open_search(search, search_settings)
     team = read_team(agents, model, base_url, key_file, "")

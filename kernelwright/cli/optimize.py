@@ -123,7 +123,7 @@ def command(
     from graphs.optimize.settings import RunSettings
     from graphs.optimize.starting import read_start
     from graphs.search.protocol import SearchSettings
-    from kernelwright.cli.knowledge_store import reached_server
+    from kernelwright.cli.knowledge_store import reached_server, ready_embedder
     from kernelwright.cli.live import see_through
     from tools.evaluation.policies import stated_policy
     from tools.problems import load_problem
@@ -149,7 +149,7 @@ def command(
         counters=counters,
         wait=wait,
         memory=not no_memory,
-        embedder=embedder,
+        embedder=ready_embedder(embedder, memory=not no_memory),
         chroma_server=reached_server(chroma_server, memory=not no_memory),
         half_life=half_life,
         team=team.model_copy(update={"cache": cache, "frame": frame}),

@@ -15,7 +15,7 @@ from graphs.optimize.assembly import open_run, start_run
 from graphs.optimize.settings import RunSettings
 from kernelwright.bench.settings import BenchSettings
 from kernelwright.cli.app import main
-from kernelwright.cli.knowledge_store import reached_server
+from kernelwright.cli.knowledge_store import reached_server, ready_embedder
 from knowledge.log import EventKind, EventLog
 from tests.support.chroma import chroma_server
 from tools.problems import load_problem
@@ -85,6 +85,19 @@ def test_a_server_that_is_down_ends_the_command_before_anything_is_begun(command
     assert "chroma run --host 127.0.0.1 --port 9" in mend
     assert not (tmp_path / "home").exists()
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("words", [("optimize", "suite/inverse.py"), ("bench", "suite", "--memory", "off,learning", "--out", "out")])
+def test_an_embedder_that_is_not_there_ends_the_command_before_anything_is_begun(
+    command: Command, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    """No device time is spent on baselines first; a run without memory asks for none."""
+    status, said = command(*words, "--embedder", "/no/such/model")
+    assert status == 2
+    assert said.startswith("kernelwright: There is no embedding model at /no/such/model.")
+    assert not (tmp_path / "home").exists()
+    assert not (tmp_path / "out").exists()
+    assert ready_embedder("/no/such/model", memory=False) == "/no/such/model"
 
 
 def test_the_environment_names_the_server_too(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:

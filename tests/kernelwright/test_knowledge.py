@@ -13,6 +13,7 @@ import pytest
 from graphs.optimize.execute import execute
 from graphs.optimize.settings import RunSettings
 from kernelwright.cli.app import main
+from kernelwright.cli.knowledge_store import print_notes
 from kernelwright.cli.report import candidate_facts, tree_facts
 from knowledge.embedding import HashingEmbedder
 from knowledge.records import Outcome, Situation
@@ -110,6 +111,37 @@ def test_list_filters(command: Command, taught: str) -> None:
     found = json.loads(command("list", "--state", "observed", "--family", "softmax", "--json"))
     assert [one["id"] for one in found] == [taught]
     assert "Choose one of" in command("list", "--family", "weaving", status=2)
+
+
+def test_a_filter_that_finds_nothing_says_so(command: Command, taught: str) -> None:
+    """Nothing is a line, not silence; a backend that there is none of is refused."""
+    assert command("list", "--state", "confirmed") == "no strategies\n"
+    assert json.loads(command("list", "--state", "confirmed", "--json")) == []
+    assert "Choose one of: triton, cuda" in command("list", "--backend", "rocm", status=2)
+
+
+def test_a_strategy_is_retired_once(command: Command, taught: str) -> None:
+    """A second reason is refused, so that taking the retirement back brings the strategy back."""
+    command("retire", taught, "--reason", "superseded")
+    assert "is retired already: superseded" in command("retire", taught, "--reason", "again", status=2)
+    (change,) = json.loads(command("diff", "--json"))
+    command("revert", str(change["change"]), "--reason", "it was not")
+    assert json.loads(command("show", taught))["state"] == "observed"
+
+
+def test_an_index_that_is_made_anew_is_said(taught: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a store had to mend on the way stands on standard error, away from what was asked for."""
+    base = KnowledgeBase(tmp_path / "home" / "knowledge", HashingEmbedder())
+    base.search("softmax")
+    base.close()
+    for file in (tmp_path / "home" / "knowledge" / "index").rglob("chroma.sqlite3"):
+        file.write_bytes(b"no database" * 1000)
+    base.search("softmax")
+    print_notes(base)
+    base.close()
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith("note: The vector index failed")
 
 
 def test_export_and_import(command: Command, taught: str, tmp_path: Path) -> None:

@@ -69,3 +69,13 @@ def test_where_a_learning_run_failed_nothing_is_measured(worth: Command, tmp_pat
     assert status == 2
     assert "1 of 1 runs in out/learn failed, the first (sin) with" in said
     assert not (tmp_path / "out" / "cold").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "what"), [(("--knowledge", "/nope"), "no knowledge base"), (("--embedder", "/nope"), "no embedding model")]
+)
+def test_what_cannot_be_used_is_found_before_anything_is_run(worth: Command, tmp_path: Path, words: tuple[str, str], what: str) -> None:
+    """A memory or an embedder that is not there costs one line, not the runs that come before it."""
+    status, _, said = worth(*words)
+    assert (status, what in said) == (2, True)
+    assert not (tmp_path / "out").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from knowledge.embedding import MODEL_SHA256, HashingEmbedder, SentenceTransformerEmbedder, open_embedder
+from knowledge.embedding import MODEL_SHA256, HashingEmbedder, SentenceTransformerEmbedder, demand, open_embedder
 from knowledge.records import Situation
 from tests.knowledge.conftest import MakeBase, MakeOutcome
 from tools.errors import UserError
@@ -51,9 +51,19 @@ def test_a_missing_model_is_a_user_error(setting: str) -> None:
 
 
 def test_a_folder_that_holds_no_model_is_a_user_error(tmp_path: Path) -> None:
-    """An empty folder has no weights to name."""
+    """An empty folder has no weights to name, and is found before anything is begun."""
     with pytest.raises(UserError, match="no weights"):
         _ = open_embedder(str(tmp_path)).name
+    with pytest.raises(UserError, match="no weights"):
+        demand(str(tmp_path))
+
+
+def test_embedders_that_are_here_are_not_loaded_to_find_out() -> None:
+    """Asking for the carried model or for hashing costs next to nothing, and a missing folder is refused."""
+    demand("default")
+    demand("hashing")
+    with pytest.raises(UserError, match="no embedding model"):
+        demand("/no/such/model")
 
 
 async def test_the_carried_model_recalls_by_meaning(

@@ -116,3 +116,19 @@ def test_an_unreadable_file_is_named(base: KnowledgeBase, tmp_path: Path, conten
         (tmp_path / "in.jsonl").write_bytes(content)
     with pytest.raises(UserError, match=r"in\.jsonl cannot be read"):
         base.import_(tmp_path / "in.jsonl")
+
+
+def test_a_folder_is_no_file_to_export_to(base: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`export .` is refused in one line."""
+    monkeypatch.chdir(tmp_path)
+    for folder in (tmp_path, Path()):
+        with pytest.raises(UserError, match="is a folder"):
+            base.export(folder)
+
+
+def test_a_strategy_without_words_is_not_imported(exported: Path, make_base: MakeBase) -> None:
+    """A lesson that somebody emptied would take a place in prompts and say nothing."""
+    exported.write_text(exported.read_text().replace("One pass over the row wins.", " "))
+    with pytest.raises(UserError, match=r"Line 2 .* no lesson"):
+        make_base("other").import_(exported)
+    assert make_base("other").all() == ()
