@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tools.codegen.body import Body
-from tools.codegen.expressions import Builder, LoweringError
+from tools.codegen.expressions import Builder
 from tools.codegen.graph import Ref, TensorMeta
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
-from tools.codegen.sizes import express
+from tools.codegen.sizes import Varying, express
 from tools.codegen.spaces import Access, Axis, Space, host_size, piece_mask, shape_values
 from tools.codegen.tidy import prune, words
 
@@ -31,6 +31,8 @@ class RegionText:
     """Kernels, then the host function."""
     helpers: tuple[str, ...]
     """Device functions it calls, by map."""
+    numbers: tuple[Varying, ...] = ()
+    """Numbers its host function takes after the tensors: those that come from sizes which none of the tensors has."""
 
 
 @dataclass
@@ -49,6 +51,8 @@ class Frame:
     """Sizes among the kernel's parameters, once it is finished; the host may need more."""
     used: frozenset[str] = frozenset()
     """Every name in the finished kernel."""
+    given: dict[str, Varying] = field(default_factory=dict)
+    """Numbers that the host function must be given, by name; known once a call's arguments are listed."""
 
     def __post_init__(self) -> None:
         """Mask what belongs to one piece of a concatenation."""
@@ -124,11 +128,17 @@ class Frame:
         for place, name in self.body.arguments.items():
             varying = self.space.kernel.builder.arguments[place]
             text = express(varying.values, shape_values(self.reads))
+            if name not in self.used:
+                continue
             if text is None:
-                raise LoweringError("a number that varies with the sizes cannot be told from the inputs' shapes")
-            if name in self.used:
-                values.append(text)
+                self.given[name] = varying
+            values.append(text or name)
         return values
+
+    def host_parameters(self) -> list[str]:
+        """List what the host function takes."""
+        kinds = {name: "int" if all(isinstance(v, int) for v in number.values) else "float" for name, number in self.given.items()}
+        return [*(f"{access.name}: torch.Tensor" for access in self.reads), *(f"{name}: {kind}" for name, kind in kinds.items())]
 
     def size_lines(self, known: dict[str, tuple[int, ...]]) -> list[str]:
         """Write the host's statements that read the kernel's sizes off its tensors."""

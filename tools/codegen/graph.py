@@ -113,6 +113,11 @@ class OperatorGraph:
     """Which of `parameters` are buffers, by value name."""
 
     @cached_property
+    def told(self) -> dict[tuple[int | float, ...], bool]:
+        """Numbers that vary with the sizes, and whether the shapes of the inputs tell them: kept as they are asked for."""
+        return {}
+
+    @cached_property
     def by_name(self) -> dict[str, Node]:
         """Nodes by name."""
         return {node.name: node for node in self.nodes}

@@ -83,7 +83,7 @@ class ForwardText:
             self.bound[Ref(node.name)] = name
 
     def _call(self, region: RegionText) -> None:
-        arguments = [self.use(ref) for ref in region.inputs]
+        arguments = [*(self.use(ref) for ref in region.inputs), *(self.caller.text(number) for number in region.numbers)]
         results = []
         for ref in region.outputs:
             name = self.names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}")

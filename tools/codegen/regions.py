@@ -28,6 +28,8 @@ POINTWISE, ROWS, MATMUL, WINDOW, ATTENTION, DEPTHWISE = "pointwise", "rows", "ma
 CONVOLUTION = "convolution"
 STANDING_ALONE = {*PRODUCTS, *ATTENTION_RULES, *CONVOLUTIONS}
 """Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
+GIVEN_NUMBERS = {POINTWISE, ROWS}
+"""Templates whose host functions can be given numbers that none of their tensors' shapes tells."""
 MOST_NODES = 48
 """A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
 
@@ -53,15 +55,24 @@ def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
     kernel = Lowering(graph, names).run()
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
-    _check_numbers(kernel)
-    return Planned(_template(kernel), kernel)
+    planned = Planned(_template(kernel), kernel)
+    _check_numbers(graph, planned)
+    return planned
 
 
-def _check_numbers(kernel: Kernel) -> None:
-    """Make sure that numbers which vary with the sizes can be told from what the kernel reads."""
-    facts = [Fact("", sizes) for load in kernel.builder.loads for sizes in load.meta.shape]
-    if any(express(number.values, facts) is None for number in kernel.builder.arguments):
+def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
+    """Make sure that numbers which vary with the sizes can be told: from what the kernel reads, or for some templates from any input."""
+    builder = planned.kernel.builder
+    facts = [Fact("", sizes) for load in builder.loads for sizes in load.meta.shape]
+    hidden = [number.values for number in builder.arguments if express(number.values, facts) is None]
+    if hidden and planned.template not in GIVEN_NUMBERS:
         raise LoweringError("a number that varies with the sizes cannot be told from the shapes of what the kernel reads")
+    for values in hidden:
+        if values not in graph.told:
+            every = dict.fromkeys(sizes for meta in graph.inputs.values() for sizes in meta.shape)
+            graph.told[values] = express(values, [Fact("", sizes) for sizes in every]) is not None
+        if not graph.told[values]:
+            raise LoweringError("a number that varies with the sizes cannot be told from the shapes of the inputs")
 
 
 def _template(kernel: Kernel) -> str:

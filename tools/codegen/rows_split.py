@@ -74,6 +74,7 @@ class SplitWriter:
             tuple(access.ref for access in self._writes()),
             "\n\n\n".join([*texts, "\n".join(self._host(calls))]),
             tuple(self.helpers),
+            tuple({name: number for stage, _, _ in calls for name, number in stage.frame.given.items()}.values()),
         )
 
     def _reads(self) -> tuple[Access, ...]:
@@ -273,5 +274,5 @@ class SplitWriter:
             lines += self._call(stage, name, wide)
         lines.append("return " + ", ".join(access.name for access in writes))
         result = "torch.Tensor" if len(writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(writes))}]"
-        parameters = [f"{access.name}: torch.Tensor" for access in reads]
+        parameters = list(dict.fromkeys(each for stage, _, _ in calls for each in stage.frame.host_parameters()))
         return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]

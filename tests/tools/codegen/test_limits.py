@@ -8,20 +8,19 @@ from tests.tools.codegen.samples import function
 from tools.codegen import emit, initial_schedule, limits, options, trace
 from tools.hardware import load_sheet
 
-MANY = CONVOLUTIONS["mixed"].replace("c, c, 3, padding=1, groups=2", "c, 2 * c, 3, padding=1, groups=c")
-SINGLE = MANY.replace("self.conv(x) + x", "self.conv(x) + 1")
-"""A convolution whose groups have one input channel and two of the result."""
+UNEVEN = CONVOLUTIONS["mixed"].replace("c, c, 3, padding=1, groups=2", "c, c, 4, padding='same', groups=2")
+"""A convolution with more padding at the end of a dimension than at its beginning."""
 
 
 def test_convolution_is_a_limit_with_a_reason() -> None:
-    """A convolution of single channels is named with the reason, and the emitted source says that the library runs it."""
-    problem = problem_of(SINGLE)
+    """A convolution that is padded unevenly is named with the reason, and the emitted source says that the library runs it."""
+    problem = problem_of(UNEVEN)
     graph = trace(problem)
     found = {limit.operator: limit.reason for limit in limits(graph)}
-    assert "left to the library" in found["aten.conv2d.default"]
+    assert "more padding at an end than at the other" in found["aten.conv2d.padding"]
     emission = emit(problem, graph, initial_schedule(graph))
-    assert any("aten.conv2d.default is left to the library" in note for note in emission.notes)
-    assert "Left to the library: aten.conv2d.default" in emission.source
+    assert any("aten.conv2d.padding is left to the library" in note for note in emission.notes)
+    assert "Left to the library: aten.conv2d.padding" in emission.source
 
 
 def test_untraceable_reference_keeps_its_forward() -> None:
@@ -54,6 +53,6 @@ def test_what_batch_norm_writes_to_its_module_is_left_to_the_library() -> None:
 
 def test_every_limit_names_its_operator() -> None:
     """A limit says which operator and why, in words."""
-    graph = trace(problem_of(SINGLE))
+    graph = trace(problem_of(UNEVEN))
     assert limits(graph)
     assert all(limit.operator and limit.reason for limit in limits(graph))

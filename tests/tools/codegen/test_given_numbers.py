@@ -1,0 +1,66 @@
+"""Numbers that come from sizes which none of a kernel's tensors has are given to its host function."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.codegen.harness import generated, problem_of, run_worker, write_job
+from tests.tools.codegen.test_memory_bound import SETTINGS
+from tools.codegen import emit, initial_schedule, limits, options, trace
+from tools.hardware import load_sheet
+
+HEADS = """import math
+import torch
+from torch import nn
+
+BATCH = 2
+STEPS = 12
+DIM = 24
+
+
+class Model(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.net = nn.Linear(dim, 2 * dim)
+        self.heads = heads
+
+    def forward(self, x):
+        b, t, c = x.shape
+        q, k = (y.view(b, t, self.heads, c // self.heads).transpose(1, 2) for y in self.net(x).split(c, dim=2))
+        scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+        return torch.softmax(scores.masked_fill(scores < 0, float("-inf")), -1) @ k, torch.relu(x * (1.0 / k.size(-1)))
+
+
+def get_inputs():
+    return [torch.randn(BATCH, STEPS, DIM)]
+
+
+def get_init_inputs():
+    return [DIM, 4]
+"""
+
+
+@pytest.mark.slow
+def test_a_given_number_follows_the_sizes(tmp_path: Path) -> None:
+    """A scale by the width of a head is right at a width that no trace saw, in each way along a row."""
+    problem = problem_of(HEADS)
+    graph = trace(problem)
+    other = problem_of(HEADS.replace("STEPS = 12", "STEPS = 5").replace("DIM = 24", "DIM = 52"))
+    ways = ("blocks", "shared", "whole")
+    jobs = [write_job(tmp_path, way, other, emit(problem, graph, generated(graph, SETTINGS[way] | {"matmul": {}})).source) for way in ways]
+    for result in run_worker("interpreter_worker.py", jobs, interpret=True):
+        assert "crash" not in result, result["crash"]
+        assert result["error"] <= 1.0
+
+
+def test_a_scale_by_the_width_of_a_head_joins_what_follows_it() -> None:
+    """Nothing is left to the library, the softmax's kernel is given the number, and the whole attention is one fusion away."""
+    problem = problem_of(HEADS)
+    graph = trace(problem)
+    assert not limits(graph)
+    assert ("mul", "lt", "masked_fill", "softmax") in {region.nodes for region in initial_schedule(graph).regions}
+    assert "scalar_0: float) ->" in emit(problem, graph, generated(graph, SETTINGS["whole"] | {"matmul": {}})).source
+    found = options(graph, initial_schedule(graph), load_sheet("h200"))
+    assert any(action.region.count("+") == 2 and action.parameters.get("scope") == "together" for action in found)
