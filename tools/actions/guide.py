@@ -71,8 +71,15 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P("num_stages", "1, 2, 3, 4, 5", "steps in flight"),
             _P("UNROLL", "1, 2, 4, 8", "blocks of a long row that one step loads together, each thread reducing its own"),
+            _P(
+                "loads",
+                "pointers, descriptors",
+                "how a matrix product fetches its tiles: each thread by its own addresses, or the copy engine of Hopper and Blackwell (TMA) "
+                "whole tiles by descriptor, which frees registers and instructions; both operands must be matrices whose rows begin at 16 bytes",
+            ),
+            _P("specialise", "none, warps", "warps: a product's loads by descriptor get warps of their own, beside those that multiply"),
         ),
-        "Each stage costs shared memory.",
+        "Each stage costs shared memory; warps that only load cost their share of the registers.",
     ),
     ActionKind.REORDERING: Meaning(
         "Reorder programs",
@@ -110,9 +117,10 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P(
                 "precision",
-                "ieee, tf32, tf32x3, fp16x3",
+                "ieee, tf32, tf32x3, fp16x3, bf16x3, bf16x6",
                 "float32 products on the ordinary cores, rounded to TF32 on tensor cores (where the policy allows it), as three TF32 "
-                "products, or as three products of halves, scaled by powers of two row by row so that every range fits",
+                "products, as three products of halves, scaled by powers of two row by row so that every range fits, as three products "
+                "of two bfloat16 parts (16 digits, where the policy allows it), or as six of three, which have float32's range and digits",
             ),
             _P(
                 "accumulate",
@@ -161,6 +169,12 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P("num_warps", "1, 2, 4, 8, 16, 32", "warps a program"),
             _P("SPLITS", "2, 4, … 1024", "programs a row of a split reduction"),
+            _P(
+                "programs",
+                "a_tile, persistent, stream_k",
+                "what a program of a matrix product does: one tile; tile after tile, one program a multiprocessor; or one tile in all "
+                "rounds that fill the device and then an equal share of the steps of the tiles left, whose parts are added in order",
+            ),
             _P(
                 "tune",
                 "a whole number",

@@ -52,7 +52,7 @@ def halves(x: torch.Tensor, n_inner: int, n_trailing: int) -> tuple[torch.Tensor
     "bfloat16_parts": '''
 @triton.jit
 def bfloat16_parts_kernel(x_ptr, high_ptr, middle_ptr, low_ptr, n_elements, THREE: tl.constexpr, BLOCK: tl.constexpr):
-    """x -> two or three bfloat16 parts of each element, eight binary digits each; all digits in three."""
+    """x -> two or three bfloat16 parts of each element, eight binary digits each, each times 256 for every part before it."""
     offs = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n_elements
     x = tl.load(x_ptr + offs, mask=mask, other=0.0)
@@ -60,11 +60,11 @@ def bfloat16_parts_kernel(x_ptr, high_ptr, middle_ptr, low_ptr, n_elements, THRE
     rest = tl.where(infinite, tl.where(x > 0.0, 1.0, -1.0), x)
     # the largest bfloat16: what is above it would round to an infinity
     high = tl.minimum(tl.maximum(rest, -3.3895313892515355e38), 3.3895313892515355e38).to(tl.bfloat16).to(tl.float32)
-    rest = rest - high
+    rest = (rest - high) * 256.0
     tl.store(high_ptr + offs, high, mask=mask)
     if THREE:
         middle = rest.to(tl.bfloat16).to(tl.float32)
-        rest = rest - middle
+        rest = (rest - middle) * 256.0
         tl.store(middle_ptr + offs, middle, mask=mask)
     low = tl.where(infinite, x, rest).to(tl.bfloat16).to(tl.float32)
     tl.store(low_ptr + offs, low, mask=mask)

@@ -4,7 +4,8 @@
 [2^14, 2^15), and writes each element as the sum of two halves (the second times 2^11). Of the four products of halves the smallest is
 left out: what is lost is 2^-22 of the row's and the column's largest element. `bf16x6` writes each element as three bfloat16 numbers,
 which have float32's range and together all of its digits, and leaves out the three smallest of nine products: what is lost is 2^-23
-of each product of elements. `bf16x3` writes two and keeps three products: 2^-15 of each.
+of each product of elements. `bf16x3` writes two and keeps three products: 2^-15 of each. Each part after the first is held times 2^8
+for each part before it, so that the smallest elements keep their digits, too.
 
 Infinities keep their meaning, unless they meet a part that is zero where its element is not: in `fp16x3` an element that is 2^-39 of
 its vector's largest or less.
@@ -17,8 +18,8 @@ from dataclasses import dataclass, replace
 from tools.codegen.expressions import LoweringError
 from tools.codegen.spaces import Access, Space, contiguous_strides
 
-LOW = "0.00048828125"
-"""2^-11: what the second half was multiplied by, undone."""
+LOW = {"fp16x3": "0.00048828125", "bf16x3": "0.00390625", "bf16x6": "0.00390625"}
+"""2^-11 or 2^-8: what a part was multiplied by beyond the one before it, undone."""
 
 
 @dataclass(frozen=True)
@@ -90,15 +91,12 @@ def parts_of(access: Access, precision: str, space: Space) -> Parts:
 
 def sum_lines(precision: str) -> list[str]:
     """Write how the products of one step's parts are added to `acc`: the smallest first, each sum in a fresh accumulator."""
-    cross = "small = tl.dot(left_high, right_low, tl.dot(left_low, right_high))"
-    whole = "tl.fma(tl.dot(left_high, right_high), 1.0, acc)"
-    if precision == "fp16x3":
-        return [cross, f"acc = tl.fma(small, {LOW}, {whole})"]
-    if precision == "bf16x3":
-        return [cross, f"acc = tl.fma(small, 1.0, {whole})"]
-    return [
-        cross,
-        "small = tl.dot(left_middle, right_middle, small)",
-        "small = tl.dot(left_high, right_middle, tl.dot(left_middle, right_high, small))",
-        f"acc = tl.fma(small, 1.0, {whole})",
-    ]
+    lines = ["small = tl.dot(left_high, right_low, tl.dot(left_low, right_high))"]
+    low = LOW[precision]
+    if precision == "bf16x6":
+        lines += [
+            "small = tl.dot(left_middle, right_middle, small)",
+            f"small = tl.dot(left_high, right_middle, tl.dot(left_middle, right_high, small * {low}))",
+        ]
+    # an addition would be folded into the product's accumulator; a multiply-add by one is not
+    return [*lines, f"acc = tl.fma(small, {low}, tl.fma(tl.dot(left_high, right_high), 1.0, acc))"]

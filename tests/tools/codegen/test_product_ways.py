@@ -1,0 +1,221 @@
+"""Products by short parts, by other programs and by descriptors: as exact as the policy asks, and offered where they can be."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.codegen.compute_samples import PRODUCTS, reference
+from tests.tools.codegen.harness import run_worker, write_job
+from tests.tools.codegen.test_products import TILES, whole
+from tools.codegen import LoweringError, Schedule, emit, options
+from tools.hardware import load_sheet
+from tools.records import PrecisionPolicy
+
+PLAIN: dict[str, Any] = {
+    **TILES,
+    "precision": "fp16x3",
+    "accumulate": "chunked",
+    "programs": "a_tile",
+    "loads": "pointers",
+    "specialise": "none",
+}
+TILED = {"loads": "descriptors"}
+WAYS: dict[str, dict[str, Any]] = {
+    "halves": {"precision": "fp16x3"},
+    "split": {"precision": "tf32x3"},
+    "thirds": {"precision": "bf16x6"},
+    "thirds_of_splits": {"precision": "bf16x6", "SPLIT_K": 4},
+    "persistent": {"precision": "bf16x6", "programs": "persistent"},
+    "streamed": {"precision": "fp16x3", "programs": "stream_k"},
+    "described": {"precision": "tf32x3", **TILED},
+    "described_walk": {"precision": "fp16x3", "programs": "persistent", **TILED},
+    "described_stream": {"precision": "bf16x6", "programs": "stream_k", **TILED},
+    "specialised": {"precision": "fp16x3", "specialise": "warps", **TILED},
+}
+HARD = ("halves", "split", "thirds", "thirds_of_splits", "streamed", "described_stream")
+"""Those that sum in ways of their own."""
+ADVERSARIAL: dict[str, str] = {
+    "wide_range": reference("x @ y", "torch.randn(ROWS, COLS) ** 9 * 1e18, torch.randn(COLS, DIM) ** 9 * 1e-30", "x, y"),
+    "smallest": reference("x @ y", "torch.randn(ROWS, COLS) * 1e30, torch.randn(COLS, DIM) * 1e-37", "x, y"),
+    "largest": reference("x @ y", "torch.rand(ROWS, COLS) * 3.4e38, torch.randn(COLS, DIM) * 1e-3", "x, y"),
+    "long_sum": reference("x @ y", "torch.rand(ROWS, 2051), torch.rand(2051, DIM)", "x, y"),
+    "cancelling": reference(
+        "x @ y",
+        "torch.randn(ROWS, COLS).repeat(1, 2) * torch.tensor([1.0, -1.0]).repeat_interleave(COLS), "
+        "torch.randn(COLS, DIM).repeat(2, 1) * (1 + 1e-4 * torch.randn(2 * COLS, DIM))",
+        "x, y",
+    ),
+    "infinities": reference(
+        "x @ y",
+        "torch.randn(ROWS, COLS).round() / ((torch.arange(ROWS)[:, None] != 1) | (torch.arange(COLS) != 2)), "
+        "torch.randn(COLS, DIM) / ((torch.arange(COLS)[:, None] != 5) | (torch.arange(DIM) != 3))",
+        "x, y",
+    ),
+    "both_infinite": reference(
+        "x @ y",
+        "torch.ones(ROWS, COLS) / ((torch.arange(ROWS)[:, None] != 1) | (torch.arange(COLS) != 2)), "
+        "-torch.ones(COLS, DIM) / ((torch.arange(COLS)[:, None] != 2) | (torch.arange(DIM) != 3))",
+        "x, y",
+    ),
+}
+"""Inputs that are hard for sums of short products."""
+WIDE = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8}
+ARCHES = {90: 64, 100: 64, 80: 64, "gfx942": 32}
+"""Targets, and rows and columns of the tiles compiled for them."""
+
+
+def sized(source: str) -> str:
+    """Rewrite a reference to odd sizes with eight tiles, more than the interpreter's three programs can share evenly."""
+    return source.replace("ROWS = 33", "ROWS = 53").replace("COLS = 70", "COLS = 149").replace("DIM = 24", "DIM = 39")
+
+
+@cache
+def traced(source: str) -> tuple[Any, Any, Schedule]:
+    """Trace a reference once."""
+    return whole(source, PLAIN)
+
+
+def scheduled(source: str, **changes: Any) -> tuple[Any, Any, Schedule]:
+    """Generate all of a reference as one product with these parameters."""
+    problem, graph, schedule = traced(source)
+    region = schedule.regions[0].model_copy(update={"parameters": {**PLAIN, **changes}})
+    return problem, graph, schedule.replaced(region)
+
+
+def emitted(source: str, **changes: Any) -> tuple[Any, str]:
+    """Write the source of such a product."""
+    problem, graph, schedule = scheduled(source, **changes)
+    return problem, emit(problem, graph, schedule).source
+
+
+@pytest.fixture(scope="module")
+def shares(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run every way on every hard input, and hold its errors against the exact policy."""
+    folder = tmp_path_factory.mktemp("ways")
+    chosen = [(name, way) for name in ADVERSARIAL for way in HARD] + [("wide_range", "two_parts")]
+    jobs = []
+    for name, way in chosen:
+        steps = {"BLOCK_K": 128 if name == "long_sum" else 32}
+        problem, source = emitted(sized(ADVERSARIAL[name]), **WAYS.get(way, {"precision": "bf16x3"}), **steps)
+        jobs.append(write_job(folder, f"{name}_{way}", problem, source))
+    return dict(zip(chosen, run_worker("exact_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", HARD)
+@pytest.mark.parametrize("name", ADVERSARIAL)
+def test_hard_inputs_stay_within_the_exact_policy(shares: Any, name: str, way: str) -> None:
+    """Every way of multiplying meets the exact policy's limits, and gives infinities and NaNs where the reference does."""
+    assert "crash" not in shares[name, way], shares[name, way]["crash"]
+    assert shares[name, way]["share"] <= 1.0
+
+
+@pytest.mark.slow
+def test_two_bfloat16_parts_are_not_exact(shares: Any) -> None:
+    """Three products of two bfloat16 parts miss the exact policy's limits: they are for policies that round."""
+    assert shares["wide_range", "two_parts"]["share"] > 1.0
+
+
+def precisions(policy: PrecisionPolicy) -> set[object]:
+    """List the precisions that the options of a product offer under a policy."""
+    _, graph, schedule = scheduled(large(512, 512, 512), **WIDE, precision="tf32x3")
+    return {action.parameters.get("precision") for action in options(graph, schedule, load_sheet("h200"), policy)}
+
+
+def test_two_bfloat16_parts_are_offered_where_rounding_is() -> None:
+    """Options name three bfloat16 parts under every policy, two of them only where operands may be rounded."""
+    exact, rounded = precisions(PrecisionPolicy()), precisions(PrecisionPolicy(name="tf32"))
+    assert "bf16x6" in exact
+    assert "bf16x3" not in exact
+    assert {"bf16x3", "bf16x6"} <= rounded
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["plain", "turned", "batched", "shared_right", "lower_triangle"])
+def test_programs_and_descriptors_compute_the_same_products(tmp_path: Path, name: str) -> None:
+    """Other programs and descriptors give the digits of a tile a program with pointers, whatever shape a product has."""
+    jobs = []
+    for way in ("persistent", "streamed", "described", "described_walk", "described_stream"):
+        try:
+            problem, source = emitted(sized(PRODUCTS[name]), **WAYS[way])
+        except LoweringError:
+            assert name == "batched"
+            continue
+        jobs.append(write_job(tmp_path, way, problem, source))
+    for job, result in zip(jobs, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
+        assert "crash" not in result, (job["source"], result["crash"])
+        assert result["error"] <= 1.0, job["source"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHES)
+def test_ways_compile(tmp_path: Path, arch: int | str) -> None:
+    """Every way compiles for every target that has its precision; Hopper fetches by descriptor and gives loads their own warps."""
+    source = sized(PRODUCTS["plain"]).replace("COLS = 149", "COLS = 256")
+    ways = [
+        way
+        for way in WAYS
+        if arch in (90, 100) or way not in ("specialised", "split" if arch != 80 else "", "described" if arch != 80 else "")
+    ]
+    tile = {"BLOCK_M": ARCHES[arch], "BLOCK_N": ARCHES[arch], "BLOCK_K": 32}
+    jobs = []
+    for way in ways:
+        problem, text = emitted(source, **WAYS[way], **tile)
+        jobs.append({**write_job(tmp_path, way, problem, text), "arch": arch})
+    found = dict(zip(ways, run_worker("compile_worker.py", jobs, interpret=False), strict=True))
+    assert {way: result["crash"] for way, result in found.items() if "crash" in result} == {}
+    if arch == 90:
+        ptx = {way: found[way]["kernels"][-1]["ptx"] for way in ("described_walk", "specialised")}
+        assert all("cp.async.bulk.tensor.2d" in text for text in ptx.values())
+        assert "setmaxnreg" in ptx["specialised"]
+        assert "setmaxnreg" not in ptx["described_walk"]
+
+
+def offered(source: str, sheet: str, **changes: Any) -> set[tuple[str, object]]:
+    """List what options can change in a product's programs and loads."""
+    _, graph, schedule = scheduled(source, **changes)
+    found = (item for action in options(graph, schedule, load_sheet(sheet)) for item in action.parameters.items())
+    return {(name, value) for name, value in found if name in ("programs", "loads", "specialise")}
+
+
+def large(rows: int, inner: int, cols: int) -> str:
+    """A product of these sizes."""
+    return (
+        PRODUCTS["plain"]
+        .replace("ROWS = 33", f"ROWS = {rows}")
+        .replace("COLS = 70", f"COLS = {inner}")
+        .replace("DIM = 24", f"DIM = {cols}")
+    )
+
+
+def test_descriptors_are_offered_where_the_hardware_and_the_rows_allow() -> None:
+    """Tiles are fetched by descriptor on Hopper and Blackwell, where every row of both operands begins at 16 bytes."""
+    assert ("loads", "descriptors") in offered(large(4096, 4096, 4096), "h200", **WIDE)
+    assert ("loads", "descriptors") in offered(large(4096, 4096, 4096), "b200", **WIDE)
+    assert ("loads", "descriptors") not in offered(large(4096, 4096, 4096), "a100", **WIDE)
+    assert ("loads", "descriptors") not in offered(large(4096, 4100, 4096), "h200", **WIDE)
+
+
+def test_loads_get_warps_of_their_own_where_triton_can_give_them() -> None:
+    """On Hopper that takes descriptors, four warps and at most 64 rows; elsewhere it is not offered."""
+    small = {**WIDE, "BLOCK_M": 64, "num_warps": 4, **TILED}
+    assert ("specialise", "warps") in offered(large(4096, 4096, 4096), "h200", **small)
+    assert ("specialise", "warps") not in offered(large(4096, 4096, 4096), "h200", **{**small, "loads": "pointers"})
+    assert ("specialise", "warps") not in offered(large(4096, 4096, 4096), "h200", **{**small, "BLOCK_M": 128})
+
+
+def test_streams_are_offered_where_the_last_round_is_not_full() -> None:
+    """144 tiles for 132 multiprocessors are shared out; 1024 are not, nor 144 whose sums a program has begun to share."""
+    assert ("programs", "stream_k") in offered(large(1536, 4096, 1536), "h200", **WIDE)
+    assert ("programs", "stream_k") not in offered(large(4096, 4096, 8192), "h200", **WIDE)
+    assert not any(name == "programs" for name, _ in offered(large(1536, 4096, 1536), "h200", **WIDE, SPLIT_K=2))
+
+
+def test_programs_of_their_own_refuse_a_split_sum() -> None:
+    """A schedule with both SPLIT_K and persistent programs is refused with the reason."""
+    with pytest.raises(LoweringError, match="SPLIT_K"):
+        emitted(PRODUCTS["plain"], precision="fp16x3", programs="persistent", SPLIT_K=2)
