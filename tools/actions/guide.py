@@ -74,8 +74,9 @@ GUIDE: dict[ActionKind, Meaning] = {
             _P(
                 "loads",
                 "pointers, descriptors",
-                "how a matrix product fetches its tiles: each thread by its own addresses, or the copy engine of Hopper and Blackwell (TMA) "
-                "whole tiles by descriptor, which frees registers and instructions; both operands must be matrices whose rows begin at 16 bytes",
+                "how a matrix product fetches its tiles: each thread by its own addresses, or the copy engine of Hopper and Blackwell "
+                "(TMA) whole tiles by descriptor, which frees registers and instructions; both operands must be matrices whose rows "
+                "begin at multiples of 16 bytes",
             ),
             _P("specialise", "none, warps", "warps: a product's loads by descriptor get warps of their own, beside those that multiply"),
         ),
