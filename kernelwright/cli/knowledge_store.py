@@ -13,6 +13,8 @@ from kernelwright.cli.options import HALF_LIFE, SERVER_VARIABLE, home_folder
 if TYPE_CHECKING:
     from knowledge.store import KnowledgeBase
 
+LOG = "log.sqlite3"
+"""What makes a folder a knowledge base."""
 Embedder = Annotated[
     str,
     typer.Option(help="Finds strategies by meaning: `default`, `hashing`, or a sentence-transformers name or path."),
@@ -30,11 +32,13 @@ Server = Annotated[
 
 
 def open_base(home: Path | None, embedder: str = "default", server: str = "", half_life: float = HALF_LIFE) -> KnowledgeBase:
-    """Open the knowledge base of a home folder."""
+    """Open the knowledge base of a home folder, or the folder itself where that is one, as each arm of a bench leaves one."""
     from knowledge.embedding import open_embedder
     from knowledge.store import KnowledgeBase
 
-    return KnowledgeBase(home_folder(home) / "knowledge", open_embedder(embedder), server=server or None, half_life=half_life)
+    folder = home_folder(home)
+    folder = folder if (folder / LOG).is_file() else folder / "knowledge"
+    return KnowledgeBase(folder, open_embedder(embedder), server=server or None, half_life=half_life)
 
 
 def reached_server(server: str, *, memory: bool = True) -> str:

@@ -113,6 +113,13 @@ def test_list_filters(command: Command, taught: str) -> None:
     assert "Choose one of" in command("list", "--family", "weaving", status=2)
 
 
+def test_a_knowledge_base_can_be_named_itself(command: Command, taught: str, tmp_path: Path) -> None:
+    """`--home` takes what a bench left in its folder of memories as well as a home."""
+    folder = tmp_path / "home" / "knowledge"
+    assert [one["id"] for one in json.loads(command("list", "--state", "observed", "--home", str(folder), "--json"))] == [taught]
+    assert not (folder / "knowledge").exists()
+
+
 def test_a_filter_that_finds_nothing_says_so(command: Command, taught: str) -> None:
     """Nothing is a line, not silence; a backend that there is none of is refused."""
     assert command("list", "--state", "confirmed") == "no strategies\n"
