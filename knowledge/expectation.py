@@ -2,7 +2,8 @@
 
 A trial's gain depends on how slow its parent was; where the action ends depends on it much less. So what is averaged is the end, as a share
 of the roofline floor, and the trials whose parents stood where this one stands count most. Each counts by what age, other versions and
-other hardware have left of its weight, and one of which hardly anything is left does not count.
+other hardware have left of its weight, and one of which hardly anything is left does not count. So do the trials of a strategy that is
+recalled: of those that nothing was averaged of before, the weighted median foretells.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 import math
 
 from knowledge.ageing import FORGOTTEN, Moment
-from knowledge.entry import Evidence, signature_of
+from knowledge.entry import Entry, Evidence, signature_of
 from knowledge.fold import Fold
 from knowledge.records import Situation
+from knowledge.standing import UNKNOWN_GAIN
 from knowledge.weighing import Place, unestimated_weight
 from tools.records import Action
 
@@ -39,6 +41,36 @@ def expect(fold: Fold, situation: Situation, action: Action, moment: Moment, pla
     place = Place.of(situation)
     own = [(e, weight) for e in passed if (weight := unestimated_weight(e, place, moment)) >= FORGOTTEN]
     return _expected(own, situation.start, plan, moment) if own else None
+
+
+def foretold(entry: Entry, place: Place, moment: Moment) -> float | None:
+    """Gain that a plan which rests on a strategy is to predict: what a pass wrote, else the median of its trials, else the source's figure.
+
+    Measured trials silence estimated ones. Where all have aged away and no source gives a figure, what is expected of the untried; None
+    where none ever passed.
+    """
+    current = entry.current
+    if current.calibrated and current.expected_gain is not None:
+        return current.expected_gain
+    passed = [e for e in entry.evidence if e.trial.gain]
+    passed = [e for e in passed if not e.estimated] or passed
+    weighted = [(e.trial.gain or 1.0, weight) for e in passed if (weight := unestimated_weight(e, place, moment)) >= FORGOTTEN]
+    if weighted:
+        return weighted_median(weighted)
+    return current.expected_gain or (UNKNOWN_GAIN if passed else None)
+
+
+def weighted_median(weighted: list[tuple[float, float]]) -> float:
+    """The value with half of the weight on either side, or the mean of two where it lies between them: equal weights give the median."""
+    ordered = sorted(weighted)
+    half, below = sum(weight for _, weight in ordered) / 2, 0.0
+    for place, (value, weight) in enumerate(ordered):
+        below += weight
+        if math.isclose(below, half):
+            return (value + ordered[place + 1][0]) / 2
+        if below > half:
+            return value
+    return ordered[-1][0]
 
 
 def _expected(own: Weighted, start: float | None, plan: str, moment: Moment) -> float:

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 from knowledge.ageing import FORGOTTEN, Moment
 from knowledge.entry import Entry
+from knowledge.expectation import foretold
 from knowledge.index import Hit
 from knowledge.records import Recalled, Situation
 from knowledge.standing import Standing, standing_of
@@ -92,7 +93,13 @@ def rank(
     warnings = _distinct([r for r in ranked if r.warning and r.standing.fade >= FORGOTTEN])[: max(1, limit // WARNING_SHARE)]
     advice = _diverse(_distinct([r for r in ranked if not r.warning]), limit - len(warnings))
     shown = [
-        Recalled(strategy=r.entry.strategy, score=round(r.score, 6), why=r.why(situation, moment), warning=r.warning)
+        Recalled(
+            strategy=r.entry.strategy,
+            score=round(r.score, 6),
+            why=r.why(situation, moment),
+            warning=r.warning,
+            foretold=foretold(r.entry, place, moment),
+        )
         for r in (advice + warnings)[:limit]
     ]
     return _within(shown, tokens) if tokens else tuple(shown)

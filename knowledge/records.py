@@ -196,6 +196,8 @@ class Recalled(Record):
     """E.g. `family softmax, bottleneck excess-traffic, similarity 0.71, 3 of 4 tries gained`."""
     warning: bool = False
     """True where the record says that this did not work here."""
+    foretold: float | None = None
+    """Gain that a plan which rests on it is to predict, by what each trial weighs here and now; None where nothing says so."""
 
 
 class Outcome(Record):

@@ -117,13 +117,13 @@ def _advice(action: Action, briefing: Briefing) -> tuple[float, tuple[str, ...],
         points = _points(match, recalled)
         total += points
         if points > 0 and match >= CITED:
-            found.append((points, recalled.strategy))
+            found.append((points, recalled))
         elif points < 0 and match >= CITED:
             clauses.append(f"a warning of strategy {recalled.strategy.id} ({recalled.strategy.title}) speaks against it")
-    found.sort(key=lambda pair: (-pair[0], pair[1].id))
-    praise = [f"strategy {s.id} ({s.title}) {_record(s)}" for _, s in found]
-    gains = [gain for _, s in found if (gain := expected_gain(s)) is not None]
-    return total, tuple(s.id for _, s in found), gains[0] if gains else None, praise + clauses
+    found.sort(key=lambda pair: (-pair[0], pair[1].strategy.id))
+    praise = [f"strategy {r.strategy.id} ({r.strategy.title}) {_record(r.strategy)}" for _, r in found]
+    gains = [gain for _, r in found if (gain := expected_gain(r)) is not None]
+    return total, tuple(r.strategy.id for _, r in found), gains[0] if gains else None, praise + clauses
 
 
 def _match(action: Action, strategy: Strategy) -> float:
@@ -145,8 +145,11 @@ def _points(match: float, recalled: Recalled) -> float:
     return STRATEGY_WEIGHT * match * max(0.0, min(1.0, recalled.score))
 
 
-def expected_gain(strategy: Strategy) -> float | None:
-    """What memory predicts once it went over the outcomes; before, the median of the trials, measured first, or the source's figure."""
+def expected_gain(recalled: Recalled) -> float | None:
+    """What memory foretells by what its trials weigh; of a recall that says nothing, the median of the trials, measured first."""
+    if recalled.foretold is not None:
+        return recalled.foretold
+    strategy = recalled.strategy
     if strategy.calibrated and strategy.expected_gain is not None:
         return strategy.expected_gain
     measured = [t.gain for t in strategy.trials if t.gain is not None and t.tier != Tier.ESTIMATED]

@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from knowledge.expectation import weighted_median
 from knowledge.protocol import FrozenMemory, NoMemory
 from knowledge.records import Situation
+from knowledge.standing import UNKNOWN_GAIN
 from knowledge.store import KnowledgeBase
 from tests.knowledge.conftest import MakeBase, MakeOutcome
 from tools.errors import UserError
@@ -134,3 +136,38 @@ def test_a_half_life_that_is_none_is_refused(make_base: MakeBase) -> None:
     for days in (-1.0, float("nan")):
         with pytest.raises(UserError, match="half-life"):
             make_base(half_life=days)
+
+
+async def test_a_recalled_strategy_foretells_by_what_its_trials_weigh(
+    base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation
+) -> None:
+    """Two gains of an old compiler foretell while they weigh more than the present one's, and no more when it has a second."""
+    for run, gain, triton in (("r1", 3.0, "3.6.0"), ("r2", 3.0, "3.6.0"), ("r3", 1.2, "3.9.0")):
+        await base.learn(make_outcome(run=run, gain=gain, versions={"triton": triton}))
+    assert [found.foretold for found in await base.recall(situation)] == [3.0]
+    await base.learn(make_outcome(run="r4", gain=1.4, versions={"triton": "3.9.0"}))
+    # 1.2 and 1.4 weigh 2 together, both 3.0 only 1.4
+    assert [found.foretold for found in await base.recall(situation)] == [1.4]
+
+
+async def test_a_strategy_whose_trials_have_aged_away_foretells_what_its_source_says(
+    make_base: MakeBase, make_outcome: MakeOutcome, situation: Situation
+) -> None:
+    """One that was learnt here has no other source: it foretells what is expected of the untried."""
+    await make_base().learn(make_outcome(gain=3.0))
+    (found,) = await make_base(clock=ahead(400), half_life=100).recall(situation)
+    assert found.foretold == UNKNOWN_GAIN
+
+
+@pytest.mark.parametrize(
+    ("weighted", "middle"),
+    [
+        ([(2.0, 1.0)], 2.0),
+        ([(3.0, 1.0), (1.0, 1.0)], 2.0),
+        ([(1.0, 1.0), (2.0, 1.0), (9.0, 1.0)], 2.0),
+        ([(1.0, 0.7), (2.0, 0.7), (9.0, 1.5)], 9.0),
+    ],
+)
+def test_the_weighted_median(weighted: list[tuple[float, float]], middle: float) -> None:
+    """Equal weights give the median; else the value in the middle of the weight."""
+    assert weighted_median(weighted) == middle

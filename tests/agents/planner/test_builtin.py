@@ -58,6 +58,14 @@ async def test_recalled_strategy_outranks_the_prior() -> None:
     assert advice.id in plan.rationale
 
 
+async def test_what_memory_foretells_is_predicted() -> None:
+    """Memory weighs old trials less, so what it foretells goes before the median of all of them."""
+    advice = samples.strategy(ActionKind.TILING, 2.4, parameters={"ROWS": 16})
+    recalled = samples.recalled(advice, score=0.95).model_copy(update={"foretold": 1.3})
+    (plan,) = await PLANNER.plan(samples.briefing(recalled=(recalled,)), 1)
+    assert (plan.strategies, plan.predicted_gain) == ((advice.id,), 1.3)
+
+
 async def test_strategies_for_other_kinds_are_not_cited() -> None:
     """What does not speak for the action is not cited for it."""
     advice = samples.strategy(ActionKind.PIPELINE)
