@@ -9,6 +9,8 @@ recalled: of those that nothing was averaged of before, the weighted median fore
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from itertools import accumulate
 
 from knowledge.ageing import FORGOTTEN, Moment
 from knowledge.entry import Entry, Evidence, signature_of
@@ -61,16 +63,19 @@ def foretold(entry: Entry, place: Place, moment: Moment) -> float | None:
 
 
 def weighted_median(weighted: list[tuple[float, float]]) -> float:
-    """The value with half of the weight on either side, or the mean of two where it lies between them: equal weights give the median."""
+    """The value with half of the weight on either side, in a straight line between the two around it: equal weights give the median.
+
+    Each value stands at the middle of its own weight, so that a day's difference in age does not make it jump.
+    """
     ordered = sorted(weighted)
-    half, below = sum(weight for _, weight in ordered) / 2, 0.0
-    for place, (value, weight) in enumerate(ordered):
-        below += weight
-        if math.isclose(below, half):
-            return (value + ordered[place + 1][0]) / 2
-        if below > half:
-            return value
-    return ordered[-1][0]
+    ends = list(accumulate(weight for _, weight in ordered))
+    places = [end - weight / 2 for end, (_, weight) in zip(ends, ordered, strict=True)]
+    half = ends[-1] / 2
+    after = bisect_left(places, half)
+    if after == 0 or after == len(places):
+        return ordered[min(after, len(places) - 1)][0]
+    (low, _), (high, _) = ordered[after - 1], ordered[after]
+    return low + (high - low) * (half - places[after - 1]) / (places[after] - places[after - 1])
 
 
 def _expected(own: Weighted, start: float | None, plan: str, moment: Moment) -> float:

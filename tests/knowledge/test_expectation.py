@@ -141,13 +141,14 @@ def test_a_half_life_that_is_none_is_refused(make_base: MakeBase) -> None:
 async def test_a_recalled_strategy_foretells_by_what_its_trials_weigh(
     base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation
 ) -> None:
-    """Two gains of an old compiler foretell while they weigh more than the present one's, and no more when it has a second."""
+    """Two gains of an old compiler count 0.7 each, so the middle of the weight lies nearer to the present one's than the median."""
     for run, gain, triton in (("r1", 3.0, "3.6.0"), ("r2", 3.0, "3.6.0"), ("r3", 1.2, "3.9.0")):
         await base.learn(make_outcome(run=run, gain=gain, versions={"triton": triton}))
-    assert [found.foretold for found in await base.recall(situation)] == [3.0]
+    # 1.2 stands at 0.5 of 2.4, the first 3.0 at 1.35: the half, 1.2, lies between them
+    assert [found.foretold for found in await base.recall(situation)] == [pytest.approx(1.2 + 1.8 * 0.7 / 0.85)]
     await base.learn(make_outcome(run="r4", gain=1.4, versions={"triton": "3.9.0"}))
-    # 1.2 and 1.4 weigh 2 together, both 3.0 only 1.4
-    assert [found.foretold for found in await base.recall(situation)] == [1.4]
+    # 1.4 stands at 1.5 of 3.4, the first 3.0 at 2.35
+    assert [found.foretold for found in await base.recall(situation)] == [pytest.approx(1.4 + 1.6 * 0.2 / 0.85)]
 
 
 async def test_a_strategy_whose_trials_have_aged_away_foretells_what_its_source_says(
@@ -165,9 +166,14 @@ async def test_a_strategy_whose_trials_have_aged_away_foretells_what_its_source_
         ([(2.0, 1.0)], 2.0),
         ([(3.0, 1.0), (1.0, 1.0)], 2.0),
         ([(1.0, 1.0), (2.0, 1.0), (9.0, 1.0)], 2.0),
-        ([(1.0, 0.7), (2.0, 0.7), (9.0, 1.5)], 9.0),
+        ([(1.0, 0.7), (2.0, 0.7), (9.0, 1.5)], 50 / 11),
     ],
 )
 def test_the_weighted_median(weighted: list[tuple[float, float]], middle: float) -> None:
     """Equal weights give the median; else the value in the middle of the weight."""
-    assert weighted_median(weighted) == middle
+    assert weighted_median(weighted) == pytest.approx(middle)
+
+
+def test_a_little_age_moves_the_median_a_little() -> None:
+    """Two trials a day apart foretell nearly what two of one day do."""
+    assert weighted_median([(1.0, 1.0), (3.0, 0.998)]) == pytest.approx(2.0, abs=0.01)
