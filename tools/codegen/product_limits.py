@@ -25,6 +25,10 @@ SPECIALISED_COLS = {"hopper": 128, "blackwell": 256}
 """The same for columns: on Hopper both stop at 256."""
 
 
+SPECIALISED_BYTES = {"hopper": 8, "blackwell": 12}
+"""Shared memory that such a loop takes beside its operands, bytes an element of the tile: read off kernels of 3.6, rounded up."""
+
+
 def tiles_of(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
     """Count the tiles of a product at the sizes as written."""
     rows, cols = (math.ceil(size / int(parameters[name])) for size, name in ((layout.n_rows, "BLOCK_M"), (layout.n_cols, "BLOCK_N")))
@@ -35,6 +39,12 @@ def buffers(parameters: Mapping[str, Value]) -> int:
     """Count the steps whose operands lie in shared memory at once; a walk of tiles by descriptors begins the next one early."""
     walks = parameters.get("programs") == "persistent" and parameters.get("loads") == "descriptors"
     return int(parameters["num_stages"]) + walks
+
+
+def beside(parameters: Mapping[str, Value], sheet: HardwareSheet) -> int:
+    """Bytes of shared memory that are not operands'."""
+    each = SPECIALISED_BYTES.get(sheet.generation, 0) if parameters.get("specialise") == "warps" else 0
+    return each * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"])
 
 
 def programs_fit(layout: ProductLayout, parameters: Mapping[str, Value], sms: int) -> bool:

@@ -1,0 +1,62 @@
+"""What the cost model makes of a product's programs, loads and parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.tuning.test_settings import SHEET, planned
+from tools.codegen.regions import Planned
+from tools.codegen.tuning import defaults
+from tools.hardware import load_sheet
+from tools.records import PrecisionPolicy
+from tools.tuning.settings import modelled_names, ranked
+from tools.tuning.shapes import region_us
+from tools.tuning.shapes_compute import product_shapes
+
+TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "SPLIT_K": 1, "precision": "fp16x3", "accumulate": "chunked", "num_warps": 8}
+
+
+def product(rows: int, inner: int, cols: int) -> Planned:
+    """A product of two float32 matrices."""
+    return planned("torch.matmul(x, y)", f"torch.randn({rows}, {inner}), torch.randn({inner}, {cols})", "x, y")
+
+
+def modelled(one: Planned, **changes: object) -> float:
+    """Expected time of a product with these parameters, microseconds."""
+    return region_us(one, {**defaults(one, SHEET.sms), **TILE, **changes}, SHEET) or 0.0  # type: ignore[dict-item]  # words and numbers
+
+
+def test_a_last_round_of_few_tiles_is_better_shared_out() -> None:
+    """144 tiles take two rounds of 132 programs, or a little more than one where the last twelve are shared out."""
+    one = product(1536, 4096, 1536)
+    assert modelled(one, programs="stream_k") < 0.75 * modelled(one)
+
+
+def test_full_rounds_leave_nothing_to_share() -> None:
+    """132 tiles for 132 multiprocessors are modelled alike, whatever a program does."""
+    one = product(128 * 12, 4096, 128 * 11)
+    assert modelled(one, programs="stream_k") == modelled(one, programs="persistent") == modelled(one)
+
+
+def test_a_walk_of_tiles_has_a_program_a_multiprocessor() -> None:
+    """A persistent walk counts the busiest program's tiles, so uneven rounds cost it as much as they cost one program a tile."""
+    one = product(1536, 4096, 1536)
+    walk = product_shapes(one.kernel, {**defaults(one, SHEET.sms), **TILE, "programs": "persistent"}, SHEET)[0]
+    apart = product_shapes(one.kernel, {**defaults(one, SHEET.sms), **TILE}, SHEET)[0]
+    assert walk.programs == SHEET.sms
+    assert walk.product_flops == pytest.approx(apart.product_flops * 2 * 132 / 144)
+
+
+def test_six_products_take_longer_than_three() -> None:
+    """Three bfloat16 parts take between one and a half and two and a half times as long as two halves."""
+    one = product(4096, 4096, 4096)
+    assert 1.5 < modelled(one, precision="bf16x6", BLOCK_K=32) / modelled(one, BLOCK_K=32) < 2.5
+
+
+@pytest.mark.parametrize(("name", "expected"), [("h200", True), ("a100", False)])
+def test_settings_have_descriptors_where_the_hardware_fetches_by_them(name: str, expected: bool) -> None:
+    """The settings of a product that are looked at fetch by descriptor on Hopper, and never on Ampere."""
+    one, sheet = product(4096, 4096, 4096), load_sheet(name)
+    found = ranked(one, defaults(one, sheet.sms), modelled_names("matmul"), sheet, PrecisionPolicy())
+    assert any(setting.parameters["loads"] == "descriptors" for setting in found) is expected
+    assert all(setting.parameters["precision"] not in ("tf32", "bf16x3") for setting in found)
