@@ -1,10 +1,13 @@
 """The template of pooling: one element of the result a lane, its window gathered step by step, then the pointwise operators after it.
 
 `flat` numbers the elements of the result one by one and takes each number apart; `tile` gives a program a tile of the
-result's last two dimensions, so that only the program's own number is taken apart.
+result's last two dimensions, so that only the program's own number is taken apart. `pairs` is a tile whose windows are two
+elements apart: neighbours in memory are loaded together and shared out, which takes about half of the loads.
 """
 
 from __future__ import annotations
+
+import math
 
 from tools.codegen.body import Body
 from tools.codegen.expressions import LoweringError
@@ -20,7 +23,7 @@ UNROLLED = 16
 """Window elements up to which the loops are unrolled: more would bloat the code without more loads in flight."""
 LETTERS = "dhw"
 OWN_NAMES = (
-    "inside", "count", "best", "better",
+    "inside", "count", "best", "better", "even", "odd",
     *(f"{kind}_{letter}" for letter in LETTERS for kind in ("n_in", "out", "step", "at", "first", "last")),
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
@@ -62,12 +65,44 @@ def _walked(kernel: Kernel, accesses: tuple[Access, ...], order: tuple[int, ...]
     return (*(atom for atom in order if atom not in last), *last)
 
 
-def fits_tile(kernel: Kernel) -> bool:
-    """Whether a tile that is a power of two wide has few idle lanes over the result's last two dimensions."""
+def tile_of(kernel: Kernel) -> tuple[int, int] | None:
+    """Give the result's last two dimensions; None where a tile of them cannot be a program's."""
     _, axis = window_layout(kernel)
     sizes = [product((kernel.builder.atoms.size(atom) for atom in group), kernel.builder.atoms.traces)[0] for group in axis.groups]
-    width = sizes[-1]
-    return len(sizes) > 1 and width < WIDEST and 4 * width >= 3 * power_of_two(width) and width * sizes[-2] >= SMALLEST_PLANE
+    return (sizes[-2], sizes[-1]) if len(sizes) > 1 and sizes[-1] < WIDEST else None
+
+
+def fits_tile(kernel: Kernel) -> bool:
+    """Whether a tile that is a power of two wide has few idle lanes over the result's last two dimensions."""
+    found = tile_of(kernel)
+    return found is not None and 4 * found[1] >= 3 * power_of_two(found[1]) and found[0] * found[1] >= SMALLEST_PLANE
+
+
+def fits_pairs(kernel: Kernel) -> bool:
+    """Whether a tile's windows are two elements apart in a tensor whose elements are neighbours along the last dimension."""
+    window = kernel.window
+    if window is None or window.windows or window.position >= 0 or (window.stride[-1], window.dilation[-1]) != (2, 1):
+        return False
+    source = kernel.builder.exprs[window.source]
+    if source.op != "load" or leaves_out_padding(window) or not fits_tile(kernel):
+        return False
+    accesses, axis = window_layout(kernel)
+    read = [access for access in accesses if not access.is_output][source.extra]
+    (last,) = kernel.builder.atoms.leaves(window.inside)[-1:]
+    return read.strides.get(last) == () and axis.groups[-1] == kernel.builder.atoms.leaves(window.spatial)[-1:]
+
+
+def leaves_out_padding(window: Window) -> bool:
+    """Whether a mean is over the elements alone that are there."""
+    return window.kind == "mean" and any(window.padding) and not window.count_padding and not window.divisor
+
+
+def loads_along(window: Window) -> list[tuple[int, bool]]:
+    """List what `pairs` loads along the last dimension: how far from twice the result's place, and whether two at once."""
+    start, end = -window.padding[-1], window.size[-1] - window.padding[-1]
+    pairs = list(range(start + start % 2, end - 1, 2))
+    single = [at for at in range(start, end) if not any(at in (pair, pair + 1) for pair in pairs)]
+    return sorted([(at, True) for at in pairs] + [(at, False) for at in single])
 
 
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
@@ -91,7 +126,9 @@ class _Writer:
         assert kernel.window is not None
         self.window: Window = kernel.window
         accesses, axis = window_layout(kernel)
-        self.tile = parameters.get("algorithm", "flat") == "tile" and len(axis.groups) > 1
+        algorithm = parameters.get("algorithm", "flat")
+        self.pairs = algorithm == "pairs" and fits_pairs(kernel)
+        self.tile = algorithm in ("tile", "pairs") and len(axis.groups) > 1
         axes: tuple[Axis, ...] = (axis,)
         masks, self.shape = {"elements": "mask"}, "[BLOCK]"
         if self.tile:
@@ -167,36 +204,63 @@ class _Writer:
         scope.say(f"acc = tl.full({self.shape}, {start}, tl.float32)")
         if window.position >= 0:
             scope.say(f"best = tl.full({self.shape}, -1, tl.int32)")
-        counted = window.kind == "mean" and any(window.padding) and not window.count_padding and not window.divisor
+        counted = leaves_out_padding(window)
         if counted:
             scope.say(f"count = tl.zeros({self.shape}, tl.float32)")
-        total, loop = 1, scope
-        for size in window.size:
-            total *= size
+        total, loop = math.prod(window.size), scope
         self._bounds(scope)
         walk = "tl.static_range" if total <= UNROLLED and not window.windows else "range"
-        tests = ["mask_m & mask_n"] if self.tile else ["mask"]
-        for place, letter in enumerate(self.letters):
-            stride, padding, dilation = window.stride[place], window.padding[place], window.dilation[place]
-            if window.windows:
-                extent = self.space.monomial((self.inside[place],))
-                loop.say(f"for step_{letter} in range(tl.cdiv({extent}, {window.windows[place]}) + 1):")
-                loop = loop.nested()
-                loop.say(f"at_{letter} = first_{letter} + step_{letter}")
-                tests.append(f"(at_{letter} < last_{letter})")
-                continue
-            loop.say(f"for step_{letter} in {walk}({window.size[place]}):")
-            loop = loop.nested()
-            terms = self._index(self.spatial[place]) + (f" * {stride}" if stride != 1 else "")
-            terms += f" + step_{letter}" + (f" * {dilation}" if dilation != 1 else "") + (f" - {padding}" if padding else "")
-            scalar = self.tile and self._index(self.spatial[place]).startswith("outer")
-            # as a block: Triton's interpreter makes a number of a block's mask and a single truth value
-            loop.say(f"at_{letter} = {'tl.zeros([1, 1], tl.int32) + ' if scalar and (padding or window.ceil) else ''}{terms}")
-            tests += [f"(at_{letter} >= 0)"] if padding else []
-            tests += [f"(at_{letter} < {self.space.monomial((self.inside[place],))})"] if padding or window.ceil else []
-        self._step(loop, tests, start, counted)
+        tests: list[str] = []
+        for place in range(len(self.letters) - self.pairs):
+            loop = self._walk(loop, tests, place, walk)
+        if self.pairs:
+            self._load_along(loop, tests, start)
+        else:
+            self._step(loop, ["mask_m & mask_n" if self.tile else "mask", *tests], start, counted)
         for line in self._divide(total, counted):
             scope.say(line)
+
+    def _walk(self, loop: Scope, tests: list[str], place: int, walk: str) -> Scope:
+        """Write the loop along one dimension of the window, and note what holds inside the input."""
+        window, letter = self.window, self.letters[place]
+        extent = self.space.monomial((self.inside[place],))
+        if window.windows:
+            loop.say(f"for step_{letter} in range(tl.cdiv({extent}, {window.windows[place]}) + 1):")
+            loop = loop.nested()
+            loop.say(f"at_{letter} = first_{letter} + step_{letter}")
+            tests.append(f"(at_{letter} < last_{letter})")
+            return loop
+        stride, padding, dilation = window.stride[place], window.padding[place], window.dilation[place]
+        loop.say(f"for step_{letter} in {walk}({window.size[place]}):")
+        loop = loop.nested()
+        terms = self._index(self.spatial[place]) + (f" * {stride}" if stride != 1 else "")
+        terms += f" + step_{letter}" + (f" * {dilation}" if dilation != 1 else "") + (f" - {padding}" if padding else "")
+        scalar = self.tile and self._index(self.spatial[place]).startswith("outer")
+        # as a block: Triton's interpreter makes a number of a block's mask and a single truth value
+        loop.say(f"at_{letter} = {'tl.zeros([1, 1], tl.int32) + ' if scalar and (padding or window.ceil) else ''}{terms}")
+        tests += [f"(at_{letter} >= 0)"] if padding else []
+        tests += [f"(at_{letter} < {extent})"] if padding or window.ceil else []
+        return loop
+
+    def _load_along(self, loop: Scope, tests: list[str], start: str) -> None:
+        """Write the loads along the last dimension: two neighbours at once where the first of them is at an even place."""
+        letter, source = self.letters[-1], self.window.source
+        extent = self.space.monomial((self.inside[-1],))
+        self.mask, self.fill = "inside", start
+        for shift, together in loads_along(self.window):
+            moved = f" {'+' if shift > 0 else '-'} {abs(shift)}" if shift else ""
+            wide = "tl.program_id(1) * (2 * BLOCK_N) + tl.arange(0, 2 * BLOCK_N)[None, :]"
+            loop.say(f"at_{letter} = {wide if together else 'cols * 2'}{moved}")
+            below = [f"(at_{letter} >= 0)"] if shift < 0 else []
+            loop.say(f"inside = {' & '.join(['mask_m', *tests, *below, f'(at_{letter} < {extent})'])}")
+            here = self.body.assign(Scope(loop.lines, loop.indent, loop), source)
+            if together:
+                loop.say(f"even, odd = tl.split(tl.reshape({here}, [BLOCK_M, BLOCK_N, 2]))")
+            for part in ("even", "odd") if together else (here,):
+                loop.say(f"acc = {self._grown(part)}")
+
+    def _grown(self, here: str) -> str:
+        return f"tl.maximum(acc, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind == "max" else f"acc + {here}"
 
     def _bounds(self, scope: Scope) -> None:
         """Write where the windows of an adaptive pooling begin and end: they cover the input, and neighbours may share an element."""
@@ -245,8 +309,7 @@ class _Writer:
             # as the reference has it: the first of equal ones, but the last NaN
             loop.say(f"better = {self.mask} & ((best < 0) | ({here} > acc) | ({here} != {here}))")
             loop.say(f"best = tl.where(better, {self._place()}, best)")
-        grow = f"tl.maximum(acc, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind == "max" else f"acc + {here}"
-        loop.say(f"acc = {grow}")
+        loop.say(f"acc = {self._grown(here)}")
 
     def _place(self) -> str:
         """Write where in its plane an element of the input is."""

@@ -10,7 +10,7 @@ from tools.codegen.remembered import pointwise_layout_of, row_layout_of
 from tools.codegen.rows_online import merges
 from tools.codegen.rows_space import RowLayout
 from tools.codegen.sizes import power_of_two
-from tools.codegen.template_window import fits_tile
+from tools.codegen.template_window import fits_pairs, fits_tile, tile_of
 from tools.records import ITEM_BYTES
 
 Value = bool | int | float | str
@@ -42,6 +42,8 @@ def window_defaults(kernel: Kernel) -> Parameters:
 
     In a 3x3 max pooling on an H200 a tile of one warp moved 81 % of the copy bandwidth, of four 44 % (data/sweeps: L2 cleared by reading).
     """
+    if fits_pairs(kernel):
+        return {"algorithm": "pairs", "ELEMENTS": 8, "num_warps": 1}
     tile = fits_tile(kernel)
     return {"algorithm": "tile" if tile else "flat", "ELEMENTS": 4 if tile else 2, "num_warps": 1 if tile else 4}
 
@@ -99,6 +101,8 @@ def pointwise_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -
 
 def window_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:
     """Whether changing `knob` changes the kernel and leaves a block of a sensible size."""
+    if knob == "algorithm" and not {"flat": True, "tile": tile_of(kernel) is not None, "pairs": fits_pairs(kernel)}[str(parameters[knob])]:
+        return False
     return 64 <= int(parameters["ELEMENTS"]) * 32 * int(parameters["num_warps"]) <= 8192
 
 

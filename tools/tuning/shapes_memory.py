@@ -12,7 +12,7 @@ from tools.codegen.rows_online import online_pairs
 from tools.codegen.rows_space import RowLayout
 from tools.codegen.sizes import power_of_two, product
 from tools.codegen.spaces import Access
-from tools.codegen.template_window import window_layout
+from tools.codegen.template_window import loads_along, window_layout
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import ITEM_BYTES, HardwareSheet
@@ -206,7 +206,8 @@ def window_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[Laun
     warps, a_thread = int(parameters["num_warps"]), int(parameters["ELEMENTS"])
     tile, total = a_thread * WARP * warps, math.prod(sizes)
     programs, height, width = math.ceil(total / tile), max(1, tile // sizes[-1]), min(tile, sizes[-1])
-    if parameters.get("algorithm") == "tile" and len(sizes) > 1:
+    tiled = parameters.get("algorithm") in ("tile", "pairs")
+    if tiled and len(sizes) > 1:
         width = min(power_of_two(sizes[-1]), tile)
         height = tile // width
         programs = math.prod(sizes[:-2]) * math.ceil(sizes[-2] / height) * math.ceil(sizes[-1] / width)
@@ -219,7 +220,10 @@ def window_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[Laun
     sector = min(SECTOR, vector * window.stride[-1] * item(source))
     moved = float(sum(nbytes_of(a) for a in accesses))
     lanes = float(programs * tile)
-    flat = 0.0 if parameters.get("algorithm") == "tile" else 8.0 * len(sizes)
+    flat = 0.0 if tiled else 8.0 * len(sizes)
+    if parameters.get("algorithm") == "pairs":
+        # a load of neighbours that are shared out asks for nothing twice
+        sector, places = item(source), math.prod(window.size[:-1]) * len(loads_along(window))
     return (
         LaunchShape(
             programs=programs,
