@@ -62,15 +62,20 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     kept = options.out / f"{name}.jsonl"
     rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
-    asyncio.run(_run(options, kept, rows))
-    (options.out / f"{name}.md").write_text(_page(rows, gpu=options.gpu))
-    print(f"{options.out / name}.md")
+    try:
+        asyncio.run(_run(options, kept, rows))
+    finally:
+        if any(not row["off"] for row in rows):
+            (options.out / f"{name}.md").write_text(_page(rows, gpu=options.gpu))
+            print(f"{options.out / name}.md")
 
 
 async def _run(options: argparse.Namespace, kept: Path, rows: list[Row]) -> None:
     """Add what is missing to `rows` and to the file."""
     known = {(row["hack"], row["off"]) for row in rows}
-    jobs = [job for hack in hacks(gpu=options.gpu) for job in _jobs(hack, options) if (job[0].name, job[1]) not in known]
+    # those that need a GPU first: the others can be judged elsewhere
+    there = sorted(hacks(gpu=options.gpu), key=lambda hack: not hack.gpu)
+    jobs = [job for hack in there for job in _jobs(hack, options) if (job[0].name, job[1]) not in known]
     places = asyncio.Semaphore(options.parallel)
     with tempfile.TemporaryDirectory() as folder:
         court = Court(Path(folder), first_device() if options.gpu else None, options.parallel)
