@@ -1,6 +1,6 @@
 """Optimises every sample operator with the built-in agents and writes what was found, one JSON line each, and a Markdown table.
 
-Usage: python -m benchmarks.operators OUT_FOLDER [--budget N] [--batch N] [--embedder NAME] [NAME …]
+Usage: python -m benchmarks.operators OUT_FOLDER [--budget N] [--batch N] [--embedder NAME] [--counters never] [NAME …]
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ def main() -> None:
     parser.add_argument("--budget", default="16")
     parser.add_argument("--batch", default="2", help="plans in flight in one round")
     parser.add_argument("--embedder", default="default")
+    parser.add_argument("--counters", default="auto", help="auto or never; Nsight Compute takes six to eight seconds a candidate")
     parser.add_argument("--home", type=Path, default=None)
     parser.add_argument("--seconds", type=float, default=0, help="start no further operator after this long; 0 sets no limit")
     options = parser.parse_args()
@@ -52,6 +53,7 @@ def _optimize(path: Path, options: argparse.Namespace) -> dict[str, Any]:
     home = str(options.home or options.out / "home")
     began = time.monotonic()
     command = ["optimize", str(path), "--budget", options.budget, "--batch", options.batch, "--embedder", options.embedder]
+    command += ["--counters", options.counters]
     facts = _kernelwright([*command, "--home", home])
     row = {"operator": path.stem, "seconds": round(time.monotonic() - began, 1), "megabytes": _megabytes(path), **facts}
     if "error" in facts:
