@@ -111,6 +111,10 @@ class Body:
         for axis in self.space.axes:
             if axis.atoms == wanted:
                 return axis.index
+        for axis in self.space.axes:
+            if wanted in axis.groups:
+                self.space.parts_used.add(axis.name)
+                return axis.part(axis.groups.index(wanted))
         for outer, inner in zip(self.space.axes, self.space.axes[1:], strict=False):
             if (*outer.atoms, *inner.atoms) == wanted and outer.name == "steps":
                 return f"({outer.index} * {self.space.monomial(inner.atoms)} + {inner.index})"

@@ -101,21 +101,28 @@ def _diag(low: Lowering, node: Node) -> None:
 
 
 def _triangle(low: Lowering, node: Node) -> None:
-    """Keep one triangle of a product; tiles wholly outside it are not computed."""
+    """Keep one triangle of a matrix; of a product, tiles wholly outside it are not computed."""
     contraction, source = low.contraction, low.value(node.args[0])
     offset = node.args[1] if len(node.args) > 1 else node.kwargs.get("diagonal", 0)
     atoms = low.b.atoms
-    if contraction is None or not isinstance(offset, int) or len(source.dims) < 2:
-        raise LoweringError(f"{node.target} is generated after a product only")
+    if not isinstance(offset, int) or len(source.dims) < 2:
+        raise LoweringError(f"{node.target} from a diagonal that varies with the sizes is not generated")
     rows, cols = atoms.leaves(source.dims[-2]), atoms.leaves(source.dims[-1])
-    if (atoms.leaves(contraction.rows), atoms.leaves(contraction.cols)) != (rows, cols):
-        raise LoweringError(f"{node.target} over other dimensions than the product's is not generated")
-    row, col = low.b.index(rows), low.b.index(cols)
-    inside = col <= row + offset if node.op == "tril" else col >= row + offset
-    value = low.b.call("where", inside, source.value, 0.0)
-    if source.value.id == contraction.expr:
+    row, col = (low.b.index(each) if each else low.b.const(0) for each in (rows, cols))
+    edge = row + offset if offset > 0 else row - -offset if offset else row
+    inside = col <= edge if node.op == "tril" else col >= edge
+    if source.value.dtype == "bool":
+        low.define(node, low.b.call("and", source.value, inside), source.dims)
+        return
+    value = low.b.call("where", inside, source.value, 0.0 if source.value.dtype.startswith("float") else 0)
+    if contraction is not None and source.value.id == contraction.expr and _is_over(low, contraction, rows, cols):
         low.contraction = replace(contraction, triangle=node.op, diagonal=offset)
     low.define(node, value, source.dims)
+
+
+def _is_over(low: Lowering, contraction: Contraction, rows: tuple[int, ...], cols: tuple[int, ...]) -> bool:
+    """Whether a product's rows and columns are these."""
+    return (low.b.atoms.leaves(contraction.rows), low.b.atoms.leaves(contraction.cols)) == (rows, cols)
 
 
 def _product(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:

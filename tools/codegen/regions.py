@@ -20,6 +20,7 @@ from tools.codegen.product_space import product_layout
 from tools.codegen.rows_space import row_layout
 from tools.codegen.schedule import Region, Schedule
 from tools.codegen.sizes import Fact, express
+from tools.codegen.spaces import positions
 from tools.codegen.template_depthwise import depthwise_layout
 from tools.codegen.template_window import window_layout
 from tools.codegen.views import is_view
@@ -90,12 +91,21 @@ def _template(kernel: Kernel) -> str:
             if kernel.reduced:
                 raise LoweringError(f"{words} and a reduction do not share a kernel")
             check(kernel)
+            _check_positions(kernel, words)
             return template
     if kernel.reduced:
         row_layout(kernel)
         return ROWS
     template_pointwise.layout(kernel)
     return POINTWISE
+
+
+def _check_positions(kernel: Kernel, words: str) -> None:
+    """Make sure that where a position is asked for, it is along the rows or the columns of a product."""
+    product, leaves = kernel.contraction, kernel.builder.atoms.leaves
+    known = {leaves(product.rows), leaves(product.cols)} if product is not None else set()
+    if any(wanted not in known for wanted in positions(kernel)):
+        raise LoweringError(f"{words} and a triangle of other dimensions do not share a kernel")
 
 
 def can_generate(graph: OperatorGraph, members: Iterable[str]) -> bool:

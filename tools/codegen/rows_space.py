@@ -8,7 +8,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, access_names
 from tools.codegen.sizes import product
-from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce, memory_order, unjoined
+from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce, kept_apart, memory_order, unjoined
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,8 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     _check_outputs(accesses, kept)
     main = max(accesses, key=lambda access: (len(set(access.strides) & reduced), access.meta.numel))
     atoms = kernel.builder.atoms
-    row_groups, col_groups = coalesce(rows, accesses), coalesce(cols, accesses)
+    apart = (*accesses, *kept_apart(kernel, main))
+    row_groups, col_groups = coalesce(rows, apart), coalesce(cols, apart)
     unjoined(kernel, (*row_groups, *col_groups), accesses)
     sizes = {part: product((atoms.size(a) for a in group), atoms.traces)[0] for part, group in (("rows", rows), ("cols", cols))}
     inner = product((atoms.size(a) for a in (row_groups[-1] if row_groups else ())), atoms.traces)[0]
@@ -87,7 +88,7 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     scans = forwards or backwards
     if scans and len(col_groups) > 1:
         raise LoweringError("a scan along dimensions that are not one in memory is not generated")
-    _check_positions(kernel, cols)
+    _check_positions(kernel, cols, (rows, *row_groups))
     n_rows, n_cols = sizes["rows"], sizes["cols"]
     return RowLayout(
         accesses, rows, row_groups, cols, col_groups, n_rows, n_cols, inner, inner_reduction, piece, scans, backwards, _is_chained(kernel)
@@ -105,10 +106,12 @@ def _is_chained(kernel: Kernel) -> bool:
     return False
 
 
-def _check_positions(kernel: Kernel, cols: tuple[int, ...]) -> None:
-    """Make sure that positions along the row count as memory does."""
+def _check_positions(kernel: Kernel, cols: tuple[int, ...], kept: tuple[tuple[int, ...], ...]) -> None:
+    """Make sure that positions along the row count as memory does, and that others are of a kept dimension by itself."""
     atoms = kernel.builder.atoms
     for expr in kernel.builder.exprs:
+        if expr.op == "index" and atoms.leaves(expr.extra) in kept:
+            continue
         if expr.op in ("index", "pick") and atoms.leaves(expr.extra) != cols:
             raise LoweringError("a position along dimensions that memory orders otherwise is not generated")
 

@@ -263,6 +263,25 @@ def coalesce(order: Sequence[int], accesses: Sequence[Access]) -> tuple[tuple[in
     return tuple(groups)
 
 
+def positions(kernel: Kernel) -> tuple[tuple[int, ...], ...]:
+    """List the runs of atoms along which something asks for its position."""
+    found = (kernel.builder.atoms.leaves(expr.extra) for expr in kernel.builder.exprs if expr.op == "index")
+    return tuple(dict.fromkeys(found))
+
+
+def kept_apart(kernel: Kernel, like: Access) -> tuple[Access, ...]:
+    """Make an access for each position that is asked for: with them, `coalesce` leaves what they run along a dimension by itself."""
+    found = []
+    for number, wanted in enumerate(positions(kernel)):
+        strides: dict[int, Stride] = {}
+        running: Stride = (f"apart{number}:0",)
+        for atom in reversed(wanted):
+            strides[atom] = running
+            running = _multiply(running, atom)
+        found.append(replace(like, name="", strides=strides))
+    return tuple(found)
+
+
 def _joins(access: Access, outer: int, inner: int) -> bool:
     one, two = access.strides.get(outer), access.strides.get(inner)
     if one is None or two is None:

@@ -13,7 +13,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope, access_names
-from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce, unjoined
+from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce, kept_apart, positions, unjoined
 
 NAME = "pointwise"
 SMALLEST_ROW = 16
@@ -44,7 +44,9 @@ def layout(kernel: Kernel, names: Names | None = None) -> Layout:
     order = tuple(atom for dim in outputs[0].dims for atom in dim)
     if any(set(order) != set(access.strides) for access in outputs):
         raise LoweringError("the outputs of a pointwise region differ in shape")
-    groups = coalesce(order, accesses)
+    groups = coalesce(order, (*accesses, *kept_apart(kernel, outputs[0])))
+    if any(wanted != order and wanted not in groups for wanted in positions(kernel)):
+        raise LoweringError("a position along a dimension that is cut into parts is not generated")
     if any(not set(access.strides) <= {*order, *unjoined(kernel, groups, accesses)} for access in accesses):
         raise LoweringError("an input of a pointwise region has a dimension that no output has")
     atoms = kernel.builder.atoms

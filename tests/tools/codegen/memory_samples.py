@@ -61,6 +61,11 @@ MEMORY_SAMPLES: dict[str, str] = {
         "torch.randn(2, 4, ROWS, COLS), torch.randn(4, 1, 1)",
         "x, b",
     ),
+    "pairs": function(
+        "(F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 2) * 2, F.avg_pool2d(x, 4, 2, 1), F.max_pool2d(x, 5, 2, 2, ceil_mode=True), "
+        "F.avg_pool3d(x, 3, 2, 1), F.max_pool1d(x[0], 3, 2), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False))",
+        "torch.randn(3, ROWS, 46, 121).where(torch.rand(3, ROWS, 46, 121) > 0.01, float('nan'))",
+    ),
     "adaptive_pooling": function(
         "(F.adaptive_avg_pool2d(torch.relu(x), (4, 6)) + 1, F.adaptive_avg_pool1d(x[0], 5), torch.tanh(F.adaptive_avg_pool2d(x, (9, 20))), "
         "F.adaptive_avg_pool3d(x, (2, 3, 10)))",
@@ -76,6 +81,18 @@ MEMORY_SAMPLES: dict[str, str] = {
         "(F.adaptive_max_pool2d(x * 2, (4, 3)), F.adaptive_max_pool2d(x, (2, 3), return_indices=True)[1], F.adaptive_max_pool1d(x[0], 2), "
         "F.adaptive_max_pool2d(x, 1))",
         "torch.randn(ROWS, 4, 9, 20)",
+    ),
+    "triangles": function(
+        "(torch.tril(x) + 1, torch.triu(y * 2, 1), torch.tril(y, -2) * x, torch.triu(x > 0), torch.tril(x.int(), 3), torch.tril(x[:1]), "
+        "torch.triu(y.transpose(1, 2)))",
+        "torch.randn(ROWS, COLS), torch.randn(3, ROWS, COLS)",
+        "x, y",
+    ),
+    "triangles_along_rows": function(
+        "(torch.softmax(y.masked_fill(torch.tril(x) == 0, float('-inf')), -1), torch.tril(y).sum(1), "
+        "torch.triu(y.transpose(1, 2)).amax(1), torch.tril(x).argmax(1), torch.tril(y).cumsum(2), torch.tril(y).mean((1, 2)))",
+        "torch.randn(ROWS, COLS), torch.randn(3, ROWS, COLS)",
+        "x, y",
     ),
     "minus_infinity": function("(torch.logsumexp(x.masked_fill(x < 5, float('-inf')), 1), torch.softmax(x * 50, 1))"),
 }

@@ -34,7 +34,9 @@ SETTINGS = {
     "levels": settings("tile", algorithm="looped", UNROLL=4),
     "shared": settings("flat", algorithm="split", UNROLL=2),
     "whole": settings("tile", algorithm="registers"),
+    "pairs": settings("pairs", algorithm="registers"),
 }
+SETTINGS["flat"] = {**SETTINGS["whole"], "pointwise": {"algorithm": "flat", "ELEMENTS": 2, "num_warps": 2}}
 CHOSEN = {
     "batch_norm": ("blocks", "block", "shared"),
     "in_pieces": ("blocks", "block", "levels", "shared"),
@@ -45,9 +47,12 @@ CHOSEN = {
     "classes": ("blocks", "shared", "whole"),
     "pooled_view": ("blocks", "block"),
     "before_pooling": ("blocks", "block"),
+    "pairs": ("blocks", "pairs"),
     "adaptive_pooling": ("blocks", "block"),
     "pooled_places": ("blocks", "block"),
     "adaptive_maxima": ("blocks", "block"),
+    "triangles": ("blocks", "flat"),
+    "triangles_along_rows": ("blocks", "levels", "shared", "whole"),
     "minus_infinity": ("blocks", "block", "shared"),
 }
 """Which ways each sample is run: those that differ for it."""
@@ -95,6 +100,8 @@ def test_kernels_compile_for_every_target(tmp_path: Path, target: int | str) -> 
         ("before_pooling", "blocks"),
         ("adaptive_pooling", "blocks"),
         ("pooled_places", "block"),
+        ("pairs", "pairs"),
+        ("triangles_along_rows", "shared"),
     )
     jobs = [
         {**write_job(tmp_path, f"{name}_{key}", problem_of(small(name), name), sources(name)[key]), "arch": target} for name, key in chosen
@@ -151,12 +158,27 @@ def test_a_pooling_with_much_overlap_makes_nothing_again() -> None:
     assert any(region.nodes == ("mul", "add", "tanh") for region in regions)
 
 
+def test_windows_two_apart_load_neighbours_together() -> None:
+    """Six of seven poolings share out pairs; a mean that leaves its padding out counts element by element."""
+    emitted = [part for part in sources("pairs")["pairs"].split("@triton.jit") if "_kernel(" in part]
+    assert ["tl.split(" in kernel for kernel in emitted] == [True] * 6 + [False]
+    assert [kernel.count("tl.load(") for kernel in emitted] == [2, 1, 3, 3, 2, 2, 1]
+
+
 def test_a_maximum_is_found_only_where_somebody_asks() -> None:
     """A pooling whose places nobody reads keeps none, and one whose values nobody reads writes none."""
     emitted = [part for part in sources("pooled_places")["blocks"].split("@triton.jit") if "_kernel(" in part]
     kept = ["best = tl.full(" in kernel for kernel in emitted]
     assert kept == [True, True, True, False, True]
     assert emitted[1].count("tl.store(") == 1
+
+
+def test_a_triangle_by_itself_is_a_mask_of_positions() -> None:
+    """A triangle of a matrix is made with what stands around it, and nothing of it is left to the library."""
+    graph = trace(problem_of(MEMORY_SAMPLES["triangles_along_rows"]))
+    assert not limits(graph)
+    assert ("tril", "eq", "masked_fill", "softmax") in {region.nodes for region in initial_schedule(graph).regions}
+    assert "cols >= rows_1 + 1" in sources("triangles")["blocks"]
 
 
 def test_a_literal_that_is_no_number_is_the_same_in_every_trace() -> None:
