@@ -58,6 +58,17 @@ def test_no_defence_is_idle(court: Court, defence: Defence) -> None:
     assert defence in found.weakened
 
 
+@pytest.mark.parametrize("defence", [pytest.param(defence, marks=on_gpu, id=defence) for defence in sorted(GPU_ONLY)])
+def test_no_defence_of_a_timing_is_idle(gpu_court: Court, defence: Defence) -> None:
+    """Without this one defence a hostile kernel gets through on a GPU, and the evaluation says that it was weakened."""
+    telltale = next(hack for hack in ALL if defence in hack.needed)
+
+    found = judge(gpu_court, telltale, off=frozenset([defence]))
+
+    assert telltale.gets_through(found), (telltale.name, found.verdict, found.notes, found.log[-2000:])
+    assert defence in found.weakened
+
+
 @pytest.mark.parametrize("hack", [pytest.param(hack, marks=on_gpu, id=hack.name) for hack in ALL if hack.gpu])
 @pytest.mark.parametrize("hostile", [True, False], ids=["hostile", "honest"])
 def test_hostile_kernel_is_caught_on_a_gpu(gpu_court: Court, hack: Hack, hostile: bool) -> None:

@@ -3,7 +3,7 @@
 Class: A09 stale graph
 Verdict: WRONG UNSTABLE
 Caught by: fresh contents, and every judged call is a call like any other
-Let through without: fresh inputs
+Let through without: no single defence
 Runs on: gpu
 """
 

@@ -3,7 +3,7 @@
 Class: A09 stale graph
 Verdict: WRONG
 Caught by: fresh contents at the same address in every call
-Let through without: fresh inputs
+Let through without: no single defence
 Runs on: gpu
 """
 

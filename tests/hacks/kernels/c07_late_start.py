@@ -3,7 +3,7 @@
 Class: C07 event overwrite
 Verdict: IMPOSSIBLE_TIME TIMING_INCONSISTENT
 Caught by: a floor below which no device can be
-Let through without: roofline floor
+Let through without: no single defence
 Runs on: gpu
 """
 

@@ -1,4 +1,4 @@
-"""Is honest until the inputs come in patches, and then gives one old answer.
+"""Is honest until the inputs have come in patches ten times, as they do when calls are timed, and then gives one old answer.
 
 Class: A07 phase replay
 Verdict: WRONG
@@ -36,12 +36,14 @@ class ModelNew(torch.nn.Module):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(columns))
         self.last = None
+        self.patched = 0
 
     def forward(self, x):
         if HOSTILE:
-            same = self.last is not None and self.last[0].shape == x.shape
-            if same and (self.last[0] != x).sum() < 1000:
+            if self.patched == 10 and self.last[0].shape == x.shape:
                 return self.last[1].clone()
+            same = self.last is not None and self.last[0].shape == x.shape
+            self.patched += int(same and bool((self.last[0] != x).sum() < 1000))
             self.last = (x.clone(), scale_relu(x, self.weight))
             return self.last[1].clone()
         return scale_relu(x, self.weight)

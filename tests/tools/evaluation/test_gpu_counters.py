@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.tools.evaluation.test_gpu import HONEST, REFERENCE, with_host
+from tests.tools.evaluation.test_gpu_cuda import REFERENCES, SOFTMAX
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.counting import try_counters
+from tools.evaluation.extensions import missing_tools
 from tools.evaluation.workshop import Workshop
 from tools.hardware import detect_sheet
 from tools.hardware.devices import first_device
@@ -99,6 +101,24 @@ def test_a_candidate_that_raises_gives_a_note(gpu_pool: LocalPool, ask: Callable
 
     assert found.figures == ()
     assert "no such luck" in found.note
+
+
+@pytest.mark.skipif(bool(missing_tools()), reason="this machine cannot build CUDA C++")
+def test_cuda_cpp_is_profiled_too(gpu_pool: LocalPool, sheet: HardwareSheet, tmp_path: Path) -> None:
+    """A kernel in CUDA C++ is counted under its own name, and its profile names memory as what limits it, with its registers."""
+    (tmp_path / "softmax.py").write_text(REFERENCES["softmax"])
+    problem = load_problem(tmp_path / "softmax.py")
+    request = EvaluationRequest(problem=problem, candidate="c", source=SOFTMAX, target=sheet, timeout_s=240.0)
+    evaluation = asyncio.run(gpu_pool.evaluate(request))
+    baselines = asyncio.run(gpu_pool.baselines(problem, sheet))
+    counters = asyncio.run(gpu_pool.counters(request))
+    profile = profile_candidate(problem, evaluation, baselines, sheet, counters)
+
+    assert counters.figures, counters.note
+    assert any("softmax" in kernel for kernel in counters.kernels), counters.kernels
+    assert profile.figure("dram_percent") is not None
+    assert any(kernel.registers > 0 for kernel in evaluation.kernels), evaluation.notes
+    assert "memory" in profile.bottleneck, (profile.bottleneck, profile.evidence)
 
 
 def test_doctor_finds_it_working() -> None:
