@@ -98,11 +98,14 @@ def leaves_out_padding(window: Window) -> bool:
 
 
 def loads_along(window: Window) -> list[tuple[int, bool]]:
-    """List what `pairs` loads along the last dimension: how far from twice the result's place, and whether two at once."""
+    """List what `pairs` loads along the last dimension: how far from twice the result's place, and whether two at once.
+
+    Two at once come first: they bring whole lines into the cache, of which the others are then served.
+    """
     start, end = -window.padding[-1], window.size[-1] - window.padding[-1]
     pairs = list(range(start + start % 2, end - 1, 2))
     single = [at for at in range(start, end) if not any(at in (pair, pair + 1) for pair in pairs)]
-    return sorted([(at, True) for at in pairs] + [(at, False) for at in single])
+    return [(at, True) for at in pairs] + [(at, False) for at in single]
 
 
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
