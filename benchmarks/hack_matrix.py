@@ -114,7 +114,8 @@ def _page(rows: list[Row], *, gpu: bool) -> str:
     known = {(row["hack"], row["off"]): row for row in rows}
     there = [hack for hack in hacks(gpu=gpu) if (hack.name, "") in known]
     caught = sum(known[hack.name, ""]["caught"] for hack in there)
-    honest = sum(known[hack.name, "twin"]["verdict"] == "PASS" for hack in there if (hack.name, "twin") in known)
+    twins = [known[hack.name, "twin"] for hack in there if (hack.name, "twin") in known]
+    honest = sum(twin["verdict"] == "PASS" for twin in twins)
     walls = next(row["sandbox"] for row in rows if not row["off"])
     machine = device_title(first_device() or 0) if gpu else f"no GPU, {platform.processor() or platform.machine()}"
     lines = [
@@ -124,7 +125,7 @@ def _page(rows: list[Row], *, gpu: bool) -> str:
         "Static rules were off in every row.",
         "",
         f"* {caught} of {len(there)} hostile kernels ended as their header says.",
-        f"* {honest} of {len(there)} honest twins passed.",
+        f"* {honest} of {len(twins)} honest twins passed.",
         f"* {len(rows)} evaluations.",
         "",
         "| kernel | class | with all defences | twin | gets through without |",
