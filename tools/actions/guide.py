@@ -76,11 +76,10 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "pointers, descriptors",
                 "how a matrix product fetches its tiles: each thread by its own addresses, or the copy engine of Hopper and Blackwell "
                 "(TMA) whole tiles by descriptor, which frees registers and instructions; both operands must be matrices whose rows "
-                "begin at multiples of 16 bytes",
+                "begin at multiples of 16 bytes; not for programs=persistent",
             ),
-            _P("specialise", "none, warps", "warps: a product's loads by descriptor get warps of their own, beside those that multiply"),
         ),
-        "Each stage costs shared memory; warps that only load cost their share of the registers.",
+        "Each stage costs shared memory.",
     ),
     ActionKind.REORDERING: Meaning(
         "Reorder programs",

@@ -17,34 +17,12 @@ ALIGNED = 16
 """Bytes at whose multiples every row of such a matrix begins."""
 ROUNDS = 8
 """Tiles a multiprocessor from which on a last round that is not full costs an eighth of the time or less."""
-SPECIALISED_WARPS = 4
-"""Warps with which Triton 3.6 and 3.9 give the loads of a loop warps of their own on Hopper; with eight they leave the loop as it is."""
-SPECIALISED_ROWS = {"hopper": 64, "blackwell": 256}
-"""Rows of the largest tile with which they do so: on Hopper 3.6 takes 128, but 3.9 stops at them with an error."""
-SPECIALISED_COLS = {"hopper": 128, "blackwell": 256}
-"""The same for columns: on Hopper both stop at 256."""
-
-
-SPECIALISED_BYTES = {"hopper": 8, "blackwell": 12}
-"""Shared memory that such a loop takes beside its operands, bytes an element of the tile: read off kernels of 3.6, rounded up."""
 
 
 def tiles_of(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
     """Count the tiles of a product at the sizes as written."""
     rows, cols = (math.ceil(size / int(parameters[name])) for size, name in ((layout.n_rows, "BLOCK_M"), (layout.n_cols, "BLOCK_N")))
     return layout.n_batch * rows * cols
-
-
-def buffers(parameters: Mapping[str, Value]) -> int:
-    """Count the steps whose operands lie in shared memory at once; a walk of tiles by descriptors begins the next one early."""
-    walks = parameters.get("programs") == "persistent" and parameters.get("loads") == "descriptors"
-    return int(parameters["num_stages"]) + walks
-
-
-def beside(parameters: Mapping[str, Value], sheet: HardwareSheet) -> int:
-    """Bytes of shared memory that are not operands'."""
-    each = SPECIALISED_BYTES.get(sheet.generation, 0) if parameters.get("specialise") == "warps" else 0
-    return each * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"])
 
 
 def programs_fit(layout: ProductLayout, parameters: Mapping[str, Value], sms: int) -> bool:
@@ -63,19 +41,11 @@ def programs_fit(layout: ProductLayout, parameters: Mapping[str, Value], sms: in
 
 
 def loads_fit(layout: ProductLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
-    """Whether tiles can be fetched by descriptor, and, where loads have warps of their own, whether Triton makes such a kernel."""
-    described, specialised = parameters.get("loads") == "descriptors", parameters.get("specialise") == "warps"
-    if not described:
-        return not specialised
-    if sheet.generation not in DESCRIBING or not _describable(layout, str(parameters["precision"])):
-        return False
-    if not specialised:
+    """Whether tiles can be fetched by descriptor; not by a program that walks them, where that made a kernel slower on an H200."""
+    if parameters.get("loads") != "descriptors":
         return True
-    tile = (
-        int(parameters["BLOCK_M"]) <= SPECIALISED_ROWS[sheet.generation]
-        and int(parameters["BLOCK_N"]) <= SPECIALISED_COLS[sheet.generation]
-    )
-    return tile and int(parameters["num_warps"]) == SPECIALISED_WARPS and parameters.get("programs", "a_tile") == "a_tile"
+    walks = parameters.get("programs") == "persistent"
+    return sheet.generation in DESCRIBING and not walks and _describable(layout, str(parameters["precision"]))
 
 
 def _describable(layout: ProductLayout, precision: str) -> bool:

@@ -37,7 +37,6 @@ class ProductLoop:
         self.orders = tuple(matrix_order(self.plan, access) for _, access, _ in self.sides)
         if self.described and None in self.orders:
             raise LoweringError("an operand that is not one matrix in memory has no descriptor")
-        self.specialised = bool(self.parameters.get("specialise") == "warps")
 
     def pointers(self) -> list[str]:
         """List the parameters that stand in place of the operands' pointers."""
@@ -71,8 +70,7 @@ class ProductLoop:
             end = "end"
         steps = [] if self.described else self._starts(scope, begin, inner)
         scope.say("acc = tl.zeros([BLOCK_M, BLOCK_N], dtype=tl.float32)")
-        walk = f"tl.range({begin}, {end}, BLOCK_K, warp_specialize=True)" if self.specialised else f"range({begin}, {end}, BLOCK_K)"
-        scope.say(f"for k in {walk}:")
+        scope.say(f"for k in range({begin}, {end}, BLOCK_K):")
         loop = scope.nested()
         if self.described:
             self._fetch(loop)

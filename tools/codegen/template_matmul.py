@@ -76,9 +76,8 @@ class _Writer:
             text = self.frame.finish([*self._counts(), "    pid = tl.program_id(0)", *self._place(grouped=True), *lines])
             return self._kernel(self.frame, text, self.loop.pointers(), "One tile of the product a program")
         every = f"{self._sizes()['outer']} * tiles_m * tiles_n" if self.batched else "tiles_m * tiles_n"
-        # one loop of both lets a tile's first loads begin before the one ahead is stored; Triton pipelines that with descriptors only
-        both = ", flatten=True" if self.loop.described else ""
-        walk = f"    for tile in tl.range(tl.program_id(0), {every}, tl.num_programs(0){both}):"
+        # one loop of both (flatten=True) took 1218 µs by descriptors on an H200 where two by pointers took 875 µs (4096³, fp16x3)
+        walk = f"    for tile in tl.range(tl.program_id(0), {every}, tl.num_programs(0)):"
         inside = ["    pid = tile", *self._place(grouped=True), *lines]
         text = self.frame.finish([*self._counts(), walk, *("    " + line for line in inside)])
         return self._kernel(self.frame, text, self.loop.pointers(), "Tiles of the product, one after the other")

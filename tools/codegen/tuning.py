@@ -76,7 +76,6 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
         "programs": Knob(ActionKind.LAUNCH, ("a_tile", "persistent", "stream_k")),
         "loads": Knob(ActionKind.PIPELINE, ("pointers", "descriptors")),
-        "specialise": Knob(ActionKind.PIPELINE, ("none", "warps")),
     },
     DEPTHWISE: {
         "BLOCK_M": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tools.codegen.kernel import Kernel
-from tools.codegen.product_limits import beside, buffers, loads_fit, programs_fit
+from tools.codegen.product_limits import loads_fit, programs_fit
 from tools.codegen.product_parts import WAYS
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two, product
@@ -41,7 +41,6 @@ def product_defaults(kernel: Kernel, sms: int) -> Parameters:
         "num_stages": 3,
         "programs": "a_tile",
         "loads": "pointers",
-        "specialise": "none",
     }
 
 
@@ -142,7 +141,7 @@ def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, she
     if block_k > max(16, power_of_two(layout.n_inner)):
         return False
     warps, each = int(parameters["num_warps"]), way.nbytes if way else ITEM_BYTES[layout.dtype]
-    shared = (block_m + block_n) * block_k * each * buffers(parameters) + beside(parameters, sheet)
+    shared = (block_m + block_n) * block_k * each * int(parameters["num_stages"])
     fits = shared <= sheet.shared_kib_per_block * 1024 and 8 <= block_m * block_n // (32 * warps) <= 128
     return fits and programs_fit(layout, parameters, sheet.sms) and loads_fit(layout, parameters, sheet)
 

@@ -21,9 +21,9 @@ Parameters = dict[str, Value]
 
 SCORED = 1500
 """Settings of one region that the model looks at."""
-UNMODELLED = frozenset({FORMAT, "GROUP_M", "accumulate", "specialise"})
+UNMODELLED = frozenset({FORMAT, "GROUP_M", "accumulate"})
 """What the model says nothing about; `accumulate` follows from the precision."""
-SAME_DIGITS = frozenset({"programs", "loads", "specialise"})
+SAME_DIGITS = frozenset({"programs", "loads"})
 """Words that leave the digits and the work of a product as they are: two settings that differ in them alone are tried as one precision."""
 WORD = 2.0
 """Distance between two words of one parameter, in powers of two."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tools.codegen.kernel import Kernel
-from tools.codegen.product_limits import buffers, tiles_of
+from tools.codegen.product_limits import tiles_of
 from tools.codegen.product_parts import WAYS
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two
@@ -30,11 +30,18 @@ PARTS = {"tf32x3": 3, **{precision: way.products for precision, way in WAYS.item
 """Products on tensor cores behind one of float32, by precision."""
 HALVES_SHARE = 1.21
 """Rate of products of halves that were split before, over `TRITON_TENSOR_SHARE` of the peak; fitted with the next on the two such schedules
-(three stages and one) of matmul_bias_gelu in the H200 landscape. Products of bfloat16 parts are assumed to run at the same rate."""
+(three stages and one) of matmul_bias_gelu in the H200 landscape. No product of bfloat16 parts has been measured: they are assumed to run at
+the same rate."""
 HALVES_WAIT = 1.75
 """Time by which such products wait for their operands with a single stage; a quarter of it with each stage more."""
 HALVES_STEP = 2.0
 """`STEP` of such products; an assumption."""
+DESCRIBED_GAIN = 880 / 854
+"""Rate of products of halves whose tiles come by descriptor, over that by pointers: µs of both on an H200, 4096³, tiles of 128 by 128 by 64
+(docs/results/h200-products.md). Of other precisions it has not been measured and is taken to be none."""
+SHARE_COST = 1.18
+"""Time of a launch of equal shares over what its steps take elsewhere: fitted there on `stream_k`, which gained nothing
+(882 µs against 880)."""
 FEWEST_CHANNELS = 16
 """Input channels from which on a step of a convolution stays within one element of the kernel; as its template has it."""
 GATHER_WORK = 8.0
@@ -75,7 +82,7 @@ def _dealt(one: LaunchShape, work: _Sum, parameters: Mapping[str, Value], sheet:
     if programs == "stream_k" and rest:
         written = (sheet.sms + rest) * tile
         shared = _share(one, rest / work.tiles, sheet.sms, rest * one.steps / sheet.sms)
-        shared = replace(shared, dram_bytes=shared.dram_bytes + written)
+        shared = replace(shared, dram_bytes=shared.dram_bytes + written, product_tflops=one.product_tflops / SHARE_COST)
         whole = (_share(one, 1 - rest / work.tiles, work.tiles - rest, one.steps),) if work.tiles > rest else ()
         return (*whole, shared, _pass(written + rest * tile, sheet))
     return (one,)
@@ -139,7 +146,7 @@ class _Sum:
 def _tiles(work: _Sum, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchShape:
     """One launch: a tile a program, step by step along the sum."""
     block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
-    precision, stages = str(parameters["precision"]), buffers(parameters)
+    precision, stages = str(parameters["precision"]), int(parameters["num_stages"])
     programs, threads, loaded = work.tiles * work.splits, warps * WARP, (block_m + block_n) * block_k
     way = WAYS.get(precision)
     each = way.nbytes if way else ITEM_BYTES[work.dtype]
@@ -172,6 +179,8 @@ def _tile_rate(work: _Sum, parameters: Mapping[str, Value], sheet: HardwareSheet
     stages, precision = int(parameters["num_stages"]), str(parameters["precision"])
     rate = tile_tflops(work.dtype, precision, block_m, block_n, warps, sheet)
     if precision in WAYS:
+        if precision == "fp16x3" and parameters.get("loads") == "descriptors" and sheet.generation == "hopper":
+            rate *= DESCRIBED_GAIN
         return float(rate * HALVES_SHARE / (1 + HALVES_WAIT / 4 ** (stages - 1)) / (1 + HALVES_STEP / block_k))
     if precision == ROUNDED and not work.straight and sheet.generation == "hopper":
         rate *= rates.OLD_TENSOR_SHARE

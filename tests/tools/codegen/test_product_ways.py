@@ -21,7 +21,6 @@ PLAIN: dict[str, Any] = {
     "accumulate": "chunked",
     "programs": "a_tile",
     "loads": "pointers",
-    "specialise": "none",
 }
 TILED = {"loads": "descriptors"}
 WAYS: dict[str, dict[str, Any]] = {
@@ -34,7 +33,6 @@ WAYS: dict[str, dict[str, Any]] = {
     "described": {"precision": "tf32x3", **TILED},
     "described_walk": {"precision": "fp16x3", "programs": "persistent", **TILED},
     "described_stream": {"precision": "bf16x6", "programs": "stream_k", **TILED},
-    "specialised": {"precision": "fp16x3", "specialise": "warps", **TILED},
 }
 HARD = ("halves", "split", "thirds", "thirds_of_splits", "streamed", "described_stream")
 """Those that sum in ways of their own."""
@@ -154,13 +152,9 @@ def test_programs_and_descriptors_compute_the_same_products(tmp_path: Path, name
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHES)
 def test_ways_compile(tmp_path: Path, arch: int | str) -> None:
-    """Every way compiles for every target that has its precision; Hopper fetches by descriptor and gives loads their own warps."""
+    """Every way compiles for every target that has its precision; Hopper fetches by descriptor ahead of products, in a walk, too."""
     source = sized(PRODUCTS["plain"]).replace("COLS = 149", "COLS = 256")
-    ways = [
-        way
-        for way in WAYS
-        if arch in (90, 100) or way not in ("specialised", "split" if arch != 80 else "", "described" if arch != 80 else "")
-    ]
+    ways = [way for way in WAYS if arch != "gfx942" or way not in ("split", "described")]
     tile = {"BLOCK_M": ARCHES[arch], "BLOCK_N": ARCHES[arch], "BLOCK_K": 32}
     jobs = []
     for way in ways:
@@ -169,17 +163,17 @@ def test_ways_compile(tmp_path: Path, arch: int | str) -> None:
     found = dict(zip(ways, run_worker("compile_worker.py", jobs, interpret=False), strict=True))
     assert {way: result["crash"] for way, result in found.items() if "crash" in result} == {}
     if arch == 90:
-        ptx = {way: found[way]["kernels"][-1]["ptx"] for way in ("described_walk", "specialised")}
-        assert all("cp.async.bulk.tensor.2d" in text for text in ptx.values())
-        assert "setmaxnreg" in ptx["specialised"]
-        assert "setmaxnreg" not in ptx["described_walk"]
+        walk = found["described_walk"]["kernels"][-1]["ptx"]
+        # the four tiles of a step: of the first before the loop, of each next one while the products of the one ahead are made
+        assert walk.count("cp.async.bulk.tensor.2d") == 4 * 2
+        assert "wgmma.mma_async" in walk
 
 
 def offered(source: str, sheet: str, **changes: Any) -> set[tuple[str, object]]:
     """List what options can change in a product's programs and loads."""
     _, graph, schedule = scheduled(source, **changes)
     found = (item for action in options(graph, schedule, load_sheet(sheet)) for item in action.parameters.items())
-    return {(name, value) for name, value in found if name in ("programs", "loads", "specialise")}
+    return {(name, value) for name, value in found if name in ("programs", "loads")}
 
 
 def large(rows: int, inner: int, cols: int) -> str:
@@ -200,12 +194,11 @@ def test_descriptors_are_offered_where_the_hardware_and_the_rows_allow() -> None
     assert ("loads", "descriptors") not in offered(large(4096, 4100, 4096), "h200", **WIDE)
 
 
-def test_loads_get_warps_of_their_own_where_triton_can_give_them() -> None:
-    """On Hopper that takes descriptors, four warps and at most 64 rows; elsewhere it is not offered."""
-    small = {**WIDE, "BLOCK_M": 64, "num_warps": 4, **TILED}
-    assert ("specialise", "warps") in offered(large(4096, 4096, 4096), "h200", **small)
-    assert ("specialise", "warps") not in offered(large(4096, 4096, 4096), "h200", **{**small, "loads": "pointers"})
-    assert ("specialise", "warps") not in offered(large(4096, 4096, 4096), "h200", **{**small, "BLOCK_M": 128})
+def test_a_walk_by_descriptors_is_not_offered() -> None:
+    """Tiles that a program walks are not fetched by descriptor, nor does a program walk what is: that was slower on an H200."""
+    assert ("loads", "descriptors") not in offered(large(4096, 4096, 4096), "h200", **WIDE, programs="persistent")
+    assert ("programs", "persistent") not in offered(large(4096, 4096, 4096), "h200", **WIDE, **TILED)
+    assert ("programs", "persistent") in offered(large(4096, 4096, 4096), "h200", **WIDE)
 
 
 def test_streams_are_offered_where_the_last_round_is_not_full() -> None:
