@@ -16,6 +16,7 @@ from pathlib import Path
 
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
+from benchmarks.compiling import Compiler, Made
 from benchmarks.record_landscape import SAMPLE_MS, TOLERANCE
 from graphs.search.landscape import Landscape, LandscapeHeader, Place, landscape_files, load_landscapes
 from tools.codegen import IllegalAction, LoweringError, apply, emit, initial_schedule, trace
@@ -31,11 +32,8 @@ from tools.records import (
     Correctness,
     Evaluation,
     HardwareSheet,
-    KernelResources,
-    Launch,
     OutputError,
     Problem,
-    Record,
     Sample,
     Tier,
     Timing,
@@ -53,12 +51,10 @@ QUARTILES = 1.349
 """Distance of a normal distribution's quartiles in standard deviations."""
 
 
-class Compiled(Record):
+class Compiled(Made):
     """What the compiler made of one source on this machine; a line of the work folder's `compiled.jsonl`."""
 
     place: str
-    launches: tuple[Launch, ...]
-    kernels: tuple[KernelResources, ...]
 
 
 class Recorded:
@@ -226,29 +222,14 @@ def _baselines(table: Recorded) -> dict[str, Sample]:
 
 def compile_all(out: Path) -> None:
     """Compile every recorded source for the target, and write what the compiler says; run in a process of its own."""
-    from tools.evaluation import loading, standin
-    from tools.evaluation.builder import _dry_run
-    from tools.evaluation.recording import Recorder
-    from tools.profiling.resources import read_resources
-
     tables, began = load_recorded(), time.monotonic()
-    sheet = load_sheet(TARGET)
-    standin.install(sheet)
-    recorder = Recorder(sheet)
-    recorder.install()
+    compiler = Compiler(load_sheet(TARGET))
     with out.with_suffix(".part").open("w") as file, tempfile.TemporaryDirectory() as folder:
         for table in tables.values():
             for place, source in table.sources.items():
-                if table.landscape.by_id[place].verdict is not Verdict.PASS:
-                    continue
-                recorder.binaries.clear()
-                scratch = Path(folder) / place
-                scratch.mkdir()
-                # these sources are our own coder's, so they need no walls
-                _dry_run(loading.import_candidate(source, scratch), table.problem.abi, recorder)
-                found = recorder.binaries.values()
-                kernels = tuple(read_resources(one.code, one.name, sheet.arch, one.shared_bytes) for one in found)
-                file.write(Compiled(place=place, launches=tuple(recorder.launches), kernels=kernels).model_dump_json() + "\n")
+                if table.landscape.by_id[place].verdict is Verdict.PASS:
+                    made = compiler.compile(table.problem, source, Path(folder) / place)
+                    file.write(Compiled(place=place, **dict(made)).model_dump_json() + "\n")
             print(f"{table.problem.name}: {len(table.sources)} sources, {time.monotonic() - began:.0f} s", flush=True)
     out.with_suffix(".part").replace(out)
 

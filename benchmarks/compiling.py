@@ -1,0 +1,41 @@
+"""Compiles what our own coder wrote for a target, in this process and without walls, and says what the compiler made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.records import HardwareSheet, KernelResources, Launch, Problem, Record
+
+
+class Made(Record):
+    """What the compiler made of one source."""
+
+    launches: tuple[Launch, ...]
+    kernels: tuple[KernelResources, ...]
+
+
+class Compiler:
+    """Takes the place of the device for the rest of this process; what is compiled goes to Triton's cache, for those who run it."""
+
+    def __init__(self, sheet: HardwareSheet) -> None:
+        """Compile for the device of `sheet`, which need not be there."""
+        from tools.evaluation import standin
+        from tools.evaluation.recording import Recorder
+
+        self._sheet = sheet
+        standin.install(sheet)
+        self._recorder = Recorder(sheet)
+        self._recorder.install()
+
+    def compile(self, problem: Problem, source: str, scratch: Path) -> Made:
+        """Import a source, which is kept in `scratch`, and call it on tensors without contents; what it raises is raised."""
+        from tools.evaluation import loading
+        from tools.evaluation.builder import _dry_run
+        from tools.profiling.resources import read_resources
+
+        scratch.mkdir(parents=True, exist_ok=True)
+        self._recorder.binaries.clear()
+        _dry_run(loading.import_candidate(source, scratch), problem.abi, self._recorder)
+        found = self._recorder.binaries.values()
+        kernels = tuple(read_resources(one.code, one.name, self._sheet.arch, one.shared_bytes) for one in found)
+        return Made(launches=tuple(self._recorder.launches), kernels=kernels)
