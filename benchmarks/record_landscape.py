@@ -9,62 +9,27 @@ FILE defaults to the sample operators; --dry only enumerates and says how many s
 from __future__ import annotations
 
 import argparse
-import ast
-import importlib.util
 import json
 import multiprocessing
 import os
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from importlib.metadata import version
 from multiprocessing.pool import AsyncResult, Pool
 from pathlib import Path
-from random import Random
-from typing import Any
 
-from graphs.search.landscape import Landscape, LandscapeHeader, Place, Step
-from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
+from benchmarks.landscape_device import FLUSH_BYTES, POISONED, SAMPLE_MS, TOLERANCE, check, compiled_us, load_model, open_here, sample
+from benchmarks.landscape_exploration import Explored, Found, explore
+from graphs.search.landscape import Landscape, LandscapeHeader, Place
 from tools.hardware import detect_sheet, load_sheet
-from tools.problems import Reference, load_problem, open_problem
-from tools.records import ROOT, Action, ActionKind, HardwareSheet, Problem, Verdict, content_hash
+from tools.records import ROOT, HardwareSheet, Verdict
 
 OPERATORS = Path(__file__).parents[1] / "data" / "operators"
 COMPILE = "compile"
 """Name of the task that warms torch.compile's cache for a problem."""
-TOLERANCE = 1e-4
-"""Relative L2 difference from eager up to which a schedule counts as right here; the evaluator is far stricter."""
-SAMPLE_MS = 25.0
-FLUSH_BYTES = 256 * 2**20
-POISONED = "poisoned"
-"""What a worker says whose device context an earlier kernel broke: the task is given to another."""
-
-
-@dataclass
-class Found:
-    """One schedule of a problem."""
-
-    schedule: Schedule
-    source: str
-    verdict: str = ""
-    """Empty while it was not checked; `PASS` or another verdict after."""
-    facts: dict[str, float] = field(default_factory=dict)
-    sample: tuple[float, float, float] | None = None
-
-
-@dataclass
-class Explored:
-    """What enumeration found on one problem."""
-
-    problem: Problem
-    found: dict[str, Found]
-    steps: list[Step]
-    omitted: int
 
 
 def main() -> None:
@@ -93,68 +58,6 @@ def main() -> None:
                 out.write(landscape.model_dump_json(exclude_defaults=True) + "\n")
                 out.flush()
     print(f"{given.out}: {time.monotonic() - began:.0f} s")
-
-
-def explore(file: str, sheet: HardwareSheet, places: int, fan: int, seed: int) -> Explored:
-    """Apply actions breadth-first from the initial schedule, every structural one and at most `fan` drawn others a schedule."""
-    problem = load_problem(Path(file))
-    graph = trace(problem)
-    start = initial_schedule(graph)
-    found: dict[str, Found] = {}
-    homes: dict[str, str] = {}
-    queue, rng = [(ROOT, start)], Random(seed)
-    while queue and len(found) < places:
-        _, schedule = queue.pop(0)
-        for action in _chosen(options(graph, schedule, sheet), fan, rng):
-            reached = _place(problem, graph, schedule, action, homes, found, places)
-            if reached:
-                queue.append(reached)
-    steps, omitted = _steps(graph, start, found, homes, sheet)
-    return Explored(problem, found, steps, omitted)
-
-
-def _chosen(offered: Sequence[Action], fan: int, rng: Random) -> list[Action]:
-    structural = [a for a in offered if a.kind is ActionKind.FUSION or a.parameters.get("implementation") == "generated"]
-    knobs = [a for a in offered if a not in structural]
-    return structural + rng.sample(knobs, min(fan, len(knobs)))
-
-
-def _place(
-    problem: Problem, graph: OperatorGraph, schedule: Schedule, action: Action, homes: dict[str, str], found: dict[str, Found], places: int
-) -> tuple[str, Schedule] | None:
-    """Add the schedule after `action` where it is new and fits; return it to go on from."""
-    try:
-        changed = apply(graph, schedule, action)
-        key = changed.model_dump_json()
-        if key in homes or len(found) >= places:
-            return None
-        source = emit(problem, graph, changed).source
-    except (IllegalAction, LoweringError):
-        return None
-    name = content_hash(problem.id, source)
-    homes[key] = name
-    if name in found:
-        return None
-    found[name] = Found(changed, source)
-    return name, changed
-
-
-def _steps(
-    graph: OperatorGraph, start: Schedule, found: dict[str, Found], homes: dict[str, str], sheet: HardwareSheet
-) -> tuple[list[Step], int]:
-    """Every step between recorded schedules, also those that the enumeration did not take, and how many lead elsewhere."""
-    steps, omitted = [], 0
-    for name, schedule in ((ROOT, start), *((name, one.schedule) for name, one in found.items())):
-        for action in options(graph, schedule, sheet):
-            try:
-                end = homes.get(apply(graph, schedule, action).model_dump_json())
-            except IllegalAction:
-                continue
-            if end is None:
-                omitted += 1
-            else:
-                steps.append(Step(start=name, action=action, end=end))
-    return steps, omitted
 
 
 def check_all(explored: Sequence[Explored], make_pool: Callable[[int], Pool], workers: int, deadline: float) -> None:
@@ -186,53 +89,20 @@ def _in_time(job: AsyncResult[tuple[str, dict[str, float]]], deadline: float) ->
         return "", {}
 
 
-_broken = False
-_opened: dict[str, tuple[Reference, list[Any], Any]] = {}
-
-
-def check(problem: Problem, source: str) -> tuple[str, dict[str, float]]:
-    """In a worker: run one source once and compare it with eager; an empty source warms torch.compile's cache."""
-    global _broken  # noqa: PLW0603 - a worker's context is broken for good
-    if _broken:
-        return POISONED, {}
-    import torch
-
-    try:
-        reference, inputs, expected = _open(problem)
-        if not source:
-            with torch.no_grad():
-                torch.compile(reference.module)(*inputs)
-            torch.cuda.synchronize()
-            return Verdict.PASS, {}
-        module = _load(source)
-        seen = _watch(module)
-        outputs = _call(_model(module, problem, reference), inputs, problem)
-        torch.cuda.synchronize()
-        return (Verdict.PASS if _close(outputs, expected) else Verdict.WRONG), _facts(seen)
-    except Exception as error:
-        verdict = Verdict.BUILD_FAILED if "triton" in type(error).__module__ else Verdict.CRASHED
-        try:
-            torch.cuda.synchronize()
-        except Exception:
-            _broken = True
-        return verdict, {}
-
-
 def measure(one: Explored, sheet: HardwareSheet, deadline: float) -> Landscape | None:
     """Time what passed, in this process, one after the other; None where even the reference could not be timed in time."""
     import torch
 
     if time.monotonic() > deadline:
         return None
-    _opened.clear()
-    reference, inputs, _ = _open(one.problem)
+    reference, inputs, _ = open_here(one.problem)
     flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
-    eager = _sample(lambda: reference.module(*inputs), flush)[0]
-    compiled = _compiled(reference, inputs, flush)
+    eager = sample(lambda: reference.module(*inputs), flush)[0]
+    compiled = compiled_us(reference, inputs, flush)
     for found in one.found.values():
         if found.verdict == Verdict.PASS and time.monotonic() < deadline:
-            model = _model(_load(found.source), one.problem, reference)
-            found.sample = _sample(lambda model=model: model(*inputs), flush)  # type: ignore[misc]
+            model = load_model(found.source, one.problem, reference)
+            found.sample = sample(lambda model=model: model(*inputs), flush)  # type: ignore[misc]
     places = [place for name, found in one.found.items() if (place := _recorded(name, found))]
     kept = {place.id for place in places} | {ROOT}
     steps = tuple(step for step in one.steps if step.start in kept and step.end in kept)
@@ -265,129 +135,6 @@ def _recorded(name: str, found: Found) -> Place | None:
         return Place(id=name, time_us=middle, low_us=low, high_us=high, **shape, **found.facts)
     failed = found.verdict and found.verdict != Verdict.PASS
     return Place(id=name, verdict=Verdict(found.verdict), **shape) if failed else None
-
-
-def _open(problem: Problem) -> tuple[Reference, list[Any], Any]:
-    """The reference on the GPU with inputs and outputs; a worker keeps the last problem's."""
-    if problem.id not in _opened:
-        _opened.clear()
-        reference = open_problem(problem)
-        reference.module.to("cuda")
-        inputs = reference.inputs(7, "cuda")
-        _opened[problem.id] = (reference, inputs, reference.outputs(inputs))
-    return _opened[problem.id]
-
-
-def _load(source: str) -> Any:
-    folder = Path(tempfile.gettempdir()) / f"landscape-{os.getpid()}"
-    folder.mkdir(exist_ok=True)
-    path = folder / f"s{content_hash(source)}.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def _model(module: Any, problem: Problem, reference: Reference) -> Any:
-    model = module.ModelNew(*ast.literal_eval(problem.abi.init))
-    model.load_state_dict(reference.module.state_dict())
-    return model.to("cuda").train(problem.abi.training)
-
-
-def _call(model: Any, inputs: list[Any], problem: Problem) -> list[Any]:
-    import torch
-
-    from tools.problems.analysis import flat_outputs
-
-    with torch.no_grad():
-        return flat_outputs(model(*inputs), problem.name)
-
-
-def _close(outputs: Sequence[Any], expected: Sequence[Any]) -> bool:
-    import torch
-
-    if len(outputs) != len(expected):
-        return False
-    for one, other in zip(outputs, expected, strict=True):
-        if one.shape != other.shape:
-            return False
-        difference = torch.linalg.vector_norm(one.double() - other.double())
-        # written so that a difference that is not a number counts as too large
-        if not difference <= TOLERANCE * torch.linalg.vector_norm(other.double()) + 1e-30:
-            return False
-    return True
-
-
-class _Watched:
-    """A kernel that keeps what the compiler gave each launch."""
-
-    def __init__(self, kernel: Any, seen: list[Any]) -> None:
-        self.kernel, self.seen = kernel, seen
-
-    def __getitem__(self, grid: Any) -> Any:
-        def launch(*args: Any, **kwargs: Any) -> Any:
-            self.seen.append(self.kernel[grid](*args, **kwargs))
-
-        return launch
-
-
-def _watch(module: Any) -> list[Any]:
-    seen: list[Any] = []
-    for name, value in list(vars(module).items()):
-        if name.endswith("_kernel"):
-            setattr(module, name, _Watched(value, seen))
-    return seen
-
-
-def _facts(seen: Sequence[Any]) -> dict[str, float]:
-    """The most that any kernel uses; 0 where this Triton does not say."""
-    return {
-        "registers": float(max((getattr(one, "n_regs", 0) or 0 for one in seen), default=0)),
-        "shared_bytes": float(max((getattr(one.metadata, "shared", 0) for one in seen if one), default=0)),
-        "threads": float(max((32 * getattr(one.metadata, "num_warps", 0) for one in seen if one), default=0)),
-    }
-
-
-def _compiled(reference: Reference, inputs: list[Any], flush: Any) -> float | None:
-    import torch
-
-    try:
-        model = torch.compile(reference.module)
-        return _sample(lambda: model(*inputs), flush)[0]
-    except Exception as error:
-        print(f"  torch.compile failed: {type(error).__name__}", flush=True)
-        return None
-
-
-def _sample(call: Callable[[], Any], flush: Any) -> tuple[float, float, float]:
-    """Median and quartiles in microseconds; the L2 is cleared before each call."""
-    import torch
-
-    with torch.no_grad():
-        for _ in range(3):
-            call()
-        first = _timed(call, flush, 3)
-        count = max(5, min(60, int(SAMPLE_MS * 1e3 / (statistics.median(first) + 120.0))))
-        low, middle, high = statistics.quantiles(_timed(call, flush, count), n=4)
-    torch.cuda.synchronize()
-    return middle, low, high
-
-
-def _timed(call: Callable[[], Any], flush: Any, count: int) -> list[float]:
-    import torch
-
-    pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
-    for start, end in pairs:
-        # the clearing also gives the host the head start that small kernels need
-        flush.zero_()
-        start.record()
-        call()
-        end.record()
-    torch.cuda.synchronize()
-    return [start.elapsed_time(end) * 1e3 for start, end in pairs]
 
 
 def _header() -> str:
