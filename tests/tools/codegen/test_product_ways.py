@@ -195,7 +195,7 @@ def test_descriptors_are_offered_where_the_hardware_and_the_rows_allow() -> None
 
 
 def test_a_walk_by_descriptors_is_not_offered() -> None:
-    """Tiles that a program walks are not fetched by descriptor, nor does a program walk what is: that was slower on an H200."""
+    """Tiles that a program walks are not fetched by descriptor, nor does a program walk what is."""
     assert ("loads", "descriptors") not in offered(large(4096, 4096, 4096), "h200", **WIDE, programs="persistent")
     assert ("programs", "persistent") not in offered(large(4096, 4096, 4096), "h200", **WIDE, **TILED)
     assert ("programs", "persistent") in offered(large(4096, 4096, 4096), "h200", **WIDE)
