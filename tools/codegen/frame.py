@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from tools.codegen.body import Body
 from tools.codegen.expressions import Builder
 from tools.codegen.graph import Ref, TensorMeta
+from tools.codegen.host_sizes import host_size, shape_values
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.sizes import Varying, express
-from tools.codegen.spaces import Access, Axis, Space, host_size, piece_mask, shape_values
+from tools.codegen.spaces import Access, Axis, Space, piece_mask
 from tools.codegen.tidy import prune, words
 
 Parameters = Mapping[str, bool | int | float | str]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from tools.codegen import template_pointwise
 from tools.codegen.attention_space import attention_layout
+from tools.codegen.axis_order import positions
 from tools.codegen.convolution_space import convolution_layout
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import Node, OperatorGraph, Ref
@@ -20,10 +21,9 @@ from tools.codegen.product_space import product_layout
 from tools.codegen.rows_space import row_layout
 from tools.codegen.schedule import Region, Schedule
 from tools.codegen.sizes import Fact, express
-from tools.codegen.spaces import positions
 from tools.codegen.template_depthwise import depthwise_layout
-from tools.codegen.template_window import window_layout
 from tools.codegen.views import is_view
+from tools.codegen.window_space import window_layout
 
 POINTWISE, ROWS, MATMUL, WINDOW, ATTENTION, DEPTHWISE = "pointwise", "rows", "matmul", "window", "attention", "depthwise"
 CONVOLUTION = "convolution"

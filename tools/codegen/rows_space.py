@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tools.codegen.axis_order import kept_apart, memory_order, unjoined
 from tools.codegen.expressions import LoweringError
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, access_names
 from tools.codegen.sizes import product
-from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce, kept_apart, memory_order, unjoined
+from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce
 
 
 @dataclass(frozen=True)

@@ -12,15 +12,16 @@ from dataclasses import dataclass, field, replace
 from tools.codegen.atoms import Dims
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import Ref, TensorMeta
+from tools.codegen.host_sizes import host_size
 from tools.codegen.kernel import Kernel
-from tools.codegen.sizes import Fact, Sizes, express, product
 
 Symbol = int | str
 """A factor of a stride: the size of an atom, or a run-time stride such as `x.stride(0)`."""
 Stride = tuple[Symbol, ...]
 
 
-def _multiply(stride: Stride, *factors: Symbol) -> Stride:
+def multiply(stride: Stride, *factors: Symbol) -> Stride:
+    """Multiply a stride by sizes or by other strides."""
     return tuple(sorted((*stride, *factors), key=str))
 
 
@@ -181,7 +182,7 @@ class Space:
         for outer, inner in zip(axis.groups, axis.groups[1:], strict=False):
             if outer[-1] not in access.strides or inner[-1] not in access.strides:
                 return False
-            if access.strides[outer[-1]] != _multiply(access.strides[inner[-1]], *inner):
+            if access.strides[outer[-1]] != multiply(access.strides[inner[-1]], *inner):
                 return False
         return axis.groups[0][-1] in access.strides
 
@@ -208,19 +209,6 @@ def piece_mask(place: int) -> str:
     return f"in_{place}"
 
 
-def unjoined(kernel: Kernel, groups: Iterable[tuple[int, ...]], accesses: Iterable[Access]) -> frozenset[int]:
-    """Name the atoms of a concatenation's pieces; raises LoweringError where it does not run along a group, or nothing has its pieces."""
-    atoms, found = kernel.builder.atoms, set[int]()
-    every = {atom for access in accesses for atom in access.strides}
-    for join in kernel.builder.joins:
-        parts = {atom for part in join.parts for atom in atoms.leaves(part)}
-        read = {atom for place, part in enumerate(join.parts) if place not in join.same for atom in atoms.leaves(part)}
-        if atoms.leaves((join.whole,)) not in list(groups) or not read <= every:
-            raise LoweringError("a concatenation along a dimension that is not walked by itself is not generated")
-        found |= parts
-    return frozenset(found)
-
-
 def accesses_of(kernel: Kernel, names: Sequence[str]) -> tuple[Access, ...]:
     """Lay out every tensor of a kernel: loads first, then outputs, which are contiguous."""
     atoms = kernel.builder.atoms
@@ -243,7 +231,7 @@ def _strides(dims: Dims, name: str, meta: TensorMeta) -> dict[int, Stride]:
             running = (f"{name}:{place}",)
         for atom in reversed(dims[place]):
             result[atom] = running
-            running = _multiply(running, atom)
+            running = multiply(running, atom)
     return result
 
 
@@ -263,133 +251,8 @@ def coalesce(order: Sequence[int], accesses: Sequence[Access]) -> tuple[tuple[in
     return tuple(groups)
 
 
-def positions(kernel: Kernel) -> tuple[tuple[int, ...], ...]:
-    """List the runs of atoms along which something asks for its position."""
-    found = (kernel.builder.atoms.leaves(expr.extra) for expr in kernel.builder.exprs if expr.op == "index")
-    return tuple(dict.fromkeys(found))
-
-
-def kept_apart(kernel: Kernel, like: Access) -> tuple[Access, ...]:
-    """Make an access for each position that is asked for: with them, `coalesce` leaves what they run along a dimension by itself."""
-    found = []
-    for number, wanted in enumerate(positions(kernel)):
-        strides: dict[int, Stride] = {}
-        running: Stride = (f"apart{number}:0",)
-        for atom in reversed(wanted):
-            strides[atom] = running
-            running = _multiply(running, atom)
-        found.append(replace(like, name="", strides=strides))
-    return tuple(found)
-
-
 def _joins(access: Access, outer: int, inner: int) -> bool:
     one, two = access.strides.get(outer), access.strides.get(inner)
     if one is None or two is None:
         return one is None and two is None
-    return one == _multiply(two, inner)
-
-
-def memory_order(wanted: Iterable[int], accesses: Sequence[Access]) -> tuple[int, ...]:
-    """Order atoms as the tensor that has most of them lays them out."""
-    rest = set(wanted)
-    order: list[int] = []
-    while rest:
-        best = max(accesses, key=lambda access: (len(rest & set(access.strides)), access.meta.numel))
-        found = [atom for dim in best.dims for atom in dim if atom in rest]
-        if not found:
-            raise LoweringError("a dimension of the region is not part of any tensor")
-        order.extend(found)
-        rest -= set(found)
-    return tuple(order)
-
-
-def host_size(space: Space, wanted: tuple[int, ...], known: dict[str, tuple[int, ...]]) -> str:
-    """Write the number of elements over `wanted` in terms of the shapes of the tensors the host function takes."""
-    if wanted in space.given:
-        return space.given[wanted]
-    reads = [access for access in space.accesses if not access.is_output]
-    whole = _whole_text(reads, tuple(sorted(wanted)), known)
-    if whole is not None:
-        return whole
-    factors = [_run_text(space, run, reads) for run in _runs(wanted, reads)]
-    if None in factors:
-        by_value = _by_value(space, wanted, reads)
-        if by_value is None:
-            raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
-        return by_value
-    if len(factors) == 1:
-        return str(factors[0])
-    return " * ".join(f"({text})" if text and "//" in text else str(text) for text in factors)
-
-
-def _whole_text(reads: Sequence[Access], target: tuple[int, ...], known: dict[str, tuple[int, ...]]) -> str | None:
-    """Write a size that is part of a tensor's shape as it stands, or what is left of its elements by a size already read."""
-    for access in reads:
-        for text, atoms in _shape_facts(access):
-            if tuple(sorted(atoms)) == target:
-                return text
-    for access in reads:
-        everything = sorted(atom for dim in access.dims for atom in dim)
-        for name, atoms in known.items():
-            if not set(atoms) & set(target) and everything == sorted((*atoms, *target)):
-                return f"{access.name}.numel() // {name}"
-    return None
-
-
-def _by_value(space: Space, atoms: tuple[int, ...], reads: Sequence[Access]) -> str | None:
-    known = space.kernel.builder.atoms
-    return express(product((known.size(atom) for atom in atoms), known.traces), shape_values(reads))
-
-
-def _runs(wanted: tuple[int, ...], reads: Sequence[Access]) -> list[tuple[int, ...]]:
-    """Cut atoms into runs that make up whole dimensions, and single atoms."""
-    runs, rest = [], list(wanted)
-    for access in reads:
-        for dim in access.dims:
-            if dim and set(dim) <= set(rest):
-                runs.append(dim)
-                rest = [atom for atom in rest if atom not in dim]
-    return [*((atom,) for atom in rest), *runs]
-
-
-def _run_text(space: Space, run: tuple[int, ...], reads: Sequence[Access]) -> str | None:
-    """Write the size of a run: a dimension, a dimension over the other parts it is split into, or what its values say."""
-    if run in space.given:
-        return space.given[run]
-    for access in reads:
-        for text, atoms in _shape_facts(access):
-            if atoms == run:
-                return text
-    for access in reads:
-        for place, dim in enumerate(access.dims):
-            # where nothing varies, the first part of a split is the literal and the rest follow from it
-            if len(dim) > 1 and set(run) <= set(dim) and run[0] != dim[0]:
-                others = _by_value(space, tuple(atom for atom in dim if atom not in run), reads)
-                if others is not None:
-                    return f"{access.name}.shape[{place}] // {others if others.isalnum() else f'({others})'}"
-    return _by_value(space, run, reads)
-
-
-def _shape_facts(access: Access) -> Iterable[tuple[str, tuple[int, ...]]]:
-    rank = len(access.dims)
-    for place, dim in enumerate(access.dims):
-        if dim:
-            yield f"{access.name}.shape[{place - rank if place == rank - 1 else place}]", dim
-    everything = tuple(atom for dim in access.dims for atom in dim)
-    yield f"{access.name}.numel()", everything
-    for start in range(rank):
-        for stop in range(start + 2, rank + 1):
-            if all(access.dims[start:stop]):
-                yield (
-                    " * ".join(f"{access.name}.shape[{place}]" for place in range(start, stop)),
-                    tuple(atom for dim in access.dims[start:stop] for atom in dim),
-                )
-
-
-def shape_values(accesses: Sequence[Access]) -> list[Fact]:
-    """List the sizes that run-time code can read off tensors."""
-    facts: dict[Sizes, Fact] = {}
-    for access in accesses:
-        for place, sizes in enumerate(access.meta.shape):
-            facts.setdefault(sizes, Fact(f"{access.name}.shape[{place}]", sizes))
-    return list(facts.values())
+    return one == multiply(two, inner)

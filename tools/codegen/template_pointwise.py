@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tools.codegen.axis_order import kept_apart, positions, unjoined
 from tools.codegen.body import Body
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope, access_names
-from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce, kept_apart, positions, unjoined
+from tools.codegen.spaces import Access, Axis, Space, accesses_of, coalesce
 
 NAME = "pointwise"
 SMALLEST_ROW = 16

@@ -10,7 +10,7 @@ from tools.codegen.remembered import pointwise_layout_of, row_layout_of
 from tools.codegen.rows_online import merges
 from tools.codegen.rows_space import RowLayout
 from tools.codegen.sizes import power_of_two
-from tools.codegen.template_window import fits_pairs, fits_tile, tile_of
+from tools.codegen.window_space import fits_pairs, fits_tile, tile_of
 from tools.records import ITEM_BYTES
 
 Value = bool | int | float | str

@@ -1,60 +1,33 @@
-"""What one pool has to work with: its zygotes, the walls this machine allows, user ids, and the device."""
+"""What one pool has to work with: its zygotes, what it keeps from candidate to candidate, the walls of its sandboxes, and the device."""
 
 from __future__ import annotations
 
 import copy
-import importlib.util
 import os
-import secrets
 import shutil
 import sys
 import threading
-import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import tools
-from tools.errors import MachineError
-from tools.evaluation import control_group, extensions, standing, weakening
-from tools.evaluation.child import Child, DeadlineError
+from tools.evaluation import control_group, standing
+from tools.evaluation.child import Child
 from tools.evaluation.defences import NONE, Defence, Defences
-from tools.evaluation.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
+from tools.evaluation.isolation import Isolation
 from tools.evaluation.nursery import Nursery
-from tools.evaluation.probe import WORKS
 from tools.evaluation.shelf import Shelf, room
 from tools.evaluation.spares import WARM, Spares
+from tools.evaluation.walls import Walls
 from tools.profiling.nvml import device_title, device_uuid
 from tools.records import Problem, content_hash
 
-_SYSTEM = (
-    "/usr",
-    "/bin",
-    "/sbin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/libx32",
-    "/etc/alternatives",
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-)
-_GPU_TREES = ("/sys", "/etc/nvidia", "/etc/OpenCL", "/run/nvidia-persistenced", "/opt/nvidia", "/usr/local/nvidia")
-_GPU_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset", "/dev/nvidia-caps")
-_PROBE_S = 60.0
-_uids: set[int] = set()
-"""User ids in use by this process's sandboxes, those of all its pools."""
-_uids_lock = threading.Lock()
 _MAX_ANSWER = 128 << 20
-_INTERPRETER_MEMORY = 3 << 30
-_COMPILER_MEMORY = 8 << 30
-"""On a machine with a GPU nothing is interpreted, and nvcc and g++ read torch's headers side by side: about 1.5 GB each."""
-_INTERPRETER_SCRATCH = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -93,10 +66,9 @@ class Workshop:
         visible = {"CUDA_VISIBLE_DEVICES": name, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
         self.native = Nursery("native", visible, self._phases)
         self.interpreter = Nursery("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
-        self._lock = threading.Lock()
+        self._walls = Walls(self.native, device)
         self._starting = threading.Lock()
         self._started = False
-        self._isolations: dict[bool, Isolation] = {}
         self._oracle = standing.StandingOracle()
         # a stranger's reference may go on looking at memory that it was given once
         self.shelf = Shelf(0 if wary else room())
@@ -122,33 +94,8 @@ class Workshop:
             self._started = True
 
     def isolation(self, *, gpu: bool) -> Isolation:
-        """Find the strongest walls that work here, by trying them."""
-        with self._lock:
-            known = self._isolations.get(gpu)
-        if known is not None:
-            return known
-        reasons = []
-        for step in ladder(os.geteuid() == 0, gpu):
-            try:
-                self._try(step, gpu=gpu)
-            except (MachineError, DeadlineError) as error:
-                reasons.append(f"{step.sentence}: {error}")
-                continue
-            group = control_group.make(self._limits(gpu=gpu))
-            group.remove()
-            found = step.model_copy(update={"group": bool(group.files)})
-            with self._lock:
-                self._isolations[gpu] = found
-            return found
-        raise MachineError(f"No sandbox works on this machine: {'; '.join(reasons)[-1500:]}", "Run as root, or allow user namespaces.")
-
-    def _try(self, isolation: Isolation, *, gpu: bool) -> None:
-        with self._uid() as uid:
-            box = self._box(isolation, uid, self.native, gpu=gpu)
-            with self.native.phase("probe", b"cuda" if gpu else b"", {}, box) as child:
-                answer = child.receive(time.monotonic() + _PROBE_S)
-                if answer != WORKS:
-                    raise MachineError(f"the probe failed: {child.log.text.strip()[-300:]}", "")
+        """Find the strongest walls that work here, by trying them once."""
+        return self._walls.strongest(gpu=gpu)
 
     @contextmanager
     def trusted(self, name: str, job: bytes, shared: Mapping[str, int], cancel: int) -> Iterator[Child]:
@@ -182,13 +129,13 @@ class Workshop:
         isolation = self.isolation(gpu=gpu)
         if loopback:
             isolation = isolation.model_copy(update={"loopback": isolation.namespaces})
-        with self._uid() as uid, self._group(isolation, gpu=gpu) as groups:
-            box = self._box(isolation, uid, nursery, gpu=gpu)
-            box = weakening.box(box.model_copy(update={"groups": groups, "readable": (*box.readable, *readable)}), self.off)
-            with nursery.phase(name, job, shared, box, cancel) as child:
-                if Defence.LOG_LIMIT in self.off:
-                    child.log.limit = sys.maxsize
-                yield child
+        with (
+            self._walls.box(isolation, nursery, readable, self.off, gpu=gpu) as box,
+            nursery.phase(name, job, shared, box, cancel) as child,
+        ):
+            if Defence.LOG_LIMIT in self.off:
+                child.log.limit = sys.maxsize
+            yield child
 
     @contextmanager
     def runner(self, *, gpu: bool, cancel: int) -> Iterator[Child]:
@@ -236,54 +183,6 @@ class Workshop:
         finally:
             os.close(answer)
 
-    @contextmanager
-    def _group(self, isolation: Isolation, *, gpu: bool) -> Iterator[tuple[str, ...]]:
-        """Make a control group for one sandbox and remove it after; no files where the machine allows none."""
-        group = control_group.make(weakening.limits(self._limits(gpu=gpu), self.off)) if isolation.group else control_group.ControlGroup(())
-        try:
-            yield group.files
-        finally:
-            group.remove()
-
-    @contextmanager
-    def _uid(self) -> Iterator[int]:
-        with _uids_lock:
-            # at random, since other processes' pools choose from the same ids, and limits count by id
-            uid = secrets.choice([uid for uid in PLAIN_UIDS if uid not in _uids])
-            _uids.add(uid)
-        try:
-            yield uid
-        finally:
-            with _uids_lock:
-                _uids.discard(uid)
-
-    def _box(self, isolation: Isolation, uid: int, nursery: Nursery, *, gpu: bool) -> Box:
-        blind = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}
-        return Box(
-            isolation=isolation,
-            limits=weakening.limits(self._limits(gpu=gpu), self.off),
-            uid=uid,
-            scratch="",
-            readable=readable_trees(gpu=gpu),
-            devices=self._nodes() if gpu else (),
-            environment=nursery.environment | blind | {"OMP_NUM_THREADS": "1"},
-        )
-
-    def _limits(self, *, gpu: bool) -> Limits:
-        return _limits(gpu=gpu, memory=_INTERPRETER_MEMORY if self.device is None else _COMPILER_MEMORY)
-
-    def _nodes(self) -> tuple[str, ...]:
-        import pynvml
-
-        # NVML's order is PCI order, as the environment asks CUDA to count; nodes carry minor numbers
-        nvml: Any = pynvml
-        nvml.nvmlInit()
-        try:
-            minor = nvml.nvmlDeviceGetMinorNumber(nvml.nvmlDeviceGetHandleByIndex(self.device))
-        finally:
-            nvml.nvmlShutdown()
-        return (*_GPU_NODES, f"/dev/nvidia{minor}")
-
     def close(self) -> None:
         """End every process and remove the phases' folder."""
         self._oracle.close()
@@ -297,37 +196,3 @@ class Workshop:
 def _answer(fd: int) -> bytes:
     """Read what a phase left as its answer, a bounded part of it."""
     return os.pread(fd, min(os.fstat(fd).st_size, _MAX_ANSWER), 0)
-
-
-def _limits(*, gpu: bool, memory: int) -> Limits:
-    """What one sandbox may use of this machine's memory: CUDA reserves far more than it uses, so there only a group can bound it."""
-    if gpu:
-        return Limits(total_bytes=control_group.memory_bytes() * 3 // 4)
-    return Limits(
-        memory_bytes=memory,
-        total_bytes=memory,
-        file_bytes=_INTERPRETER_SCRATCH,
-        scratch_bytes=_INTERPRETER_SCRATCH,
-    )
-
-
-def readable_trees(*, gpu: bool) -> tuple[str, ...]:
-    """List the folders a private root shows: the system's, Python's, and those that hold torch and triton; outer ones first."""
-    trees = {Path(tree) for tree in (*_SYSTEM, sys.prefix, sys.base_prefix)}
-    for package in ("torch", "triton", "numpy"):
-        spec = importlib.util.find_spec(package)
-        if spec is not None and spec.origin is not None:
-            trees.add(Path(spec.origin).parent.parent)
-    trees |= _compiler_trees()
-    if gpu:
-        trees |= {Path(tree) for tree in (*_GPU_TREES, *os.environ.get("LD_LIBRARY_PATH", "").split(":")) if tree}
-    return tuple(str(tree) for tree in sorted(trees, key=lambda tree: len(tree.parts)) if tree.is_absolute())
-
-
-def _compiler_trees() -> set[Path]:
-    """Installation prefixes of the compilers: those that Triton calls to build a kernel's launcher, and CUDA's."""
-    named = (os.environ.get("CC"), os.environ.get("CXX"), "gcc", "g++", "clang", "cc")
-    found = (shutil.which(name) for name in named if name)
-    trees = {Path(place).parent.parent for path in found if path for place in (path, Path(path).resolve())}
-    home = extensions.cuda_home()
-    return trees | ({Path(home), Path(home).resolve()} if home else set())

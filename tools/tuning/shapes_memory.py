@@ -9,7 +9,7 @@ from tools.codegen.kernel import Kernel
 from tools.codegen.remembered import pointwise_layout_of
 from tools.codegen.sizes import power_of_two, product
 from tools.codegen.spaces import Access
-from tools.codegen.template_window import loads_along, window_layout
+from tools.codegen.window_space import loads_along, window_layout
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import ITEM_BYTES
