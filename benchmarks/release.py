@@ -73,10 +73,10 @@ def parts(options: argparse.Namespace) -> list[Part]:
             for number, names in enumerate(OPERATORS)
         ),
         Part("repeatability", "-m benchmarks.repeatability --out {out}.json --markdown {out}.md", 300, 150),
-        Part("corpus", f"-m benchmarks.honest_corpus --gpu --each 6 --parallel 4 --out {{out}}.json{_foreign(options)}", 580, 200),
+        Part("corpus", f"-m benchmarks.honest_corpus --gpu --each 6 --parallel 4 --out {{out}}.jsonl{_foreign(options)}", 580, 200),
         Part("rate", "-m benchmarks.evaluator_rate", 120, 60),
         Part("spool", "-m benchmarks.spool_load {out}", 240, 120),
-        Part("soak", "-m benchmarks.soak --gpu --candidates 200 --out {out}.json --markdown {out}.md", 580, 300),
+        Part("soak", "-m benchmarks.soak --gpu --candidates 200 --out {out}.jsonl --markdown {out}.md", 580, 300),
         Part("matrix", "-m benchmarks.hack_matrix {out} --gpu --quick --parallel 1", 580, 300),
     ]
     if options.kernelbench:

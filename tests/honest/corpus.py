@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -83,7 +83,7 @@ def generated(most: int = 8, names: tuple[str, ...] = ()) -> Iterator[Honest]:
                 break
 
 
-def _is_generation(parameters: dict[str, object]) -> bool:
+def _is_generation(parameters: Mapping[str, object]) -> bool:
     return parameters.get("scope") == "each" or parameters.get("implementation") == "generated"
 
 
