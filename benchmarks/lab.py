@@ -23,7 +23,8 @@ from typing import Any
 
 from benchmarks import lab_device
 from benchmarks.compiling import Compiler, Made
-from benchmarks.lab_device import TOLERANCE, Judged
+from benchmarks.lab_device import Judged
+from benchmarks.trusted import TOLERANCE
 from tools.evaluation.statistics import sample, speedup
 from tools.hardware import load_sheet
 from tools.profiling.nvml import device_title
@@ -52,7 +53,7 @@ class Lab:
             compilers, multiprocessing.get_context("spawn"), initializer=_make_compiler, initargs=(target, cache)
         )
         interpreted = {"TRITON_INTERPRET": "1"} if device == "cpu" else {}
-        self._device = DeviceProcess(device, scratch / "sources", cache | interpreted | {"TORCHINDUCTOR_COMPILE_THREADS": "1"})
+        self._device = DeviceProcess(device, target, scratch / "sources", cache | interpreted | {"TORCHINDUCTOR_COMPILE_THREADS": "1"})
         self._turn = threading.Lock()
         self._listener = Listener(str(scratch / "socket"), "AF_UNIX", backlog=64)
         self._versions = {name: version(name) for name in ("torch", "triton")} | {"python": sys.version.split()[0]}
@@ -152,9 +153,9 @@ class Lab:
 class DeviceProcess:
     """The process that uses the device; started when it is first asked, and again after it has died or hung."""
 
-    def __init__(self, device: str, scratch: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, device: str, target: str, scratch: Path, environment: Mapping[str, str]) -> None:
         """Start nothing yet."""
-        self._start_with = (device, str(scratch))
+        self._start_with = (device, target, str(scratch))
         scratch.mkdir()
         self._environment = dict(environment)
         self._lock = threading.Lock()

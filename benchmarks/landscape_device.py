@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import ast
-import importlib.util
 import os
 import statistics
 import tempfile
-from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from benchmarks.trusted import is_close, load_source, make_model, outputs_of, times_us
 from tools.problems import Reference, open_problem
-from tools.records import Problem, Verdict, content_hash
+from tools.records import Problem, Verdict
 
-TOLERANCE = 1e-4
-"""Relative L2 difference from eager up to which a schedule counts as right here; the evaluator is far stricter."""
-SAMPLE_MS = 25.0
-FLUSH_BYTES = 256 * 2**20
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tools.evaluation.lead_in import ColdCache
+
 POISONED = "poisoned"
 """What a worker says whose device context an earlier kernel broke: the task is given to another."""
 
@@ -39,11 +38,11 @@ def check(problem: Problem, source: str) -> tuple[str, dict[str, float]]:
                 torch.compile(reference.module)(*inputs)
             torch.cuda.synchronize()
             return Verdict.PASS, {}
-        module = _load(source)
+        module = load_source(source, folder_here())
         seen = _watch(module)
-        outputs = _call(_model(module, problem, reference), inputs, problem)
+        outputs = outputs_of(make_model(module, problem, reference), inputs, problem)
         torch.cuda.synchronize()
-        return (Verdict.PASS if _close(outputs, expected) else Verdict.WRONG), _facts(seen)
+        return (Verdict.PASS if is_close(outputs, expected) else Verdict.WRONG), _facts(seen)
     except Exception as error:
         verdict = Verdict.BUILD_FAILED if "triton" in type(error).__module__ else Verdict.CRASHED
         try:
@@ -55,6 +54,10 @@ def check(problem: Problem, source: str) -> tuple[str, dict[str, float]]:
 
 def open_here(problem: Problem) -> tuple[Reference, list[Any], Any]:
     """Open the reference on the GPU with inputs and outputs; a process keeps the last problem's."""
+    from tools.evaluation.reference import allow_tf32
+
+    # as the evaluator has it for every side under the exact policy
+    allow_tf32(False)
     if problem.id not in _opened:
         _opened.clear()
         reference = open_problem(problem)
@@ -64,52 +67,9 @@ def open_here(problem: Problem) -> tuple[Reference, list[Any], Any]:
     return _opened[problem.id]
 
 
-def _load(source: str) -> Any:
-    folder = Path(tempfile.gettempdir()) / f"landscape-{os.getpid()}"
-    folder.mkdir(exist_ok=True)
-    path = folder / f"s{content_hash(source)}.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def load_model(source: str, problem: Problem, reference: Reference) -> Any:
-    """Load a source and make its model, with the reference's parameters, on the GPU."""
-    return _model(_load(source), problem, reference)
-
-
-def _model(module: Any, problem: Problem, reference: Reference) -> Any:
-    model = module.ModelNew(*ast.literal_eval(problem.abi.init))
-    model.load_state_dict(reference.module.state_dict())
-    return model.to("cuda").train(problem.abi.training)
-
-
-def _call(model: Any, inputs: list[Any], problem: Problem) -> list[Any]:
-    import torch
-
-    from tools.problems.analysis import flat_outputs
-
-    with torch.no_grad():
-        return flat_outputs(model(*inputs), problem.name)
-
-
-def _close(outputs: Sequence[Any], expected: Sequence[Any]) -> bool:
-    import torch
-
-    if len(outputs) != len(expected):
-        return False
-    for one, other in zip(outputs, expected, strict=True):
-        if one.shape != other.shape:
-            return False
-        difference = torch.linalg.vector_norm(one.double() - other.double())
-        # written so that a difference that is not a number counts as too large
-        if not difference <= TOLERANCE * torch.linalg.vector_norm(other.double()) + 1e-30:
-            return False
-    return True
+def folder_here() -> Path:
+    """Where this process keeps the sources it imports."""
+    return Path(tempfile.gettempdir()) / f"landscape-{os.getpid()}"
 
 
 class _Watched:
@@ -142,41 +102,13 @@ def _facts(seen: Sequence[Any]) -> dict[str, float]:
     }
 
 
-def compiled_us(reference: Reference, inputs: list[Any], flush: Any) -> float | None:
+def compiled_us(reference: Reference, inputs: list[Any], cold: ColdCache) -> float | None:
     """Time torch.compile's model, microseconds; None where it cannot compile."""
     import torch
 
     try:
         model = torch.compile(reference.module)
-        return sample(lambda: model(*inputs), flush)[0]
+        return statistics.median(times_us(lambda: model(*inputs), cold))
     except Exception as error:
         print(f"  torch.compile failed: {type(error).__name__}", flush=True)
         return None
-
-
-def sample(call: Callable[[], Any], flush: Any) -> tuple[float, float, float]:
-    """Median and quartiles in microseconds; the L2 is cleared before each call."""
-    import torch
-
-    with torch.no_grad():
-        for _ in range(3):
-            call()
-        first = _timed(call, flush, 3)
-        count = max(5, min(60, int(SAMPLE_MS * 1e3 / (statistics.median(first) + 120.0))))
-        low, middle, high = statistics.quantiles(_timed(call, flush, count), n=4)
-    torch.cuda.synchronize()
-    return middle, low, high
-
-
-def _timed(call: Callable[[], Any], flush: Any, count: int) -> list[float]:
-    import torch
-
-    pairs = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(count)]
-    for start, end in pairs:
-        # the clearing also gives the host the head start that small kernels need
-        flush.zero_()
-        start.record()
-        call()
-        end.record()
-    torch.cuda.synchronize()
-    return [start.elapsed_time(end) * 1e3 for start, end in pairs]

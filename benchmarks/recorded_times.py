@@ -17,7 +17,7 @@ from pathlib import Path
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from benchmarks.compiling import Compiler, Made
-from benchmarks.landscape_device import SAMPLE_MS, TOLERANCE
+from benchmarks.trusted import SAMPLE_MS, TOLERANCE
 from graphs.search.landscape import Landscape, LandscapeHeader, Place, landscape_files, load_landscapes
 from tools.codegen import IllegalAction, LoweringError, apply, emit, initial_schedule, trace
 from tools.errors import MachineError
