@@ -66,7 +66,7 @@ def parts(options: argparse.Namespace) -> list[Part]:
         Part("cuda", f"{tests} {GPU_TESTS}_cuda.py", 300, 120),
         Part("sealed", f"{tests} {GPU_TESTS}_sealed.py", 300, 90),
         Part("counters", f"{tests} {GPU_TESTS}_counters.py", 120, 40),
-        Part("hostile", f"{tests} tests/hacks -k 'on_a_gpu and not honest'", 400, 120),
+        Part("hostile", f"{tests} tests/hacks -k '(on_a_gpu and not honest) or timing_is_idle'", 500, 120),
         Part("twins", f"{tests} tests/hacks -k 'on_a_gpu and honest'", 400, 120),
         *(
             Part(f"operators{number}", f"-m benchmarks.operators {{out}} {names} --budget 12 --batch 4 --embedder hashing", 580, 200)
@@ -76,6 +76,8 @@ def parts(options: argparse.Namespace) -> list[Part]:
         Part("corpus", f"-m benchmarks.honest_corpus --gpu --each 6 --parallel 4 --out {{out}}.jsonl{_foreign(options)}", 580, 200),
         Part("rate", "-m benchmarks.evaluator_rate", 120, 60),
         Part("spool", "-m benchmarks.spool_load {out}", 240, 120),
+        Part("products", "-m benchmarks.product_ways --out {out}.md --seconds 560", 580, 200),
+        Part("searches", "-m benchmarks.search_runs {out} --seconds 560", 580, 300),
         Part("soak", "-m benchmarks.soak --gpu --candidates 200 --out {out}.jsonl --markdown {out}.md", 580, 300),
         Part("matrix", "-m benchmarks.hack_matrix {out} --gpu --quick --parallel 1", 580, 300),
     ]
