@@ -7,7 +7,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from agents.models import CallStore, ChatModel, ModelSettings, PriceTable
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 
 Serve = Callable[..., ScriptedServer]
 Ask = Callable[..., ChatModel]

@@ -10,7 +10,8 @@ import pytest
 
 from agents.reviewer.protocol import Review
 from tests.support.killed_run import KilledRuns
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 from tools.records import Candidate, Evaluation, Plan, Record
 from tools.tracing import RunStore
 

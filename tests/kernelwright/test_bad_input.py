@@ -11,7 +11,8 @@ import pytest
 
 from kernelwright.cli.app import main
 from tests.support.loop import small_services
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 from tools.records import Evaluation
 from tools.tracing import RunStore
 

@@ -12,7 +12,8 @@ from agents.models import ChatModel, ModelSettings
 from knowledge.embedding import HashingEmbedder
 from knowledge.records import Outcome, Situation
 from knowledge.store import KnowledgeBase
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 from tools.records import Action, ActionKind, Bottleneck, OperatorFamily, Verdict
 
 

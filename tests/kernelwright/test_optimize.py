@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from kernelwright.cli.app import main
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 
 OPERATOR = """import torch
 

@@ -15,7 +15,8 @@ from agents import TeamSettings
 from kernelwright.cli.app import app
 from tests.agents.models.playing import model_settings, play
 from tests.support.scenarios import block_code, block_plan, block_team
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 from tools.records import Candidate, Plan
 from tools.tracing import RunStore
 

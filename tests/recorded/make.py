@@ -12,7 +12,8 @@ from pathlib import Path
 from agents import TeamSettings
 from tests.agents.models.playing import model_settings, play
 from tests.support.scenarios import block_code, block_plan, block_team
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 
 HERE = Path(__file__).parent / "scripted"
 TROUBLE = [

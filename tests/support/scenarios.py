@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.support.scripted_server import Rule
+from tests.support.scripted_rules import Rule
 
 
 def first_option(kind: str = r"\w+", uses: int = 0) -> list[Rule]:

@@ -20,52 +20,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-Fault = Literal["hang", "garbage", "html", "close", "length", "refusal", "no_usage", "trickle"]
-
-
-class Rule(BaseModel):
-    """What to answer to which request; the first rule that matches and has uses left is taken."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    role: str = ""
-    """`planner`, `coder`, `repairer`, `profiler`, `reviewer`: the word after "You are the" in the conversation; empty matches any."""
-    match: str = ""
-    """Regular expression searched in the last user message; its named groups fill `${name}` in the answer."""
-    answer: str = ""
-    status: int = 200
-    message: str = "scripted error"
-    """Error message for a status other than 200."""
-    code: str | None = None
-    """OpenAI's error code for a status other than 200."""
-    retry_after: str | None = None
-    delay_s: float = 0.0
-    fault: Fault | None = None
-    logprobs: dict[str, float] = Field(default_factory=dict)
-    """Log-probabilities of the answer's first token and its alternatives, given where the request asks for them."""
-    uses: int = 0
-    """How many requests it answers before later rules get their turn; 0 means any number."""
-
-
-class Scenario(BaseModel):
-    """A server's whole behaviour."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    rules: list[Rule] = Field(default_factory=list)
-    models: list[str] = Field(default_factory=lambda: ["scripted"])
-    unsupported: list[
-        Literal["json_schema", "temperature", "seed", "system_role", "max_tokens", "max_completion_tokens", "chat", "logprobs"]
-    ] = Field(default_factory=list)
-    """What it answers with 400."""
-    vague: bool = False
-    """Whether that 400 says what it does not support."""
-    key: str | None = None
-    """Required bearer token; None takes any."""
-    lists_models: bool = True
-    """False answers 404 to `/v1/models`."""
+from tests.support.scripted_replies import completion, error, last_user, refused, response, role_of
+from tests.support.scripted_rules import Rule, Scenario
 
 
 class Entry(BaseModel):
@@ -131,14 +89,14 @@ class ScriptedServer:
 
     def last_user(self, number: int = -1) -> str:
         """Last user message of a request."""
-        return _last_user(self.requests[number].body)
+        return last_user(self.requests[number].body)
 
     def receive(self, body: dict[str, Any], raw: bytes, authorization: str) -> Entry:
         """Take down a request."""
         with self._lock:
             entry = Entry(
                 number=len(self.requests),
-                role=_role(body),
+                role=role_of(body),
                 body_hash=hashlib.sha256(raw).hexdigest()[:16],
                 authorization=authorization,
                 body=body,
@@ -155,7 +113,7 @@ class ScriptedServer:
 
     def choose(self, entry: Entry) -> tuple[Rule, str]:
         """Pick the rule for a request and fill in its answer."""
-        text = _last_user(entry.body)
+        text = last_user(entry.body)
         with self._lock:
             for index, rule in enumerate(self.scenario.rules):
                 found = re.search(rule.match, text, re.DOTALL | re.MULTILINE)
@@ -211,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
         """List the models."""
         scenario = self.server.owner.scenario
         if scenario.key is not None and scenario.key not in (self.headers.get("authorization") or "").removeprefix("Bearer "):
-            self._json(401, _error("Incorrect API key provided.", "invalid_api_key"))
+            self._json(401, error("Incorrect API key provided.", "invalid_api_key"))
         elif self.path.partition("?")[0].rstrip("/").endswith("/models") and scenario.lists_models:
             self._json(
                 200, {"object": "list", "data": [{"id": m, "object": "model", "created": 0, "owned_by": "t"} for m in scenario.models]}
@@ -232,8 +190,8 @@ class _Handler(BaseHTTPRequestHandler):
             owner.finish(entry, "abandoned", status)
 
     def _answer(self, owner: ScriptedServer, entry: Entry, body: dict[str, Any]) -> int:
-        if refused := _refused(owner.scenario, entry, body, self.path):
-            return self._json(*refused)
+        if complaint := refused(owner.scenario, entry.authorization, body, self.path):
+            return self._json(*complaint)
         rule, answer = owner.choose(entry)
         if rule.delay_s and self._client_left(owner, rule.delay_s):
             return 0
@@ -241,10 +199,10 @@ class _Handler(BaseHTTPRequestHandler):
             return self._break(owner, rule.fault)
         if rule.status != 200:
             headers = {"Retry-After": rule.retry_after} if rule.retry_after is not None else {}
-            return self._json(rule.status, _error(rule.message, rule.code), headers)
+            return self._json(rule.status, error(rule.message, rule.code), headers)
         if body.get("stream"):
             return self._stream(body, rule, answer)
-        whole = _response(body, rule, answer) if self.path.endswith("/responses") else _completion(body, rule, answer)
+        whole = response(body, rule, answer) if self.path.endswith("/responses") else completion(body, rule, answer)
         return self._json(200, whole)
 
     def _break(self, owner: ScriptedServer, fault: str) -> int:
@@ -299,7 +257,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("content-type", "text/event-stream")
         self.send_header("connection", "close")
         self.end_headers()
-        whole = _completion(body, rule, answer)
+        whole = completion(body, rule, answer)
         pieces = [answer[i : i + 40] for i in range(0, len(answer), 40)]
         for delta in ({"role": "assistant", "content": ""}, *({"content": p} for p in pieces)):
             self._event(whole, [{"index": 0, "delta": delta, "finish_reason": None}])
@@ -314,105 +272,6 @@ class _Handler(BaseHTTPRequestHandler):
         chunk = {"id": whole["id"], "object": "chat.completion.chunk", "created": 0, "model": whole["model"], "choices": choices, **more}
         self.wfile.write(b"data: " + json.dumps(chunk).encode() + b"\n\n")
         self.wfile.flush()
-
-
-def _refused(scenario: Scenario, entry: Entry, body: dict[str, Any], path: str) -> tuple[int, dict[str, Any]] | None:
-    """What a server checks before it looks at the conversation."""
-    if scenario.key is not None and entry.authorization not in (f"Bearer {scenario.key}", scenario.key):
-        return 401, _error("Incorrect API key provided.", "invalid_api_key")
-    page = path.partition("?")[0]
-    if not page.endswith(("/chat/completions", "/responses")):
-        return 404, _error("no such page", None)
-    if "chat" in scenario.unsupported and not page.endswith("/responses"):
-        return 404, _error("This is not a chat model. Use the v1/responses endpoint.", None)
-    if body.get("model") not in scenario.models:
-        return 404, _error(f"The model `{body.get('model')}` does not exist", "model_not_found")
-    used = {
-        "json_schema": (body.get("response_format") or {}).get("type") == "json_schema",
-        "temperature": "temperature" in body,
-        "seed": "seed" in body,
-        "logprobs": "logprobs" in body,
-        "max_tokens": "max_tokens" in body,
-        "max_completion_tokens": "max_completion_tokens" in body,
-        "system_role": any(m["role"] == "system" for m in _turns(body)),
-    }
-    for feature in scenario.unsupported:
-        if used.get(feature):
-            return 400, _error("invalid request" if scenario.vague else f"{feature} is not supported", None)
-    return None
-
-
-def _error(message: str, code: str | None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "scripted", "code": code}}
-
-
-def _completion(body: dict[str, Any], rule: Rule, answer: str) -> dict[str, Any]:
-    message = {"role": "assistant", "content": None if rule.fault == "refusal" else answer}
-    message |= {"refusal": answer if rule.fault == "refusal" else None}
-    prompt, reply = len(json.dumps(_turns(body))) // 4, max(1, len(answer) // 4)
-    usage = {
-        "prompt_tokens": prompt,
-        "completion_tokens": reply,
-        "total_tokens": prompt + reply,
-        "prompt_tokens_details": {"cached_tokens": prompt // 2},
-        "completion_tokens_details": {"reasoning_tokens": reply // 2},
-    }
-    finish = "length" if rule.fault == "length" else "stop"
-    whole = {"id": "chatcmpl-scripted", "object": "chat.completion", "created": 0, "model": body["model"]}
-    whole["choices"] = [{"index": 0, "message": message, "finish_reason": finish, "logprobs": _logprobs(body, rule)}]
-    return whole if rule.fault == "no_usage" else {**whole, "usage": usage}
-
-
-def _logprobs(body: dict[str, Any], rule: Rule) -> dict[str, Any] | None:
-    """The first token's alternatives, the likeliest first, as many as were asked for."""
-    if not body.get("logprobs") or not rule.logprobs:
-        return None
-    ranked = sorted(rule.logprobs.items(), key=lambda one: -one[1])
-    top = [{"token": token, "logprob": value, "bytes": None} for token, value in ranked]
-    return {"content": [{**top[0], "top_logprobs": top[: int(body.get("top_logprobs") or 0)]}], "refusal": None}
-
-
-def _response(body: dict[str, Any], rule: Rule, answer: str) -> dict[str, Any]:
-    """The same answer as the Responses endpoint writes it."""
-    usage = _completion(body, rule, answer)["usage"]
-    part = {"type": "refusal", "refusal": answer} if rule.fault == "refusal" else {"type": "output_text", "text": answer, "annotations": []}
-    cut_off = rule.fault == "length"
-    return {
-        "id": "resp_scripted",
-        "object": "response",
-        "created_at": 0,
-        "model": body["model"],
-        "status": "incomplete" if cut_off else "completed",
-        "incomplete_details": {"reason": "max_output_tokens"} if cut_off else None,
-        "error": None,
-        "parallel_tool_calls": False,
-        "tool_choice": "auto",
-        "tools": [],
-        "output": [{"type": "message", "id": "msg_scripted", "role": "assistant", "status": "completed", "content": [part]}],
-        "usage": {
-            "input_tokens": usage["prompt_tokens"],
-            "input_tokens_details": usage["prompt_tokens_details"],
-            "output_tokens": usage["completion_tokens"],
-            "output_tokens_details": usage["completion_tokens_details"],
-            "total_tokens": usage["total_tokens"],
-        },
-    }
-
-
-def _turns(body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Messages of either endpoint."""
-    turns: list[dict[str, Any]] = body["messages"] if "messages" in body else body["input"]
-    return turns
-
-
-def _role(body: dict[str, Any]) -> str:
-    """The role a conversation names in its first message."""
-    found = re.search(r"You are the (\w+)", str(_turns(body)[0]["content"]))
-    return found.group(1) if found else ""
-
-
-def _last_user(body: dict[str, Any]) -> str:
-    return next((str(m["content"]) for m in reversed(_turns(body)) if m["role"] == "user"), "")
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from agents.coder.mixed import MixedCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from tests.agents import samples
 from tests.agents.conftest import Ask, Serve
-from tests.support.scripted_server import Rule
+from tests.support.scripted_rules import Rule
 from tools.problems import load_problem
 from tools.records import ROOT, Action, ActionKind, Candidate, Problem, Verdict
 

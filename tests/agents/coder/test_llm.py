@@ -8,7 +8,7 @@ from agents.coder.protocol import Draft, Refusal
 from agents.frame import Frame
 from tests.agents import samples
 from tests.agents.conftest import Ask, Serve
-from tests.support.scripted_server import Rule
+from tests.support.scripted_rules import Rule
 from tools.records import Action, ActionKind, Verdict
 
 GOOD = f"I use one row a program.\n```python\n{samples.KERNEL}```"

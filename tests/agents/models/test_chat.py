@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from agents.models import BudgetReached, ChatModel, MemoryCalls, Message, ModelSettings, Price, PriceTable, budget_guard
 from tests.agents.conftest import Ask, Serve
-from tests.support.scripted_server import Rule
+from tests.support.scripted_rules import Rule
 from tools.records import Budget, Spent
 
 QUESTION = [Message(role="system", content="You are the planner of a test."), Message(role="user", content="Pick a number.")]

@@ -14,7 +14,7 @@ from tests.agents.conftest import Serve
 from tests.agents.models.playing import model_settings, play
 from tests.support.loop import small_services
 from tests.support.scenarios import block_team
-from tests.support.scripted_server import Rule
+from tests.support.scripted_rules import Rule
 from tools.records import Candidate, Plan
 
 PRICES = '{"provider": "me", "source": "x", "as_of": "2026-11-20", "models": {"scripted": {"input": 2, "cached_input": 1, "output": 10}}}'

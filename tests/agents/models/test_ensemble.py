@@ -12,7 +12,7 @@ from agents.models.ensemble import CHOICE, LATEST, SCORES, Arm, Choice, Ensemble
 from tests.agents.conftest import Serve
 from tests.agents.models.playing import model_settings, play
 from tests.support.scenarios import block_team
-from tests.support.scripted_server import Rule
+from tests.support.scripted_rules import Rule
 from tools.errors import UserError
 
 QUESTION = [Message(role="user", content="Pick a number.")]

@@ -10,7 +10,7 @@ import pytest
 
 from agents.models import Message, ModelUnavailable
 from tests.agents.conftest import Ask, Serve
-from tests.support.scripted_server import Fault, Rule
+from tests.support.scripted_rules import Fault, Rule
 from tools.errors import UserError
 
 QUESTION = [Message(role="user", content="Pick a number.")]

@@ -12,7 +12,8 @@ from agents import TeamSettings
 from tests.agents.conftest import Serve
 from tests.agents.models.playing import Played, model_settings, play
 from tests.support.scenarios import block_code, block_plan, block_team
-from tests.support.scripted_server import Rule, ScriptedServer
+from tests.support.scripted_rules import Rule
+from tests.support.scripted_server import ScriptedServer
 from tools.errors import UserError
 from tools.records import Candidate, Evaluation
 

@@ -20,7 +20,7 @@ from agents.planner.protocol import Tried
 from tests.agents import samples
 from tests.agents.conftest import Ask, Serve
 from tests.support.scenarios import whole_team
-from tests.support.scripted_server import Rule, Scenario
+from tests.support.scripted_rules import Rule, Scenario
 
 QUESTION = [Message(role="system", content="You are the planner of a test."), Message(role="user", content="Options: 12, 13.")]
 

@@ -15,7 +15,8 @@ from agents.models import BudgetReached, ChatModel, Message, ModelSettings, Pric
 from agents.team import check_prices
 from kernelwright.cli.app import app
 from tests.agents.conftest import Ask, Serve
-from tests.support.scripted_server import Rule, ScriptedServer
+from tests.support.scripted_rules import Rule
+from tests.support.scripted_server import ScriptedServer
 from tools.errors import UserError
 from tools.records import Budget, Spent
 

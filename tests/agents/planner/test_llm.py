@@ -8,7 +8,7 @@ from agents.planner.builtin import BuiltinPlanner
 from agents.planner.llm import LLMPlanner
 from tests.agents import samples
 from tests.agents.conftest import Ask, Serve
-from tests.support.scripted_server import Rule
+from tests.support.scripted_rules import Rule
 from tools.records import Action, ActionKind
 
 

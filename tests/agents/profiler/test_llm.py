@@ -10,7 +10,7 @@ import pytest
 from agents.profiler.llm import LLMProfiler, meanings
 from tests.agents import samples
 from tests.agents.conftest import Ask, Serve
-from tests.support.scripted_server import Rule
+from tests.support.scripted_rules import Rule
 from tools.records import Bottleneck, Profile
 
 

@@ -9,7 +9,7 @@ from agents.reviewer.llm import LLMReviewer
 from agents.reviewer.protocol import Check, Review
 from tests.agents import samples
 from tests.agents.conftest import Ask, Serve
-from tests.support.scripted_server import Rule
+from tests.support.scripted_rules import Rule
 
 
 class Strict:

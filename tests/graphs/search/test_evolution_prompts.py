@@ -17,7 +17,8 @@ from graphs.search.protocol import Ask
 from tests.graphs.search.asked_runs import calls_for, search_settings
 from tests.support.loop import small_services
 from tests.support.scenarios import block_plan
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 from tools.records import ROOT, Candidate, Plan
 from tools.tracing import RunStore
 

@@ -18,7 +18,8 @@ from graphs.search.simulator import Simulation
 from tests.graphs.search.asked_runs import asked_services, calls_for, considered, run_interrupted, search_settings
 from tests.graphs.search.synthetic import easy_landscape
 from tests.support.loop import small_services
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 from tools.records import Budget, Plan
 
 SETTINGS = search_settings("macro", 5, policy="model", temperature="1")

@@ -17,7 +17,8 @@ from knowledge.protocol import FrozenMemory, Memory, NoMemory
 from knowledge.store import KnowledgeBase
 from tests.graphs.search.asked_runs import calls_for, considered, run_interrupted
 from tests.support.loop import small_services
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 from tools.records import Budget, Plan
 
 OPTIONS = {"steps": "2", "reflect_every": "1", "rewrites": "2"}

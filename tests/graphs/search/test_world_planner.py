@@ -14,7 +14,8 @@ from graphs.search.wishes import EditWish
 from graphs.search.world_asked import made, tree_check
 from graphs.search.world_tree import TOP, WorldTree
 from tests.graphs.search.asked_runs import asked_services, calls_for, considered, run_interrupted, search_settings
-from tests.support.scripted_server import Rule, Scenario, ScriptedServer
+from tests.support.scripted_rules import Rule, Scenario
+from tests.support.scripted_server import ScriptedServer
 from tools.records import ROOT, Action, ActionKind, Plan
 
 EMPTY: dict[str, Any] = {
