@@ -35,7 +35,7 @@ ACCUSED = ("CHEATED", "IMPOSSIBLE_TIME", "TIMING_INCONSISTENT", "UNSTABLE")
 
 def main() -> None:
     """Judge what is not yet known and print a table of all."""
-    parser, interrupted = _parser(), False
+    parser, interrupted = command_line(), False
     options = parser.parse_args()
     for name in options.only:
         if name in ("liger", "fla", "triton") and not getattr(options, name):
@@ -56,7 +56,8 @@ def main() -> None:
     raise SystemExit(130 if interrupted else int(any(row["verdict"] in ACCUSED for row in rows)))
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """Say what may be given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpu", action="store_true")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=[], metavar="PART", help="only these parts")

@@ -34,7 +34,7 @@ from tools.records import content_hash
 
 def main() -> None:
     """Judge what is not yet known, print a summary of all, and say by the exit status whether all was well."""
-    parser, interrupted = _parser(), False
+    parser, interrupted = command_line(), False
     options = parser.parse_args()
     try:
         kept = KeptRows(options.out)
@@ -55,7 +55,8 @@ def main() -> None:
     raise SystemExit(130 if interrupted else 0 if found["sound"] else 1)
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_line() -> argparse.ArgumentParser:
+    """Say what may be given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--candidates", type=int, default=1000)
     parser.add_argument("--gpu", action="store_true")

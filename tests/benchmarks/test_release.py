@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+import shlex
 from pathlib import Path
 
-from benchmarks.release import Part, Release
+from benchmarks import honest_corpus, soak
+from benchmarks.release import Part, Release, parts
 
 
 def python(name: str, code: str, limit_s: float = 20, least_s: float = 0) -> Part:
@@ -48,3 +51,11 @@ def test_what_does_not_fit_is_not_begun(tmp_path: Path) -> None:
     release = Release(tmp_path, 30)
     assert not release.run([python("long", "print(1)", least_s=300), python("short", "print(2)")], [0])
     assert list(release.results) == ["short"]
+
+
+def test_the_long_benchmarks_take_their_command_lines() -> None:
+    """What the check says to the soak and to the honest corpus, folders with blanks included, is what they understand."""
+    given = argparse.Namespace(liger=Path("/a b"), fla=None, triton=None, kernelbench=None, only=["soak", "corpus"])
+    corpus, soaked = (shlex.split(part.command.format(out="out"))[2:] for part in parts(given))
+    assert soak.command_line().parse_args(soaked).out == Path("out.jsonl")
+    assert honest_corpus.command_line().parse_args(corpus).liger == Path("/a b")
