@@ -23,9 +23,13 @@ class Status(StrEnum):
     NOT_JUDGEABLE = "not judgeable"
     """The reference is no function of its inputs (live dropout): nothing can be compared with it."""
     UNREADABLE = "unreadable"
-    """The file holds no problem that could be loaded; its reason says why."""
+    """The file holds no problem that could be loaded; its reason says why, and a resume tries it again."""
     FAILED = "failed"
     """The machine, a server or kernelwright itself failed: it says nothing about the problem, and a resume tries it again."""
+
+
+UNDONE = frozenset({Status.FAILED, Status.UNREADABLE})
+"""What says nothing about a problem: the same command tries it again, after the machine or the file was mended."""
 
 
 class Step(Record):

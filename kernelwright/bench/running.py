@@ -19,7 +19,7 @@ from kernelwright.bench.jobs import Job, all_jobs
 from kernelwright.bench.loading import Loaded, Loader, ProblemLoader
 from kernelwright.bench.memories import Memories
 from kernelwright.bench.reading import facts_of
-from kernelwright.bench.row import ResultRow, Status
+from kernelwright.bench.row import UNDONE, ResultRow, Status
 from kernelwright.bench.settings import BenchSettings
 from tools.errors import KernelwrightError, MachineError, UserError
 from tools.evaluation.protocol import EvaluatorPool
@@ -63,9 +63,9 @@ class Bench:
         self._memories = Memories(settings.knowledge)
         self._failures: list[str] = []
         self.jobs = all_jobs(settings, items)
-        done = {key for key, row in folder.rows().items() if row.status is not Status.FAILED}
+        done = {key for key, row in folder.rows().items() if row.status not in UNDONE}
         self.left = tuple(job for job in self.jobs if job.key not in done)
-        """What is still to be done; failures of the machine are tried again."""
+        """What is still to be done; failures of the machine, and files that could not be read, are tried again."""
         self._items = list({job.item.name: job.item for job in self.left}.values())
 
     async def run(self, stop_after_s: float = 0.0) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from types import ModuleType
 from typing import Annotated
 
 import typer
 
 import kernelwright
 from kernelwright.cli import actions, bench, doctor, evaluate, hardware, knowledge, optimize, replay, resume, runs, trace, verify, worker
+from kernelwright.cli.help import examples_kept
 from tools.errors import KernelwrightError, Postponed
 
 app = typer.Typer(
@@ -39,17 +39,13 @@ def _options(
         os.environ["KERNELWRIGHT_DEBUG"] = "1"
 
 
-def _help(module: ModuleType) -> str:
-    """A command's help is its module's docstring; its examples keep their lines."""
-    words, _, examples = (module.__doc__ or "").partition("Examples:")
-    lines = [line for line in examples.splitlines() if line.strip()]
-    return words + ("\b\nExamples:\n" + "\n".join(lines) if lines else "")
-
-
 for module in (optimize, evaluate, verify, resume, replay, runs, trace, doctor, hardware, actions, worker):
-    app.command(name=module.__name__.rpartition(".")[2], help=_help(module))(module.command)
+    app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__)(module.command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(knowledge.app, name="knowledge")
+for group in (app, bench.app, knowledge.app):
+    for one in group.registered_commands:
+        one.help = examples_kept(one.help or getattr(one.callback, "__doc__", None) or "")
 
 
 def main() -> None:
@@ -62,9 +58,6 @@ def main() -> None:
         print(f"kernelwright: {error.what}\n  {error.mend}", file=sys.stderr)
         # 75: come back later, as sysexits.h has it
         sys.exit(75 if isinstance(error, Postponed) else 2)
-    except KeyboardInterrupt:
-        print("kernelwright: stopped. What was finished is kept: `kernelwright resume RUN` goes on from here.", file=sys.stderr)
-        sys.exit(130)
     except OSError as error:
         if os.environ.get("KERNELWRIGHT_DEBUG") or not error.filename:
             raise

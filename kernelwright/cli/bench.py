@@ -5,6 +5,8 @@ trace` can show. Results are kept in the folder of --out, one line a run, as eac
 stopped. Several searches, memories or agents, as comma lists, are compared on the same problems at equal budgets.
 `kernelwright bench report DIR…` puts shards together.
 
+Exit status 0: done; 1: every run failed; 2: a wrong input; 3: stopped by --stop-after.
+
 Examples:
   kernelwright bench data/operators --evaluations 8
 
@@ -28,6 +30,8 @@ from typer.core import TyperGroup
 
 from kernelwright.cli.options import HALF_LIFE, ChromaServer, Counters, HalfLife, Json, Tune
 
+FAILED = 1
+"""Exit status where not one run of the shard came to anything: no file could be read, or the machine failed every time."""
 STOPPED = 3
 """Exit status where --stop-after ended the bench before its last problem."""
 
@@ -42,16 +46,11 @@ class _SuiteFirst(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(help="Optimise every problem of a suite, compare arms, and report.", cls=_SuiteFirst, no_args_is_help=True)
+WORDS = "Optimise every problem of a suite, compare arms, and report.\n\n`kernelwright bench SUITE` is `kernelwright bench run SUITE`."
+app = typer.Typer(help=WORDS, cls=_SuiteFirst, no_args_is_help=True)
 
 
-def _help() -> str:
-    """The module's docstring; its examples keep their lines."""
-    words, _, examples = (__doc__ or "").partition("Examples:")
-    return words + "\b\nExamples:\n" + "\n".join(line for line in examples.splitlines() if line.strip())
-
-
-@app.command(help=_help())
+@app.command(help=__doc__)
 def run(
     suite: Annotated[Path, typer.Argument(metavar="SUITE", help="A KernelBench clone or level, or a folder of operator files.")],
     levels: Annotated[str, typer.Option(help="KernelBench levels, e.g. 1,2.", show_default="all")] = "",
@@ -162,9 +161,12 @@ def run(
         max_autotune=max_autotune,
     )
     folder = out or Path(f"bench-{found.folder.name}")
-    whole = see_through(
+    whole, failed = see_through(
         settings, items, folder, shard, command_line(), resume=resume, in_flight=jobs, stop_after_s=stop_after, as_json=json
     )
+    if failed:
+        print(f"kernelwright: {failed}", file=sys.stderr)
+        raise typer.Exit(FAILED)
     if not whole:
         raise typer.Exit(STOPPED)
 

@@ -19,7 +19,7 @@ from kernelwright.bench.jobs import Job
 from kernelwright.bench.merging import gather
 from kernelwright.bench.pages import number, write_report
 from kernelwright.bench.report import Report
-from kernelwright.bench.row import ResultRow, Status
+from kernelwright.bench.row import UNDONE, ResultRow, Status
 from kernelwright.bench.running import Bench
 from kernelwright.bench.settings import BenchSettings
 from tools.errors import UserError
@@ -39,8 +39,11 @@ def see_through(
     in_flight: int,
     stop_after_s: float,
     as_json: bool,
-) -> bool:
-    """Run or continue a shard, write the report on its folder, print the summary; return whether the shard is done."""
+) -> tuple[bool, str]:
+    """Run or continue a shard, write the report on its folder, print the summary.
+
+    Returns whether the shard is done, and where every run of it failed a line that says so, else an empty one.
+    """
     place, header = BenchFolder(folder, shard), read_header(command)
     place.claim(settings, header, resume=resume)
     pool = None
@@ -68,9 +71,18 @@ def see_through(
         raise KeyboardInterrupt from None
     if not whole:
         watcher.say("time is up. Repeat the command to go on.")
-    if place.rows():
-        print_summary(write_report(gather([folder]), folder), as_json=as_json)
-    return whole
+    rows = list(place.rows().values())
+    if rows:
+        print_summary(write_report(gather([folder]), folder), as_json=as_json, tables=not failed_all(rows))
+    return whole, failed_all(rows)
+
+
+def failed_all(rows: Sequence[ResultRow]) -> str:
+    """Say that every run failed, with the first one's reason, and what to do; empty where one came to something."""
+    if not rows or any(row.status not in UNDONE for row in rows):
+        return ""
+    count = "The only run" if len(rows) == 1 else f"Every one of the {len(rows)} runs"
+    return f"{count} failed; {rows[0].problem}: {rows[0].reason}\n  Mend that and repeat the command: it tries them again."
 
 
 class Watcher:
@@ -129,15 +141,15 @@ def _doing(event: dict[str, Any]) -> str:
     return "reading" if event["event"] == "started" else str(event["inner"]["event"])
 
 
-def print_summary(report: Report, *, as_json: bool) -> None:
-    """Print what a report says in short, or all of it as JSON."""
+def print_summary(report: Report, *, as_json: bool, tables: bool = True) -> None:
+    """Print what a report says in short, or all of it as JSON; without `tables`, where nothing was timed, only where the report is."""
     if as_json:
         print(report.model_dump_json(indent=1))
         return
     from rich.table import Column, Table
 
     console = Console(highlight=False)
-    for section in report.sections:
+    for section in report.sections if tables else ():
         names = ("problems", "n", "right", "kernels", *(f"× {name}" for name in section.against), "evals", "GPU s")
         for arm in section.arms:
             title = f"{arm.arm}: geometric means, {section.basis}"

@@ -203,9 +203,10 @@ def _run(settings: BenchSettings, items: tuple[SuiteItem, ...], folder: Path, jo
     from kernelwright.cli.bench_live import see_through
 
     with redirect_stdout(sys.stderr):
-        return see_through(
+        whole, _ = see_through(
             settings, items, folder, "", command_line(), resume=True, in_flight=jobs, stop_after_s=stop_after_s, as_json=False
         )
+    return whole
 
 
 def _demand_all(folder: Path) -> None:

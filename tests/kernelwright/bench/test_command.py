@@ -95,3 +95,16 @@ def test_tuning_is_a_setting_of_every_run(tmp_path: Path, monkeypatch: pytest.Mo
         arguments = (suite, "--devices", "interpreter", "--stop-after", "0.001", "--out", str(tmp_path / name), *said)
         _run(monkeypatch, *arguments)
         assert json.loads((tmp_path / name / "settings.json").read_text())["run"]["tune"] == kept
+
+
+def test_a_bench_in_which_every_run_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Exit status 1, one line with a reason, no table of times that nobody took; and a mended file is read again."""
+    (tmp_path / "suite").mkdir()
+    (tmp_path / "suite" / "broken.py").write_text("import torch\n")
+    command = (str(tmp_path / "suite"), "--evaluations", "1", "--devices", "interpreter", "--out", str(tmp_path / "out"))
+    for _ in range(2):
+        assert _run(monkeypatch, *command) == 1
+        said = capsys.readouterr()
+        assert "The only run failed; broken: broken.py holds no problem" in said.err
+        assert "done already" not in said.err
+        assert "geometric means" not in said.out
