@@ -66,7 +66,8 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
 def open_run(home: Path, run: str) -> RunStore:
     """Open a run by its name or a prefix that only it has."""
     runs = home / "runs"
-    matches = sorted(path for path in runs.glob(f"{run}*") if (path / "run.db").is_file()) if run else []
+    # not a pattern: what was typed may be a path, or hold a star
+    matches = sorted(path.parent for path in runs.glob("*/run.db") if path.parent.name.startswith(run)) if run else []
     exact = [path for path in matches if path.name == run]
     if len(exact or matches) != 1:
         what = f"{len(matches)} runs start with {run!r}" if matches else f"There is no run {run!r} in {runs}"

@@ -68,8 +68,9 @@ def choose_devices(wanted: str, title: str = "") -> tuple[int, ...]:
         raise UserError(f"{wanted!r} names no devices.", f"Give `{ALL}`, `{INTERPRETER}`, or numbers such as 0,1.")
     chosen = tuple(dict.fromkeys(map(int, words)))
     if missing := [index for index in chosen if index not in there]:
-        known = ", ".join(f"{index} ({name})" for index, name in there.items()) or "none"
-        raise UserError(f"There is no GPU {missing[0]} to use.", f"Choose among: {known}.")
+        known = ", ".join(f"{index} ({name})" for index, name in there.items())
+        mend = f"Choose among: {known}." if known else f"This machine shows none: give `{INTERPRETER}`, or leave --devices out."
+        raise UserError(f"There is no GPU {missing[0]} to use.", mend)
     if len({there[index] for index in chosen}) > 1:
         named = ", ".join(f"{index} is {there[index]}" for index in chosen)
         raise UserError(f"The GPUs are not alike: {named}.", "Start one worker, or one run, for each kind.")
