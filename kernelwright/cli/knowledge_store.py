@@ -38,6 +38,8 @@ def open_base(home: Path | None, embedder: str = "default", server: str = "", ha
 
     folder = home_folder(home)
     folder = folder if (folder / LOG).is_file() else folder / "knowledge"
+    if not (folder / LOG).is_file():
+        print(f"note: there was no memory in {folder}; one begins there, with the curated seeds.", file=sys.stderr)
     return KnowledgeBase(folder, open_embedder(embedder), server=server or None, half_life=half_life)
 
 

@@ -145,9 +145,13 @@ def _writer(model: str, base_url: str, key_file: str) -> ModelLessonWriter | Non
         if base_url or key_file:
             raise UserError("A server is named, but no model.", "Add --model NAME.")
         return None
+    from agents import ready_models, team_settings
     from agents.lessons import ModelLessonWriter
     from agents.models import ChatModel, ModelSettings
+    from tools.records import Budget
 
+    # a wrong key or name is said before anything is gone over, and also where there is nothing to word
+    ready_models(team_settings(model, base_url, key_file=key_file), Budget())
     return ModelLessonWriter(ChatModel(ModelSettings(name=model, base_url=base_url or None, key_file=key_file or None)))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from agents.coder.protocol import Refusal
 from agents.reviewer.protocol import Review
 from graphs.optimize.assembly import assemble
 from graphs.optimize.context import Services
-from graphs.optimize.execute import execute
+from graphs.optimize.execute import Listener, execute
 from graphs.optimize.records import Recall
 from kernelwright.cli.report import result_facts
 from kernelwright.cli.trace_views import calls_spent, evaluation_table
@@ -29,12 +30,11 @@ from tools.tracing import RunStore
 
 def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequence[str] = ()) -> None:
     """Run or continue the run of `store`, print `notes` on its beginning and its result, copy the kernel to `out`."""
-    if out is not None and not out.parent.is_dir():
-        raise UserError(f"The folder of {out} does not exist.", "Make it, or give --out another file.")
+    check_out(out)
     services = assemble(store)
     progress = Progress(services, Console(stderr=True, highlight=False, quiet=as_json))
     progress.open(notes)
-    asyncio.run(execute(services, progress))
+    asyncio.run(stoppable(services, progress))
     facts = result_facts(store)
     if out is not None and facts["kernel"]:
         shutil.copyfile(facts["kernel"], out)
@@ -44,6 +44,38 @@ def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequenc
         print(dumps(facts, indent=1))
     else:
         _print_result(facts)
+
+
+async def stoppable(services: Services, listener: Listener) -> None:
+    """Execute; where Ctrl-C ends it, say how to go on, whatever else is quiet."""
+    try:
+        await execute(services, listener)
+    except asyncio.CancelledError:
+        said = f"kernelwright: stopped. What was finished is kept; go on with: kernelwright resume {services.run}"
+        print(said, file=sys.stderr, flush=True)
+        raise
+
+
+def check_out(out: Path | None) -> None:
+    """Raise UserError where the kernel could not be copied to `out`: before the work, not after it."""
+    if out is None:
+        return
+    if out.is_dir():
+        raise UserError(f"{out} is a folder.", "Name a file in it with --out.")
+    if not out.parent.is_dir():
+        raise UserError(f"The folder of {out} does not exist.", "Make it, or give --out another file.")
+
+
+def ended_in_words(ended: str) -> str:
+    """Why the search ended; where a limit ended it, which."""
+    limits = {
+        "evaluations": "the evaluations of --budget are spent",
+        "tokens": "the tokens of --tokens are spent",
+        "money_usd": "the money of --usd is spent",
+        "wall_s": "the wall time of --minutes is over",
+        "gpu_s": "the GPU time of --gpu-seconds is spent",
+    }
+    return limits.get(ended, ended)
 
 
 def _print_result(facts: dict[str, Any]) -> None:
@@ -61,7 +93,7 @@ def _print_result(facts: dict[str, Any]) -> None:
         console.print(f"check:   kernelwright verify {facts['bundle']}", soft_wrap=True)
     spent = facts["spent"]
     console.print(f"spent:   {spent['evaluations']} evaluations in {spent['wall_s']:.0f} s, {calls_spent(spent)}")
-    console.print(f"ended:   {facts['search_ended']}")
+    console.print(f"ended:   {escape(ended_in_words(facts['search_ended']))}", soft_wrap=True)
     console.print(f"inspect: kernelwright trace {facts['run']}", soft_wrap=True)
 
 

@@ -21,7 +21,7 @@ Examples:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -53,6 +53,9 @@ from kernelwright.cli.options import (
     home_folder,
     search_options,
 )
+
+if TYPE_CHECKING:
+    from graphs.optimize.settings import RunSettings
 
 SCRATCH = "scratch"
 
@@ -124,11 +127,12 @@ def command(
     from graphs.optimize.starting import read_start
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.knowledge_store import reached_server, ready_embedder
-    from kernelwright.cli.live import see_through
+    from kernelwright.cli.live import check_out, see_through
     from tools.evaluation.policies import stated_policy
     from tools.problems import load_problem
     from tools.records import Budget
 
+    check_out(out)
     frame = read_frame(language, start == SCRATCH, context or [])
     team = team_settings(model, base_url, role or [], key_file, prices, model_set or [])
     settings = RunSettings(
@@ -154,6 +158,13 @@ def command(
         half_life=half_life,
         team=team.model_copy(update={"cache": cache, "frame": frame}),
     )
-    notes = ready_models(settings.team, settings.budget)
+    notes = (*ready_models(settings.team, settings.budget), *_idle_limits(settings))
     problem = load_problem(file, settings.policy, entry)
     see_through(start_run(problem, settings, home_folder(home)), as_json=json, out=out, notes=notes)
+
+
+def _idle_limits(settings: RunSettings) -> tuple[str, ...]:
+    """Say of limits on model calls that nobody makes any."""
+    if settings.team.models() or not (settings.budget.money_usd or settings.budget.tokens):
+        return ()
+    return ("--usd and --tokens limit the calls of a language model, and none is named: --model names one.",)

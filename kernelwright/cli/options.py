@@ -116,7 +116,7 @@ HalfLife = Annotated[
         help="Days in which what memory measured loses half of its weight; a sixth of that with other versions. 0: it does not age.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output, and nothing else there.")]
 
 
 def search_options(written: list[str] | None) -> dict[str, str]:

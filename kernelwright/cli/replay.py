@@ -8,7 +8,7 @@ Examples:
 
   kernelwright replay softmax-20261121 --evaluate afresh
 
-  kernelwright replay tests/recorded/run --strict
+  kernelwright replay softmax-20261121 --strict --keep again
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""List the runs: problem, target, state, evaluations, the speed-up so far and its tier.
+"""List the runs: name, state, target, evaluations, the speed-up so far and its tier.
 
 Example: kernelwright runs --json
 """
@@ -27,8 +27,10 @@ def command(home: Home = None, json: Json = False) -> None:
     if not facts:
         print(f"No runs in {folder}. Start one with: kernelwright optimize FILE")
         return
-    names = ("run", "state", "target", "evals", "speed-up", "tier")
-    table = Table(*(Column(name, no_wrap=True, overflow="fold") for name in names), box=None)
+    names = ("state", "target", "evals", "speed-up", "tier")
+    # a narrow terminal folds the long names of runs, and never crops a figure or its tier
+    run = Column("run", overflow="fold")
+    table = Table(run, *(Column(name, no_wrap=True) for name in names), box=None, pad_edge=False)
     for fact in facts:
         speedup = f"{fact['speedup']:.2f}x" if fact["speedup"] else "–"
         table.add_row(fact["run"], fact["state"], fact["target"], str(fact["evaluations"]), speedup, fact["tier"] or "–")

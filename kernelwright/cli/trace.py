@@ -34,7 +34,10 @@ def command(
     from graphs.optimize.assembly import open_run
     from kernelwright.cli import report, trace_views
     from kernelwright.cli.costs import cost_facts, show_costs
+    from tools.errors import UserError
 
+    if sum((bool(candidate), costs, nodes)) > 1:
+        raise UserError("--candidate, --nodes and --costs are three views of a run.", "Give one of them.")
     store = open_run(home_folder(home), run)
     if candidate:
         view = report.candidate_facts(store, candidate)

@@ -106,12 +106,12 @@ def evaluation_table(evaluation: Facts) -> Table:
             table.add_row("", f"{error['worst_row']:.1e} in the worst row ({worst})")
     for name, value in _times(evaluation):
         table.add_row(name, value)
-    names = ", ".join(dict.fromkeys(one["name"] for one in evaluation["launches"])) or "unknown"
-    table.add_row("kernels", f"{evaluation['provenance']}: {escape(printable(names))}")
+    if names := ", ".join(dict.fromkeys(one["name"] for one in evaluation["launches"])):
+        table.add_row("kernels", f"{evaluation['provenance']}: {escape(printable(names))}")
     table.add_row("isolation", evaluation["sandbox"])
     for note in evaluation["notes"]:
         table.add_row("note", escape(printable(note)))
-    if evaluation["log"] and evaluation["verdict"] != "PASS":
+    if evaluation["log"] and evaluation["verdict"] != "PASS" and evaluation["log"].strip() not in evaluation["notes"]:
         table.add_row("log", escape(printable(evaluation["log"][-1500:])))
     return table
 

@@ -170,3 +170,43 @@ def test_a_corrupt_knowledge_base(refused: Refused, tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "log.sqlite3").write_bytes(b"garbage" * 1000)
     assert str(folder) in refused("knowledge", "list")
+
+
+@pytest.mark.parametrize(("out", "said"), [("nofolder/kernel.py", "does not exist"), (".", "is a folder")])
+def test_a_kernel_that_could_not_be_written(refused: Refused, tmp_path: Path, out: str, said: str) -> None:
+    """A wrong --out is refused before the work, and no run is begun."""
+    assert said in refused("optimize", _write(tmp_path, FUNCTION.format(body="x * 2")), "--out", str(tmp_path / out))
+    assert not (tmp_path / "home").exists()
+
+
+@pytest.mark.parametrize("name", ["*", "/tmp/elsewhere", "../runs", "[a-z]"])
+def test_a_run_is_a_name_and_no_pattern(refused: Refused, tmp_path: Path, name: str) -> None:
+    """A path or a star in the place of a run's name is no run, though there is one."""
+    small_services(tmp_path / "home" / "runs" / "exp-1").store.close()
+    assert "There is no run" in refused("trace", name)
+
+
+def test_two_views_of_a_run(refused: Refused) -> None:
+    """A trace shows one view; a second one is not passed over in silence."""
+    assert "three views" in refused("trace", "any", "--nodes", "--costs")
+
+
+def test_a_gpu_that_is_not_there(refused: Refused, tmp_path: Path) -> None:
+    """A number no GPU has is told what may be given instead."""
+    said = refused("optimize", _write(tmp_path, FUNCTION.format(body="x * 2")), "--devices", "97")
+    assert "no GPU 97" in said
+    assert "interpreter" in said or "Choose among: 0" in said
+
+
+def test_lessons_by_a_model_without_a_key(refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`knowledge learn --model` looks for the key before it goes over anything, also where there is nothing to word."""
+    for name in ("OPENAI_API_KEY", "KERNELWRIGHT_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
+    assert "OPENAI_API_KEY" in refused("knowledge", "learn", "--model", "gpt-5")
+
+
+def test_an_export_that_is_not_there(refused: Refused, tmp_path: Path) -> None:
+    """A missing file is said once, in words."""
+    said = refused("knowledge", "import", str(tmp_path / "none.jsonl"))
+    assert "none.jsonl cannot be read: No such file or directory." in said
+    assert "Errno" not in said
