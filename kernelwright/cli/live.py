@@ -89,7 +89,7 @@ def _print_result(facts: dict[str, Any]) -> None:
     if facts["kernel"]:
         console.print(f"kernel:  {facts['kernel']}", soft_wrap=True)
     if facts["bundle"]:
-        console.print(f"proof:   {facts['bundle']}", soft_wrap=True)
+        console.print(f"bundle:  {facts['bundle']}", soft_wrap=True)
         console.print(f"check:   kernelwright verify {facts['bundle']}", soft_wrap=True)
     spent = facts["spent"]
     console.print(f"spent:   {spent['evaluations']} evaluations in {spent['wall_s']:.0f} s, {calls_spent(spent)}")

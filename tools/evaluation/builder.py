@@ -199,7 +199,9 @@ def _first_line(error: BaseException) -> str:
 
 
 def _telling(error: BaseException) -> str:
-    """Last lines of a traceback, with the frames of the candidate alone."""
+    """Last lines of a traceback, with the frames of the candidate alone; what the evaluator itself says needs none."""
+    if isinstance(error, loading.InterfaceError):
+        return str(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(loading.FILE)]
     lines = traceback.format_list(frames[-3:]) + traceback.format_exception_only(error)
     text = "".join(lines).replace(str(loading.FILE), "candidate.py")
