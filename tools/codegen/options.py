@@ -127,7 +127,7 @@ def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region
     """Yield the three regions of an attention written out: two products, and what makes the second's left operand of the first."""
     for last in schedule.regions:
         product = next((graph.by_name[name] for name in last.nodes if graph.by_name[name].op in ("matmul", "bmm")), None)
-        left = producers_of(graph, product.args[0]) if product else set()
+        left = producers_of(graph, product.args[0]) if product else ()
         for middle in {home[source].id: home[source] for source in left}.values():
             sources = {home[source].id: home[source] for name in middle.nodes for source in producers(graph, graph.by_name[name])}
             for first in sources.values():

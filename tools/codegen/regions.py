@@ -142,7 +142,7 @@ def natural_regions(graph: OperatorGraph) -> Schedule:
     """
     groups: list[list[str]] = []
     home: dict[str, int] = {}
-    sources: dict[str, set[str]] = {}
+    sources: dict[str, tuple[str, ...]] = {}
     for node in graph.nodes:
         if is_view(node):
             continue
@@ -156,7 +156,9 @@ def natural_regions(graph: OperatorGraph) -> Schedule:
     return Schedule(regions=ordered(graph, [tuple(group) for group in groups if group]))
 
 
-def _join(graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[str, int], sources: dict[str, set[str]]) -> int | None:
+def _join(
+    graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]]
+) -> int | None:
     if node.op in STANDING_ALONE or node.name in graph.effects:
         return None
     if node.op in WINDOWS and overlap(node) > MOST_AGAIN:
@@ -176,7 +178,7 @@ def _join(graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[
     return None
 
 
-def _in_a_circle(groups: list[list[str]], home: dict[str, int], sources: dict[str, set[str]], members: set[str]) -> bool:
+def _in_a_circle(groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]], members: set[str]) -> bool:
     """Whether nodes, taken as one region, would need a region that needs them."""
     rest = [source for name in members for source in sources[name] if source not in members]
     seen: set[int] = set()
@@ -197,17 +199,17 @@ def _stands_alone(graph: OperatorGraph, group: Sequence[str]) -> bool:
     return any(graph.by_name[name].op in STANDING_ALONE for name in group) or not can_generate(graph, group)
 
 
-def producers(graph: OperatorGraph, node: Node) -> set[str]:
-    """Name the nodes that feed `node`, seen through views."""
-    return {name for ref in node.refs for name in producers_of(graph, ref)}
+def producers(graph: OperatorGraph, node: Node) -> tuple[str, ...]:
+    """Name the nodes that feed `node`, seen through views, each once and in the order of its operands."""
+    return tuple(dict.fromkeys(name for ref in node.refs for name in producers_of(graph, ref)))
 
 
-def producers_of(graph: OperatorGraph, ref: object) -> set[str]:
+def producers_of(graph: OperatorGraph, ref: object) -> tuple[str, ...]:
     """Name the nodes that make one value, seen through views."""
     source = graph.by_name.get(ref.name) if isinstance(ref, Ref) else None
     if source is None:
-        return set()
-    return producers(graph, source) if is_view(source) else {source.name}
+        return ()
+    return producers(graph, source) if is_view(source) else (source.name,)
 
 
 def ordered(graph: OperatorGraph, groups: Sequence[tuple[str, ...]]) -> tuple[Region, ...]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -147,3 +150,26 @@ def test_no_option_and_no_choice_writes_a_known_source(name: str) -> None:
     for schedules in (children, chosen):
         sources = {emit(problem, graph, schedule).source for schedule in schedules}
         assert len(sources) == len(schedules) > 3
+
+
+def test_options_come_in_one_order_in_every_process() -> None:
+    """A resumed run is offered what the first process was, however its sets are ordered."""
+    program = (
+        "from tests.tools.codegen.compute_samples import DIAGONAL\nfrom tests.tools.codegen.harness import problem_of\n"
+        "from tools.codegen import initial_schedule, options, trace\nfrom tools.hardware import load_sheet\n"
+        "graph = trace(problem_of(DIAGONAL))\nprint(*(a.id for a in options(graph, initial_schedule(graph), load_sheet('h200'))))\n"
+    )
+    offered = [
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", program],
+            env={**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
+            cwd=OPERATORS.parents[1],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    ]
+
+    assert len(offered[0].split()) > 2
+    assert len(set(offered)) == 1
