@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import platform
 import tempfile
 from pathlib import Path
-from typing import Any
 
+from benchmarks.kept_rows import KeptRows, Row
 from tests.hacks.court import Court
 from tests.hacks.suite import Hack, hacks
 from tools.evaluation.defences import GPU_ONLY, Defence
@@ -47,8 +46,6 @@ JUDGING = frozenset(
 )
 """Without these a verdict may be wrong, and nothing else."""
 
-Row = dict[str, Any]
-
 
 def main() -> None:
     """Run what is not yet known, then write the tables."""
@@ -60,19 +57,18 @@ def main() -> None:
     options = parser.parse_args()
     name = "hack-matrix-gpu" if options.gpu else "hack-matrix"
     options.out.mkdir(parents=True, exist_ok=True)
-    kept = options.out / f"{name}.jsonl"
-    rows = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
+    kept = KeptRows(options.out / f"{name}.jsonl")
     try:
-        asyncio.run(_run(options, kept, rows))
+        asyncio.run(_run(options, kept))
     finally:
-        if any(not row["off"] for row in rows):
-            (options.out / f"{name}.md").write_text(_page(rows, gpu=options.gpu))
+        if any(not row["off"] for row in kept.rows):
+            (options.out / f"{name}.md").write_text(_page(kept.rows, gpu=options.gpu))
             print(f"{options.out / name}.md")
 
 
-async def _run(options: argparse.Namespace, kept: Path, rows: list[Row]) -> None:
-    """Add what is missing to `rows` and to the file."""
-    known = {(row["hack"], row["off"]) for row in rows}
+async def _run(options: argparse.Namespace, kept: KeptRows) -> None:
+    """Add what is missing to what is kept."""
+    known = {(row["hack"], row["off"]) for row in kept.rows}
     # those that need a GPU first: the others can be judged elsewhere
     there = sorted(hacks(gpu=options.gpu), key=lambda hack: not hack.gpu)
     jobs = [job for hack in there for job in _jobs(hack, options) if (job[0].name, job[1]) not in known]
@@ -90,10 +86,8 @@ async def _run(options: argparse.Namespace, kept: Path, rows: list[Row]) -> None
                 "seconds": round(found.seconds, 1),
             }
             row |= {} if off else {"sandbox": found.sandbox}
-            rows.append(row)
-            with kept.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-            print(f"{len(rows)}/{len(known) + len(jobs)} {hack.name} without {off or 'nothing'}: {found.verdict}", flush=True)
+            kept.add(row)
+            print(f"{len(kept.rows)}/{len(known) + len(jobs)} {hack.name} without {off or 'nothing'}: {found.verdict}", flush=True)
 
         try:
             await asyncio.gather(*(one(*job) for job in jobs))

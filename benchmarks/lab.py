@@ -8,7 +8,6 @@ not there: a comparison of search methods needs none of it, a claim about a kern
 from __future__ import annotations
 
 import contextlib
-import json
 import multiprocessing
 import os
 import sys
@@ -23,6 +22,7 @@ from typing import Any
 
 from benchmarks import lab_device
 from benchmarks.compiling import Compiler, Made
+from benchmarks.kept_rows import KeptRows
 from benchmarks.lab_device import Judged
 from benchmarks.trusted import TOLERANCE
 from tools.evaluation.statistics import sample, speedup
@@ -41,10 +41,9 @@ class Lab:
     def __init__(self, store: Path, target: str, *, device: str = "cuda", compilers: int = 4) -> None:
         """Keep results in the file `store`, one JSON line each; `device` is `cuda`, or `cpu` for Triton's interpreter."""
         self.title = (device_title() or "") if device == "cuda" else "the interpreter on a CPU"
-        self._store = store
+        self._kept = KeptRows(store)
         self._known: dict[str, Future[Any]] = {}
-        for line in store.read_text().splitlines() if store.is_file() else ():
-            row = json.loads(line)
+        for row in self._kept.rows:
             self._known[row["key"]] = _done(row["value"])
         self._folder = tempfile.TemporaryDirectory(prefix="kernelwright-lab-")
         scratch = Path(self._folder.name)
@@ -94,8 +93,8 @@ class Lab:
                 del self._known[key]
             mine.set_exception(error)
             raise
-        with self._turn, self._store.open("a") as file:
-            file.write(json.dumps({"key": key, "value": value}) + "\n")
+        with self._turn:
+            self._kept.add({"key": key, "value": value})
         mine.set_result(value)
         return value
 
