@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from benchmarks.honest_corpus import key_of, latest, table, unknown
+from tests.benchmarks.interrupting import start
 from tests.honest.corpus import Honest
 
 KERNEL = Honest("softmax-0", "ours generated", "problem", "source")
@@ -59,7 +60,7 @@ def test_an_interrupted_run_keeps_its_rows_and_the_same_command_goes_on(tmp_path
     """At SIGINT the run ends soon, without a traceback and with its table; then only what is missing is judged."""
     file = tmp_path / "rows.jsonl"
     line = command("row_mean", "--only", "generated", "--each", "2", "--parallel", "1", "--out", str(file))
-    process = subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = start(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     first = process.stdout.readline()
     process.send_signal(signal.SIGINT)

@@ -14,6 +14,7 @@ import pytest
 
 from benchmarks.soak_candidates import plan
 from benchmarks.soak_report import page, summary
+from tests.benchmarks.interrupting import start
 
 SETTINGS = {"parallel": 2, "time_limit_s": 4.0, "machine": "a machine"}
 BEFORE = {"processes": 3, "descriptors": 26, "scratch_folders": 1, "control_groups": 0, "resident_mib": 100}
@@ -85,7 +86,7 @@ def test_an_interrupted_soak_writes_its_page_and_leaves_no_traceback(tmp_path: P
         "--markdown",
         str(markdown),
     ]
-    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)})
+    process = start(line, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(scratch)})
     while process.poll() is None and not (rows.exists() and rows.read_text()):
         try:
             process.wait(0.1)
