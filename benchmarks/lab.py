@@ -25,6 +25,7 @@ from benchmarks.compiling import Compiler, Made
 from benchmarks.kept_rows import KeptRows
 from benchmarks.lab_device import Judged
 from benchmarks.trusted import TOLERANCE
+from tools.errors import MachineError
 from tools.evaluation.statistics import sample, speedup
 from tools.hardware import load_sheet
 from tools.profiling.nvml import device_title
@@ -71,7 +72,7 @@ class Lab:
 
     def baselines(self, problem: Problem) -> dict[str, list[float]]:
         """Time eager and torch.compile, once; microseconds."""
-        return dict(self._once(content_hash(problem.id, "baselines"), lambda: self._on_device(problem, "") or {}))
+        return dict(self._once(content_hash(problem.id, "baselines"), lambda: self._reference(problem)))
 
     def close(self) -> None:
         """End every process and remove the sources."""
@@ -127,6 +128,14 @@ class Lab:
             versions=self._versions,
         )
 
+    def _reference(self, problem: Problem) -> dict[str, tuple[float, ...]]:
+        times = self._on_device(problem, "")
+        if not isinstance(times, dict):
+            raise MachineError(
+                f"The lab's device gave no time for the reference of {problem.name}.", "Run the problem's file by itself there."
+            )
+        return times
+
     def _on_device(self, problem: Problem, source: str) -> Any:
         """Ask the device's process; one that its last source may have broken is replaced, and None says that there was no answer."""
         return self._device.ask(problem.model_dump_json(), source)
@@ -146,7 +155,7 @@ class Lab:
             try:
                 channel.send(self.evaluation(problem, source, stage).model_dump_json() if source else self.baselines(problem))
             except Exception as error:
-                channel.send(error)
+                channel.send(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
 class DeviceProcess:

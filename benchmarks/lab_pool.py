@@ -44,7 +44,7 @@ class LabPool:
     async def _ask(self, problem: Problem, source: str, stage: str) -> Any:
         found = await asyncio.to_thread(self._answer, problem.model_dump_json(), source, stage)
         if isinstance(found, Exception):
-            raise MachineError(f"The lab failed: {type(found).__name__}: {found}", "Look at its output.")
+            raise MachineError(f"The lab failed: {found}", "Look at its output.")
         return found
 
     def _answer(self, problem: str, source: str, stage: str) -> Any:

@@ -5,7 +5,6 @@ Usage: python -m benchmarks.product_measurement CASE WAY OUT.json
 
 from __future__ import annotations
 
-import importlib.util
 import statistics
 import sys
 import tempfile
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.product_cases import find_case, kernel_source, open_case
+from benchmarks.trusted import load_source
 from tools.problems import open_problem
 from tools.records import Problem, Record
 
@@ -63,10 +63,8 @@ def measure(case: str, way: str) -> Measurement:
 
     with tempfile.TemporaryDirectory() as folder, torch.no_grad():
         problem, graph = open_case(find_case(case), Path(folder))
-        # Triton reads a kernel's text from its file
-        path = Path(folder) / "candidate.py"
-        path.write_text(kernel_source(problem, graph, way))
-        return _measured(problem, _load(path))
+        # products have no parameters
+        return _measured(problem, load_source(kernel_source(problem, graph, way), Path(folder)).ModelNew())
 
 
 def _measured(problem: Problem, candidate: Callable[..., torch.Tensor]) -> Measurement:
@@ -132,17 +130,6 @@ def _timed(calls: list[Callable[[], Any]]) -> list[list[float]]:
             if sample >= 3:
                 found.append(start.elapsed_time(end))
     return times
-
-
-def _load(path: Path) -> Callable[..., torch.Tensor]:
-    """Import our own coder's module and make its model; products have no parameters."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    model: Callable[..., torch.Tensor] = module.ModelNew()
-    return model
 
 
 def main() -> None:
