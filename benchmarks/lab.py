@@ -1,4 +1,5 @@
-"""A fast evaluator for the built-in coder's own kernels, which need no walls: compiled on many cores, checked and timed by one process.
+"""A fast evaluator for the built-in coder's own kernels, which need no walls: compiled on many cores, checked and timed by one process
+a GPU.
 
 `Lab` serves it to other processes of this machine, which ask through `benchmarks.lab_pool.LabPool`. Each source is judged once, for all
 who ask for it, and kept in a file: the next lab on the same file knows it. What the evaluator's sandbox, battery and clocks are for is
@@ -28,6 +29,7 @@ from benchmarks.trusted import TOLERANCE
 from tools.errors import MachineError
 from tools.evaluation.statistics import sample, speedup
 from tools.hardware import load_sheet
+from tools.hardware.devices import visible_devices
 from tools.profiling.nvml import device_title
 from tools.records import Correctness, Evaluation, OutputError, Problem, Tier, Timing, Verdict, content_hash
 
@@ -37,7 +39,7 @@ _compiler: Compiler | None = None
 
 
 class Lab:
-    """Judges sources on one device and remembers what came of them."""
+    """Judges sources on the GPUs that this process may use, all of one problem on the same one, and remembers what came of them."""
 
     def __init__(self, store: Path, target: str, *, device: str = "cuda", compilers: int = 4) -> None:
         """Keep results in the file `store`, one JSON line each; `device` is `cuda`, or `cpu` for Triton's interpreter."""
@@ -52,8 +54,13 @@ class Lab:
         self._compilers = ProcessPoolExecutor(
             compilers, multiprocessing.get_context("spawn"), initializer=_make_compiler, initargs=(target, cache)
         )
-        interpreted = {"TRITON_INTERPRET": "1"} if device == "cpu" else {}
-        self._device = DeviceProcess(device, target, scratch / "sources", cache | interpreted | {"TORCHINDUCTOR_COMPILE_THREADS": "1"})
+        common = cache | {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+        if device == "cpu":
+            places = [{"TRITON_INTERPRET": "1"}]
+        else:
+            places = [{"CUDA_VISIBLE_DEVICES": str(index), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} for index in visible_devices()]
+        self._devices = [DeviceProcess(device, target, scratch / f"sources{number}", common | place) for number, place in enumerate(places)]
+        self._place_of: dict[str, int] = {}
         self._turn = threading.Lock()
         self._listener = Listener(str(scratch / "socket"), "AF_UNIX", backlog=64)
         self._versions = {name: version(name) for name in ("torch", "triton")} | {"python": sys.version.split()[0]}
@@ -78,7 +85,8 @@ class Lab:
         """End every process and remove the sources."""
         self._listener.close()
         self._compilers.shutdown(cancel_futures=True)
-        self._device.end()
+        for device in self._devices:
+            device.end()
         self._folder.cleanup()
 
     def _once(self, key: str, work: Any) -> Any:
@@ -137,8 +145,10 @@ class Lab:
         return times
 
     def _on_device(self, problem: Problem, source: str) -> Any:
-        """Ask the device's process; one that its last source may have broken is replaced, and None says that there was no answer."""
-        return self._device.ask(problem.model_dump_json(), source)
+        """Ask the process of the problem's device; one that may have been broken is replaced, and None says that there was no answer."""
+        with self._turn:
+            place = self._place_of.setdefault(problem.id, len(self._place_of) % len(self._devices))
+        return self._devices[place].ask(problem.model_dump_json(), source)
 
     def _accept(self) -> None:
         while True:
@@ -159,7 +169,7 @@ class Lab:
 
 
 class DeviceProcess:
-    """The process that uses the device; started when it is first asked, and again after it has died or hung."""
+    """The process that uses one device; started when it is first asked, and again after it has died or hung."""
 
     def __init__(self, device: str, target: str, scratch: Path, environment: Mapping[str, str]) -> None:
         """Start nothing yet."""

@@ -1,4 +1,4 @@
-"""The lab's one process that uses the device: it checks and times what our own coder wrote, side by side with nobody."""
+"""The lab's one process on a device: it checks and times what our own coder wrote, side by side with nobody."""
 
 from __future__ import annotations
 
