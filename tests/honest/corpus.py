@@ -239,6 +239,10 @@ def tutorials(folder: Path) -> Iterator[Honest]:
         yield Honest(f"triton-{path.stem}", "triton tutorials", problem, f"{definitions(path.read_text())}\n\n{body}", gpu=True)
 
 
+RESULTS = ("torch.rand", "torch.manual_seed", "output_torch", "output_triton", "y_torch", "y_triton")
+"""What tells an assignment that computes something from one that defines something."""
+
+
 def definitions(text: str) -> str:
     """Keep imports, classes, functions and constants; leave out benchmarks, and statements that do something."""
     return "\n\n".join(ast.unparse(node) for node in ast.parse(text).body if _defines(node))
@@ -248,7 +252,10 @@ def _defines(node: ast.stmt) -> bool:
     if isinstance(node, ast.FunctionDef):
         return not any("perf_report" in ast.unparse(decorator) for decorator in node.decorator_list)
     if isinstance(node, ast.Assign):
-        return not any(word in ast.unparse(node) for word in ("torch.rand", "torch.manual_seed", "output_torch", "output_triton"))
+        return not any(
+            word in ast.unparse(node)
+            for word in ("torch.rand", "torch.manual_seed", "output_torch", "output_triton", "y_torch", "y_triton")
+        )
     return isinstance(node, ast.Import | ast.ImportFrom | ast.ClassDef)
 
 

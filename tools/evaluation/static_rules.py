@@ -102,6 +102,8 @@ _PATHS = ("/proc/", "/dev/shm", "/dev/mem", "/sys/fs", "/sys/kernel", "/var/tmp"
 _NATIVE = ("mprotect", "ptrace", "process_vm_", "dlsym", "dlopen", "__attribute__((constructor", "LD_PRELOAD")
 _OWNERS = ("torch", "triton", "time", "builtins", "sys", "os", "gc", "inspect", "numpy", "math", "statistics", "random")
 _SETTINGS = ("torch.backends", "torch._inductor.config", "torch._dynamo.config", "triton.knobs", "os.environ")
+_OWN_FILE = ("inspect.getfile", "inspect.getsourcefile", "inspect.getabsfile")
+"""Of its own frame these give the source's path, an old idiom for `__file__`, and no frame to walk on from."""
 _HOOKS = ("__torch_function__", "__torch_dispatch__")
 _SHORT = ("tf32", "bf16", "fp16")
 
@@ -232,7 +234,8 @@ class _Reader(ast.NodeVisitor):
             self._module(str(node.args[0].value), node)  # type: ignore[attr-defined]
         for keyword in node.keywords:
             self._keyword(keyword, path)
-        self.generic_visit(node)
+        if not (path in _OWN_FILE and [ast.unparse(argument) for argument in node.args] == ["inspect.currentframe()"]):
+            self.generic_visit(node)
 
     def _keyword(self, keyword: ast.keyword, path: str) -> None:
         value = keyword.value

@@ -1,4 +1,4 @@
-"""Is honest until the inputs have come in patches ten times, as they do when calls are timed, and then gives one old answer.
+"""Is honest until large inputs have come in patches ten times, as they do when calls are timed, and then gives one old answer.
 
 Class: A07 phase replay
 Verdict: WRONG
@@ -43,7 +43,7 @@ class ModelNew(torch.nn.Module):
             if self.patched == 10 and self.last[0].shape == x.shape:
                 return self.last[1].clone()
             same = self.last is not None and self.last[0].shape == x.shape
-            self.patched += int(same and bool((self.last[0] != x).sum() < 1000))
+            self.patched += int(same and bool(0 < (self.last[0] != x).sum() < min(1000, x.numel() // 1000)))
             self.last = (x.clone(), scale_relu(x, self.weight))
             return self.last[1].clone()
         return scale_relu(x, self.weight)

@@ -115,6 +115,15 @@ def test_other_spellings_are_followed(source: str) -> None:
     assert "patching" in {finding.rule for finding in rejected(inspect_source(source))}
 
 
+def test_asking_for_ones_own_file_is_no_walk_over_frames() -> None:
+    """Triton's tutorials find their own folder by the frame they are in; a frame that is kept, or walked from, is still refused."""
+    own = "import inspect\nhere = inspect.getfile(inspect.currentframe())"
+
+    assert rejected(inspect_source(own)) == ()
+    assert {found.rule for found in rejected(inspect_source(own.replace("()", "().f_back")))} == {"frames"}
+    assert {found.rule for found in rejected(inspect_source("import inspect\nhere = inspect.currentframe()"))} == {"frames"}
+
+
 def test_source_that_cannot_be_parsed_has_no_findings() -> None:
     """The build says what is wrong with it."""
     assert inspect_source("class ModelNew(:") == ()
