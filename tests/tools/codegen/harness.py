@@ -27,8 +27,9 @@ Settings = Mapping[str, Mapping[str, bool | int | float | str]]
 """Parameters by template."""
 
 
+@functools.cache
 def problem_of(source: str, name: str = "sample") -> Problem:
-    """Load a reference from its text."""
+    """Load a reference from its text, once."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.py"
         path.write_text(source)
@@ -36,10 +37,15 @@ def problem_of(source: str, name: str = "sample") -> Problem:
 
 
 @functools.cache
+def traced_text(source: str, name: str = "sample") -> tuple[Problem, OperatorGraph]:
+    """Load and trace a reference from its text, once: a trace takes longer than all that is done with it."""
+    problem = problem_of(source, name)
+    return problem, trace(problem)
+
+
 def traced(name: str) -> tuple[Problem, OperatorGraph]:
     """Load and trace a sample once."""
-    problem = problem_of(SAMPLES[name], name)
-    return problem, trace(problem)
+    return traced_text(SAMPLES[name], name)
 
 
 SMALL = {"ROWS": 5, "COLS": 37, "BATCH": 2, "STEPS": 5, "DIM": 20, "WIDE": 35, "HEIGHT": 5, "WIDTH": 7}

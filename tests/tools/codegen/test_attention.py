@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tools.codegen.compute_samples import ATTENTION, HEADS, reference, small
-from tests.tools.codegen.harness import problem_of, run_worker, write_job
+from tests.tools.codegen.harness import problem_of, run_worker, traced_text, write_job
 from tools.codegen import Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.limits import limits
 from tools.hardware import load_sheet
@@ -17,10 +18,10 @@ from tools.records import Action, ActionKind
 SMALL_TILES = {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_D": 16, "BLOCK_V": 32}
 
 
+@functools.cache
 def fused(source: str) -> tuple[Any, Any, Schedule]:
     """Trace a reference and generate its attention as one region."""
-    problem = problem_of(source)
-    graph = trace(problem)
+    problem, graph = traced_text(source)
     schedule = initial_schedule(graph)
     legal = options(graph, schedule, load_sheet("h200"))
     together = [action for action in legal if action.region.count("+") == 2 and action.parameters.get("scope") == "together"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import module, small
-from tests.tools.codegen.harness import problem_of, run_worker, write_job
+from tests.tools.codegen.harness import problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, options, trace
 from tools.codegen.early_sums import early_sums
@@ -40,8 +40,7 @@ SAMPLES: dict[str, str] = {
 @functools.cache
 def early(name: str) -> tuple[Any, Any, Any]:
     """Take the one sum of a sample early and generate what the action generates."""
-    problem = problem_of(SAMPLES[name])
-    graph = trace(problem)
+    problem, graph = traced_text(SAMPLES[name])
     schedule = initial_schedule(graph)
     (action,) = [each for each in options(graph, schedule, load_sheet("h200")) if "algebra" in each.parameters]
     return problem, graph, apply(graph, schedule, action)

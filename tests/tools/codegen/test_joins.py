@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, write_job
+from tests.tools.codegen.harness import generated, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, trace
@@ -74,8 +74,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], di
     folder = tmp_path_factory.mktemp("joins")
     jobs = {}
     for name, source in JOINED.items():
-        problem = problem_of(source, name)
-        graph = trace(problem)
+        problem, graph = traced_text(source, name)
         for key, settings in SETTINGS.items():
             text = emit(problem, graph, generated(graph, settings)).source
             jobs[name, key] = write_job(folder, f"{name}_{key}", problem, text)
@@ -97,8 +96,7 @@ def test_concatenations_compile(tmp_path: Path, target: int) -> None:
     """Kernels with a concatenation along their rows and along their columns compile for the target."""
     jobs = []
     for name, key in (("channels", "blocks"), ("dense", "blocks"), ("norms", "shared"), ("last", "block")):
-        problem = problem_of(JOINED[name], name)
-        graph = trace(problem)
+        problem, graph = traced_text(JOINED[name], name)
         source = emit(problem, graph, generated(graph, SETTINGS[key])).source
         jobs.append({**write_job(tmp_path, f"{name}_{key}", problem, source), "arch": target})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
@@ -108,7 +106,7 @@ def test_concatenations_compile(tmp_path: Path, target: int) -> None:
 
 def test_what_stands_around_a_concatenation_shares_its_kernel() -> None:
     """Pointwise operators on the pieces and on the whole are one region, and nothing is left to the library."""
-    graph = trace(problem_of(JOINED["channels"]))
+    _, graph = traced_text(JOINED["channels"], "channels")
     assert not limits(graph)
     (region,) = initial_schedule(graph).regions
     assert set(region.nodes) == {"add", "tanh", "cat", "relu", "mul"}
@@ -116,7 +114,7 @@ def test_what_stands_around_a_concatenation_shares_its_kernel() -> None:
 
 def test_a_list_that_grows_is_joined_to_what_was_joined_before() -> None:
     """A concatenation that starts with the pieces of an earlier one takes its result and the rest."""
-    graph = trace(problem_of(JOINED["dense"]))
+    _, graph = traced_text(JOINED["dense"], "dense")
     first, second = [node for node in graph.nodes if node.op == "cat"]
     assert len(second.args[0]) == 2
     assert second.args[0][0].name == first.name

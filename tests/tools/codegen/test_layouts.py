@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import CONVOLUTIONS, module
-from tests.tools.codegen.harness import problem_of, run_worker, write_job
+from tests.tools.codegen.harness import problem_of, run_worker, traced_text, write_job
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.layouts import has_convolution
 from tools.hardware import load_sheet
@@ -18,8 +18,7 @@ FORMATS = ("channels_last", "channels_last_result")
 
 def laid_out(name: str, wanted: str, *, generate: bool) -> tuple[Any, Any, Schedule]:
     """Trace a reference, give its convolutions a layout, and generate what can be."""
-    problem = problem_of(CONVOLUTIONS[name])
-    graph = trace(problem)
+    problem, graph = traced_text(CONVOLUTIONS[name])
     schedule = initial_schedule(graph)
     sheet = load_sheet("h200")
     convolutions = "+".join(region.id for region in schedule.regions if has_convolution(graph, region))

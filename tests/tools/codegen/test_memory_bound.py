@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import SMALL, generated, problem_of, run_worker, write_job
+from tests.tools.codegen.harness import SMALL, generated, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.memory_samples import MEMORY_SAMPLES
 from tools.codegen import emit, initial_schedule, limits, trace
 from tools.codegen.regions import plan_region
@@ -68,8 +68,7 @@ def small(name: str) -> str:
 @functools.cache
 def sources(name: str) -> dict[str, str]:
     """Emit a sample with every setting."""
-    problem = problem_of(MEMORY_SAMPLES[name], name)
-    graph = trace(problem)
+    problem, graph = traced_text(MEMORY_SAMPLES[name], name)
     return {key: emit(problem, graph, generated(graph, SETTINGS[key])).source for key in CHOSEN[name]}
 
 
@@ -130,7 +129,7 @@ def test_a_mean_of_losses_by_class_ends_in_one_more_kernel() -> None:
 
 def test_batch_norm_in_training_mode_is_one_region_that_hands_back_its_statistics() -> None:
     """Only what writes to the module's buffers is left to the library."""
-    graph = trace(problem_of(MEMORY_SAMPLES["batch_norm"]))
+    _, graph = traced_text(MEMORY_SAMPLES["batch_norm"], "batch_norm")
     assert {limit.operator for limit in limits(graph)} == {"aten.copy_.default", "aten.add_.Tensor"}
     assert any("relu" in region.nodes for region in initial_schedule(graph).regions if "batch_norm" in region.nodes)
 
@@ -175,7 +174,7 @@ def test_a_maximum_is_found_only_where_somebody_asks() -> None:
 
 def test_a_triangle_by_itself_is_a_mask_of_positions() -> None:
     """A triangle of a matrix is made with what stands around it, and nothing of it is left to the library."""
-    graph = trace(problem_of(MEMORY_SAMPLES["triangles_along_rows"]))
+    _, graph = traced_text(MEMORY_SAMPLES["triangles_along_rows"], "triangles_along_rows")
     assert not limits(graph)
     assert ("tril", "eq", "masked_fill", "softmax") in {region.nodes for region in initial_schedule(graph).regions}
     assert "cols >= rows_1 + 1" in sources("triangles")["blocks"]
@@ -183,12 +182,12 @@ def test_a_triangle_by_itself_is_a_mask_of_positions() -> None:
 
 def test_a_literal_that_is_no_number_is_the_same_in_every_trace() -> None:
     """NaN equals nothing, not even itself, and does not count as a number that varies with the sizes."""
-    graph = trace(problem_of(MEMORY_SAMPLES["pooled_places"]))
+    _, graph = traced_text(MEMORY_SAMPLES["pooled_places"], "pooled_places")
     assert not limits(graph)
 
 
 def test_every_adaptive_mean_is_generated() -> None:
     """Windows of different sizes are no limit."""
-    graph = trace(problem_of(MEMORY_SAMPLES["adaptive_pooling"]))
+    _, graph = traced_text(MEMORY_SAMPLES["adaptive_pooling"], "adaptive_pooling")
     assert not limits(graph)
     assert {region.nodes for region in initial_schedule(graph).regions} >= {("adaptive_avg_pool1d",), ("adaptive_avg_pool3d",)}

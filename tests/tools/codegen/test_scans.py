@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import SMALL, generated, problem_of, run_worker, write_job
+from tests.tools.codegen.harness import SMALL, generated, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import settings
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
@@ -43,11 +42,9 @@ WAYS = {
 }
 
 
-@functools.cache
 def graph_of(name: str) -> tuple[Any, Any]:
     """Trace a sample once."""
-    problem = problem_of(SCANS[name], name)
-    return problem, trace(problem)
+    return traced_text(SCANS[name], name)
 
 
 def small(name: str) -> Any:
