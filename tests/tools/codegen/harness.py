@@ -9,7 +9,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -52,11 +52,14 @@ SMALL = {"ROWS": 5, "COLS": 37, "BATCH": 2, "STEPS": 5, "DIM": 20, "WIDE": 35, "
 """Sizes at which sources written for others are run: odd, and few enough for the interpreter."""
 
 
-@functools.cache
+def small(source: str) -> str:
+    """Rewrite a reference to sizes that no trace of it saw."""
+    return re.sub(r"^([A-Z]+) = \d+$", lambda found: f"{found[1]} = {SMALL.get(found[1], 8)}", source, flags=re.MULTILINE)
+
+
 def at_small_sizes(name: str) -> Problem:
     """Load a sample at sizes that no trace of it saw."""
-    source = re.sub(r"^([A-Z]+) = \d+$", lambda found: f"{found[1]} = {SMALL.get(found[1], 8)}", SAMPLES[name], flags=re.MULTILINE)
-    return problem_of(source, name)
+    return problem_of(small(SAMPLES[name]), name)
 
 
 def generated(graph: OperatorGraph, settings: Settings) -> Schedule:
@@ -85,6 +88,13 @@ def run_worker(script: str, jobs: list[dict[str, Any]], interpret: bool) -> list
         finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
         assert finished.returncode == 0, finished.stderr[-2000:]
         return list(json.loads(done.read_text()))
+
+
+def for_targets(jobs: Mapping[str, dict[str, str]], targets: Iterable[int | str]) -> dict[tuple[str, int | str], dict[str, Any]]:
+    """Compile every job for every target in one process, which imports once, and return the results by both names."""
+    keys = [(name, target) for name in jobs for target in targets]
+    found = run_worker("compile_worker.py", [{**jobs[name], "arch": target} for name, target in keys], interpret=False)
+    return dict(zip(keys, found, strict=True))
 
 
 def write_job(folder: Path, name: str, problem: Problem, source: str) -> dict[str, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import generated, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import for_targets, generated, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, trace
@@ -66,18 +65,21 @@ def get_init_inputs():
 }
 """By name: source text."""
 CASES = [(name, setting) for name in JOINED for setting in SETTINGS]
+COMPILED = {"channels": "blocks", "dense": "blocks", "norms": "shared", "last": "block"}
+"""Samples that are compiled, and their way."""
+TARGETS = (80, 90, 100)
 
 
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
-    """Run every sample with every setting in one process."""
+    """Run every sample with every setting at sizes it was not traced at, in one process."""
     folder = tmp_path_factory.mktemp("joins")
     jobs = {}
     for name, source in JOINED.items():
         problem, graph = traced_text(source, name)
         for key, settings in SETTINGS.items():
             text = emit(problem, graph, generated(graph, settings)).source
-            jobs[name, key] = write_job(folder, f"{name}_{key}", problem, text)
+            jobs[name, key] = write_job(folder, f"{name}_{key}", problem_of(small(source), name), text)
     return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
 
 
@@ -90,16 +92,23 @@ def test_a_concatenation_gives_the_references_results(judged: Any, name: str, se
     assert result["error"] <= 1.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", [80, 90, 100])
-def test_concatenations_compile(tmp_path: Path, target: int) -> None:
-    """Kernels with a concatenation along their rows and along their columns compile for the target."""
-    jobs = []
-    for name, key in (("channels", "blocks"), ("dense", "blocks"), ("norms", "shared"), ("last", "block")):
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
+    """Compile four samples for every target."""
+    folder = tmp_path_factory.mktemp("compiled")
+    jobs = {}
+    for name, way in COMPILED.items():
         problem, graph = traced_text(JOINED[name], name)
-        source = emit(problem, graph, generated(graph, SETTINGS[key])).source
-        jobs.append({**write_job(tmp_path, f"{name}_{key}", problem, source), "arch": target})
-    for result in run_worker("compile_worker.py", jobs, interpret=False):
+        jobs[name] = write_job(folder, name, problem, emit(problem, graph, generated(graph, SETTINGS[way])).source)
+    return for_targets(jobs, TARGETS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_concatenations_compile(compiled: Any, target: int) -> None:
+    """Kernels with a concatenation along their rows and along their columns compile for the target."""
+    for name in COMPILED:
+        result = compiled[name, target]
         assert "crash" not in result, result["crash"]
         assert result["kernels"]
 
