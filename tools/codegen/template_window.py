@@ -1,8 +1,8 @@
 """The template of pooling: one element of the result a lane, its window gathered step by step, then the pointwise operators after it.
 
 `flat` numbers the elements of the result one by one and takes each number apart; `tile` gives a program a tile of the
-result's last two dimensions, so that only the program's own number is taken apart. `pairs` is a tile whose windows are two
-elements apart: neighbours in memory are loaded together and shared out, which takes about half of the loads.
+result's last two dimensions, so that only the program's own number is taken apart. `pairs` is a tile of whole rows whose windows
+are two elements apart: what is in memory is loaded once, neighbours together, and handed from lane to lane.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.sliding import Window
 from tools.codegen.spaces import Axis, Space
-from tools.codegen.window_space import LETTERS, OWN_NAMES, fits_pairs, leaves_out_padding, loads_along, tile_axes, window_layout
+from tools.codegen.window_space import LETTERS, OWN_NAMES, fits_pairs, leaves_out_padding, parts_along, tile_axes, window_layout
 
 NAME = "window"
 UNROLLED = 16
@@ -103,7 +103,7 @@ class _Writer:
             f"rows = ({tile}){wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
             f"mask_m = rows < {self.space.monomial(rows.atoms)}",
             *self.space.parts(rows),
-            "cols = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
+            f"cols = {'' if self.pairs else 'tl.program_id(1) * BLOCK_N + '}tl.arange(0, BLOCK_N)[None, :]",
             f"mask_n = cols < {self.space.monomial(cols.atoms)}",
         ]
 
@@ -112,7 +112,8 @@ class _Writer:
         window = self.window
         self._before(scope)
         start = '-float("inf")' if window.kind == "max" else "0.0"
-        scope.say(f"acc = tl.full({self.shape}, {start}, tl.float32)")
+        for name in ("evens", "odds") if self.pairs else ("acc",):
+            scope.say(f"{name} = tl.full({self.shape}, {start}, tl.float32)")
         if window.position >= 0:
             scope.say(f"best = tl.full({self.shape}, -1, tl.int32)")
         counted = leaves_out_padding(window)
@@ -125,7 +126,8 @@ class _Writer:
         for place in range(len(self.letters) - self.pairs):
             loop = self._walk(loop, tests, place, walk)
         if self.pairs:
-            self._load_along(loop, tests, start)
+            self._load_pairs(loop, tests, start)
+            self._share_out(scope, start)
         else:
             self._step(loop, ["mask_m & mask_n" if self.tile else "mask", *tests], start, counted)
         for line in self._divide(total, counted):
@@ -153,25 +155,36 @@ class _Writer:
         tests += [f"(at_{letter} < {extent})"] if padding or window.ceil else []
         return loop
 
-    def _load_along(self, loop: Scope, tests: list[str], start: str) -> None:
-        """Write the loads along the last dimension: two neighbours at once where the first of them is at an even place."""
-        letter, source = self.letters[-1], self.window.source
-        extent = self.space.monomial((self.inside[-1],))
+    def _load_pairs(self, loop: Scope, tests: list[str], start: str) -> None:
+        """Write the load of whole rows, and what becomes of their even and odd places."""
+        letter = self.letters[-1]
+        loop.say(f"at_{letter} = tl.arange(0, 2 * BLOCK_N)[None, :]")
+        loop.say(f"inside = {' & '.join(['mask_m', *tests, f'(at_{letter} < {self.space.monomial((self.inside[-1],))})'])}")
         self.mask, self.fill = "inside", start
-        for shift, together in loads_along(self.window):
-            moved = f" {'+' if shift > 0 else '-'} {abs(shift)}" if shift else ""
-            wide = "tl.program_id(1) * (2 * BLOCK_N) + tl.arange(0, 2 * BLOCK_N)[None, :]"
-            loop.say(f"at_{letter} = {wide if together else 'cols * 2'}{moved}")
-            below = [f"(at_{letter} >= 0)"] if shift < 0 else []
-            loop.say(f"inside = {' & '.join(['mask_m', *tests, *below, f'(at_{letter} < {extent})'])}")
-            here = self.body.assign(Scope(loop.lines, loop.indent, loop), source)
-            if together:
-                loop.say(f"even, odd = tl.split(tl.reshape({here}, [BLOCK_M, BLOCK_N, 2]))")
-            for part in ("even", "odd") if together else (here,):
-                loop.say(f"acc = {self._grown(part)}")
+        here = self.body.assign(Scope(loop.lines, loop.indent, loop), self.window.source)
+        loop.say(f"even, odd = tl.split(tl.reshape({here}, [BLOCK_M, BLOCK_N, 2]))")
+        loop.say(f"evens = {self._grown('even', 'evens')}")
+        loop.say(f"odds = {self._grown('odd', 'odds')}")
 
-    def _grown(self, here: str) -> str:
-        return f"tl.maximum(acc, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind == "max" else f"acc + {here}"
+    def _share_out(self, scope: Scope, start: str) -> None:
+        """Write how a window is put together of its own pairs and of those of lanes beside it."""
+        parts = sorted(parts_along(self.window), key=lambda part: (part[0] != 0, part))
+        made = ""
+        for place, (shift, odd) in enumerate(parts):
+            name = "odds" if odd else "evens"
+            if shift:
+                moved = f"cols {'+' if shift > 0 else '-'} {abs(shift)}"
+                beyond = f"cols < BLOCK_N - {shift}" if shift > 0 else f"cols >= {-shift}"
+                if shift not in [before for before, _ in parts[:place]]:
+                    held = f"tl.minimum({moved}, BLOCK_N - 1)" if shift > 0 else f"tl.maximum({moved}, 0)"
+                    scope.say(f"place = tl.broadcast_to({held}, [BLOCK_M, BLOCK_N])")
+                scope.say(f"beside = tl.where({beyond}, tl.gather({name}, place, 1), {start})")
+                name = "beside"
+            made = self._grown(name, "acc") if made else name
+            scope.say(f"acc = {made}")
+
+    def _grown(self, here: str, acc: str = "acc") -> str:
+        return f"tl.maximum({acc}, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind == "max" else f"{acc} + {here}"
 
     def _bounds(self, scope: Scope) -> None:
         """Write where the windows of an adaptive pooling begin and end: they cover the input, and neighbours may share an element."""
@@ -257,7 +270,13 @@ class _Writer:
         warps = int(self.parameters["num_warps"])
         elements = int(self.parameters["ELEMENTS"]) * 32 * warps
         constants: dict[str, object] = {"BLOCK": elements}
-        if self.tile:
+        if self.pairs:
+            # whole rows of the result, and of what its windows look at
+            lines.append(f"block_n = triton.next_power_of_2(max(n_cols, triton.cdiv(n_in_{self.letters[-1]}, 2)))")
+            lines.append(f"block_m = max({elements} // block_n, 1)")
+            lines.append(f"grid = ({'n_outer * ' if len(self.walked) == 3 else ''}triton.cdiv(n_rows, block_m),)")
+            constants = {"BLOCK_M": "block_m", "BLOCK_N": "block_n"}
+        elif self.tile:
             lines += [f"block_n = min(triton.next_power_of_2(n_cols), {elements})", f"block_m = {elements} // block_n"]
             outer = "n_outer * " if len(self.walked) == 3 else ""
             lines.append(f"grid = ({outer}triton.cdiv(n_rows, block_m), triton.cdiv(n_cols, block_n))")

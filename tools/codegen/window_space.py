@@ -1,4 +1,4 @@
-"""The iteration space of a pooling: elements of the result in one order, or tiles of its last two dimensions, and what `pairs` loads."""
+"""The iteration space of a pooling: elements of the result in one order, or tiles of its last two dimensions, and what `pairs` shares."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from tools.codegen.spaces import Access, Axis, Stride, accesses_of, coalesce
 
 LETTERS = "dhw"
 OWN_NAMES = (
-    "inside", "count", "best", "better", "even", "odd",
+    "inside", "count", "best", "better", "even", "odd", "evens", "odds", "place", "beside",
     *(f"{kind}_{letter}" for letter in LETTERS for kind in ("n_in", "out", "step", "at", "first", "last")),
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 SMALLEST_PLANE = 512
 """Elements of the result's last two dimensions below which a tile would be mostly idle."""
+LONGEST_ROW = 4096
+"""Elements of the input along the last dimension up to which a program of `pairs` takes whole rows."""
 WIDEST = 1 << 20
 """Columns from which on there could be more tiles, of 32 columns at least, than a grid's second dimension has places."""
 
@@ -67,7 +69,7 @@ def fits_tile(kernel: Kernel) -> bool:
 
 
 def fits_pairs(kernel: Kernel) -> bool:
-    """Whether a tile's windows are two elements apart in a tensor whose elements are neighbours along the last dimension."""
+    """Whether a tile's windows are two elements apart in a tensor that has neighbours, and no long row, along the last dimension."""
     window = kernel.window
     if window is None or window.windows or window.position >= 0 or (window.stride[-1], window.dilation[-1]) != (2, 1):
         return False
@@ -77,6 +79,8 @@ def fits_pairs(kernel: Kernel) -> bool:
     accesses, axis = window_layout(kernel)
     read = [access for access in accesses if not access.is_output][source.extra]
     (last,) = kernel.builder.atoms.leaves(window.inside)[-1:]
+    if kernel.builder.atoms.size(last)[0] > LONGEST_ROW:
+        return False
     return read.strides.get(last) == () and axis.groups[-1] == kernel.builder.atoms.leaves(window.spatial)[-1:]
 
 
@@ -85,15 +89,10 @@ def leaves_out_padding(window: Window) -> bool:
     return window.kind == "mean" and any(window.padding) and not window.count_padding and not window.divisor
 
 
-def loads_along(window: Window) -> list[tuple[int, bool]]:
-    """List what `pairs` loads along the last dimension: how far from twice the result's place, and whether two at once.
-
-    Two at once come first: they bring whole lines into the cache, of which the others are then served.
-    """
-    start, end = -window.padding[-1], window.size[-1] - window.padding[-1]
-    pairs = list(range(start + start % 2, end - 1, 2))
-    single = [at for at in range(start, end) if not any(at in (pair, pair + 1) for pair in pairs)]
-    return [(at, True) for at in pairs] + [(at, False) for at in single]
+def parts_along(window: Window) -> list[tuple[int, bool]]:
+    """List what of a row of neighbours makes a window of `pairs`: how many pairs further on, and whether the second of the pair."""
+    start = -window.padding[-1]
+    return [(at // 2, bool(at % 2)) for at in range(start, start + window.size[-1])]
 
 
 def tile_axes(axis: Axis) -> tuple[Axis, ...]:

@@ -9,7 +9,7 @@ from tools.codegen.kernel import Kernel
 from tools.codegen.remembered import pointwise_layout_of
 from tools.codegen.sizes import power_of_two, product
 from tools.codegen.spaces import Access
-from tools.codegen.window_space import loads_along, window_layout
+from tools.codegen.window_space import window_layout
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import ITEM_BYTES
@@ -82,8 +82,8 @@ def window_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[Laun
     lanes = float(programs * tile)
     flat = 0.0 if tiled else 8.0 * len(sizes)
     if parameters.get("algorithm") == "pairs":
-        # a load of neighbours that are shared out asks for nothing twice
-        sector, places = item(source), math.prod(window.size[:-1]) * len(loads_along(window))
+        # neighbours are loaded together and handed from lane to lane: along a row nothing is asked for twice
+        sector, places = item(source), math.prod(window.size[:-1])
     return (
         LaunchShape(
             programs=programs,
