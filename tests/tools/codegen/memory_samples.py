@@ -58,18 +58,18 @@ MEMORY_SAMPLES: dict[str, str] = {
         "(F.max_pool2d(torch.tanh(x * b + 1), 2) * 3, F.avg_pool2d(torch.exp(x) + b, 2, padding=1, count_include_pad=False), "
         "F.max_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(x, 2, divisor_override=3), F.max_pool2d(x.permute(0, 2, 3, 1), 2), "
         "F.max_pool3d(x, 3, 1, padding=1))",
-        "torch.randn(2, 4, ROWS, COLS), torch.randn(4, 1, 1)",
+        "torch.randn(1, 3, ROWS, COLS), torch.randn(3, 1, 1)",
         "x, b",
     ),
     "pairs": function(
         "(F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 2) * 2, F.avg_pool2d(x, 4, 2, 1), F.max_pool2d(x, 5, 2, 2, ceil_mode=True), "
         "F.avg_pool3d(x, 3, 2, 1), F.max_pool1d(x[0], 3, 2), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False))",
-        "torch.randn(1, 3, 18, 121).where(torch.rand(1, 3, 18, 121) > 0.01, float('nan'))",
+        "torch.randn(1, 3, 10, 121).where(torch.rand(1, 3, 10, 121) > 0.01, float('nan'))",
     ),
     "adaptive_pooling": function(
         "(F.adaptive_avg_pool2d(torch.relu(x), (4, 6)) + 1, F.adaptive_avg_pool1d(x[0], 5), torch.tanh(F.adaptive_avg_pool2d(x, (9, 20))), "
         "F.adaptive_avg_pool3d(x, (2, 3, 10)))",
-        "torch.randn(ROWS, 4, 9, 20)",
+        "torch.randn(ROWS, 3, 9, 20)",
     ),
     "pooled_places": function(
         "(*F.max_pool2d(torch.tanh(x), 3, stride=2, padding=1, return_indices=True), F.max_pool3d(x, 2, return_indices=True)[1] + 1, "
@@ -80,7 +80,7 @@ MEMORY_SAMPLES: dict[str, str] = {
     "adaptive_maxima": function(
         "(F.adaptive_max_pool2d(x * 2, (4, 3)), F.adaptive_max_pool2d(x, (2, 3), return_indices=True)[1], F.adaptive_max_pool1d(x[0], 2), "
         "F.adaptive_max_pool2d(x, 1))",
-        "torch.randn(ROWS, 4, 9, 20)",
+        "torch.randn(ROWS, 2, 9, 20)",
     ),
     "triangles": function(
         "(torch.tril(x) + 1, torch.triu(y * 2, 1), torch.tril(y, -2) * x, torch.triu(x > 0), torch.tril(x.int(), 3), torch.tril(x[:1]), "

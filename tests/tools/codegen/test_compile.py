@@ -28,14 +28,14 @@ REPRESENTATIVES = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arch", [90, 80])
-def test_emitted_kernels_compile(tmp_path: Path, arch: int) -> None:
-    """Every kernel of the representatives compiles for the architecture."""
+def test_emitted_kernels_compile(tmp_path: Path) -> None:
+    """Every kernel of the representatives compiles for Hopper, and the first of them for Ampere."""
     jobs: list[dict[str, Any]] = []
-    for name, setting in REPRESENTATIVES[: None if arch == 90 else 4]:
+    for place, (name, setting) in enumerate(REPRESENTATIVES):
         problem, graph = traced(name)
         source = emit(problem, graph, generated(graph, SETTINGS[setting])).source
-        jobs.append({**write_job(tmp_path, f"{name}_{setting}", at_small_sizes(name), source), "arch": arch})
+        job = write_job(tmp_path, f"{name}_{setting}", at_small_sizes(name), source)
+        jobs += [{**job, "arch": arch} for arch in ((90, 80) if place < 4 else (90,))]
     for job, result in zip(jobs, run_worker("compile_worker.py", jobs, interpret=False), strict=True):
         assert "crash" not in result, (job["source"], result["crash"])
         assert result["kernels"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import module, small
-from tests.tools.codegen.harness import problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import for_targets, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, options, trace
 from tools.codegen.early_sums import early_sums
@@ -35,6 +35,8 @@ SAMPLES: dict[str, str] = {
     "plain": module("self.c = torch.nn.Conv2d(c, 6, 3, padding=(2, 0))", "return self.c(x).sum((2, 3))", "torch.randn(2, 8, 9, 7)"),
     "line": module("self.c = torch.nn.Conv1d(c, 6, 5, dilation=2, bias=False)", "return self.c(x).sum(2)", "torch.randn(2, 8, 19)"),
 }
+COMPILED = ("linear", "columns", "depth")
+TARGETS = (80, 90, 100)
 
 
 @functools.cache
@@ -58,15 +60,23 @@ def test_early_sums_match_float64(tmp_path: Path) -> None:
         assert result["error"] <= 1.0, (name, result)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("arch", [80, 90, 100])
-def test_early_sums_compile(tmp_path: Path, arch: int) -> None:
-    """The sums and thin products that come of it compile for the target."""
-    jobs = []
-    for name in ("linear", "columns", "depth"):
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
+    """Compile three samples for every target."""
+    folder = tmp_path_factory.mktemp("compiled")
+    jobs = {}
+    for name in COMPILED:
         problem, graph, schedule = early(name)
-        jobs.append({**write_job(tmp_path, name, problem_of(small(SAMPLES[name])), emit(problem, graph, schedule).source), "arch": arch})
-    for result in run_worker("compile_worker.py", jobs, interpret=False):
+        jobs[name] = write_job(folder, name, problem_of(small(SAMPLES[name])), emit(problem, graph, schedule).source)
+    return for_targets(jobs, TARGETS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", TARGETS)
+def test_early_sums_compile(compiled: Any, arch: int) -> None:
+    """The sums and thin products that come of it compile for the target."""
+    for name in COMPILED:
+        result = compiled[name, arch]
         assert "crash" not in result, result["crash"]
         assert result["kernels"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,6 +34,9 @@ WAYS: dict[str, dict[str, Any]] = {
     "described_walk": {"precision": "fp16x3", "programs": "persistent", **TILED},
     "described_stream": {"precision": "bf16x6", "programs": "stream_k", **TILED},
 }
+PROGRAMS = ("persistent", "streamed", "described", "described_walk", "described_stream")
+WALKED = ("plain", "turned", "batched", "shared_right", "lower_triangle")
+"""Products that other programs and descriptors compute."""
 HARD = ("halves", "split", "thirds", "thirds_of_splits", "streamed", "described_stream")
 """Those that sum in ways of their own."""
 ADVERSARIAL: dict[str, str] = {
@@ -132,35 +135,49 @@ def test_two_bfloat16_parts_are_offered_where_rounding_is() -> None:
     assert {"bf16x3", "bf16x6"} <= rounded
 
 
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run products by every other program and by descriptors, where there is such a way for their shape."""
+    folder = tmp_path_factory.mktemp("walked")
+    jobs = {}
+    for name in WALKED:
+        for way in PROGRAMS:
+            with suppress(LoweringError):
+                jobs[name, way] = write_job(folder, f"{name}_{way}", *emitted(sized(PRODUCTS[name]), **WAYS[way]))
+    return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["plain", "turned", "batched", "shared_right", "lower_triangle"])
-def test_programs_and_descriptors_compute_the_same_products(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", WALKED)
+def test_programs_and_descriptors_compute_the_same_products(walked: Any, name: str) -> None:
     """Other programs and descriptors give the digits of a tile a program with pointers, whatever shape a product has."""
+    found = {way: walked[name, way] for way in PROGRAMS if (name, way) in walked}
+    assert found
+    assert name == "batched" or len(found) == len(PROGRAMS)
+    for way, result in found.items():
+        assert "crash" not in result, (way, result["crash"])
+        assert result["error"] <= 1.0, way
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
+    """Compile every way for every target that has its precision, in one process."""
+    folder = tmp_path_factory.mktemp("compiled")
+    source = sized(PRODUCTS["plain"]).replace("COLS = 149", "COLS = 256")
+    keys = [(way, arch) for arch in ARCHES for way in WAYS if arch != "gfx942" or way not in ("split", "described")]
     jobs = []
-    for way in ("persistent", "streamed", "described", "described_walk", "described_stream"):
-        try:
-            problem, source = emitted(sized(PRODUCTS[name]), **WAYS[way])
-        except LoweringError:
-            assert name == "batched"
-            continue
-        jobs.append(write_job(tmp_path, way, problem, source))
-    for job, result in zip(jobs, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
-        assert "crash" not in result, (job["source"], result["crash"])
-        assert result["error"] <= 1.0, job["source"]
+    for way, arch in keys:
+        problem, text = emitted(source, **WAYS[way], BLOCK_M=ARCHES[arch], BLOCK_N=ARCHES[arch], BLOCK_K=32)
+        jobs.append({**write_job(folder, f"{way}_{arch}", problem, text), "arch": arch})
+    return dict(zip(keys, run_worker("compile_worker.py", jobs, interpret=False), strict=True))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", ARCHES)
-def test_ways_compile(tmp_path: Path, arch: int | str) -> None:
+def test_ways_compile(compiled: Any, arch: int | str) -> None:
     """Every way compiles for every target that has its precision; Hopper fetches by descriptor ahead of products, in a walk, too."""
-    source = sized(PRODUCTS["plain"]).replace("COLS = 149", "COLS = 256")
-    ways = [way for way in WAYS if arch != "gfx942" or way not in ("split", "described")]
-    tile = {"BLOCK_M": ARCHES[arch], "BLOCK_N": ARCHES[arch], "BLOCK_K": 32}
-    jobs = []
-    for way in ways:
-        problem, text = emitted(source, **WAYS[way], **tile)
-        jobs.append({**write_job(tmp_path, way, problem, text), "arch": arch})
-    found = dict(zip(ways, run_worker("compile_worker.py", jobs, interpret=False), strict=True))
+    found = {way: result for (way, target), result in compiled.items() if target == arch}
+    assert len(found) == len(WAYS) - 2 * (arch == "gfx942")
     assert {way: result["crash"] for way, result in found.items() if "crash" in result} == {}
     if arch == 90:
         walk = found["described_walk"]["kernels"][-1]["ptx"]

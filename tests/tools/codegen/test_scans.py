@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import SMALL, generated, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import SMALL, for_targets, generated, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import settings
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
@@ -40,6 +39,9 @@ WAYS = {
     "shared": settings("flat", algorithm="split", num_stages=2),
     "shared_rows": settings("flat", algorithm="split", ROWS=2, SPLITS=4),
 }
+COMPILED = {"exclusive": "blocks", "products": "shared", "both_ends": "shared_rows"}
+"""Samples that are compiled, and their way."""
+TARGETS = (80, 90, 100, "gfx942")
 
 
 def graph_of(name: str) -> tuple[Any, Any]:
@@ -75,16 +77,23 @@ def test_a_scan_gives_the_references_results(judged: Any, name: str, way: str) -
     assert result["error"] <= 1.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("target", [80, 90, 100, "gfx942"])
-def test_scans_compile(tmp_path: Path, target: int | str) -> None:
-    """Exclusive scans, products and shared rows compile for the target."""
-    jobs = []
-    for name, way in (("exclusive", "blocks"), ("products", "shared"), ("both_ends", "shared_rows")):
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
+    """Compile three samples for every target."""
+    folder = tmp_path_factory.mktemp("compiled")
+    jobs = {}
+    for name, way in COMPILED.items():
         problem, graph = graph_of(name)
-        source = emit(problem, graph, generated(graph, WAYS[way])).source
-        jobs.append({**write_job(tmp_path, f"{name}_{way}", problem, source), "arch": target})
-    for result in run_worker("compile_worker.py", jobs, interpret=False):
+        jobs[name] = write_job(folder, name, problem, emit(problem, graph, generated(graph, WAYS[way])).source)
+    return for_targets(jobs, TARGETS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS)
+def test_scans_compile(compiled: Any, target: int | str) -> None:
+    """Exclusive scans, products and shared rows compile for the target."""
+    for name in COMPILED:
+        result = compiled[name, target]
         assert "crash" not in result, result["crash"]
         assert len(result["kernels"]) >= 3
 
