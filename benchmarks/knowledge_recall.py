@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -124,13 +125,13 @@ def measure(folder: Path, size: int, embedder: str, fill: str) -> None:
     filled = timed(lambda: base.import_(folder.with_suffix(".jsonl")))
     index = timed(base.rebuild)
     # every typed bucket's vectors are fetched once a process; what a process pays first is told apart
-    firsts = [timed(lambda n=n: base.recall_now(asked(n))) for n in range(RECALLS)]
-    recalls = [timed(lambda n=n: base.recall_now(asked(n, RECALLS))) for n in range(RECALLS)]
-    repeats = [timed(lambda n=n: base.recall_now(asked(n, RECALLS))) for n in range(RECALLS)]
+    firsts = [timed(partial(base.recall_now, asked(n))) for n in range(RECALLS)]
+    recalls = [timed(partial(base.recall_now, asked(n, RECALLS))) for n in range(RECALLS)]
+    repeats = [timed(partial(base.recall_now, asked(n, RECALLS))) for n in range(RECALLS)]
     writes, after = [], []
     for n in range(RECALLS):
-        writes.append(timed(lambda n=n: base.learn_now(outcome(size + n))))
-        after.append(timed(lambda n=n: base.recall_now(outcome(size + n).situation)))
+        writes.append(timed(partial(base.learn_now, outcome(size + n))))
+        after.append(timed(partial(base.recall_now, outcome(size + n).situation)))
     split = parts(base)
     base.close()
     again = KnowledgeBase(folder, model, seeds=None)
@@ -153,15 +154,15 @@ def parts(base: KnowledgeBase) -> dict[str, float]:
     spent: dict[str, list[float]] = {name: [] for name in ("embed", "filter", "search", "rank", "whole")}
     for number in range(RECALLS):
         situation = asked(number, 2 * RECALLS)
-        spent["embed"].append(timed(lambda s=situation: base._index._vector(described(s))))
+        spent["embed"].append(timed(partial(base._index._vector, described(situation))))
         # the vector is kept, so what follows embeds nothing
-        spent["whole"].append(timed(lambda s=situation: base.recall_now(s)))
-        spent["filter"].append(timed(lambda s=situation: fitting(base._fold, s, bottleneck=True)))
+        spent["whole"].append(timed(partial(base.recall_now, situation)))
+        spent["filter"].append(timed(partial(fitting, base._fold, situation, bottleneck=True)))
         rows = fitting(base._fold, situation, bottleneck=True)
-        spent["search"].append(timed(lambda s=situation, r=rows: base._index.among(base._fold, described(s), r, CANDIDATES)))
+        spent["search"].append(timed(partial(base._index.among, base._fold, described(situation), rows, CANDIDATES)))
         hits = base._index.among(base._fold, described(situation), rows, CANDIDATES)
         moment = Moment(datetime.now(UTC), base._fold.present, base._fold.edition)
-        spent["rank"].append(timed(lambda s=situation, h=hits, m=moment: rank(base._fold.entries, h, s, 6, m, TOKENS)))
+        spent["rank"].append(timed(partial(rank, base._fold.entries, hits, situation, 6, moment, TOKENS)))
     middle = {name: 1e3 * statistics.median(times) for name, times in spent.items()}
     rest = middle["whole"] - middle["filter"] - middle["search"] - middle["rank"]
     return {**{name: middle[name] for name in ("embed", "filter", "search", "rank")}, "log": rest}
@@ -206,7 +207,7 @@ def main() -> None:
     embedder = open_embedder(given.embedder)
     print(f"embedder {embedder.name}: first vector after {timed(lambda: embedder.embed(['warm'])):.1f} s (import and load)")
     print(
-        f"one question embedded: {1e3 * statistics.median(timed(lambda n=n: embedder.embed([asked(n).summary])) for n in range(20)):.1f} ms"
+        f"one question embedded: {1e3 * statistics.median(timed(partial(embedder.embed, [asked(n).summary])) for n in range(20)):.1f} ms"
     )
     print(f"making a KnowledgeBase: {1e6 * timed(lambda: KnowledgeBase('unused')):.0f} µs")
     row(*COLUMNS)

@@ -30,7 +30,7 @@ from tools.errors import MachineError
 from tools.evaluation.statistics import sample, speedup
 from tools.hardware import load_sheet
 from tools.hardware.devices import visible_devices
-from tools.profiling.nvml import device_title
+from tools.hardware.detect import device_title
 from tools.records import Correctness, Evaluation, OutputError, Problem, Tier, Timing, Verdict, content_hash
 
 LIMIT_S = 120.0

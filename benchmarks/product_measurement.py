@@ -73,7 +73,7 @@ def _measured(problem: Problem, candidate: Callable[..., torch.Tensor]) -> Measu
     # torch's own default, said where the figures are made
     torch.backends.cuda.matmul.allow_tf32 = False
     opened = open_problem(problem)
-    reference, inputs = opened.module, [value.cuda() for value in opened.inputs(SEED)]
+    reference, inputs = opened.module, [value.cuda() for value in opened.inputs(SEED) if isinstance(value, torch.Tensor)]
     own, oracle = reference(*inputs), reference(*[value.double() for value in inputs])
     began = time.monotonic()
     got = candidate(*inputs)

@@ -10,7 +10,7 @@ import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import agents.coder.llm as coder
 import agents.planner.llm as planner
@@ -65,7 +65,7 @@ def _planner() -> Iterator[Sample]:
     advice = samples.recalled(samples.strategy()), samples.recalled(samples.strategy(ActionKind.TILING), -0.2, warning=True)
     done = (samples.tried(samples.TILING[0], 1.1), samples.tried(samples.TILING[1], None, None))
     parent = samples.candidate()
-    for title, changes in {
+    briefings: dict[str, dict[str, Any]] = {
         "The first step, built-in coder": {},
         "A step on a kernel, with memory": {"parent": parent.id, "parent_source": parent.source, "recalled": advice, "tried": done},
         "A free coder": {"free": True, "options": (), "parent": parent.id, "parent_source": parent.source},
@@ -75,7 +75,8 @@ def _planner() -> Iterator[Sample]:
             "parent_source": parent.source,
             "inspirations": samples.programs(),
         },
-    }.items():
+    }
+    for title, changes in briefings.items():
         view = planner.view(samples.briefing(**changes), 2)
         yield Sample(title, "planner", planner.PROMPTS.opening("plan", "planner", Frame(), **view))
     case = samples.tree_case()

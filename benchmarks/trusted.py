@@ -91,7 +91,7 @@ def _on_device(call: Callable[[], Any], cold: ColdCache) -> float:
     call()
     end.record()
     torch.cuda.synchronize()
-    return start.elapsed_time(end) * 1e3
+    return float(start.elapsed_time(end)) * 1e3
 
 
 def _on_host(call: Callable[[], Any]) -> float:
