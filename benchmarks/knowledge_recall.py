@@ -206,9 +206,7 @@ def main() -> None:
     print(f"chromadb {version('chromadb')}, sentence-transformers {version('sentence-transformers')}")
     embedder = open_embedder(given.embedder)
     print(f"embedder {embedder.name}: first vector after {timed(lambda: embedder.embed(['warm'])):.1f} s (import and load)")
-    print(
-        f"one question embedded: {1e3 * statistics.median(timed(partial(embedder.embed, [asked(n).summary])) for n in range(20)):.1f} ms"
-    )
+    print(f"one question embedded: {1e3 * statistics.median(timed(partial(embedder.embed, [asked(n).summary])) for n in range(20)):.1f} ms")
     print(f"making a KnowledgeBase: {1e6 * timed(lambda: KnowledgeBase('unused')):.0f} µs")
     row(*COLUMNS)
     for size in [int(size) for size in given.sizes.split(",")]:

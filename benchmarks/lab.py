@@ -1,5 +1,4 @@
-"""A fast evaluator for the built-in coder's own kernels, which need no walls: compiled on many cores, checked and timed by one process
-a GPU.
+"""A fast evaluator for the built-in coder's own kernels, which need no walls: compiled on many cores, judged by one process a GPU.
 
 `Lab` serves it to other processes of this machine, which ask through `benchmarks.lab_pool.LabPool`. Each source is judged once, for all
 who ask for it, and kept in a file: the next lab on the same file knows it. What the evaluator's sandbox, battery and clocks are for is
@@ -29,8 +28,8 @@ from benchmarks.trusted import TOLERANCE
 from tools.errors import MachineError
 from tools.evaluation.statistics import sample, speedup
 from tools.hardware import load_sheet
-from tools.hardware.devices import visible_devices
 from tools.hardware.detect import device_title
+from tools.hardware.devices import visible_devices
 from tools.records import Correctness, Evaluation, OutputError, Problem, Tier, Timing, Verdict, content_hash
 
 LIMIT_S = 120.0
