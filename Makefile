@@ -29,9 +29,10 @@ endif
 demo: setup  ## optimise a sample operator, with no key, no GPU and no server
 	$(BIN)/kernelwright optimize data/operators/softmax.py --budget 6
 
+# Three workers on two cores: many tests wait for a process or a deadline.
 test: setup  ## lint, type-check and run the tests
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 3
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

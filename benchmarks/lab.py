@@ -116,7 +116,7 @@ class Lab:
         if found is None:
             return Evaluation(candidate="", verdict=Verdict.TIMED_OUT, versions=self._versions)
         if found.verdict is not Verdict.PASS:
-            return Evaluation(candidate="", verdict=found.verdict, notes=(found.note,), versions=self._versions)
+            return Evaluation(candidate="", verdict=found.verdict, notes=(found.note,), versions=self._versions, gpu_seconds=found.seconds)
         timing = Timing(
             tier=Tier.IN_PROCESS,
             candidate=sample(found.times_us),
@@ -133,6 +133,7 @@ class Lab:
             kernels=made.kernels,
             notes=("Judged by the lab: no sandbox, one input, one clock.",),
             versions=self._versions,
+            gpu_seconds=found.seconds,
         )
 
     def _reference(self, problem: Problem) -> dict[str, tuple[float, ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ class Judged(NamedTuple):
     note: str = ""
     poisoned: bool = False
     """The process's device context may be broken: nothing more is to be asked of it."""
+    seconds: float = 0.0
+    """For how long the device was kept busy or waiting."""
 
 
 def serve(channel: Connection, device: str, target: str, scratch: str) -> None:
@@ -29,8 +32,10 @@ def serve(channel: Connection, device: str, target: str, scratch: str) -> None:
             text, source = channel.recv()
         except EOFError:
             return
-        problem = Problem.model_validate_json(text)
-        channel.send(bench.judge(problem, source) if source else bench.reference(problem))
+        problem, began = Problem.model_validate_json(text), time.monotonic()
+        found: Judged | dict[str, tuple[float, ...]]
+        found = bench.judge(problem, source)._replace(seconds=time.monotonic() - began) if source else bench.reference(problem)
+        channel.send(found)
 
 
 class Bench:

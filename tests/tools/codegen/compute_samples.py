@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
-from tests.tools.codegen.harness import SMALL
-
 HEAD = "import torch\nimport torch.nn.functional as F\n\nROWS = 33\nCOLS = 70\nDIM = 24\nWIDE = 40\n\n"
 TAIL = "\n\ndef example_inputs():\n    return ({inputs},)\n"
 HEADS = "torch.randn(2, 3, ROWS, DIM), torch.randn(2, 3, COLS, DIM), torch.randn(2, 3, COLS, WIDE)"
@@ -15,11 +11,6 @@ HALF = HEADS.replace(")", ", dtype=torch.float16)")
 def reference(body: str, inputs: str, arguments: str) -> str:
     """Write a reference of the plain form that returns `body`."""
     return f"{HEAD}def sample({arguments}):\n    return {body}\n{TAIL.format(inputs=inputs)}"
-
-
-def small(source: str) -> str:
-    """Rewrite a reference to odd sizes that no trace of it saw."""
-    return re.sub(r"^([A-Z]+) = \d+$", lambda found: f"{found[1]} = {SMALL.get(found[1], 8)}", source, flags=re.MULTILINE)
 
 
 ATTENTION: dict[str, str] = {

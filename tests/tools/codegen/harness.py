@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.tools.codegen.samples import SAMPLES
 from tools.codegen import LoweringError, OperatorGraph, Schedule, initial_schedule, trace
@@ -95,6 +99,19 @@ def for_targets(jobs: Mapping[str, dict[str, str]], targets: Iterable[int | str]
     keys = [(name, target) for name in jobs for target in targets]
     found = run_worker("compile_worker.py", [{**jobs[name], "arch": target} for name, target in keys], interpret=False)
     return dict(zip(keys, found, strict=True))
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], dict[Any, Any]]) -> dict[Any, Any]:
+    """Make results in a folder once for all workers of a test run: whoever comes second waits for them."""
+    base = factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / name
+    folder.mkdir(exist_ok=True)
+    kept = folder / "results.pickle"
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(make(folder)))
+    return dict(pickle.loads(kept.read_bytes()))
 
 
 def write_job(folder: Path, name: str, problem: Problem, source: str) -> dict[str, str]:

@@ -58,13 +58,13 @@ MEMORY_SAMPLES: dict[str, str] = {
         "(F.max_pool2d(torch.tanh(x * b + 1), 2) * 3, F.avg_pool2d(torch.exp(x) + b, 2, padding=1, count_include_pad=False), "
         "F.max_pool2d(x, 3, 2, 1, ceil_mode=True), F.avg_pool2d(x, 2, divisor_override=3), F.max_pool2d(x.permute(0, 2, 3, 1), 2), "
         "F.max_pool3d(x, 3, 1, padding=1))",
-        "torch.randn(1, 3, ROWS, COLS), torch.randn(3, 1, 1)",
+        "torch.randn(2, 4, ROWS, COLS), torch.randn(4, 1, 1)",
         "x, b",
     ),
     "pairs": function(
         "(F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 2) * 2, F.avg_pool2d(x, 4, 2, 1), F.max_pool2d(x, 5, 2, 2, ceil_mode=True), "
         "F.avg_pool3d(x, 3, 2, 1), F.max_pool1d(x[0], 3, 2), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False))",
-        "torch.randn(1, 3, 10, 121).where(torch.rand(1, 3, 10, 121) > 0.01, float('nan'))",
+        "torch.randn(1, 3, 18, 121).where(torch.rand(1, 3, 18, 121) > 0.01, float('nan'))",
     ),
     "adaptive_pooling": function(
         "(F.adaptive_avg_pool2d(torch.relu(x), (4, 6)) + 1, F.adaptive_avg_pool1d(x[0], 5), torch.tanh(F.adaptive_avg_pool2d(x, (9, 20))), "

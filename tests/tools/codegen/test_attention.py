@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.compute_samples import ATTENTION, HEADS, reference, small
-from tests.tools.codegen.harness import problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.compute_samples import ATTENTION, HEADS, reference
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
 from tools.codegen import Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.limits import limits
 from tools.hardware import load_sheet
@@ -42,10 +42,13 @@ def with_small_tiles(schedule: Schedule) -> Schedule:
     return Schedule(regions=tuple(regions))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run every variant with first and with small tiles at sizes it was not traced at."""
-    folder = tmp_path_factory.mktemp("attention")
+    return made_once(tmp_path_factory, "attention", _results)
+
+
+def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs, keys = [], []
     for name, source in ATTENTION.items():
         problem, graph, schedule = fused(source)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import DIRECT
-from tests.tools.codegen.harness import problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.test_products import WAYS, whole
 from tools.codegen import emit, limits, trace
 from tools.codegen.regions import plan_region
@@ -16,10 +16,13 @@ from tools.hardware import load_sheet
 from tools.tuning.shapes import region_shapes
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """Run every convolution, the pointwise ones as products of halves too."""
-    folder = tmp_path_factory.mktemp("convolutions")
+    return made_once(tmp_path_factory, "convolutions", _results)
+
+
+def _results(folder: Path) -> dict[str, dict[str, Any]]:
     chosen = {name: (source, None) for name, source in DIRECT.items()} | {"halves": (DIRECT["pointwise"], WAYS["halves_split"])}
     jobs = []
     for name, (source, way) in chosen.items():

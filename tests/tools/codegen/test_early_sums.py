@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.compute_samples import module, small
-from tests.tools.codegen.harness import for_targets, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.compute_samples import module
+from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, options, trace
 from tools.codegen.early_sums import early_sums
@@ -60,10 +60,13 @@ def test_early_sums_match_float64(tmp_path: Path) -> None:
         assert result["error"] <= 1.0, (name, result)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
     """Compile three samples for every target."""
-    folder = tmp_path_factory.mktemp("compiled")
+    return made_once(tmp_path_factory, "early_sums_compiled", _compiled)
+
+
+def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     jobs = {}
     for name in COMPILED:
         problem, graph, schedule = early(name)

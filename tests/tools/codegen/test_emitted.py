@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.tools.codegen.harness import at_small_sizes, generated, run_worker, traced, write_job
+from tests.tools.codegen.harness import at_small_sizes, generated, made_once, run_worker, traced, write_job
 from tests.tools.codegen.samples import SAMPLES
 from tools.codegen import emit, initial_schedule, trace
 from tools.problems import problem_from_module
@@ -49,7 +49,10 @@ SETTINGS: dict[str, Any] = {
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run every sample with every setting at sizes it was not traced at, all in one process."""
-    folder = tmp_path_factory.mktemp("emitted")
+    return made_once(tmp_path_factory, "emitted", _results)
+
+
+def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs, keys = [], []
     for name in SAMPLES:
         problem, graph = traced(name)

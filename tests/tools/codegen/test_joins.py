@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import for_targets, generated, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, trace
@@ -70,10 +71,13 @@ COMPILED = {"channels": "blocks", "dense": "blocks", "norms": "shared", "last": 
 TARGETS = (80, 90, 100)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run every sample with every setting at sizes it was not traced at, in one process."""
-    folder = tmp_path_factory.mktemp("joins")
+    return made_once(tmp_path_factory, "joins", _judged)
+
+
+def _judged(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs = {}
     for name, source in JOINED.items():
         problem, graph = traced_text(source, name)
@@ -92,10 +96,13 @@ def test_a_concatenation_gives_the_references_results(judged: Any, name: str, se
     assert result["error"] <= 1.0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
     """Compile four samples for every target."""
-    folder = tmp_path_factory.mktemp("compiled")
+    return made_once(tmp_path_factory, "joins_compiled", _compiled)
+
+
+def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     jobs = {}
     for name, way in COMPILED.items():
         problem, graph = traced_text(JOINED[name], name)

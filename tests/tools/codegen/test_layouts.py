@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tools.codegen.compute_samples import CONVOLUTIONS, module
-from tests.tools.codegen.harness import problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.layouts import has_convolution
 from tools.hardware import load_sheet
@@ -34,10 +35,13 @@ def laid_out(name: str, wanted: str, *, generate: bool) -> tuple[Any, Any, Sched
     return problem, graph, schedule
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str, bool], dict[str, Any]]:
     """Run every reference in every layout, by the library and generated."""
-    folder = tmp_path_factory.mktemp("layouts")
+    return made_once(tmp_path_factory, "layouts", _results)
+
+
+def _results(folder: Path) -> dict[tuple[str, str, bool], dict[str, Any]]:
     keys = [(name, wanted, generate) for name in CONVOLUTIONS for wanted in FORMATS for generate in (False, True)]
     jobs = []
     for name, wanted, generate in keys:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import SMALL, for_targets, generated, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.memory_samples import MEMORY_SAMPLES
 from tools.codegen import emit, initial_schedule, limits, trace
 from tools.codegen.regions import plan_region
@@ -69,11 +69,6 @@ COMPILED = {
 """Samples that are compiled, and their way."""
 
 
-def small(name: str) -> str:
-    """Write a sample at sizes that its trace did not see."""
-    return re.sub(r"^([A-Z]+) = \d+$", lambda found: f"{found[1]} = {SMALL.get(found[1], 8)}", MEMORY_SAMPLES[name], flags=re.MULTILINE)
-
-
 @functools.cache
 def sources(name: str) -> dict[str, str]:
     """Emit a sample with every setting."""
@@ -84,8 +79,14 @@ def sources(name: str) -> dict[str, str]:
 @pytest.fixture(scope="session")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run every sample with every setting in one process."""
-    folder = tmp_path_factory.mktemp("memory_bound")
-    jobs = {(n, k): write_job(folder, f"{n}_{k}", problem_of(small(n), n), text) for n in MEMORY_SAMPLES for k, text in sources(n).items()}
+    return made_once(tmp_path_factory, "memory_bound", _judged)
+
+
+def _judged(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    jobs = {}
+    for name, text in MEMORY_SAMPLES.items():
+        for way, source in sources(name).items():
+            jobs[name, way] = write_job(folder, f"{name}_{way}", problem_of(small(text), name), source)
     return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
 
 
@@ -98,11 +99,16 @@ def test_every_schedule_gives_the_references_results(judged: Any, name: str, set
     assert result["error"] <= 1.0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
     """Compile a sample of each way along a row for every target."""
-    folder = tmp_path_factory.mktemp("compiled")
-    jobs = {name: write_job(folder, name, problem_of(small(name), name), sources(name)[way]) for name, way in COMPILED.items()}
+    return made_once(tmp_path_factory, "memory_bound_compiled", _compiled)
+
+
+def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
+    jobs = {
+        name: write_job(folder, name, problem_of(small(MEMORY_SAMPLES[name]), name), sources(name)[way]) for name, way in COMPILED.items()
+    }
     return for_targets(jobs, TARGETS)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.tools.codegen.compute_samples import PRODUCTS, reference
-from tests.tools.codegen.harness import run_worker, write_job
+from tests.tools.codegen.harness import made_once, run_worker, write_job
 from tests.tools.codegen.test_products import TILES, whole
 from tools.codegen import LoweringError, Schedule, emit, options
 from tools.hardware import load_sheet
@@ -93,10 +94,13 @@ def emitted(source: str, **changes: Any) -> tuple[Any, str]:
     return problem, emit(problem, graph, schedule).source
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shares(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run every way on every hard input, and hold its errors against the exact policy."""
-    folder = tmp_path_factory.mktemp("ways")
+    return made_once(tmp_path_factory, "ways", _shares)
+
+
+def _shares(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     chosen = [(name, way) for name in ADVERSARIAL for way in HARD] + [("wide_range", "two_parts")]
     jobs = []
     for name, way in chosen:
@@ -135,10 +139,13 @@ def test_two_bfloat16_parts_are_offered_where_rounding_is() -> None:
     assert {"bf16x3", "bf16x6"} <= rounded
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def walked(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run products by every other program and by descriptors, where there is such a way for their shape."""
-    folder = tmp_path_factory.mktemp("walked")
+    return made_once(tmp_path_factory, "walked", _walked)
+
+
+def _walked(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs = {}
     for name in WALKED:
         for way in PROGRAMS:
@@ -159,10 +166,13 @@ def test_programs_and_descriptors_compute_the_same_products(walked: Any, name: s
         assert result["error"] <= 1.0, way
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
     """Compile every way for every target that has its precision, in one process."""
-    folder = tmp_path_factory.mktemp("compiled")
+    return made_once(tmp_path_factory, "product_ways_compiled", _compiled)
+
+
+def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     source = sized(PRODUCTS["plain"]).replace("COLS = 149", "COLS = 256")
     keys = [(way, arch) for arch in ARCHES for way in WAYS if arch != "gfx942" or way not in ("split", "described")]
     jobs = []

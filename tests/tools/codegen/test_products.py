@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.compute_samples import DIAGONAL, PRODUCTS, THIN, small
-from tests.tools.codegen.harness import problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.compute_samples import DIAGONAL, PRODUCTS, THIN
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
 from tools.codegen import Region, Schedule, apply, emit, initial_schedule
 from tools.codegen.regions import MATMUL, plan_region
 from tools.codegen.tuning import defaults
@@ -33,10 +33,13 @@ def whole(source: str, parameters: dict[str, Any] | None = None) -> tuple[Any, A
     return problem, graph, Schedule(regions=(Region(id="r0", nodes=names, template=planned.template, parameters=settings),))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run every product in every way at sizes it was not traced at."""
-    folder = tmp_path_factory.mktemp("products")
+    return made_once(tmp_path_factory, "products", _results)
+
+
+def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     chosen = [(name, way, source) for name, source in PRODUCTS.items() for way in WAYS]
     chosen += [("diagonal", "first", DIAGONAL)]
     jobs = []

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tools.codegen.harness import SMALL, for_targets, generated, problem_of, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import settings
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
@@ -49,21 +50,19 @@ def graph_of(name: str) -> tuple[Any, Any]:
     return traced_text(SCANS[name], name)
 
 
-def small(name: str) -> Any:
-    """Load a sample at sizes that its trace did not see."""
-    text = re.sub(r"^([A-Z]+) = \d+$", lambda found: f"{found[1]} = {SMALL.get(found[1], 8)}", SCANS[name], flags=re.MULTILINE)
-    return problem_of(text, name)
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     """Run every sample in every way in one process."""
-    folder = tmp_path_factory.mktemp("scans")
+    return made_once(tmp_path_factory, "scans", _judged)
+
+
+def _judged(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs = {}
-    for name in SCANS:
+    for name, text in SCANS.items():
         problem, graph = graph_of(name)
+        unseen = problem_of(small(text), name)
         for way, chosen in WAYS.items():
-            jobs[name, way] = write_job(folder, f"{name}_{way}", small(name), emit(problem, graph, generated(graph, chosen)).source)
+            jobs[name, way] = write_job(folder, f"{name}_{way}", unseen, emit(problem, graph, generated(graph, chosen)).source)
     return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
 
 
@@ -77,10 +76,13 @@ def test_a_scan_gives_the_references_results(judged: Any, name: str, way: str) -
     assert result["error"] <= 1.0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
     """Compile three samples for every target."""
-    folder = tmp_path_factory.mktemp("compiled")
+    return made_once(tmp_path_factory, "scans_compiled", _compiled)
+
+
+def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     jobs = {}
     for name, way in COMPILED.items():
         problem, graph = graph_of(name)
