@@ -96,7 +96,7 @@ def choices_of(found: list[Measured], most: int = MOST) -> tuple[Choice, ...]:
         for setting in spread(settings, _flat(each[0]), most):
             one = by_text[str(sorted(setting.parameters.items()))]
             before = max(before, setting.us)
-            pool.append(Choice(one.schedule, setting.us, (), words_of(setting.parameters), before))
+            pool.append(Choice(one.schedule, setting.us, (), (("forward", words_of(setting.parameters)),), before))
     return in_order(pool, most)
 
 

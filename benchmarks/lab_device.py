@@ -60,6 +60,8 @@ class Bench:
         reference, inputs, _ = self._opened(problem)
         times = {"eager": times_us(lambda: reference.module(*inputs), self._cold)}
         if self._device == "cuda":
+            # what was compiled before with other sizes would make this one compile for any size
+            torch._dynamo.reset()
             compiled = torch.compile(reference.module)
             times["compile"] = times_us(lambda: compiled(*inputs), self._cold)
         return times

@@ -14,7 +14,7 @@ from tools.codegen.early_actions import ALGEBRA
 from tools.codegen.layouts import FORMAT
 from tools.codegen.tuning import KNOBS
 from tools.records import Action, Candidate, HardwareSheet, Problem
-from tools.tuning.modelled import Choice, ScheduleModel, choice_action, chosen_number, modelled_choices
+from tools.tuning.modelled import CHOICE, MADE, Choice, ScheduleModel, choice_action, chosen_number, modelled_choices
 
 TOLD = 1.01
 """Factor from which on a modelled change is told."""
@@ -51,6 +51,15 @@ def choice_of(action: Action, problem: Problem, sheet: HardwareSheet) -> Choice 
     found = choices_of(problem, sheet)
     number = chosen_number(action)
     return found[number - 1] if 0 < number <= len(found) else None
+
+
+def kept_action(action: Action, problem: Problem, sheet: HardwareSheet) -> Action:
+    """Word an action as memory keeps it: of a choice of the model what it makes, not its number; any other as it is."""
+    choice = choice_of(action, problem, sheet) if chosen_number(action) else None
+    if choice is None:
+        return action
+    others = {name: value for name, value in action.parameters.items() if name != CHOICE}
+    return action.model_copy(update={"parameters": {**others, MADE: choice.made}})
 
 
 def smaller_schedule(schedule: Schedule) -> Schedule | None:
@@ -99,7 +108,7 @@ def expectations(problem: Problem, parent: Candidate | None, options: Sequence[A
                 continue
         gain = before / after if before and after and 0 < after < math.inf else None
         if choice:
-            found[action.id] = Expectation(words=_promise(choice), gain=gain)
+            found[action.id] = Expectation(words=_promise(choice), gain=gain, made=choice.made)
         elif gain and not 1 / TOLD < gain < TOLD:
             found[action.id] = Expectation(words=f"the cost model expects {gain:.2f}x (estimated)", gain=gain)
     return found

@@ -55,6 +55,8 @@ class Expectation(Record):
     """A clause for people."""
     gain: float | None = None
     """Modelled time of the parent over that of the child; None where the model does not know one of them."""
+    made: str = ""
+    """Of a choice of the model: what it makes in words, as memory knows it."""
 
 
 class Briefing(Record):

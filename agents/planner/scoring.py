@@ -12,7 +12,7 @@ from agents.planner.scores import DIRECTIONS, SCORES, value_points
 from agents.planner.similar import likeness, shared_closeness
 from knowledge.records import Recalled, Strategy
 from tools.records import Action, ActionKind, Tier, Verdict
-from tools.tuning.modelled import CHOICE
+from tools.tuning.modelled import CHOICE, MADE, chosen_number
 
 STRATEGY_WEIGHT = 6.0
 """Points of a strategy with recall score 1. The score is relevance times expected log gain, so relevant advice of 2x brings about 4."""
@@ -113,9 +113,9 @@ def _advice(action: Action, briefing: Briefing) -> tuple[float, tuple[str, ...],
     """Points, cited ids, predicted gain and clauses that recalled strategies bring."""
     total, found, clauses = 0.0, [], []
     for recalled in briefing.recalled:
-        match = _match(action, recalled.strategy)
+        match = _match(action, recalled.strategy, briefing)
         points = _points(match, recalled)
-        total += points
+        total += _points(1.0, recalled) if _praises_choices(action, recalled) else points
         if points > 0 and match >= CITED:
             found.append((points, recalled))
         elif points < 0 and match >= CITED:
@@ -126,13 +126,19 @@ def _advice(action: Action, briefing: Briefing) -> tuple[float, tuple[str, ...],
     return total, tuple(r.strategy.id for _, r in found), gains[0] if gains else None, praise + clauses
 
 
-def _match(action: Action, strategy: Strategy) -> float:
+def _praises_choices(action: Action, recalled: Recalled) -> bool:
+    """Whether advice speaks for the model's choices, whichever: how much one gained elsewhere says how slow the reference was there."""
+    return bool(chosen_number(action)) and MADE in recalled.strategy.parameters and not recalled.warning
+
+
+def _match(action: Action, strategy: Strategy, briefing: Briefing) -> float:
     """How far advice is about this action: its kind, and the values of the parameters both name."""
-    if strategy.kind is not action.kind:
+    if strategy.kind is not action.kind or CHOICE in strategy.parameters:
+        # a choice's number means something else for every operator
         return 0.0
-    if CHOICE in {*strategy.parameters, *action.parameters}:
-        # the number of a choice is a name, no quantity: what one came to says nothing of another
-        return 1.0 if strategy.parameters == action.parameters else UNMATCHED
+    if MADE in strategy.parameters or chosen_number(action):
+        expected = briefing.expected.get(action.id)
+        return 1.0 if expected and expected.made and strategy.parameters.get(MADE) == expected.made else UNMATCHED
     if strategy.parameters.keys() & action.parameters.keys():
         return shared_closeness(action.parameters, strategy.parameters)
     return UNMATCHED if strategy.parameters or action.kind in BROAD else 1.0

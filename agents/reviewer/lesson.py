@@ -60,7 +60,7 @@ def incomparable_lesson(case: ReviewCase) -> str:
 def _subject(case: ReviewCase) -> str:
     families = " and ".join(case.problem.work.families[:2]) or "an"
     limited = f" limited by {case.parent_profile.bottleneck}" if case.parent_profile else ""
-    action = case.plan.action
+    action = case.kept or case.plan.action
     parameters = ", ".join(f"{name}={value}" for name, value in action.parameters.items())
     return f"On a {families} operator{limited}, {action.kind}{f' with {parameters}' if parameters else ''}"
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from tools.evaluation.protocol import Baselines
-from tools.records import Candidate, Evaluation, Plan, Problem, Profile, Record, Verdict
+from tools.records import Action, Candidate, Evaluation, Plan, Problem, Profile, Record, Verdict
 
 
 class ReviewCase(Record):
@@ -25,6 +25,8 @@ class ReviewCase(Record):
     baselines: Baselines
     parent_profile: Profile | None = None
     """What limited the parent, so that the lesson can say it; None where it is not known."""
+    kept: Action | None = None
+    """The plan's action as memory keeps it; None where that is the plan's own."""
 
 
 class Gain(Record):

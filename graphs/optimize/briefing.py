@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 
-from agents.coder.modelled import expectations
+from agents.coder import modelled
 from agents.coder.protocol import Refusal
 from agents.coder.tuning import tuning_action
 from agents.planner.protocol import Briefing, Inspiration, Tried
@@ -57,7 +57,7 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
         inspirations=inspirations(services, ask),
     )
     allowed = tuple(o for o in fitting if briefing.allows(o))
-    expected = await asyncio.to_thread(expectations, services.problem, parent, allowed, services.sheet) if allowed else {}
+    expected = await asyncio.to_thread(modelled.expectations, services.problem, parent, allowed, services.sheet) if allowed else {}
     return briefing.model_copy(update={"options": allowed, "expected": expected})
 
 
@@ -87,6 +87,11 @@ def situation_of(services: Services, parent: str) -> Situation:
     assert profile is not None
     situation = describe_situation(services.problem, profile, services.sheet)
     return situation.model_copy(update={"backend": services.settings.team.frame.language})
+
+
+def kept_action(services: Services, action: Action) -> Action:
+    """Word an action as memory keeps it."""
+    return modelled.kept_action(action, services.problem, services.sheet)
 
 
 def inspirations(services: Services, ask: Ask) -> tuple[Inspiration, ...]:

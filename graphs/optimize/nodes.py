@@ -10,7 +10,7 @@ from langgraph.types import Send
 
 from agents.models import BudgetReached
 from agents.reviewer.protocol import Review, ReviewCase
-from graphs.optimize.briefing import recalled_for, situation_of
+from graphs.optimize.briefing import kept_action, recalled_for, situation_of
 from graphs.optimize.checking import checked_review
 from graphs.optimize.confirm import deliver
 from graphs.optimize.context import Context, Services
@@ -147,6 +147,7 @@ async def _review_one(services: Services, plan_id: str, candidate_id: str, tag: 
         parent_profile=store.get("profile", made.parent, Profile),
         parent_evaluation=services.evaluation(made.parent),
         baselines=services.baselines(),
+        kept=kept_action(services, made.action),
     )
     judged = store.get("review", plan_id, Review)
     if judged is None:
@@ -201,7 +202,7 @@ def _outcome(services: Services, plan_id: str, candidate_id: str, round_: int) -
         run=services.run,
         plan=plan_id,
         situation=situation_of(services, made.parent),
-        action=made.action,
+        action=kept_action(services, made.action),
         candidate=candidate_id,
         verdict=evaluation.verdict,
         gain=judged.gain.value if judged.gain else None,

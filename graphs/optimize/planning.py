@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from agents.coder.tuning import is_tuning, structure_of
 from graphs.optimize.archive import surveyed_offer
-from graphs.optimize.briefing import brief, situation_of, tried
+from graphs.optimize.briefing import brief, kept_action, situation_of, tried
 from graphs.optimize.context import Services
 from graphs.optimize.starting import START, starting_plan
 from graphs.search.archive import Offer
@@ -43,7 +43,7 @@ def _same_on(services: Services, plan: Plan, parent: str) -> bool:
 
 async def _as_memory_expects(services: Services, plan: Plan) -> Plan:
     """Have a plan predict what memory knows of its very action in the parent's situation, where it was tried there before."""
-    expected = await services.memory.expect(situation_of(services, plan.parent), plan.action, plan.id)
+    expected = await services.memory.expect(situation_of(services, plan.parent), kept_action(services, plan.action), plan.id)
     if expected is None:
         return plan
     rationale = f"{plan.rationale} Where it was tried in this situation, it ended at {expected:.2f} times this parent's speed."

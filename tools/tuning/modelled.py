@@ -21,6 +21,8 @@ MOST = 6
 """Choices of one reference."""
 CHOICE, MODELLED_CHOICE = "choice", "modelled"
 """Parameter that numbers a choice from 1, and the word that says who chose."""
+MADE = "made"
+"""Parameter that says in memory what a choice made: its number means something else for every operator."""
 GLANCED = 80
 """Settings of a region that are looked at to decide on a fusion."""
 SEEN = 3000
@@ -51,13 +53,21 @@ class Choice:
     """What the model expects of a whole call, microseconds: of what cannot be generated it counts launches or bytes."""
     unmodelled: tuple[str, ...] = ()
     """Generated regions of which the model knows nothing: they have the coder's own first values."""
-    words: tuple[object, ...] = ()
+    words: tuple[str | tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     """Templates and words of the regions that take most of the time."""
     order_us: float = 0.0
     """What it is ordered by: `us` with the doubt in generated products and convolutions, and never less than that of a choice which
     the model cannot tell apart and which stands nearer to the coder's own first values."""
     device_us: float = 0.0
     """What the model expects of the kernels alone."""
+
+    @property
+    def made(self) -> str:
+        """What it makes in words, e.g. `rows online`: templates and algorithms of the regions that take most of the time."""
+        parts = dict.fromkeys(
+            word if isinstance(word, str) else " ".join([word[0], *(value for _, value in word[1])]) for word in self.words
+        )
+        return "; ".join(parts)
 
     @property
     def family(self) -> tuple[frozenset[str], bool]:

@@ -6,6 +6,7 @@ import pytest
 
 from agents.planner.builtin import BuiltinPlanner
 from agents.planner.protocol import Expectation
+from knowledge.records import Strategy
 from tests.agents import samples
 from tools.records import Action, ActionKind, Bottleneck, Verdict
 from tools.tuning.modelled import choice_action
@@ -67,12 +68,35 @@ async def test_a_slow_choice_gives_way_to_structure() -> None:
     assert plan.action.kind is ActionKind.FUSION
 
 
-async def test_what_one_choice_came_to_says_nothing_of_another() -> None:
-    """A choice's number is a name: a strategy on the first is cited for the first, and not credited with what others come to."""
-    known = samples.strategy(ActionKind.ALGORITHM, 2.4, parameters=CHOICES[0].parameters)
-    seen = samples.briefing(options=CHOICES, recalled=(samples.recalled(known, score=0.95),))
+MADE = ("rows registers", "rows online", "rows looped")
+EXPECTED = {action.id: Expectation(words="", made=made) for action, made in zip(CHOICES, MADE, strict=True)}
+
+
+def taught(made: str, gain: float = 2.4) -> Strategy:
+    """What memory keeps of a choice elsewhere."""
+    return samples.strategy(ActionKind.ALGORITHM, gain, parameters={"implementation": "modelled", "made": made})
+
+
+async def test_what_a_choice_gained_elsewhere_does_not_reorder_the_model() -> None:
+    """How much a choice gained says how slow its reference was: what makes the same cites it, and the order stays the model's."""
+    known = taught(MADE[2])
+    seen = samples.briefing(options=CHOICES, recalled=(samples.recalled(known, score=0.95),), expected=EXPECTED)
     plans = await PLANNER.plan(seen, 3)
-    assert [(plan.action, plan.strategies) for plan in plans] == [(CHOICES[0], (known.id,)), (CHOICES[1], ()), (CHOICES[2], ())]
+    assert [(plan.action, plan.strategies) for plan in plans] == [(CHOICES[0], ()), (CHOICES[1], ()), (CHOICES[2], (known.id,))]
+
+
+async def test_what_failed_elsewhere_speaks_against_the_choice_that_makes_the_same() -> None:
+    """A warning moves the choice that it is about behind the others."""
+    warning = samples.recalled(taught(MADE[0], 0.3), -0.1, warning=True)
+    plans = await PLANNER.plan(samples.briefing(options=CHOICES, recalled=(warning,), expected=EXPECTED), 3)
+    assert plans[0].action == CHOICES[1]
+
+
+async def test_the_number_of_a_choice_teaches_nothing() -> None:
+    """What older memories keep of a number is cited by no plan and moves none."""
+    known = samples.strategy(ActionKind.ALGORITHM, 9.0, parameters=CHOICES[2].parameters)
+    plans = await PLANNER.plan(samples.briefing(options=CHOICES, recalled=(samples.recalled(known, score=0.95),), expected=EXPECTED), 3)
+    assert [(plan.action, plan.strategies) for plan in plans] == [(action, ()) for action in CHOICES]
 
 
 async def test_steps_on_schedules_are_not_invented() -> None:
