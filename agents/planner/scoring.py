@@ -115,7 +115,10 @@ def _advice(action: Action, briefing: Briefing) -> tuple[float, tuple[str, ...],
     for recalled in briefing.recalled:
         match = _match(action, recalled.strategy, briefing)
         points = _points(match, recalled)
-        total += _points(1.0, recalled) if _praises_choices(action, recalled) else points
+        if chosen_number(action) and MADE in recalled.strategy.parameters:
+            total += _points_of_choice(points, recalled)
+        else:
+            total += points
         if points > 0 and match >= CITED:
             found.append((points, recalled))
         elif points < 0 and match >= CITED:
@@ -126,9 +129,15 @@ def _advice(action: Action, briefing: Briefing) -> tuple[float, tuple[str, ...],
     return total, tuple(r.strategy.id for _, r in found), gains[0] if gains else None, praise + clauses
 
 
-def _praises_choices(action: Action, recalled: Recalled) -> bool:
-    """Whether advice speaks for the model's choices, whichever: how much one gained elsewhere says how slow the reference was there."""
-    return bool(chosen_number(action)) and MADE in recalled.strategy.parameters and not recalled.warning
+def _points_of_choice(points: float, recalled: Recalled) -> float:
+    """Points for one of the model's choices from what another operator's came to.
+
+    How much a choice gained, or lost, says how slow the reference was there: praise is for all choices alike, and only what failed warns.
+    """
+    if not recalled.warning:
+        return _points(1.0, recalled)
+    trials = recalled.strategy.trials
+    return points if 2 * sum(trial.verdict is not Verdict.PASS for trial in trials) > len(trials) else 0.0
 
 
 def _match(action: Action, strategy: Strategy, briefing: Briefing) -> float:

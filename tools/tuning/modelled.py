@@ -67,7 +67,7 @@ class Choice:
         parts = dict.fromkeys(
             word if isinstance(word, str) else " ".join([word[0], *(value for _, value in word[1])]) for word in self.words
         )
-        return "; ".join(parts)
+        return "; ".join(parts) or "library"
 
     @property
     def family(self) -> tuple[frozenset[str], bool]:

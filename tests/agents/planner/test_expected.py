@@ -86,10 +86,14 @@ async def test_what_a_choice_gained_elsewhere_does_not_reorder_the_model() -> No
 
 
 async def test_what_failed_elsewhere_speaks_against_the_choice_that_makes_the_same() -> None:
-    """A warning moves the choice that it is about behind the others."""
-    warning = samples.recalled(taught(MADE[0], 0.3), -0.1, warning=True)
-    plans = await PLANNER.plan(samples.briefing(options=CHOICES, recalled=(warning,), expected=EXPECTED), 3)
-    assert plans[0].action == CHOICES[1]
+    """A warning of wrong results moves the choice that it is about behind the others; one of a slow kernel, on another operator, does not."""
+    slow = taught(MADE[0], 0.3)
+    wrong = slow.model_copy(update={"trials": tuple(t.model_copy(update={"verdict": Verdict.WRONG, "gain": None}) for t in slow.trials)})
+    first = []
+    for one in (slow, wrong):
+        warning = samples.recalled(one, -0.1, warning=True)
+        first.append((await PLANNER.plan(samples.briefing(options=CHOICES, recalled=(warning,), expected=EXPECTED), 3))[0].action)
+    assert first == [CHOICES[0], CHOICES[1]]
 
 
 async def test_the_number_of_a_choice_teaches_nothing() -> None:
