@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.kept_rows import KeptRows, Row
 from benchmarks.leftovers import State, look, look_settled
-from benchmarks.soak_candidates import Job, honest, plan, problem_text
+from benchmarks.soak_candidates import Job, crashing, honest, plan, problem_text
 from benchmarks.soak_report import page, summary
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
@@ -113,7 +113,7 @@ class Soak:
         after: State | None = None
         try:
             # the first start the processes and fill the memory that stay: what they hold is no leak; then as the end will be looked at
-            await self._all(honest(-100, self._options.parallel * 2), beside=True)
+            await self._all([crashing(-50), *honest(-100, self._options.parallel * 2)], beside=True)
             await self._all(honest(-200, 1), beside=True)
             before = look(self._folder, gpu=self._options.gpu)
             await self._all(self._jobs)

@@ -66,6 +66,8 @@ MISDEEDS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 ON_A_GPU: dict[str, tuple[str, tuple[str, ...]]] = {
     "gpu memory": ("self.hoard = [torch.empty(1 << 30, dtype=torch.uint8, device=x.device) for _ in range(1000)]", ("CRASHED",)),
+    # forking a process that holds a device's context takes milliseconds, and does so in the middle of every timed call
+    "daemon": (MISDEEDS["daemon"][0], (*MISDEEDS["daemon"][1], "TIMING_INCONSISTENT")),
     # CUDA reserves more than any limit of one process: what is reserved and never used does no harm
     "memory": (MISDEEDS["memory"][0], ("PASS", "CRASHED", "TIMED_OUT")),
     "gpu spin": ("torch.cuda._sleep(10**15)", ("TIMED_OUT",)),
@@ -125,6 +127,12 @@ def honest(first: int, count: int) -> list[Job]:
     """Make right candidates beside the planned ones: `first` is a negative number that they are told apart by."""
     source = KERNEL.format(misdeed="pass", factor=2.0, block=128)
     return [Job("honest", f"{source}\n# {first - number}\n", _HONEST[1]) for number in range(count)]
+
+
+def crashing(number: int) -> Job:
+    """Make a candidate beside the planned ones that raises: after it the device is examined by a process that stays."""
+    misdeed, expected = MISDEEDS["exception"]
+    return Job("exception", f"{KERNEL.format(misdeed=misdeed, factor=2.0, block=128)}\n# {number}\n", expected)
 
 
 def _few_hanging(kinds: Sequence[tuple[str, str, tuple[str, ...]]]) -> list[tuple[str, str, tuple[str, ...]]]:

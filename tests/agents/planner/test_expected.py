@@ -86,7 +86,7 @@ async def test_what_a_choice_gained_elsewhere_does_not_reorder_the_model() -> No
 
 
 async def test_what_failed_elsewhere_speaks_against_the_choice_that_makes_the_same() -> None:
-    """A warning of wrong results moves the choice that it is about behind the others; one of a slow kernel, on another operator, does not."""
+    """A warning of wrong results moves the choice that it is about behind the others; one of a slow kernel elsewhere does not."""
     slow = taught(MADE[0], 0.3)
     wrong = slow.model_copy(update={"trials": tuple(t.model_copy(update={"verdict": Verdict.WRONG, "gain": None}) for t in slow.trials)})
     first = []
