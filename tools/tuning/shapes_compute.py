@@ -28,14 +28,14 @@ SPLIT_WORK = 6.0
 """Instructions by which a lane splits one float32 into two shorter numbers; counted in the machine code, rounded."""
 PARTS = {"tf32x3": 3, **{precision: way.products for precision, way in WAYS.items()}}
 """Products on tensor cores behind one of float32, by precision."""
-HALVES_SHARE = 1.21
-"""Rate of products of halves that were split before, over `TRITON_TENSOR_SHARE` of the peak; fitted with the next on the two such schedules
-(three stages and one) of matmul_bias_gelu in the H200 landscape. No product of bfloat16 parts has been measured: they are assumed to run at
-the same rate."""
-HALVES_WAIT = 1.75
+HALVES_SHARE = 1.55
+"""Rate of products of parts that were split before, over `TRITON_TENSOR_SHARE` of the peak. Fitted with the next two on 74 schedules of
+`fp16x3` and `bf16x6` on an H200 (2026-11-21: docs/results/h200-products.md, and what whole search runs measured of matmul_bias_gelu); the
+root mean square of ln(modelled / measured) is 0.12 there."""
+HALVES_WAIT = 1.0
 """Time by which such products wait for their operands with a single stage; a quarter of it with each stage more."""
-HALVES_STEP = 2.0
-"""`STEP` of such products; an assumption."""
+HALVES_STEP = 14.0
+"""`STEP` of the three products of `fp16x3`; a step's own work is the same for more products."""
 DESCRIBED_GAIN = 880 / 854
 """Rate of products of halves whose tiles come by descriptor, over that by pointers: µs of both on an H200, 4096³, tiles of 128 by 128 by 64
 (docs/results/h200-products.md). Of other precisions it has not been measured and is taken to be none."""
@@ -166,7 +166,8 @@ def _tiles(work: _Sum, parameters: Mapping[str, Value], ops: float, sheet: Hardw
         steps=work.steps,
         lane_work=float(programs * (lanes + block_m * block_n * ops)),
         registers=40 + block_m * block_n * (2 if chunked else 1) / threads + fragments,
-        shared_bytes=float(loaded * each * max(1, stages - 1)),
+        # parts lie in shared memory in every stage; what is split in the kernel is one stage ahead in registers
+        shared_bytes=float(loaded * each * (stages if way else max(1, stages - 1))),
         barriers=1.0 if stages > 1 else 3.0,
         product_flops=2.0 * programs * block_m * block_n * block_k * work.steps * PARTS.get(precision, 1),
         product_tflops=_tile_rate(work, parameters, sheet),
@@ -181,7 +182,8 @@ def _tile_rate(work: _Sum, parameters: Mapping[str, Value], sheet: HardwareSheet
     if precision in WAYS:
         if precision == "fp16x3" and parameters.get("loads") == "descriptors" and sheet.generation == "hopper":
             rate *= DESCRIBED_GAIN
-        return float(rate * HALVES_SHARE / (1 + HALVES_WAIT / 4 ** (stages - 1)) / (1 + HALVES_STEP / block_k))
+        own_work = HALVES_STEP * PARTS["fp16x3"] / PARTS[precision]
+        return float(rate * HALVES_SHARE / (1 + HALVES_WAIT / 4 ** (stages - 1)) / (1 + own_work / block_k))
     if precision == ROUNDED and not work.straight and sheet.generation == "hopper":
         rate *= rates.OLD_TENSOR_SHARE
     return float(rate / (1 + 0.5 / 2 ** (stages - 1)) / (1 + STEP / block_k))
