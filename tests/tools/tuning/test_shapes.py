@@ -12,6 +12,7 @@ from tests.tools.codegen.samples import function
 from tools.codegen import Schedule, initial_schedule, trace
 from tools.codegen.regions import plan_region
 from tools.codegen.tuning import defaults
+from tools.codegen.views import is_view
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.profiling.shape import LaunchShape, shape_us
@@ -117,10 +118,10 @@ def test_halves_come_near_their_measured_time() -> None:
 
 
 def test_steps_of_halves_rank_as_measured() -> None:
-    """Steps of 64, 32 and 16 elements took 835, 947 and 1326 µs of matmul_bias_gelu on an H200: expected in that order, within a seventh."""
+    """Steps of 64, 32 and 16 elements took 835, 947 and 1326 µs in matmul_bias_gelu on an H200: expected so, within a seventh."""
     graph = trace(load_problem(DATA / "operators" / "matmul_bias_gelu.py"))
-    (region,) = initial_schedule(graph).regions
-    planned, sheet = plan_region(graph, region.nodes), load_sheet("h200")
+    planned = plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))
+    sheet = load_sheet("h200")
     tile = {**defaults(planned, 132), "precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 8}
     measured = {(64, 3): 835.4, (32, 4): 947.2, (16, 4): 1326.0}
     ratios, expected = [], []
