@@ -55,7 +55,8 @@ class Catalogue(OpenedStore):
         """Say in one line each what happened to a strategy, oldest first."""
         entry = self._entry(name)
         with self._lock:
-            return tuple(f"{event.at} {event.kind} {event.key}" for event in self._log.of(entry.id))
+            events = sorted((event for name in self._names(entry) for event in self._log.of(name)), key=lambda event: event.seq)
+            return tuple(f"{event.at} {event.kind} {event.key}" for event in events)
 
     def search(self, text: str, limit: int = 10) -> list[Strategy]:
         """Return the strategies nearest in meaning to `text`, nearest first, retired ones left out."""
@@ -89,7 +90,11 @@ class Catalogue(OpenedStore):
         """Sum up what a strategy was worth to the plans it was shown to."""
         entry = self._entry(name)
         with self._lock:
-            return worth_of(entry.id, experiences(self._log), count_recalls(self._log))
+            return worth_of(self._names(entry), experiences(self._log), count_recalls(self._log))
+
+    def _names(self, entry: Entry) -> tuple[str, ...]:
+        """The id of an entry, and those under which other machines learnt the same."""
+        return (entry.id, *(name for name, here in self._fold.aliases.items() if here == entry.id))
 
     def calibration(self) -> Comparison | None:
         """Compare predicted and measured gains before and after lessons were first rewritten; None without predictions."""

@@ -61,7 +61,7 @@ def _only_the_newest(log: EventLog, fold: Fold, event: Event) -> None:
 
 
 def _change(event: Event, fold: Fold) -> Change:
-    entry = fold.entries.get(event.subject)
+    entry = fold.named(event.subject)
     body = event.body
     kind = "merge" if body.get("merge") else str(event.kind)
     reason = f"{body['reason']} (change {body['change']})" if event.kind == EventKind.REVERT else str(body["reason"])
@@ -69,7 +69,7 @@ def _change(event: Event, fold: Fold) -> Change:
         change=event.seq,
         at=event.at,
         kind=kind,
-        strategy=event.subject,
+        strategy=entry.id if entry else event.subject,
         title=entry.written.title if entry else "",
         reason=reason,
         by=str(body.get("by", "")) if event.kind == EventKind.REWRITE else "",

@@ -35,9 +35,10 @@ def diagnose(log: EventLog, fold: Fold, index: StrategyIndex, embedder: str) -> 
 
 
 def _strays(log: EventLog, fold: Fold) -> Finding:
-    stray = {e.subject for e in log.read(kinds=(EventKind.TRIAL, EventKind.REWRITE, EventKind.RETIRE)) if e.subject not in fold.entries}
+    events = log.read(kinds=(EventKind.TRIAL, EventKind.REWRITE, EventKind.RETIRE))
+    stray = {event.subject for event in events if fold.named(event.subject) is None}
     if stray:
-        mend = "Import the export that they come from; until then they count for nothing."
+        mend = "Import the export, or install the release, that they come from; until then they count for nothing."
         return Finding(name="events", state="wrong", said=f"Events of {len(stray)} strategies that are not here", mend=mend)
     return Finding(name="events", state="fine", said="Every event is of a strategy that is here")
 

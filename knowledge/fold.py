@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pydantic import ValidationError
 
 from knowledge.buckets import Bucket
-from knowledge.entry import Entry, Evidence, Rewrite
+from knowledge.entry import Entry, Evidence, Rewrite, signature
 from knowledge.log import Event, EventKind, EventLog
 from knowledge.records import Strategy
 from tools.errors import UserError
@@ -32,6 +32,9 @@ FOLDED = (
 
 REVERTIBLE = (EventKind.REWRITE, EventKind.REPLACE, EventKind.RETIRE)
 """Kinds that a REVERT event can undo; a newer seed that replaced an older one stays."""
+
+_OF_AN_ENTRY = {EventKind.TRIAL, EventKind.IGNORED, EventKind.RETIRE}
+"""Kinds that wait where their strategy is not here yet: other machines' events come in any order."""
 
 Typed = tuple[str, str, str]
 """Backend, family (`any` where it fits all), bottleneck (`any`)."""
@@ -54,6 +57,8 @@ class Fold:
         """Id of the first entry with each situation and action."""
         self.by_seed: dict[str, str] = {}
         """Id of the newest entry of each seed, by the seed's name."""
+        self.aliases: dict[str, str] = {}
+        """Id here by the id under which another machine learnt the same action in the same situation, in other words."""
         self.names: list[str] = []
         """Ids in the order in which their entries were first written: an entry's row is its place here."""
         self.words = array("q")
@@ -67,6 +72,8 @@ class Fold:
         self._versioned: dict[str, str] = {}
         self._order: list[tuple[int, str]] = []
         self._texts: dict[int, str] = {}
+        self._waiting: dict[str, list[Event]] = {}
+        """What was shared of strategies that are not here yet, such as seeds of another release."""
 
     def follow(self, log: EventLog) -> None:
         """Fold in what was written since, by whatever process; where something was undone, fold all again without it."""
@@ -95,12 +102,16 @@ class Fold:
 
     def resolve(self, strategy: str) -> Entry | None:
         """Find the entry that stands for an id today, through replacements; None for an unknown id."""
-        entry = self.entries.get(strategy)
+        entry = self.named(strategy)
         passed = set()
         while entry is not None and entry.successor is not None and entry.id not in passed:
             passed.add(entry.id)
             entry = self.entries.get(entry.successor)
         return entry
+
+    def named(self, strategy: str) -> Entry | None:
+        """Find the entry that was written under an id, or learnt elsewhere under it; None for an unknown id."""
+        return self.entries.get(self.aliases.get(strategy, strategy))
 
     def since(self, seq: int) -> list[Entry]:
         """List the entries whose words are of an event after `seq`, in order."""
@@ -120,6 +131,9 @@ class Fold:
         if event.kind in {EventKind.REWRITE, EventKind.REVERT} or event.seq in self._reverted:
             self._reword(event)
             return
+        if event.kind in _OF_AN_ENTRY and self.named(event.subject) is None:
+            self._waiting.setdefault(event.subject, []).append(event)
+            return
         match event.kind:
             case EventKind.STRATEGY:
                 self._write(event)
@@ -131,7 +145,7 @@ class Fold:
             case EventKind.REPLACE:
                 self._replace(event)
             case EventKind.RETIRE:
-                if entry := self.entries.get(event.subject):
+                if entry := self.named(event.subject):
                     self._retire(entry, str(event.body["reason"]))
 
     def _credit(self, event: Event) -> None:
@@ -166,6 +180,17 @@ class Fold:
     def _write(self, event: Event) -> None:
         strategy = Strategy.model_validate(event.body["strategy"])
         entry = self.entries.get(event.subject)
+        same = self.by_signature.get(signature(strategy)) if event.body["origin"] == "learnt" else None
+        if entry is None and same is not None:
+            # another machine learnt what is known here: here it goes by the name it has here
+            self.aliases[event.subject] = same
+        else:
+            self._put(event, strategy, entry)
+        for waiting in self._waiting.pop(event.subject, ()):
+            self._apply(waiting)
+
+    def _put(self, event: Event, strategy: Strategy, entry: Entry | None) -> None:
+        """Write a new entry, or another wording of a known one."""
         if entry is None:
             entry = Entry(
                 id=event.subject, seq=event.seq, row=len(self.names), written=strategy, origin=event.body["origin"], text_seq=event.seq

@@ -29,6 +29,10 @@ _GUARD = threading.RLock()
 """Held while this process uses any embedded index: no thread closes the client that another one reads."""
 
 
+class Unreachable(UserError):
+    """A Chroma server that does not answer, or not as one; nothing on this machine is wrong."""
+
+
 class Home(Protocol):
     """Gives access to a Chroma client."""
 
@@ -200,11 +204,11 @@ class ServerHome:
             self._client.close()
             self._client = None
 
-    def _down(self, error: Exception) -> UserError:
+    def _down(self, error: Exception) -> Unreachable:
         words = " ".join(str(error).split())
         # a page of HTML is no reason
         reason = "another program answers there." if words.startswith("<") else words[:200]
-        return UserError(
+        return Unreachable(
             f"The Chroma server at {self._url} does not answer: {reason}",
             f"Start it with `chroma run --host {self._host} --port {self._port}`, or do without: "
             '`--chroma-server ""` uses the index in the knowledge\'s folder.',

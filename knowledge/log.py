@@ -10,6 +10,7 @@ import contextlib
 import json
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -44,6 +45,8 @@ class EventKind(StrEnum):
     """The subject's lesson or predicted gain is rewritten, with the reason and what stood there before."""
     REVERT = "revert"
     """An earlier rewrite, merge or retirement is undone; the body names its `seq`."""
+    SHARED = "shared"
+    """Events of other machines were taken over from a shared memory (`knowledge.sharing`): how far, and under which `seq`."""
     RUN = "run"
     """A run that learns has ended; keyed by run."""
     REFLECT = "reflect"
@@ -80,6 +83,18 @@ class Writer:
         row = (self._at, kind.value, key, subject, json.dumps(body, ensure_ascii=False), SCHEMA_VERSION)
         statement = "INSERT OR IGNORE INTO events (at, kind, key, subject, body, version) VALUES (?, ?, ?, ?, ?, ?)"
         return self._connection.execute(statement, row).rowcount == 1
+
+    def copy(self, event: Event) -> int | None:
+        """Append an event of another log, of the time it was written there; return its `seq` here, None where its key is already there."""
+        row = (event.at, event.kind, event.key, event.subject, json.dumps(event.body, ensure_ascii=False), SCHEMA_VERSION)
+        statement = "INSERT OR IGNORE INTO events (at, kind, key, subject, body, version) VALUES (?, ?, ?, ?, ?, ?)"
+        done = self._connection.execute(statement, row)
+        return done.lastrowid if done.rowcount == 1 else None
+
+    def seq(self, key: str) -> int | None:
+        """Find the `seq` of the event with this key, or None."""
+        row = self._connection.execute("SELECT seq FROM events WHERE key = ?", (key,)).fetchone()
+        return None if row is None else int(row[0])
 
     def body(self, key: str) -> dict[str, Any] | None:
         """Read the body of the event with this key, or None."""
@@ -130,6 +145,22 @@ class EventLog:
     def of(self, subject: str) -> list[Event]:
         """Return the history of one strategy, in order."""
         return self._select("subject = ?", (subject,))
+
+    def key(self, seq: int) -> str | None:
+        """Return the key of one event, None where there is no such event."""
+        with self._lock, explained(self.path):
+            row = self._open().execute("SELECT key FROM events WHERE seq = ?", (seq,)).fetchone()
+            return None if row is None else str(row[0])
+
+    def holds(self, key: str) -> bool:
+        """Whether there is an event with this key."""
+        with self._lock, explained(self.path):
+            return self._open().execute("SELECT 1 FROM events WHERE key = ?", (key,)).fetchone() is not None
+
+    def rename(self) -> None:
+        """Give the log another random name: where one of its name but of another history is met."""
+        with self._lock, explained(self.path):
+            self._open().execute("UPDATE meta SET value = ? WHERE name = 'store'", (uuid.uuid4().hex,))
 
     def counts(self) -> dict[str, int]:
         """Count the events of each kind."""

@@ -10,12 +10,14 @@ from pathlib import Path
 from knowledge.ageing import HALF_LIFE_DAYS, Moment
 from knowledge.doctor import Finding, diagnose
 from knowledge.embedding import Embedder, open_embedder
+from knowledge.board import check_share
 from knowledge.entry import Entry
 from knowledge.fold import Fold
 from knowledge.homes import FolderHome, ServerHome
 from knowledge.index import StrategyIndex
 from knowledge.log import EventLog
 from knowledge.seeds import SEEDS, plant, read_seeds
+from knowledge.sharing import Sharing
 from tools.errors import UserError
 
 TOKENS = 2000
@@ -35,21 +37,26 @@ class OpenedStore:
         tokens: int = TOKENS,
         update_every: int = 5,
         half_life: float = HALF_LIFE_DAYS,
+        share: str = "",
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         """Name the store; `seeds=None` starts it empty.
 
         `tokens` is about how much of a prompt one recall may fill (0: no limit); lessons are rewritten after
         `update_every` runs (0: never by itself); evidence loses half of its weight in `half_life` days (0: it does not age);
-        `clock` says how old it is.
+        `clock` says how old it is. Machines that name the same `share` on one `server` learn from one another (`knowledge.sharing`).
         """
         if not half_life >= 0:
             raise UserError(f"A half-life of {half_life} days is none.", "Give a number of days, or 0: what was measured does not age.")
+        check_share(share, server or "")
         self.folder = Path(folder).expanduser()
-        self.name = f"knowledge base {self.folder}"
+        self.name = f"knowledge base {self.folder}{f', shared as {share}' if share else ''}"
         self._embedder = embedder or open_embedder()
         self._log = EventLog(self.folder / "log.sqlite3")
         self._home = ServerHome(server) if server else FolderHome(self.folder / "index")
+        self._sharing = Sharing(ServerHome(server), share, self._log) if server and share else None
+        self._joined = False
+        self._said: set[str] = set()
         self._index = StrategyIndex(self._home, self._embedder, self._log)
         self._fold = Fold()
         self._seeds = seeds
@@ -64,7 +71,13 @@ class OpenedStore:
     @property
     def notes(self) -> tuple[str, ...]:
         """What fell back or had to be rebuilt so far, one sentence each."""
-        return tuple(self._index.notes)
+        return (*self._index.notes, *(self._sharing.notes if self._sharing else ()))
+
+    def news(self) -> tuple[str, ...]:
+        """The notes that were not yet asked for."""
+        fresh = tuple(note for note in self.notes if note not in self._said)
+        self._said |= set(fresh)
+        return fresh
 
     def seed(self) -> int:
         """Add the seeds this release ships that are new or newer; return how many. Done by itself on first use."""
@@ -93,19 +106,30 @@ class OpenedStore:
         with self._lock:
             self._log.check()
             self._follow()
-            return diagnose(self._log, self._fold, self._index, self._embedder.name)
+            found = diagnose(self._log, self._fold, self._index, self._embedder.name)
+            return (*found, self._sharing.finding(self._fold)) if self._sharing else found
 
     def close(self) -> None:
         """Let go of the files; using it again opens them again."""
         with self._lock:
             self._index.close()
+            if self._sharing:
+                self._sharing.close()
             self._log.close()
 
     def _follow(self) -> None:
         if not self._planted:
             self.seed()
             self._planted = True
+        if not self._joined:
+            self._joined = True
+            self._exchange()
         self._fold.follow(self._log)
+
+    def _exchange(self, *, insist: bool = False) -> None:
+        """Share what is new here and take over what is new elsewhere, where memory is shared; a server that fails is noted."""
+        if self._sharing:
+            self._sharing.exchange(self._fold, insist=insist)
 
     def _moment(self) -> Moment:
         """What evidence is weighed by just now."""
@@ -114,7 +138,8 @@ class OpenedStore:
     def _entry(self, name: str) -> Entry:
         with self._lock:
             self._follow()
-            found = [entry for key, entry in self._fold.entries.items() if name and key.startswith(name)]
+            names = [key for key in (*self._fold.entries, *self._fold.aliases) if name and key.startswith(name)]
+            found = list({entry.id: entry for key in names if (entry := self._fold.named(key))}.values())
         if not found:
             raise UserError(f"There is no strategy {name!r} in {self.folder}.", "List them with `kernelwright knowledge list`.")
         if len(found) > 1:

@@ -42,6 +42,9 @@ class Memory(Protocol):
         Repeating a pass changes nothing and returns what it did.
         """
 
+    def news(self) -> tuple[str, ...]:
+        """What fell back or could not be done since this was last asked, one sentence each."""
+
 
 class NoMemory:
     """The null memory of `--no-memory`: knows nothing and learns nothing."""
@@ -67,6 +70,10 @@ class NoMemory:
     async def reflect(self, run: str, number: int, writer: LessonWriter | None = None, most: int = 4) -> Update | None:
         """Rewrite nothing."""
         return None
+
+    def news(self) -> tuple[str, ...]:
+        """Say nothing."""
+        return ()
 
 
 class FrozenMemory:
@@ -96,3 +103,7 @@ class FrozenMemory:
     async def reflect(self, run: str, number: int, writer: LessonWriter | None = None, most: int = 4) -> Update | None:
         """Rewrite nothing."""
         return None
+
+    def news(self) -> tuple[str, ...]:
+        """Say what the other memory has to say."""
+        return self._memory.news()

@@ -37,7 +37,7 @@ def cases_of_run(log: EventLog, fold: Fold, run: str, after: int, most: int, mom
     """
     seen = experiences(log)
     fresh = [one for one in seen if one.seq > after and one.outcome.run == run]
-    mine = by_strategy(seen)
+    mine = by_strategy(seen, fold.aliases)
     entries = {entry.id: entry for one in fresh for name in one.changed if (entry := fold.resolve(name)) and entry.retired is None}
     cases = [case for name, entry in entries.items() if (case := case_of(entry, mine.get(name, []), moment))]
     cases.sort(key=lambda case: (-abs(case.gap), case.id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from knowledge.learn import evidence_of
 from knowledge.log import EventKind, EventLog
@@ -67,13 +67,13 @@ def experiences(log: EventLog, after: int = 0) -> list[Experience]:
     ]
 
 
-def worth_of(strategy: str, seen: Sequence[Experience], recalls: Counter[str]) -> Worth:
-    """Sum up what came of the plans that cited a strategy, and of those that ignored it."""
-    cited = [one for one in seen if strategy in one.outcome.cited]
-    ignored = [one for one in seen if strategy in one.ignored]
+def worth_of(names: Collection[str], seen: Sequence[Experience], recalls: Counter[str]) -> Worth:
+    """Sum up what came of the plans that cited a strategy, by any of its names, and of those that ignored it."""
+    cited = [one for one in seen if not set(names).isdisjoint(one.outcome.cited)]
+    ignored = [one for one in seen if not set(names).isdisjoint(one.ignored)]
     mine, theirs = _changes(cited), _changes(ignored)
     return Worth(
-        recalled=recalls[strategy],
+        recalled=sum(recalls[name] for name in names),
         cited=len(cited),
         ignored=len(ignored),
         cited_gain=mine.median,
@@ -88,12 +88,12 @@ def count_recalls(log: EventLog) -> Counter[str]:
     return Counter(one["id"] for event in log.read(kinds=(EventKind.RECALL,)) for one in event.body["recalled"])
 
 
-def by_strategy(seen: Sequence[Experience]) -> dict[str, list[Experience]]:
-    """Group outcomes by the strategies they were credited to."""
+def by_strategy(seen: Sequence[Experience], aliases: Mapping[str, str]) -> dict[str, list[Experience]]:
+    """Group outcomes by the strategies they were credited to, under the names these have here."""
     found: dict[str, list[Experience]] = defaultdict(list)
     for one in seen:
         for strategy in one.changed:
-            found[strategy].append(one)
+            found[aliases.get(strategy, strategy)].append(one)
     return found
 
 

@@ -33,7 +33,7 @@ class KnowledgeBase(Tending, Catalogue):
 
     Making one is instant and touches nothing. The log is opened, and the seeds are planted, on first use; the embedder
     and the index on the first recall or search. A `server` (`http://host:port` of `chroma run`) takes the index; the
-    log stays in the folder.
+    log stays in the folder. Machines that name the same `share` there learn from one another.
     """
 
     async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
@@ -74,13 +74,16 @@ class KnowledgeBase(Tending, Catalogue):
         """Learn, in this thread."""
         with self._lock:
             self._follow()
-            return learn(self._log, self._fold, outcome)
+            changed = learn(self._log, self._fold, outcome)
+            self._exchange()
+            return changed
 
     async def finish(self, run: str, writer: LessonWriter | None = None) -> Update | None:
         """Note that a run has ended; after every `update_every` runs, work through the replay buffer. None where it is not yet time."""
         with self._lock:
             with self._log.writing() as log:
                 is_new = log.add(EventKind.RUN, f"run:{run}", run, {})
+            self._exchange(insist=True)
             due = bool(self._update_every) and is_new and runs_since_update(self._log) >= self._update_every
         return await self.update(writer) if due else None
 
@@ -94,7 +97,9 @@ class KnowledgeBase(Tending, Catalogue):
         """Add what is new in an export; a bad line anywhere adds nothing, and what is here is never overwritten."""
         with self._lock:
             self._follow()
-            return portable.import_(self._log, self._fold, Path(path))
+            done = portable.import_(self._log, self._fold, Path(path))
+            self._exchange()
+            return done
 
     def _near(self, situation: Situation, limit: int) -> list[Hit]:
         """Find what lies near: of the same bottleneck first, of any other where that is too little."""

@@ -67,6 +67,7 @@ class Tending(OpenedStore):
         with self._lock:
             with self._log.writing() as writer:
                 writer.add(EventKind.RETIRE, f"retire:{entry.id}:{uuid.uuid4().hex}", entry.id, {"reason": reason})
+            self._exchange()
             self._fold.follow(self._log)
             return self._fold.entries[entry.id].strategy
 
@@ -81,7 +82,9 @@ class Tending(OpenedStore):
         """Undo one change; the log keeps both."""
         with self._lock:
             self._follow()
-            return revert(self._log, self._fold, change, reason)
+            done = revert(self._log, self._fold, change, reason)
+            self._exchange()
+            return done
 
     def _cases(self, everything: bool) -> tuple[list[Case], int, int, Calibration | None]:
         with self._lock:

@@ -67,7 +67,7 @@ def cases_since(log: EventLog, fold: Fold, after: int, moment: Moment) -> tuple[
     """Put together the cases of all strategies credited since `after`: cases, outcomes, last `seq`, calibration."""
     seen = experiences(log)
     fresh = [one for one in seen if one.seq > after]
-    mine = by_strategy(seen)
+    mine = by_strategy(seen, fold.aliases)
     touched: dict[str, None] = {}
     for one in fresh:
         for name in one.changed:

@@ -16,6 +16,7 @@ from graphs.optimize.evaluators import announced_target, checked, open_evaluator
 from graphs.optimize.settings import RunSettings, default_home
 from graphs.optimize.starting import check_language
 from graphs.search import open_search
+from knowledge.board import check_share
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
 from tools.errors import UserError
 from tools.evaluation.protocol import EvaluatorPool
@@ -46,6 +47,7 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     """
     open_search(settings.search, settings.search_settings)
     settings = checked(settings)
+    check_share(settings.share, settings.chroma_server)
     check_language(settings)
     sheet = resolve_target(settings.target or announced_target(settings))
     run = run or f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
@@ -115,14 +117,16 @@ def open_memory(settings: RunSettings) -> Memory:
         tokens=settings.recall_tokens,
         update_every=settings.update_every,
         half_life=settings.half_life,
+        # what only recalls is a comparison's, and stays as it is
+        share=settings.share if settings.learns else "",
     )
     return known if settings.learns else FrozenMemory(known)
 
 
-def change_server(store: RunStore, server: str) -> None:
-    """Have a run go on with the index on this Chroma server; empty: with the one in the knowledge's folder."""
+def change_server(store: RunStore, server: str, share: str) -> None:
+    """Have a run go on with the index on this Chroma server (empty: in the knowledge's folder), sharing memory there as `share`."""
     settings = RunSettings.model_validate_json(store.meta("settings"))
-    store.set_meta("settings", settings.model_copy(update={"chroma_server": server}).model_dump_json())
+    store.set_meta("settings", settings.model_copy(update={"chroma_server": server, "share": share}).model_dump_json())
 
 
 def resolve_target(name: str) -> HardwareSheet:

@@ -167,6 +167,8 @@ async def learn(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, An
         if outcome is not None:
             changed = await services.memory.learn(outcome)
             runtime.stream_writer({"event": "learnt", "plan": name, "strategies": list(changed)})
+    for said in services.memory.news():
+        runtime.stream_writer({"event": "lessons", "said": said})
     evaluated = services.store.spent().evaluations
     idle = 0 if evaluated > state.get("evaluated", 0) else state.get("idle", 0) + bool(state["plans"])
     nothing_new = f"no plan led to a new candidate in {IDLE} rounds" if idle >= IDLE else ""

@@ -59,6 +59,8 @@ class RunSettings(Record):
     """`default` (the embedded all-MiniLM-L6-v2), `hashing`, or a sentence-transformers name or path."""
     chroma_server: str = ""
     """`http://host:port` of a `chroma run` server; empty means embedded."""
+    share: str = ""
+    """Name of the memory that machines share on that server; empty: nothing is shared."""
     recall_limit: int = Field(default=6, ge=0)
     recall_tokens: int = Field(default=2000, ge=0)
     """About how much of a prompt one recall may fill; 0 sets no limit."""

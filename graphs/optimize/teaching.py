@@ -20,9 +20,9 @@ async def close_lessons(services: Services) -> tuple[str, ...]:
     except KernelwrightError as error:
         return (f"Memory could not go over its lessons: {error.what} {error.mend}",)
     if update is None:
-        return ()
+        return services.memory.news()
     changed = f"{len(update.rewritten)} lessons rewritten, {len(update.merged)} merged"
-    return (f"Memory went over {update.outcomes} outcomes ({update.by}): {changed}.", *update.notes)
+    return (f"Memory went over {update.outcomes} outcomes ({update.by}): {changed}.", *update.notes, *services.memory.news())
 
 
 def lesson_writer(team: AgentTeam) -> LessonWriter | None:

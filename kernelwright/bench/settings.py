@@ -75,6 +75,8 @@ class BenchSettings(Record):
             "memory": arm.memory != "off",
             "learns": arm.memory == "learning",
             "knowledge": str(knowledge),
+            # what an arm learns stays with it
+            "share": "",
             "team": self.agents[arm.agents],
         }
         return self.run.model_copy(update=changes)
@@ -82,7 +84,7 @@ class BenchSettings(Record):
     @property
     def id(self) -> str:
         """Hash of what the rows depend on: two shards of one bench agree in it, wherever their suite's folder lies."""
-        return content_hash(self._placeless().model_dump_json(exclude=_SELECTION))
+        return content_hash(self._placeless().model_dump_json(exclude={**dict.fromkeys(_SELECTION, True), "run": {"share"}}))
 
     def differences(self, other: BenchSettings) -> list[str]:
         """Name what differs, outermost first, with both values."""
@@ -92,7 +94,7 @@ class BenchSettings(Record):
 
     def _placeless(self) -> BenchSettings:
         """Leave out where memory's vectors lie: wherever that is, an exact search among the same ones answers a recall."""
-        return self.model_copy(update={"run": self.run.model_copy(update={"chroma_server": ""})})
+        return self.model_copy(update={"run": self.run.model_copy(update={"chroma_server": "", "share": ""})})
 
 
 def arm_words(word: str, known: tuple[str, ...], option: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import typer
 from kernelwright.cli import knowledge_tending
 from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json, print_notes
 from kernelwright.cli.knowledge_worth import worth
-from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json
+from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json, Share
 
 if TYPE_CHECKING:
     from knowledge.calibration import Stretch
@@ -96,6 +96,7 @@ def search(
     limit: Annotated[int, typer.Option(min=1, help="Strategies to show.")] = 8,
     embedder: Embedder = "default",
     server: Server = "",
+    share: Share = "",
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -103,7 +104,7 @@ def search(
 
     Example: kernelwright knowledge search "softmax over a very long row"
     """
-    base = open_base(home, embedder, server)
+    base = open_base(home, embedder, server, share=share)
     _print(base.search(text, limit), json)
     print_notes(base)
 
@@ -197,12 +198,12 @@ def import_(
 
 
 @app.command()
-def rebuild(embedder: Embedder = "default", server: Server = "", home: Home = None, json: Json = False) -> None:
+def rebuild(embedder: Embedder = "default", server: Server = "", share: Share = "", home: Home = None, json: Json = False) -> None:
     """Make the vector index anew from the log, which is the source of truth.
 
     Example: kernelwright knowledge rebuild
     """
-    count = open_base(home, embedder, server).rebuild()
+    count = open_base(home, embedder, server, share=share).rebuild()
     print_json({"indexed": count}) if json else print(f"{count} strategies indexed")
 
 

@@ -31,7 +31,9 @@ Server = Annotated[
 ]
 
 
-def open_base(home: Path | None, embedder: str = "default", server: str = "", half_life: float = HALF_LIFE) -> KnowledgeBase:
+def open_base(
+    home: Path | None, embedder: str = "default", server: str = "", half_life: float = HALF_LIFE, share: str = ""
+) -> KnowledgeBase:
     """Open the knowledge base of a home folder, or the folder itself where that is one, as each arm of a bench leaves one."""
     from knowledge.embedding import open_embedder
     from knowledge.store import KnowledgeBase
@@ -40,7 +42,7 @@ def open_base(home: Path | None, embedder: str = "default", server: str = "", ha
     folder = folder if (folder / LOG).is_file() else folder / "knowledge"
     if not (folder / LOG).is_file():
         print(f"note: there was no memory in {folder}; one begins there, with the curated seeds.", file=sys.stderr)
-    return KnowledgeBase(folder, open_embedder(embedder), server=server or None, half_life=half_life)
+    return KnowledgeBase(folder, open_embedder(embedder), server=server or None, half_life=half_life, share=share)
 
 
 def reached_server(server: str, *, memory: bool = True) -> str:
@@ -54,6 +56,29 @@ def reached_server(server: str, *, memory: bool = True) -> str:
 
     ServerHome(server).reach()
     return server
+
+
+def reached_share(share: str, server: str, *, memory: bool = True) -> tuple[str, tuple[str, ...]]:
+    """Return the share's name once its server has answered, and a note on who is there; what cannot be shared raises UserError.
+
+    Without `memory` nobody asks, and the name is empty.
+    """
+    if not share or not memory:
+        return "", ()
+    from knowledge.board import Board, check_share
+    from knowledge.homes import ServerHome
+
+    check_share(share, server)
+    home = ServerHome(server)
+    try:
+        heads, others = Board(home, share).look()
+    finally:
+        home.close()
+    if heads is not None:
+        machines = "1 machine has" if len(heads) == 1 else f"{len(heads)} machines have"
+        return share, (f"memory is shared as {share}: {machines} put {sum(head.number for head in heads)} events there so far",)
+    there = f"; shared there are: {', '.join(others)}" if others else ""
+    return share, (f"memory is shared as {share}, which begins with this machine{there}",)
 
 
 def ready_embedder(embedder: str, *, memory: bool = True) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json, print_notes
-from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json
+from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json, Share
 
 if TYPE_CHECKING:
     from agents.lessons import ModelLessonWriter
@@ -25,6 +25,7 @@ def learn(
     key_file: Annotated[str, typer.Option(help="File that holds the server's key.")] = "",
     embedder: Embedder = "default",
     server: Server = "",
+    share: Share = "",
     half_life: HalfLife = HALF_LIFE,
     home: Home = None,
     json: Json = False,
@@ -38,7 +39,7 @@ def learn(
     import asyncio
 
     writer = _writer(model, base_url, key_file)
-    base = open_base(home, embedder, server, half_life)
+    base = open_base(home, embedder, server, half_life, share)
     done = asyncio.run(base.update(writer, everything=everything))
     print_notes(base)
     if json:
@@ -89,6 +90,7 @@ def merge(
     alike: Annotated[float, typer.Option(min=0.5, max=1.0, help="Similarity from which two entries may be the same.")] = 0.95,
     embedder: Embedder = "default",
     server: Server = "",
+    share: Share = "",
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -96,7 +98,7 @@ def merge(
 
     Example: kernelwright knowledge merge --dry-run
     """
-    base = open_base(home, embedder, server)
+    base = open_base(home, embedder, server, share=share)
     _print_curated(base.merge(dry_run=dry_run, alike=alike), "merged", dry_run, json)
     print_notes(base)
 
@@ -123,12 +125,12 @@ def retire(
     print_json({"id": done.id, "state": done.state, "reason": reason}) if json else print(f"{done.id} retired: {done.title}")
 
 
-def doctor(embedder: Embedder = "default", server: Server = "", home: Home = None, json: Json = False) -> None:
+def doctor(embedder: Embedder = "default", server: Server = "", share: Share = "", home: Home = None, json: Json = False) -> None:
     """Check log, events, index and room; a disagreeing index is made anew. Exit status 1 where something stays wrong.
 
     Example: kernelwright knowledge doctor
     """
-    findings = open_base(home, embedder, server).diagnose()
+    findings = open_base(home, embedder, server, share=share).diagnose()
     if json:
         print_json([one.model_dump(mode="json") for one in findings])
     else:

@@ -47,6 +47,7 @@ from kernelwright.cli.options import (
     RowTolerance,
     SearchSet,
     Seed,
+    Share,
     Tolerance,
     Tune,
     Wait,
@@ -110,6 +111,7 @@ def command(
         typer.Option(help="Finds strategies by meaning: `default`, `hashing`, or a sentence-transformers name or path."),
     ] = "default",
     chroma_server: ChromaServer = "",
+    share: Share = "",
     half_life: HalfLife = HALF_LIFE,
     evaluator: Evaluator = "local",
     devices: Devices = "all",
@@ -126,7 +128,7 @@ def command(
     from graphs.optimize.settings import RunSettings
     from graphs.optimize.starting import read_start
     from graphs.search.protocol import SearchSettings
-    from kernelwright.cli.knowledge_store import reached_server, ready_embedder
+    from kernelwright.cli.knowledge_store import reached_server, reached_share, ready_embedder
     from kernelwright.cli.live import check_out, see_through
     from tools.evaluation.policies import stated_policy
     from tools.problems import load_problem
@@ -134,6 +136,7 @@ def command(
 
     check_out(out)
     frame = read_frame(language, start == SCRATCH, context or [])
+    shared, met = reached_share(share, chroma_server, memory=not no_memory)
     team = team_settings(model, base_url, role or [], key_file, prices, model_set or [])
     settings = RunSettings(
         problem_file=str(file),
@@ -155,10 +158,11 @@ def command(
         memory=not no_memory,
         embedder=ready_embedder(embedder, memory=not no_memory),
         chroma_server=reached_server(chroma_server, memory=not no_memory),
+        share=shared,
         half_life=half_life,
         team=team.model_copy(update={"cache": cache, "frame": frame}),
     )
-    notes = (*ready_models(settings.team, settings.budget), *_idle_limits(settings))
+    notes = (*met, *ready_models(settings.team, settings.budget), *_idle_limits(settings))
     problem = load_problem(file, settings.policy, entry)
     see_through(start_run(problem, settings, home_folder(home)), as_json=json, out=out, notes=notes)
 

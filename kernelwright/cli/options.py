@@ -105,6 +105,17 @@ ChromaServer = Annotated[
         show_default="the index in the knowledge's folder",
     ),
 ]
+SHARE_VARIABLE = "KERNELWRIGHT_SHARE"
+Share = Annotated[
+    str,
+    typer.Option(
+        "--share",
+        metavar="NAME",
+        envvar=SHARE_VARIABLE,
+        help="Learn with the machines that name the same on that Chroma server; docs/knowledge.md says what is shared.",
+        show_default="nothing is shared",
+    ),
+]
 HALF_LIFE = 365.0
 HalfLife = Annotated[
     float,

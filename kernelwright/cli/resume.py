@@ -1,6 +1,6 @@
 """Go on with a run that was killed or stopped.
 
-Finished evaluations and paid model calls are never repeated. Evaluator, devices and Chroma server stay as the run was begun, unless
+Finished evaluations and paid model calls are never repeated. Evaluator, devices, Chroma server and share stay as the run was begun, unless
 others are named. A run that has ended is only shown again.
 
 Example: kernelwright resume softmax-20261121
@@ -30,6 +30,10 @@ def command(
             show_default="as the run was begun",
         ),
     ] = None,
+    share: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help='Go on with memory shared as NAME; "": share nothing.', show_default="as the run was begun"),
+    ] = None,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -39,15 +43,19 @@ def command(
     from graphs.optimize.evaluators import change_evaluator
     from graphs.optimize.records import Delivery
     from graphs.optimize.settings import RunSettings
-    from kernelwright.cli.knowledge_store import reached_server
+    from kernelwright.cli.knowledge_store import reached_server, reached_share
     from kernelwright.cli.live import see_through
 
     store = open_run(home_folder(home), run)
     change_evaluator(store, evaluator, devices, wait=wait)
     settings = RunSettings.model_validate_json(store.meta("settings"))
     ended = bool(store.all("delivery", Delivery))
+    notes: tuple[str, ...] = ()
     if not ended:
         server = settings.chroma_server if chroma_server is None else chroma_server
-        change_server(store, reached_server(server, memory=settings.memory))
-    notes = () if ended else ready_models(settings.team, settings.budget)
+        # without a server there is nothing to share; what the run learns meanwhile is shared by the next that does
+        name = (settings.share if server else "") if share is None else share
+        shared, met = reached_share(name, server, memory=settings.memory)
+        change_server(store, reached_server(server, memory=settings.memory), shared)
+        notes = (*met, *ready_models(settings.team, settings.budget))
     see_through(store, as_json=json, out=out, notes=notes)
