@@ -29,7 +29,7 @@ _GUARD = threading.RLock()
 """Held while this process uses any embedded index: no thread closes the client that another one reads."""
 
 
-class Unreachable(UserError):
+class UnreachableError(UserError):
     """A Chroma server that does not answer, or not as one; nothing on this machine is wrong."""
 
 
@@ -204,11 +204,11 @@ class ServerHome:
             self._client.close()
             self._client = None
 
-    def _down(self, error: Exception) -> Unreachable:
+    def _down(self, error: Exception) -> UnreachableError:
         words = " ".join(str(error).split())
         # a page of HTML is no reason
         reason = "another program answers there." if words.startswith("<") else words[:200]
-        return Unreachable(
+        return UnreachableError(
             f"The Chroma server at {self._url} does not answer: {reason}",
             f"Start it with `chroma run --host {self._host} --port {self._port}`, or do without: "
             '`--chroma-server ""` uses the index in the knowledge\'s folder.',

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from knowledge.ageing import HALF_LIFE_DAYS, Moment
+from knowledge.board import check_share
 from knowledge.doctor import Finding, diagnose
 from knowledge.embedding import Embedder, open_embedder
-from knowledge.board import check_share
 from knowledge.entry import Entry
 from knowledge.fold import Fold
 from knowledge.homes import FolderHome, ServerHome
