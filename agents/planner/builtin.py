@@ -34,7 +34,7 @@ class BuiltinPlanner:
 
 def rank(briefing: Briefing, least: float | None = WORTH_TRYING) -> list[Scored]:
     """Score every allowed action not yet tried, from a score of `least` on; best first, the coder's own order among equals."""
-    if (briefing.profile.figure("floor_share") or 0.0) >= AT_FLOOR or no_room(briefing.profile, briefing.sheet):
+    if (briefing.profile.figure("floor_share") or 0.0) >= AT_FLOOR or no_room(briefing.profile, briefing.sheet, briefing.against):
         return []
     done = {one.action.id for one in briefing.tried}
     listed = {action.id: action for action in briefing.options if briefing.allows(action)}

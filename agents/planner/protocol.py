@@ -7,7 +7,7 @@ from typing import Protocol
 from pydantic import Field
 
 from knowledge.records import Recalled
-from tools.records import Action, ActionKind, HardwareSheet, Plan, Problem, Profile, Record, Verdict
+from tools.records import Action, ActionKind, Against, HardwareSheet, Plan, Problem, Profile, Record, Verdict
 
 
 class Tried(Record):
@@ -83,6 +83,9 @@ class Briefing(Record):
     inspirations: tuple[Inspiration, ...] = ()
     expected: dict[str, Expectation] = Field(default_factory=dict)
     """By id of an option: what the cost model says of it; options it cannot tell from the parent are left out."""
+
+    against: Against = "better"
+    """What a kernel has to be faster than to be delivered."""
 
     def allows(self, action: Action) -> bool:
         """Whether an action keeps the search method's constraint."""

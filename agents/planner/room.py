@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from tools.profiling.rates import copy_gbps
-from tools.records import ROOT, FigureSource, HardwareSheet, Profile
+from tools.records import ROOT, Against, FigureSource, HardwareSheet, Profile
 
 NO_ROOM = 0.97
 """Share of a measured time that is the least possible from which on nothing is left: kernels that read more than they write beat a
 copy's rate by a little, and less than 3 % is rarely told from noise."""
 
 
-def no_room(profile: Profile, sheet: HardwareSheet) -> str:
+def no_room(profile: Profile, sheet: HardwareSheet, against: Against = "better") -> str:
     """Say in one clause why nothing is left to gain; empty where something is, or where nothing was measured on this device.
 
-    The reference has the time of its fastest baseline. The least possible is the longer of the compulsory bytes at a copy's rate and the
-    roofline floor.
+    The reference has the time of its fastest baseline, or eager's where a kernel is held `against` that alone. The least possible is the
+    longer of the compulsory bytes at a copy's rate and the roofline floor.
     """
     times = _measured(profile)
+    if against != "better" and against in times:
+        times = {against: times[against]}
     nbytes, floor = profile.figure("compulsory_bytes"), profile.figure("floor_us") or 0.0
     if not times or nbytes is None or profile.target != sheet.name:
         return ""

@@ -54,6 +54,7 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
         speedup=(evaluation.speedup if evaluation else None) or 1.0,
         kinds=ask.kinds,
         regions=ask.regions,
+        against=services.settings.against,
         inspirations=inspirations(services, ask),
     )
     allowed = tuple(o for o in fitting if briefing.allows(o))

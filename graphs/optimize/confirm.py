@@ -12,7 +12,7 @@ from graphs.optimize.evidence import keep_evidence
 from graphs.optimize.records import Delivery
 from graphs.refine.counted import count_champion
 from graphs.refine.judge import judge
-from tools.records import ROOT, Evaluation, Profile, Verdict
+from tools.records import ROOT, Against, Evaluation, Profile, Timing, Verdict
 
 ATTEMPTS = 3
 """Candidates confirmed at most before the reference is kept."""
@@ -30,9 +30,9 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
         if evaluation.verdict is Verdict.PASS:
             await count_champion(services, request)
             keep_evidence(services, request, evaluation)
-        reason = shortfall(evaluation, services.settings.floor)
+        reason = shortfall(evaluation, services.settings.floor, services.settings.against)
         if not reason:
-            said = _praise(evaluation) + _as_sentence(_no_room(services, name))
+            said = _praise(evaluation, services.settings.against) + _as_sentence(_no_room(services, name))
             return _write(services, Delivery(candidate=name, evaluation=request.key, reason=said, ended=ended))
         reasons.append(f"{name}: {reason}")
     full = "" if candidates else _no_room(services, ROOT)
@@ -43,7 +43,7 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
 def _no_room(services: Services, name: str) -> str:
     """Say that a candidate, or the reference, leaves nothing to gain; empty where that is not so, or not known."""
     profile = services.store.get("profile", name, Profile)
-    return no_room(profile, services.sheet) if profile else ""
+    return no_room(profile, services.sheet, services.settings.against) if profile else ""
 
 
 def _as_sentence(clause: str) -> str:
@@ -64,17 +64,26 @@ def _promising(services: Services, candidates: Sequence[str]) -> list[str]:
         evaluation = services.evaluation(name)
         # a check that a reviewer asked for is this very confirmation: what failed it need not be tried
         failed = any(review.verdict is not Verdict.PASS for review in services.store.all("review", Review, subject=name).values())
-        if evaluation and not failed and evaluation.verdict is Verdict.PASS and (evaluation.speedup or 0.0) > services.settings.floor:
-            speedups[name] = evaluation.speedup or 0.0
+        if evaluation and not failed and evaluation.verdict is Verdict.PASS:
+            speedup = _rival(evaluation.timing, services.settings.against)[1][0] if evaluation.timing else evaluation.speedup or 0.0
+            if speedup > services.settings.floor:
+                speedups[name] = speedup
     return sorted(speedups, key=lambda name: -speedups[name])
 
 
-def shortfall(evaluation: Evaluation, floor: float) -> str:
+def _rival(timing: Timing, against: Against) -> tuple[str, tuple[float, float, float]]:
+    """Name the baseline that a kernel has to beat, with its speed-up over it and that one's interval."""
+    if against != "better" and against in timing.speedups:
+        return against, timing.speedups[against]
+    return min(timing.speedups.items(), key=lambda item: item[1][0])
+
+
+def shortfall(evaluation: Evaluation, floor: float, against: Against = "better") -> str:
     """Say why a confirming evaluation does not hold; empty where the lower end of its speed-up lies above `floor`."""
     if evaluation.verdict is not Verdict.PASS:
         return f"{evaluation.verdict} when confirmed"
     if evaluation.timing:
-        name, (value, low, _) = min(evaluation.timing.speedups.items(), key=lambda item: item[1][0])
+        name, (value, low, _) = _rival(evaluation.timing, against)
         return "" if low > floor else f"{value:.3f}x against {name} when confirmed, {_too_little(low, floor)}"
     if evaluation.estimate is None:
         return "right, but its time could neither be measured nor estimated"
@@ -88,11 +97,12 @@ def _too_little(low: float, floor: float) -> str:
     return f"too little to deliver (lower end {low:.3f}x, floor {floor:.2f}x)"
 
 
-def _praise(evaluation: Evaluation) -> str:
+def _praise(evaluation: Evaluation, against: Against) -> str:
     if evaluation.timing:
-        name, (value, low, high) = min(evaluation.timing.speedups.items(), key=lambda item: item[1][0])
-        tier = evaluation.timing.tier
-        return f"Right, and {value:.2f}x [{low:.2f}, {high:.2f}] against {name}, the faster baseline; measured ({tier})."
+        name, (value, low, high) = _rival(evaluation.timing, against)
+        others = "".join(f", {one[0]:.2f}x against {other}" for other, one in evaluation.timing.speedups.items() if other != name)
+        beside = ", the faster baseline" if against == "better" else others
+        return f"Right, and {value:.2f}x [{low:.2f}, {high:.2f}] against {name}{beside}; measured ({evaluation.timing.tier})."
     assert evaluation.estimate is not None
     return f"Right, and an estimated {evaluation.estimate.speedup:.2f}x against eager; nothing was timed."
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from agents import TeamSettings
 from graphs.search.protocol import SearchSettings
-from tools.records import Budget, PrecisionPolicy, Record
+from tools.records import Against, Budget, PrecisionPolicy, Record
 
 
 class RunSettings(Record):
@@ -29,6 +29,8 @@ class RunSettings(Record):
     A percent is within what medians differ by from run to run, and not worth a kernel to maintain; 1 delivers whatever is beyond the
     noise. The steps of a search are accepted by their interval alone: several small ones may add up.
     """
+    against: Against = "better"
+    """What a delivered kernel must be faster than: the better of eager and torch.compile, or eager alone."""
     start: str = ""
     """Text of the kernel that the user brings: the first candidate, and a parent where it passes; empty: none."""
     start_file: str = ""

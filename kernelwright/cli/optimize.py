@@ -28,6 +28,7 @@ import typer
 from kernelwright.cli.options import (
     HALF_LIFE,
     SEARCHES,
+    AgainstOption,
     BaseUrl,
     Cache,
     ChromaServer,
@@ -84,6 +85,7 @@ def command(
     width: Annotated[int, typer.Option(min=1, help="Candidates that greedy search keeps as parents.")] = 2,
     batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round.")] = 2,
     floor: Floor = 1.01,
+    against: AgainstOption = "better",
     tune: Tune = 8,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds the candidate's own build, check and timing may each take.")] = 120.0,
@@ -148,6 +150,7 @@ def command(
         search=search,
         search_settings=SearchSettings(width=width, batch=batch, seed=seed, options=search_options(search_set)),
         floor=floor,
+        against=against,
         tune=tune,
         repairs=repairs,
         timeout_s=timeout,

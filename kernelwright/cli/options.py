@@ -36,6 +36,10 @@ Seed = Annotated[int, typer.Option("--seed", help="Seed of search methods that d
 Floor = Annotated[
     float, typer.Option("--floor", min=1, help="Least speed-up worth delivering: the lower end of the confirmed interval must exceed it.")
 ]
+AgainstOption = Annotated[
+    Literal["better", "eager"],
+    typer.Option("--against", help="What a delivered kernel must be faster than: the better of eager and torch.compile, or eager alone."),
+]
 Policy = Annotated[
     str,
     typer.Option(

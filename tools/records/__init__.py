@@ -9,6 +9,7 @@ from tools.records.base import Record, content_hash
 from tools.records.budget import Budget, Spent
 from tools.records.candidate import ROOT, Candidate, Plan
 from tools.records.evaluation import (
+    Against,
     Correctness,
     Estimate,
     Evaluation,
@@ -46,6 +47,7 @@ __all__ = [
     "Action",
     "ActionKind",
     "Admission",
+    "Against",
     "Bottleneck",
     "Budget",
     "Candidate",

@@ -27,6 +27,10 @@ class Verdict(StrEnum):
     """Says nothing about the candidate."""
 
 
+Against = Literal["better", "eager"]
+"""What a kernel is held against: the better of eager and torch.compile, or eager alone, for those who compile nothing."""
+
+
 class Tier(StrEnum):
     """How far a time can be trusted."""
 

@@ -43,6 +43,13 @@ async def test_the_better_baseline_counts() -> None:
     assert no_room(full, SHEET).startswith("compile takes 3050 µs")
 
 
+async def test_held_against_eager_alone_a_slow_eager_leaves_room() -> None:
+    """Who compiles nothing gains by a kernel at the copy rate, however fast torch.compile is."""
+    full = profiled({"time": 6000.0, "eager": 6000.0, "compile": 3050.0})
+    assert no_room(full, SHEET, "eager") == ""
+    assert await BuiltinPlanner().plan(samples.briefing(profile=full, against="eager"), 3)
+
+
 async def test_a_candidate_is_held_against_its_own_time() -> None:
     """A candidate at the copy rate has no room; one that is slow has, however fast its baselines are."""
     fast, slow = (profiled({"time": time, "compile": 3050.0}, candidate="c1") for time in (3050.0, 3500.0))

@@ -46,6 +46,14 @@ def test_the_better_baseline_is_the_faster_of_the_two() -> None:
     assert _means(group, "better").fast == {"1": 0.5, "1.1": 0.5, "1.5": 0.5, "2": 0.25, "4": 0.0}
 
 
+def test_who_has_a_faster_baseline_keeps_it() -> None:
+    """A kernel that was delivered against eager alone counts 2 against eager, and 1 against the torch.compile that it does not beat."""
+    group = _group(make_report(gathered(kernel("level1/1_a", 100 / 2.0, [1.0]), kernel("level1/2_b", 25.0, [2.0]))), "level 1")
+    slower = _group(make_report(gathered(kernel("level1/1_a", 100 / 1.6, [0.8]), kernel("level1/2_b", 25.0, [2.0]))), "level 1")
+    assert _means(slower, "compile").geomean == pytest.approx(_means(group, "compile").geomean) == pytest.approx(math.sqrt(2.0))
+    assert _means(slower, "eager").geomean == pytest.approx(math.sqrt(1.6 * 4.0))
+
+
 def test_every_problem_is_counted_by_how_it_ended() -> None:
     """Right, delivered, kept and not judgeable add up to what was asked for."""
     group = _group(make_report(gathered(*ROWS)), "level 1")
