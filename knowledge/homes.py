@@ -205,6 +205,12 @@ class ServerHome:
             self._client = None
 
     def _down(self, error: Exception) -> UnreachableError:
+        if _is_refused(error):
+            return UnreachableError(
+                f"The Chroma server at {self._url} asks for credentials, and kernelwright has none to give.",
+                'Let it answer without, in a network that you trust, or do without: `--chroma-server ""` uses the index in the '
+                "knowledge's folder.",
+            )
         words = " ".join(str(error).split())
         # a page of HTML is no reason
         reason = "another program answers there." if words.startswith("<") else words[:200]
@@ -213,6 +219,15 @@ class ServerHome:
             f"Start it with `chroma run --host {self._host} --port {self._port}`, or do without: "
             '`--chroma-server ""` uses the index in the knowledge\'s folder.',
         )
+
+
+def _is_refused(error: BaseException | None) -> bool:
+    """Whether a server's answer stands behind an error that says: not to you."""
+    while error is not None:
+        if getattr(getattr(error, "response", None), "status_code", None) in {401, 403, 407}:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _settings() -> Any:

@@ -174,8 +174,8 @@ class Sharing:
         self._remember(share)
         if strays:
             self._note(
-                f"{strays} outcomes of other machines bear the names of runs and plans of this one and were left out. "
-                "Let no two runs of a shared memory have one name."
+                f"Of other machines' outcomes {strays} {'has' if strays == 1 else 'have'} the name of one of this machine (run and plan) "
+                "and stayed out. Let no two runs of a shared memory have one name."
             )
 
     def _remember(self, share: str) -> None:

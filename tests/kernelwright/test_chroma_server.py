@@ -146,6 +146,26 @@ def test_a_run_keeps_its_vectors_on_the_server(command: Command, tmp_path: Path)
     assert not (knowledge / "index").exists()
 
 
+# Chroma leaves the sockets of a closed HTTP client to the garbage collector
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+@pytest.mark.slow
+def test_homes_that_name_one_share_learn_from_one_another(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What a run taught one home another recalls; the run says who is there; a name alone, or a wrong one, ends the command."""
+    with chroma_server(tmp_path / "chroma") as server:
+        words = ("--embedder", "hashing", "--chroma-server", server)
+        status, said = command("optimize", "suite/inverse.py", "--budget", "1", *words, "--share", "team")
+        assert (status, "memory is shared as team, which begins with this machine" in said) == (0, True)
+        monkeypatch.setenv("KERNELWRIGHT_HOME", str(tmp_path / "other"))
+        monkeypatch.setenv("KERNELWRIGHT_SHARE", "team")
+        assert command("knowledge", "doctor", *words)[0] == 0
+        assert command("knowledge", "doctor", *words, "--share", "two words")[0] == 2
+    status, said = command("knowledge", "doctor", "--embedder", "hashing")
+    assert (status, "cannot be shared as team without a Chroma server" in said) == (2, True)
+    here, there = (EventLog(tmp_path / home / "knowledge" / "log.sqlite3") for home in ("home", "other"))
+    with closing(here), closing(there):
+        assert [e.key for e in there.read(kinds=(EventKind.RUN,))] == [e.key for e in here.read(kinds=(EventKind.RUN,))] != []
+
+
 def test_where_the_vectors_lie_does_not_make_another_bench() -> None:
     """Rows are put together whether a shard used a server or not; the id of benches that are under way stays."""
     here = BenchSettings(suite="s", kind="folder", run=RunSettings())

@@ -1,13 +1,16 @@
 """Machines that share one memory over a real Chroma server."""
 
 import json
+import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -17,9 +20,10 @@ from knowledge.homes import ServerHome
 from knowledge.log import EventKind, EventLog
 from knowledge.records import Situation
 from knowledge.store import KnowledgeBase
-from knowledge.travel import packed
+from knowledge.travel import packed, unpacked
 from tests.knowledge.conftest import MakeBase, MakeOutcome
 from tests.support.chroma import chroma_server
+from tools.errors import UserError
 from tools.records import Action, ActionKind
 
 # Chroma leaves the sockets of a closed HTTP client to the garbage collector
@@ -64,6 +68,12 @@ def share_of(request: pytest.FixtureRequest) -> str:
 def tile(number: int) -> Action:
     """One of many actions."""
     return Action(kind=ActionKind.TILING, region="r0", parameters={"BLOCK_N": number})
+
+
+def share_of_base(base: KnowledgeBase) -> str:
+    """The name under which a store is shared."""
+    assert base._sharing is not None
+    return base._sharing.name
 
 
 def known(base: KnowledgeBase) -> dict[str, tuple[str, frozenset[str]]]:
@@ -176,7 +186,7 @@ async def test_a_memory_that_is_not_shared_stays_alone(
     assert (alone.all(), others.all()) == ((), ())
 
 
-async def test_nothing_is_done_twice(shared: MakeBase, make_outcome: MakeOutcome) -> None:
+async def test_nothing_is_done_twice(shared: MakeBase, make_outcome: MakeOutcome, server: str) -> None:
     """Opening again, and exchanging in any order among three machines, adds no event and puts nothing that came from there."""
     names = ("one", "two", "three")
     for number, name in enumerate(names):
@@ -186,8 +196,8 @@ async def test_nothing_is_done_twice(shared: MakeBase, make_outcome: MakeOutcome
     assert len({json.dumps(sorted(known(shared(name)).items()), default=sorted) for name in names}) == 1
     for name in names:
         assert len(keys(shared(name), EventKind.TRIAL)) == 3
-    home = ServerHome(shared("one")._home._url)  # type: ignore[attr-defined,union-attr]
-    board = Board(home, shared("one")._sharing.name)  # type: ignore[union-attr]
+    home = ServerHome(server)
+    board = Board(home, share_of_base(shared("one")))
     board.open()
     assert [head.number for head in board.heads()] == [3, 3, 3]
     home.close()
@@ -199,7 +209,7 @@ async def test_a_batch_that_was_put_without_its_head_is_put_again(shared: MakeBa
     await here.learn(make_outcome())
     await here.learn(make_outcome(run="run2", action=tile(2)))
     home = ServerHome(server)
-    board = Board(home, here._sharing.name)  # type: ignore[union-attr]
+    board = Board(home, share_of_base(here))
     board.open()
     (head,) = board.heads()
     first = EventLog(here.folder / "log.sqlite3").read(kinds=(EventKind.STRATEGY,))[0]
@@ -219,7 +229,7 @@ async def test_a_board_that_was_deleted_is_filled_again(shared: MakeBase, make_o
     await here.learn(make_outcome())
     await there.learn(make_outcome(run="run2", action=tile(2)))
     home = ServerHome(server)
-    home.client().delete_collection(f"kernelwright-share-{here._sharing.name}")  # type: ignore[union-attr]
+    home.client().delete_collection(f"kernelwright-share-{share_of_base(here)}")
     home.close()
     shutil.rmtree(here.folder)
     shared("there").all()
@@ -291,3 +301,115 @@ def test_two_machines_writing_at_once_and_one_killed_lose_nothing(
     for base in (left, right):
         assert len(keys(base, EventKind.TRIAL)) == len(set(keys(base, EventKind.TRIAL))) == 3 * count
         assert len(keys(base, EventKind.OUTCOME)) == 3 * count
+
+
+def test_events_in_any_order_fold_into_the_same_knowledge(base: KnowledgeBase, make_base: MakeBase, make_outcome: MakeOutcome) -> None:
+    """Trials and retirements that come before their strategies wait for them; two names of one action are one entry."""
+    other = make_base("other")
+    for number, store in enumerate((base, other, base, other)):
+        store.learn_now(make_outcome(run=f"run{number}", action=tile(number // 3), lesson=f"Lesson {number}."))
+    base.retire(base.all()[0].id, "superseded")
+    parcels = [unpacked(text) for store in (base, other) for e in store._log.read() if (text := packed(store._log, e))]
+    assert len(parcels) == 2 + 4 + 4 + 1 + 1
+    found = []
+    for seed in range(12):
+        store = make_base(f"order{seed}")
+        with store._log.writing() as writer:
+            for parcel in random.Random(seed).sample(parcels, len(parcels)):
+                writer.copy(parcel.event)
+        facts = sorted((s.kind, json.dumps(s.parameters), s.state, sorted(t.run for t in s.trials)) for s in store.all())
+        found.append(facts)
+    assert [state for _, _, state, _ in found[0]] == ["retired", "observed"]
+    assert all(facts == found[0] for facts in found)
+
+
+@pytest.mark.parametrize("name", ["two words", "-x", "x" * 65, "ü", "a/b"])
+def test_a_name_that_cannot_be_one_is_refused_at_once(make_base: MakeBase, name: str) -> None:
+    """Nothing is opened or made."""
+    with pytest.raises(UserError, match="is no name for a shared memory"):
+        make_base(server="http://127.0.0.1:9", share=name)
+
+
+def test_sharing_needs_a_server(make_base: MakeBase) -> None:
+    """The index in a folder is nobody else's."""
+    with pytest.raises(UserError, match="cannot be shared as team without a Chroma server"):
+        make_base(share="team")
+
+
+async def test_what_cannot_be_read_waits_with_what_follows_it(shared: MakeBase, make_outcome: MakeOutcome, server: str) -> None:
+    """An event that this release cannot keep is said and never written; once it can be read all comes, and nothing is lost."""
+    here, there = shared("here"), shared("there")
+    await here.learn(make_outcome())
+    await here.learn(make_outcome(run="run2", action=tile(2)))
+    home = ServerHome(server)
+    board = home.client().get_collection(f"kernelwright-share-{share_of_base(here)}", embedding_function=None)
+    name = f"{here._log.store_id}:4"
+    (text,) = board.get(ids=[name], include=["documents"])["documents"]
+    board.update(ids=[name], documents=[json.dumps({**json.loads(text), "version": 99})], embeddings=[[0.0]])
+    assert len(there.all()) == 1
+    assert "cannot be read (it is of version 99" in there.notes[0]
+    assert [f.state for f in there.diagnose() if f.name == "share"] == ["wrong"]
+    board.update(ids=[name], documents=[text], embeddings=[[0.0]])
+    assert [f.state for f in there.diagnose() if f.name == "share"] == ["fine"]
+    assert known(there) == known(here)
+    home.close()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"kind": "recall"},
+        {"subject": "another"},
+        {"at": "yesterday"},
+        {"body": {}},
+        {"body": {"strategy": {}, "origin": "learnt"}},
+        {"version": 99},
+        {"more": 1},
+    ],
+)
+async def test_a_bad_event_is_refused_before_it_is_in_a_log(
+    base: KnowledgeBase, make_outcome: MakeOutcome, changed: dict[str, Any]
+) -> None:
+    """A log never forgets, so nothing enters it that a fold could not read."""
+    await base.learn(make_outcome())
+    text = packed(base._log, base._log.read(kinds=(EventKind.STRATEGY,))[0])
+    assert text is not None
+    assert unpacked(text).subject == base.all()[0].id
+    with pytest.raises(ValueError, match=r"."):
+        unpacked(json.dumps({**json.loads(text), **changed}))
+
+
+async def test_another_run_of_the_same_name_is_said(shared: MakeBase, make_outcome: MakeOutcome) -> None:
+    """Its outcome is left out, for run and plan name an outcome; a note says so."""
+    here, there = shared("here"), shared("there")
+    here.all(), there.all()
+    await here.learn(make_outcome(gain=1.5))
+    await there.learn(make_outcome(gain=1.7))
+    assert there.notes[0].startswith("Of other machines' outcomes 1 has the name of one")
+    assert len(there.experiences()) == 1
+
+
+class Guarded(BaseHTTPRequestHandler):
+    """Asks everybody for credentials."""
+
+    def do_GET(self) -> None:
+        """Refuse."""
+        self.send_error(401)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
+        """Say nothing on standard error."""
+
+
+async def test_a_server_that_asks_for_credentials_is_said(make_base: MakeBase, make_outcome: MakeOutcome) -> None:
+    """Learning goes on, with a note that says why nothing is shared."""
+    with HTTPServer(("127.0.0.1", 0), Guarded) as guarded:
+        thread = Thread(target=guarded.serve_forever)
+        thread.start()
+        base = make_base(server=f"http://127.0.0.1:{guarded.server_port}", share="team")
+        await base.learn(make_outcome())
+        guarded.shutdown()
+        thread.join()
+    (note,) = base.notes
+    assert note.startswith("Memory is not shared as team for now: The Chroma server at")
+    assert "asks for credentials" in note
+    assert len(base.all()) == 1
