@@ -7,7 +7,9 @@ is killed anywhere, or a server that goes away, leaves only work to do again.
 
 from __future__ import annotations
 
+import bisect
 import contextlib
+import sys
 import time
 from collections.abc import Iterator
 
@@ -42,12 +44,14 @@ class Sharing:
         self._rests_until = 0.0
         self._away = False
         self._share = ""
-        """Id of the board that the next two are of."""
+        """Id of the board that what follows is about."""
         self._seen = 0
         self._reached: dict[str, int] = {}
         """Number of the last event taken over, by store."""
-        self._taken: set[int] = set()
-        """`seq` of the events taken over from this board: they are not put there again."""
+        self._taken: list[tuple[int, int]] = []
+        """First and last `seq` of what was taken over from this board, in order: it is not put there again."""
+        self._done: dict[str, tuple[int, int]] = {}
+        """By this log's name on the board: the number of its last event there, and the `seq` up to which all that travels is there."""
 
     def exchange(self, fold: Fold, *, insist: bool = False) -> bool:
         """Put what is new here on the board and take over what is new there; return whether all of it went well.
@@ -106,13 +110,30 @@ class Sharing:
 
     def _put(self, head: Head) -> None:
         """Put the events after the head, page by page."""
-        fresh = [event for event in self._log.read(after=head.seq, kinds=TRAVELLING) if event.seq not in self._taken]
+        number, seq = self._done.get(head.store, (0, 0))
+        # a server that was put back to an older state has forgotten some
+        after = self._past_taken(max(head.seq, seq) if head.number >= number else head.seq)
+        through = max(after, self._log.last())
+        fresh = [event for event in self._log.read(after=after, kinds=TRAVELLING) if not self._is_taken(event.seq)]
         ready = [(event, text) for event in fresh if (text := packed(self._log, event)) is not None]
         for start in range(0, len(ready), PAGE):
             page = ready[start : start + PAGE]
             last = page[-1][0]
             head = head.model_copy(update={"number": head.number + len(page), "seq": last.seq, "key": last.key})
             self._board.put(head, [text for _, text in page])
+        self._done[head.store] = head.number, through
+
+    def _is_taken(self, seq: int) -> bool:
+        """Whether an event came from this board."""
+        place = bisect.bisect_right(self._taken, (seq, sys.maxsize)) - 1
+        return place >= 0 and self._taken[place][0] <= seq <= self._taken[place][1]
+
+    def _past_taken(self, seq: int) -> int:
+        """Go on from an event past all that was taken over right after it."""
+        for first, last in self._taken:
+            if first <= seq + 1 <= last:
+                seq = last
+        return seq
 
     def _fetched(self, heads: dict[str, Head]) -> dict[str, list[Parcel]]:
         """What others put since, by store: all that the heads promise, so that whatever an event refers to comes with it."""
@@ -168,7 +189,7 @@ class Sharing:
                 taken += [] if seq is None else [seq]
                 strays += seq is None and parcel.kind is EventKind.OUTCOME and writer.body(parcel.key) != parcel.body
             # keys of one transaction follow one another: nobody else writes meanwhile
-            body = {"share": share, "name": self.name, "through": through, "first": min(taken, default=0), "last": max(taken, default=-1)}
+            body = {"share": share, "name": self.name, "through": through, "first": min(taken, default=0), "done": self._done}
             writer.add(EventKind.SHARED, f"shared:{share}:{sorted(through.items())}", "", body)
         fold.follow(self._log)
         self._remember(share)
@@ -181,11 +202,14 @@ class Sharing:
     def _remember(self, share: str) -> None:
         """Read what this log has taken over from the board so far."""
         if share != self._share:
-            self._share, self._seen, self._reached, self._taken = share, 0, {}, set()
+            self._share, self._seen, self._reached, self._taken, self._done = share, 0, {}, [], {}
         for event in self._log.read(after=self._seen, kinds=(EventKind.SHARED,)):
             self._seen = event.seq
             if event.body["share"] == share:
-                self._taken |= set(range(int(event.body["first"]), int(event.body["last"]) + 1))
+                # this very event is the last of its transaction
+                self._taken.append((int(event.body["first"]) or event.seq, event.seq))
+                for store, (number, seq) in event.body["done"].items():
+                    self._done[store] = max(self._done.get(store, (0, 0)), (int(number), int(seq)))
                 for store, number in event.body["through"].items():
                     self._reached[store] = max(self._reached.get(store, 0), int(number))
 
