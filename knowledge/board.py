@@ -77,13 +77,17 @@ class Board:
         """Heads of the board, None where there is none yet, and the names of the server's other boards; makes nothing."""
 
         def names() -> list[str]:
-            return [collection.name for collection in self._home.client().list_collections(limit=1000)]
+            client = self._home.client()
+            found: list[str] = []
+            while page := client.list_collections(limit=PAGE, offset=len(found)):
+                found += [collection.name for collection in page]
+            return found
 
-        known = [name.removeprefix(PREFIX) for name in self._asked(names) if name.startswith(PREFIX)]
+        known = {name.removeprefix(PREFIX) for name in self._asked(names) if name.startswith(PREFIX)}
         if self.name not in known:
             return None, sorted(known)
         self.open()
-        return self.heads(), sorted(set(known) - {self.name})
+        return self.heads(), sorted(known - {self.name})
 
     def heads(self) -> list[Head]:
         """How far each machine has come, as of one moment."""

@@ -389,6 +389,21 @@ async def test_another_run_of_the_same_name_is_said(shared: MakeBase, make_outco
     assert len(there.experiences()) == 1
 
 
+async def test_one_can_look_before_joining(shared: MakeBase, make_outcome: MakeOutcome, server: str) -> None:
+    """A look makes nothing: it tells who shares a memory, or which others there are where the name is nobody's yet."""
+    here = shared("here")
+    await here.learn(make_outcome())
+    home = ServerHome(server)
+    heads, others = Board(home, share_of_base(here)).look()
+    assert [head.number for head in heads or ()] == [3]
+    assert share_of_base(here) not in others
+    for _ in range(2):
+        heads, others = Board(home, "nobody").look()
+        assert heads is None
+        assert share_of_base(here) in others
+    home.close()
+
+
 class Guarded(BaseHTTPRequestHandler):
     """Asks everybody for credentials."""
 
