@@ -7,7 +7,7 @@ TORCH_VERSION := 2.13.0
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 HAS_GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 
-.PHONY: setup demo test lint wheel clean help
+.PHONY: setup demo test check lint wheel clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -29,10 +29,12 @@ endif
 demo: setup  ## optimise a sample operator, with no key, no GPU and no server
 	$(BIN)/kernelwright optimize data/operators/softmax.py --budget 6
 
-# Three workers on two cores: many tests wait for a process or a deadline.
 test: setup  ## lint, type-check and run the tests
-	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest -n 3
+	$(MAKE) --no-print-directory -j2 lint check
+
+# Three workers on two cores, since many tests wait for a process or a deadline; one thread each, or torch's would wait by spinning.
+check: setup  ## the tests alone
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .

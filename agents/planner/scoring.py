@@ -115,13 +115,12 @@ def _advice(action: Action, briefing: Briefing) -> tuple[float, tuple[str, ...],
     for recalled in briefing.recalled:
         match = _match(action, recalled.strategy, briefing)
         points = _points(match, recalled)
-        if chosen_number(action) and MADE in recalled.strategy.parameters:
-            total += _points_of_choice(points, recalled)
-        else:
-            total += points
+        of_choice = chosen_number(action) and MADE in recalled.strategy.parameters
+        counted = _points_of_choice(points, recalled) if of_choice else points
+        total += counted
         if points > 0 and match >= CITED:
             found.append((points, recalled))
-        elif points < 0 and match >= CITED:
+        elif counted < 0 and match >= CITED:
             clauses.append(f"a warning of strategy {recalled.strategy.id} ({recalled.strategy.title}) speaks against it")
     found.sort(key=lambda pair: (-pair[0], pair[1].strategy.id))
     praise = [f"strategy {r.strategy.id} ({r.strategy.title}) {_record(r.strategy)}" for _, r in found]

@@ -36,9 +36,13 @@ HALVES_WAIT = 1.0
 """Time by which such products wait for their operands with a single stage; a quarter of it with each stage more."""
 HALVES_STEP = 14.0
 """`STEP` of the three products of `fp16x3`; a step's own work is the same for more products."""
-DESCRIBED_GAIN = 880 / 854
-"""Rate of products of halves whose tiles come by descriptor, over that by pointers: µs of both on an H200, 4096³, tiles of 128 by 128 by 64
-(docs/results/h200-products.md). Of other precisions it has not been measured and is taken to be none."""
+TF32_SHARE = 1.4
+"""The same of products of TF32 on Hopper, one or three: modelled over measured on an H200 (1.3 to 1.5 without it, from an operand that lies
+along the sum: docs/results/h200-products.md). Convolutions of that kind have not been measured and go without."""
+DESCRIBED_GAIN = 1.045
+"""Rate of products of halves whose tiles come by descriptor, over that by pointers: so that a call at 4096³ with tiles of 128 by 128 by 64,
+passes and all, takes 854 / 880 of the time, as measured on an H200 (docs/results/h200-products.md). Of other precisions it is taken to be
+none."""
 SHARE_COST = 1.18
 """Time of a launch of equal shares over what its steps take elsewhere: fitted there on `stream_k`, which gained nothing
 (882 µs against 880)."""
@@ -186,6 +190,8 @@ def _tile_rate(work: _Sum, parameters: Mapping[str, Value], sheet: HardwareSheet
         return float(rate * HALVES_SHARE / (1 + HALVES_WAIT / 4 ** (stages - 1)) / (1 + own_work / block_k))
     if precision == ROUNDED and not work.straight and sheet.generation == "hopper":
         rate *= rates.OLD_TENSOR_SHARE
+    elif precision in ("tf32x3", ROUNDED) and not work.gathered and sheet.generation == "hopper":
+        rate *= TF32_SHARE
     return float(rate / (1 + 0.5 / 2 ** (stages - 1)) / (1 + STEP / block_k))
 
 
