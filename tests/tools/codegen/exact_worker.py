@@ -36,7 +36,10 @@ def judge(problem: Problem, source: str) -> float:
 
 def main() -> None:
     """Judge every job of the file named on the command line."""
+    from tests.tools.codegen.quick_interpreter import install
+
     torch.set_num_threads(1)
+    install()
     results = []
     for job in json.loads(Path(sys.argv[1]).read_text()):
         try:
