@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
 import functools
 import json
@@ -82,15 +83,42 @@ def generated(graph: OperatorGraph, settings: Settings) -> Schedule:
     return Schedule(regions=tuple(regions))
 
 
+class Workers:
+    """A process that has imported torch and Triton, with Triton's interpreter or its compiler, and forks a worker for every script."""
+
+    def __init__(self, *, interpret: bool) -> None:
+        """Start it."""
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | ({"TRITON_INTERPRET": "1"} if interpret else {})
+        command = [sys.executable, "-W", "ignore", str(HERE / "worker_parent.py")]
+        self._process = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        atexit.register(self.close)
+
+    def run(self, script: str, todo: Path, done: Path, said: Path) -> int:
+        """Run a script over a file of jobs into a file of results, keep what it says, and return its exit status."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([script, str(todo), str(done), str(said)]) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline() or "1")
+
+    def close(self) -> None:
+        """End it."""
+        self._process.communicate()
+
+
+@functools.cache
+def workers(*, interpret: bool) -> Workers:
+    """Start the parent of all workers of a kind once."""
+    return Workers(interpret=interpret)
+
+
 def run_worker(script: str, jobs: list[dict[str, Any]], interpret: bool) -> list[dict[str, Any]]:
     """Run a worker script over jobs in one process and return its results."""
     with tempfile.TemporaryDirectory() as folder:
-        todo, done = Path(folder) / "jobs.json", Path(folder) / "results.json"
+        todo, done, said = Path(folder) / "jobs.json", Path(folder) / "results.json", Path(folder) / "said.txt"
         todo.write_text(json.dumps(jobs))
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | ({"TRITON_INTERPRET": "1"} if interpret else {})
-        command = [sys.executable, "-W", "ignore", str(HERE / script), str(todo), str(done)]
-        finished = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
-        assert finished.returncode == 0, finished.stderr[-2000:]
+        status = workers(interpret=interpret).run(script, todo, done, said)
+        assert status == 0, said.read_text()[-2000:] if said.exists() else "the workers' parent ended"
         return list(json.loads(done.read_text()))
 
 
