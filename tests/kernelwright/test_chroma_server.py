@@ -131,15 +131,21 @@ def test_resume_keeps_the_server_unless_another_is_named(command: Command, begun
         assert RunSettings.model_validate_json(store.meta("settings")).chroma_server == ""
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A live Chroma server."""
+    with chroma_server(tmp_path_factory.mktemp("chroma")) as address:
+        yield address
+
+
 # Chroma leaves the sockets of a closed HTTP client to the garbage collector
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.slow
-def test_a_run_keeps_its_vectors_on_the_server(command: Command, tmp_path: Path) -> None:
+def test_a_run_keeps_its_vectors_on_the_server(command: Command, server: str, tmp_path: Path) -> None:
     """The log lies in the home with what was recalled, the index does not."""
-    with chroma_server(tmp_path / "chroma") as server:
-        words = ("--budget", "1", "--embedder", "hashing", "--chroma-server", server)
-        assert command("optimize", "suite/inverse.py", *words)[0] == 0
-        assert command("knowledge", "search", "inverse", "--embedder", "hashing", "--chroma-server", server)[0] == 0
+    words = ("--budget", "1", "--embedder", "hashing", "--chroma-server", server)
+    assert command("optimize", "suite/inverse.py", *words)[0] == 0
+    assert command("knowledge", "search", "inverse", "--embedder", "hashing", "--chroma-server", server)[0] == 0
     knowledge = tmp_path / "home" / "knowledge"
     with closing(EventLog(knowledge / "log.sqlite3")) as log:
         assert log.read(kinds=(EventKind.RECALL,))
@@ -149,16 +155,17 @@ def test_a_run_keeps_its_vectors_on_the_server(command: Command, tmp_path: Path)
 # Chroma leaves the sockets of a closed HTTP client to the garbage collector
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.slow
-def test_homes_that_name_one_share_learn_from_one_another(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_homes_that_name_one_share_learn_from_one_another(
+    command: Command, server: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """What a run taught one home another recalls; the run says who is there; a name alone, or a wrong one, ends the command."""
-    with chroma_server(tmp_path / "chroma") as server:
-        words = ("--embedder", "hashing", "--chroma-server", server)
-        status, said = command("optimize", "suite/inverse.py", "--budget", "1", *words, "--share", "team")
-        assert (status, "memory is shared as team, which begins with this machine" in said) == (0, True)
-        monkeypatch.setenv("KERNELWRIGHT_HOME", str(tmp_path / "other"))
-        monkeypatch.setenv("KERNELWRIGHT_SHARE", "team")
-        assert command("knowledge", "doctor", *words)[0] == 0
-        assert command("knowledge", "doctor", *words, "--share", "two words")[0] == 2
+    words = ("--embedder", "hashing", "--chroma-server", server)
+    status, said = command("optimize", "suite/inverse.py", "--budget", "1", *words, "--share", "team")
+    assert (status, "memory is shared as team, which begins with this machine" in said) == (0, True)
+    monkeypatch.setenv("KERNELWRIGHT_HOME", str(tmp_path / "other"))
+    monkeypatch.setenv("KERNELWRIGHT_SHARE", "team")
+    assert command("knowledge", "doctor", *words)[0] == 0
+    assert command("knowledge", "doctor", *words, "--share", "two words")[0] == 2
     status, said = command("knowledge", "doctor", "--embedder", "hashing")
     assert (status, "cannot be shared as team without a Chroma server" in said) == (2, True)
     here, there = (EventLog(tmp_path / home / "knowledge" / "log.sqlite3") for home in ("home", "other"))

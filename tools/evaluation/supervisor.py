@@ -90,9 +90,9 @@ class Supervisor:
             **figures,
         )
 
-    def _ready(self, target: HardwareSheet) -> None:
+    def _ready(self, target: HardwareSheet, *, judges: bool = True) -> None:
         """Start what is needed; refuse a device that is quarantined, and a target that it is not."""
-        self._shop.start()
+        self._shop.start(judges=judges)
         if self._device is not None:
             self._device.demand(self._shop, target)
 
@@ -115,7 +115,7 @@ class Supervisor:
 
     def baselines(self, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
         """Examine the problem, and time the reference, or estimate it where there is no GPU."""
-        self._ready(target)
+        self._ready(target, judges=False)
         if self._device is None:
             admission = self._admissions.admission(problem, cancel)
             estimate = estimate_reference(problem, target)
@@ -131,7 +131,7 @@ class Supervisor:
 
     def derive(self, problem: Problem, cancel: int) -> Derived:
         """Read a problem's ABI, work and small variants anew out of its source, where this workshop runs references."""
-        self._shop.start()
+        self._shop.start(judges=False)
         job = DeriveJob(problem=problem).model_dump_json().encode()
         try:
             done = self._shop.ask("derive", job, {}, time.monotonic() + ORACLE_S, cancel)

@@ -68,7 +68,7 @@ class Workshop:
         self.interpreter = Nursery("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
         self._walls = Walls(self.native, device)
         self._starting = threading.Lock()
-        self._started = False
+        self._started: set[str] = set()
         self._oracle = standing.StandingOracle()
         # a stranger's reference may go on looking at memory that it was given once
         self.shelf = Shelf(0 if wary else room())
@@ -80,18 +80,22 @@ class Workshop:
         twin.off = off
         return twin
 
-    def start(self) -> None:
-        """Start the zygotes this machine needs, side by side, and find out which walls it allows."""
+    def start(self, *, judges: bool = True) -> None:
+        """Start the zygotes that are needed, side by side, and find out which walls this machine allows.
+
+        Only where it `judges` a candidate without a GPU is the interpreter's among them.
+        """
+        needed = [self.native] if self.device is not None or not judges else [self.native, self.interpreter]
         with self._starting:
-            if self._started:
+            missing = [nursery for nursery in needed if nursery.flavour not in self._started]
+            if not missing:
                 return
-            needed = (self.native,) if self.device is not None else (self.native, self.interpreter)
-            with ThreadPoolExecutor(len(needed)) as threads:
-                list(threads.map(Nursery.start, needed))
+            with ThreadPoolExecutor(len(missing)) as threads:
+                list(threads.map(Nursery.start, missing))
             self.isolation(gpu=False)
             if self.device is not None:
                 self.isolation(gpu=True)
-            self._started = True
+            self._started |= {nursery.flavour for nursery in missing}
 
     def isolation(self, *, gpu: bool) -> Isolation:
         """Find the strongest walls that work here, by trying them once."""

@@ -145,7 +145,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(24, 2, 4), torch.randn(1, 2, 4)]
+    return [torch.randn(10, 2, 4), torch.randn(1, 2, 4)]
 
 
 def get_init_inputs():

@@ -9,6 +9,7 @@ import pytest
 
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.defences import NONE, Defences
+from tools.evaluation.workshop import Workshop
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import Evaluation, Problem
@@ -64,6 +65,13 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPool]:
     made = LocalPool(tmp_path_factory.mktemp("pool"), None, parallel=2)
     yield made
     asyncio.run(made.close())
+
+
+@pytest.fixture(scope="session")
+def shop(pool: LocalPool) -> Workshop:
+    """The pool's workshop, already at work."""
+    pool._shop.start()
+    return pool._shop
 
 
 @pytest.fixture(scope="session")

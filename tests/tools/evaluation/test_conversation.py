@@ -51,15 +51,6 @@ def example_inputs():
 """
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    """A workshop without a GPU."""
-    made = Workshop(tmp_path_factory.mktemp("shop"), None)
-    made.start()
-    yield made
-    made.close()
-
-
 @pytest.fixture
 def ragged(tmp_path: Path) -> Problem:
     """The sum of two vectors that do not fill their places."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -37,20 +39,40 @@ def test_correct_kernel_passes_with_evidence(judge: Judge, kernel: str) -> None:
     assert found.seconds > 0
 
 
-def test_a_relative_scratch_folder_will_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: str, request_for: Callable[..., EvaluationRequest]
-) -> None:
+@dataclass(frozen=True)
+class Life:
+    """What a pool that works in a relative folder did, and what it left."""
+
+    judged: Evaluation
+    refusal: BaseException
+    """Of an evaluation after its end."""
+    processes: set[str]
+    """Children that were not there before."""
+    left: list[Path]
+    """What is in its folder."""
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory, request_for: Callable[..., EvaluationRequest], kernel: str) -> Life:
+    """A pool from its start to its end, and beyond."""
+    folder, before = tmp_path_factory.mktemp("life"), _children()
+
+    async def lived() -> tuple[Evaluation, BaseException]:
+        pool = LocalPool(Path("results/scratch"), None, parallel=1)
+        found = await pool.evaluate(request_for(kernel))
+        await pool.close()
+        with pytest.raises((MachineError, RuntimeError)) as refused:
+            await pool.evaluate(request_for(kernel))
+        return found, refused.value
+
+    with contextlib.chdir(folder):
+        found, refusal = asyncio.run(lived())
+    return Life(found, refusal, _children() - before, list((folder / "results" / "scratch").iterdir()))
+
+
+def test_a_relative_scratch_folder_will_do(life: Life) -> None:
     """`--out results` or `--home here` is as good as a whole path."""
-    monkeypatch.chdir(tmp_path)
-
-    async def judged() -> Evaluation:
-        pool = LocalPool(Path("results/scratch"), None)
-        try:
-            return await pool.evaluate(request_for(kernel))
-        finally:
-            await pool.close()
-
-    assert asyncio.run(judged()).verdict == "PASS"
+    assert life.judged.verdict == "PASS"
 
 
 def test_wrong_kernel_is_wrong_with_its_errors(judge: Judge, kernel: str) -> None:
@@ -224,20 +246,11 @@ def test_baselines_without_a_gpu_are_estimated(pool: LocalPool, problem: Problem
     assert found.best_us > 0
 
 
-def test_closed_pool_leaves_no_process_and_no_folder(tmp_path: Path, request_for: Callable[..., EvaluationRequest], kernel: str) -> None:
+def test_closed_pool_leaves_no_process_and_no_folder(life: Life) -> None:
     """After close no child process is left, scratch is empty, and a further evaluation says that the pool is closed."""
-    pool = LocalPool(tmp_path, None, parallel=1)
-    before = _children()
-
-    async def run() -> None:
-        assert (await pool.evaluate(request_for(kernel))).verdict == "PASS"
-        await pool.close()
-        with pytest.raises((MachineError, RuntimeError)):
-            await pool.evaluate(request_for(kernel))
-
-    asyncio.run(run())
-    assert _children() == before
-    assert not list(tmp_path.iterdir())
+    assert isinstance(life.refusal, MachineError | RuntimeError)
+    assert not life.processes
+    assert not life.left
 
 
 def _children() -> set[str]:

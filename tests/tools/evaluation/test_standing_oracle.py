@@ -19,15 +19,6 @@ from tools.evaluation.workshop import Workshop
 from tools.records import Problem
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
-    """A workshop whose trusted processes work on the CPU."""
-    made = Workshop(tmp_path_factory.mktemp("shop"), None)
-    made.start()
-    yield made
-    made.close()
-
-
 class Court:
     """A standing oracle that counts the processes it starts."""
 
