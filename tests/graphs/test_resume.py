@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ from tools.tracing import RunStore
 NODES = ("measure", "recall", "plan", "write", "evaluate", "repair", "profile", "review", "learn", "roll_back", "confirm")
 KINDS: tuple[tuple[str, type[Record]], ...] = (("plan", Plan), ("candidate", Candidate), ("evaluation", Evaluation), ("review", Review))
 KILLED = -9
-
-
-@pytest.fixture(scope="module")
-def runs() -> Iterator[KilledRuns]:
-    """Where runs come from that are killed."""
-    with KilledRuns() as runs:
-        yield runs
 
 
 def _kill_everywhere(runs: KilledRuns, folder: Path, *base_url: str) -> str:

@@ -60,21 +60,19 @@ async def test_a_gain_below_the_floor_is_not_delivered(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_killed_run_asks_what_an_undisturbed_one_asks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("search", ["world-model", "memory"])
+def test_a_killed_run_asks_what_an_undisturbed_one_asks(runs: KilledRuns, tmp_path: Path, search: str) -> None:
     """Killed on leaving `recall`, `plan` and `review`, then resumed: the same plans and surveys, and the same delivery."""
-    with KilledRuns() as runs:
-        for search in ("world-model", "memory"):
-            undisturbed, killed = tmp_path / search / "a/run", tmp_path / search / "b/run"
-            undisturbed.parent.mkdir(parents=True)
-            expected = runs.run(undisturbed, "-", "enter", "", search)
-            assert expected.returncode == 0, expected.stderr
-            for node in ("recall", "plan", "review"):
-                assert runs.run(killed, node, "leave", "", search).returncode == KILLED
-            last = runs.run(killed, "-", "enter", "", search)
-            assert last.stdout == expected.stdout, last.stderr
-            one, other = RunStore(undisturbed), RunStore(killed)
-            assert one.all("plan", Plan) == other.all("plan", Plan)
-            assert one.all("survey", Surveyed) == other.all("survey", Surveyed)
+    undisturbed, killed = tmp_path / "a/run", tmp_path / "b/run"
+    expected = runs.run(undisturbed, "-", "enter", "", search)
+    assert expected.returncode == 0, expected.stderr
+    for node in ("recall", "plan", "review"):
+        assert runs.run(killed, node, "leave", "", search).returncode == KILLED
+    last = runs.run(killed, "-", "enter", "", search)
+    assert last.stdout == expected.stdout, last.stderr
+    one, other = RunStore(undisturbed), RunStore(killed)
+    assert one.all("plan", Plan) == other.all("plan", Plan)
+    assert one.all("survey", Surveyed) == other.all("survey", Surveyed)
 
 
 class EndlessPlanner:
