@@ -160,6 +160,8 @@ class _Http(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # an answer is sent in two parts: the second would wait 40 ms for the client to acknowledge the first
+    disable_nagle_algorithm = True
     server: _Http
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
