@@ -22,7 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn, Self
 
-import langchain_openai  # noqa: F401  imported here so that no run has to
+# imported here so that no run has to
+import langchain_openai  # noqa: F401
+import torch  # noqa: F401
 
 from agents import build_team, team_settings
 from graphs.optimize.execute import execute
