@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from tools.codegen.convolution_parts import LEAST_CHANNELS
 from tools.codegen.convolution_places import ConvolutionPlaces, wrapped
 from tools.codegen.convolution_space import ConvolutionLayout
 from tools.codegen.frame import Parameters
 from tools.codegen.naming import Scope
+from tools.codegen.product_parts import sum_lines
 from tools.codegen.sliding import Convolution
-
-LEAST_CHANNELS = 16
-"""Input channels below which a step of the sum takes elements of several kernel positions."""
 
 
 @dataclass(frozen=True)
@@ -24,23 +23,40 @@ class ConvolutionLoop:
     places: ConvolutionPlaces
     parameters: Parameters
     batched: bool
+    split: bool = False
+    """Whether input and weights are read as several shorter parts, of which the first is the largest."""
+
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """Name the pass that writes the parts, after what it needs."""
+        return ("power_of_two", "image_halves") if self.split else ()
+
+    def sources(self, name: str) -> list[str]:
+        """Name what the kernel reads in the place of a tensor."""
+        return [f"{name}_high", f"{name}_low", f"{name}_exponents"] if self.split else [name]
 
     @property
     def apart(self) -> bool:
         """Whether a step takes elements of several kernel positions."""
-        return self.plan.n_inputs < LEAST_CHANNELS
+        return self.plan.n_inputs < LEAST_CHANNELS and (not self.split or self.plan.n_groups > 1)
 
     @property
     def taps(self) -> int:
         """Elements of the kernel."""
         return math.prod(self.convolution.size)
 
+    @property
+    def single(self) -> bool:
+        """Whether all elements of the kernel have become channels."""
+        return self.split and self.taps == 1
+
     def write(self, scope: Scope) -> None:
         """Write the loop over kernel elements and input channels."""
         image, groups = " * ".join(f"in_{letter}" for letter in self.plan.letters), self.plan.n_groups
         every, group = ("n_channels", "") if groups == 1 else (f"(n_channels * {groups})", "group * n_channels + ")
         batch = f" + batch * ({image} * {every.strip('()')})" if self.batched else ""
-        scope.say(f"image = {self.plan.source.name}_ptr{batch}")
+        source, weight = self.plan.source.name, self.plan.weight.name
+        scope.say(f"image = {batch.removeprefix(' + ') or '0'}" if self.split else f"image = {source}_ptr{batch}")
         taps = self._tap_counts(scope)
         scope.say("acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)")
         loop = self._steps(scope, taps)
@@ -53,13 +69,32 @@ class ConvolutionLoop:
         for place in range(4, len(tests), 2):
             loop.say(f"inside = inside & {' & '.join(tests[place : place + 2])}")
         where = f"{wrapped(self.places.flat('here', 'in'))} * {every} + {group}off_c[None, :]"
-        loop.say(f"here = tl.load(image + {where}, mask=inside, other=0.0)")
+        if self.split:
+            loop.say(f"here = image + {where}")
+        for name, part in zip(("left_high", "left_low"), self.sources(source), strict=False):
+            pointer, made = (f"{part}_ptr + here", name) if self.split else (f"image + {where}", "here")
+            loop.say(f"{made} = tl.load({pointer}, mask=inside, other=0.0)")
         # the weights of a transposed convolution have every input channel of one group's results, the others one group's of every result
         across, along, off = (every, group, "off_g") if self.convolution.transposed and groups > 1 else ("n_channels", "", "off_n")
-        there = f"(tap * {across} + {along}off_c)[:, None]" if self.apart else f"tap * {across} + {along}off_c[:, None]"
-        loop.say(f"there = {self.plan.weight.name}_ptr + {off} * ({self.taps} * {across.strip('()')}) + {there}")
-        loop.say("weights = tl.load(there, mask=mask_n & mask_k[:, None], other=0.0)")
-        loop.say(self._product())
+        element = "" if self.single else f"tap * {across} + "
+        there = f"({element}{along}off_c)[:, None]" if self.apart else f"{element}{along}off_c[:, None]"
+        first = "" if self.split else f"{weight}_ptr + "
+        pitch = across if self.single else f"({self.taps} * {across.strip('()')})"
+        loop.say(f"there = {first}{off} * {pitch} + {there}")
+        for name, part in zip(("right_high", "right_low"), self.sources(weight), strict=False):
+            pointer, made = (f"{part}_ptr + there", name) if self.split else ("there", "weights")
+            loop.say(f"{made} = tl.load({pointer}, mask=mask_n & mask_k[:, None], other=0.0)")
+        for line in sum_lines(str(self.parameters["precision"])) if self.split else [self._product()]:
+            loop.say(line)
+        if self.split:
+            self._unscale(scope, source, weight, "off_g" if self.convolution.transposed and groups > 1 else "off_n")
+
+    def _unscale(self, scope: Scope, source: str, weight: str, off: str) -> None:
+        """Take both powers of two back, in two steps: their product may leave float32's range where the result does not."""
+        scope.say(f"exponent = -tl.load({source}_exponents_ptr{' + batch' if self.batched else ''})")
+        scope.say(f"exponent = exponent - tl.load({weight}_exponents_ptr + {off}, mask=mask_n, other=0)")
+        scope.say("half = exponent >> 1")
+        scope.say("acc = acc * power_of_two(half) * power_of_two(exponent - half)")
 
     def _steps(self, scope: Scope, taps: str) -> Scope:
         """Open the loop: a step takes a block of channels of one kernel element, or where channels are few of several."""
@@ -70,6 +105,12 @@ class ConvolutionLoop:
             loop.say("tap = off_k // n_channels")
             loop.say("off_c = off_k % n_channels")
             loop.say(f"mask_k = off_k < {taps} * n_channels")
+            return loop
+        if self.single:
+            scope.say("for start in range(0, n_channels, BLOCK_K):")
+            loop = scope.nested()
+            loop.say("off_c = start + tl.arange(0, BLOCK_K)")
+            loop.say("mask_k = off_c < n_channels")
             return loop
         scope.say("steps = tl.cdiv(n_channels, BLOCK_K)")
         scope.say(f"for step in range(0, {taps} * steps):")

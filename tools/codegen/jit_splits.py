@@ -7,13 +7,13 @@ others, where an infinity in the first part would meet parts that are zero.
 from __future__ import annotations
 
 SPLITS: dict[str, str] = {
-    "halves": '''
+    "power_of_two": '''
 @triton.jit
 def power_of_two(exponent):
     """2.0 ** exponent for whole exponents between -126 and 127."""
     return ((exponent + 127) << 23).to(tl.float32, bitcast=True)
-
-
+''',
+    "halves": '''
 @triton.jit
 def halves_kernel(x_ptr, high_ptr, low_ptr, exponents_ptr, n_vectors, n_inner, n_trailing, BLOCK_V: tl.constexpr, BLOCK_K: tl.constexpr):
     """x as vectors of n_inner elements, n_trailing apart -> two float16 parts of each element, one exponent a vector."""
@@ -47,6 +47,123 @@ def halves(x: torch.Tensor, n_inner: int, n_trailing: int) -> tuple[torch.Tensor
     block_v, block_k = (4, 512) if n_trailing == 1 else (32, 64)
     grid = (triton.cdiv(n_vectors, block_v),)
     halves_kernel[grid](x, high, low, exponents, n_vectors, n_inner, n_trailing, BLOCK_V=block_v, BLOCK_K=block_k, num_warps=4)
+    return high, low, exponents
+''',
+    "image_halves": '''
+@triton.jit
+def peaks_kernel(x_ptr, peaks_ptr, n_major, n_minor, step_image, step_major, step_minor, SHARES: tl.constexpr, BLOCK: tl.constexpr):
+    """x as images of n_major by n_minor elements -> the largest finite magnitude in each share of an image, one share a program."""
+    image = (tl.program_id(0) // SHARES).to(tl.int64)
+    n_elements = n_major * n_minor
+    share = tl.cdiv(tl.cdiv(n_elements, SHARES), BLOCK) * BLOCK
+    begin = tl.program_id(0) % SHARES * share
+    peak = tl.zeros([BLOCK], tl.float32)
+    for start in range(begin, tl.minimum(begin + share, n_elements), BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        there = x_ptr + image * step_image + offs // n_minor * step_major + offs % n_minor * step_minor
+        x = tl.load(there, mask=offs < n_elements, other=0.0)
+        peak = tl.maximum(peak, tl.where(tl.abs(x) < float("inf"), tl.abs(x), 0.0))
+    tl.store(peaks_ptr + tl.program_id(0), tl.max(peak, axis=0))
+
+
+@triton.jit
+def image_halves_kernel(
+    x_ptr,
+    peaks_ptr,
+    high_ptr,
+    low_ptr,
+    exponents_ptr,
+    n_channels,
+    n_places,
+    n_cols,
+    n_out,
+    n_wide,
+    step_image,
+    step_channel,
+    step_row,
+    step_col,
+    stride,
+    dilation,
+    padding,
+    WIDE: tl.constexpr,
+    SHARES: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+):
+    """x as images of n_channels by rows of n_cols -> two float16 parts of WIDE elements of a row at each place, one exponent an image."""
+    tiles_c = tl.cdiv(n_wide, BLOCK_C)
+    tiles = tl.cdiv(n_places, BLOCK_P) * tiles_c
+    image = (tl.program_id(0) // tiles).to(tl.int64)
+    tile = tl.program_id(0) % tiles
+    peak = tl.max(tl.load(peaks_ptr + image * SHARES + tl.arange(0, SHARES)), axis=0)
+    exponent = tl.minimum(141 - (peak.to(tl.int32, bitcast=True) >> 23), 126)
+    tl.store(exponents_ptr + image, exponent, mask=tile == 0)
+    place = tile // tiles_c * BLOCK_P + tl.arange(0, BLOCK_P)[:, None]
+    channel = tile % tiles_c * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
+    inside = (place < n_places) & (channel < n_channels * WIDE)
+    if WIDE == 1:
+        there = place * step_col + channel * step_channel
+    else:
+        col = place % n_out * stride + channel // n_channels * dilation - padding
+        inside = inside & (col >= 0) & (col < n_cols)
+        there = place // n_out * step_row + col * step_col + channel % n_channels * step_channel
+    x = tl.load(x_ptr + image * step_image + there, mask=inside, other=0.0)
+    infinite = tl.abs(x) == float("inf")
+    scaled = tl.where(infinite, tl.where(x > 0.0, 1.0, -1.0), x * power_of_two(exponent))
+    high = scaled.to(tl.float16)
+    rest = tl.where(infinite, x, (scaled - high.to(tl.float32)) * 2048.0)
+    made = image * (n_wide * n_places) + place * n_wide + channel
+    mask = (place < n_places) & (channel < n_wide)
+    tl.store(high_ptr + made, high, mask=mask)
+    tl.store(low_ptr + made, rest.to(tl.float16), mask=mask)
+
+
+def image_halves(
+    x: torch.Tensor, wide: int = 1, stride: int = 1, dilation: int = 1, padding: int = 0, multiple: int = 16
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """x [images, channels, ...] -> its parts [images, places, channels], channels filled up with zeros, and the images' exponents.
+
+    With `wide` elements of a row as channels, places are those of a kernel as wide as that.
+    """
+    x = x.reshape(*x.shape[:2], -1, x.shape[-1] if wide > 1 else 1)
+    n_images, n_channels, n_rows, n_cols = x.shape
+    n_out = (n_cols + 2 * padding - dilation * (wide - 1) - 1) // stride + 1
+    n_places, n_wide = n_rows * n_out, triton.cdiv(n_channels * wide, multiple) * multiple
+    assert max(x[0].numel(), n_places * n_wide) < 2**31, "offsets within an image are 32-bit"
+    image, channel, row, col = x.stride()
+    high, low = (torch.empty((n_images, n_places, n_wide), dtype=torch.float16, device=x.device) for _ in range(2))
+    peaks = torch.empty((n_images, 64), dtype=torch.float32, device=x.device)
+    exponents = torch.empty(n_images, dtype=torch.int32, device=x.device)
+    last = col if wide > 1 else row
+    sizes = (n_channels, n_rows * n_cols, image, channel, last) if last < channel else (n_rows * n_cols, n_channels, image, last, channel)
+    peaks_kernel[(n_images * 64,)](x, peaks, *sizes, SHARES=64, BLOCK=1024, num_warps=4)
+    block_c = min(64, triton.next_power_of_2(n_wide))
+    block_p = 4096 // block_c
+    grid = (n_images * triton.cdiv(n_places, block_p) * triton.cdiv(n_wide, block_c),)
+    image_halves_kernel[grid](
+        x,
+        peaks,
+        high,
+        low,
+        exponents,
+        n_channels,
+        n_places,
+        n_cols,
+        n_out,
+        n_wide,
+        image,
+        channel,
+        row,
+        last,
+        stride,
+        dilation,
+        padding,
+        WIDE=wide,
+        SHARES=64,
+        BLOCK_P=block_p,
+        BLOCK_C=block_c,
+        num_warps=8,
+    )
     return high, low, exponents
 ''',
     "bfloat16_parts": '''

@@ -53,7 +53,8 @@ class ProductLoop:
 
     def helpers(self) -> tuple[str, ...]:
         """Name the passes and functions that the host calls."""
-        return (*dict.fromkeys(each.helper for each in self.parts), *(("described",) if self.described else ()))
+        passes = dict.fromkeys(helper for each in self.parts for helper in each.helpers)
+        return (*passes, *(("described",) if self.described else ()))
 
     def _sources(self, place: int) -> tuple[str, ...]:
         """Name the tensors that one operand is read from."""

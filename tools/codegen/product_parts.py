@@ -65,9 +65,9 @@ class Parts:
         return (f"{self.access.name}_exponents",) if self.way.scaled else ()
 
     @property
-    def helper(self) -> str:
-        """The pass that writes the parts."""
-        return "halves" if self.way.scaled else "bfloat16_parts"
+    def helpers(self) -> tuple[str, ...]:
+        """The pass that writes the parts, after what it needs."""
+        return ("power_of_two", "halves") if self.way.scaled else ("bfloat16_parts",)
 
     def host(self, space: Space) -> str:
         """Write the host's call of the pass."""

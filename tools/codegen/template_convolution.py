@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from tools.codegen.body import Body
 from tools.codegen.convolution_loop import ConvolutionLoop
+from tools.codegen.convolution_parts import ConvolutionParts
 from tools.codegen.convolution_places import ConvolutionPlaces
 from tools.codegen.convolution_space import OWN_NAMES, convolution_layout
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, summary
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
+from tools.codegen.product_parts import WAYS
 from tools.codegen.sliding import Convolution
 
 NAME = "convolution"
@@ -38,8 +40,11 @@ class _Writer:
         self.space = plan.space(kernel)
         self.batched = plan.axes[0].name == "outer"
         self.groups = plan.n_groups
-        self.places = ConvolutionPlaces(convolution, plan)
-        self.loop = ConvolutionLoop(convolution, plan, self.places, parameters, self.batched)
+        split = plan.dtype == "float32" and parameters["precision"] in WAYS
+        self.parts = ConvolutionParts(convolution, plan) if split else None
+        read = self.parts.read if self.parts else convolution
+        self.places = ConvolutionPlaces(read, plan)
+        self.loop = ConvolutionLoop(read, plan, self.places, parameters, self.batched, split)
         self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
         self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, {"rows": "mask_m", "cols": "mask_n"})
 
@@ -56,12 +61,13 @@ class _Writer:
         self.extents = [name for name in self._extent_names() if name in self.frame.used]
         kernel = [
             "@triton.jit",
-            *block(f"def {self.name}_kernel", [*own[:count], *self.extents, *own[count:]], ":"),
+            *block(f"def {self.name}_kernel", [*self._read("_ptr"), *own[:count], *self.extents, *own[count:]], ":"),
             f'    """Positions by channels a program, input channels last: {summary(self.space.kernel, self.reads, self.writes)}."""',
             *text,
         ]
         inputs, outputs = tuple(access.ref for access in self.reads), tuple(access.ref for access in self.writes)
-        return RegionText(self.name, inputs, outputs, "\n".join([*kernel, "", "", *self._host()]), tuple(self.body.helpers))
+        source = "\n".join([*kernel, "", "", *self._host()])
+        return RegionText(self.name, inputs, outputs, source, (*self.body.helpers, *self.loop.helpers))
 
     def _extent_names(self) -> list[str]:
         return [f"{kind}_{letter}" for kind in ("in", "out") for letter in self.letters] + ["n_channels"]
@@ -123,9 +129,7 @@ class _Writer:
         lines += self.frame.size_lines(known)
         lines += [allocation(self.space, access, known, source) for access in self.writes]
         spatial = ", ".join(str(2 + place) for place in range(len(letters)))
-        lines.append(f"{source} = {source}.permute(0, {spatial}, 1).contiguous()")
-        lines.append(f"{weight} = {weight}.permute({'1' if c.transposed else '0'}, {spatial}, {'0' if c.transposed else '1'}).contiguous()")
-        lines.append(f'assert {source}[0].numel() < 2**31, "offsets within an image are 32-bit"')
+        lines += self._channels_last(source, weight, spatial)
         p = self.parameters
         batch = "n_outer * " if self.batched else ""
         if self.places.phased:
@@ -138,11 +142,27 @@ class _Writer:
         own = self.frame.call_arguments({name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K")})
         count = len(self.frame.tensors())
         launch = [f"num_warps={p['num_warps']}", f"num_stages={p['num_stages']}"]
-        lines += block(f"{self.name}_kernel[grid]", [*own[:count], *self.extents, *own[count:], *launch], "")
+        lines += block(f"{self.name}_kernel[grid]", [*self._read(), *own[:count], *self.extents, *own[count:], *launch], "")
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         arguments = [f"{access.name}: torch.Tensor" for access in self.reads]
         return [*block(f"def {self.name}", arguments, f" -> {result}:"), *("    " + line for line in lines)]
+
+    def _channels_last(self, source: str, weight: str, spatial: str) -> list[str]:
+        """Write how input and weights are brought to channels last, as the parts that the kernel reads where there are any."""
+        if self.parts:
+            return self.parts.host(source, weight, self.loop.sources(source), self.loop.sources(weight))
+        turned = self.convolution.transposed
+        order = f"{'1' if turned else '0'}, {spatial}, {'0' if turned else '1'}"
+        return [
+            f"{source} = {source}.permute(0, {spatial}, 1).contiguous()",
+            f"{weight} = {weight}.permute({order}).contiguous()",
+            f'assert {source}[0].numel() < 2**31, "offsets within an image are 32-bit"',
+        ]
+
+    def _read(self, end: str = "") -> list[str]:
+        """List what stands in the place of input and weights: the frame knows only tensors that are read as they are."""
+        return [f"{name}{end}" for each in (self.source, self.weight) for name in self.loop.sources(each.name)] if self.parts else []
 
     def _out_size(self, place: int, letter: str) -> str:
         c = self.convolution

@@ -85,9 +85,9 @@ KNOBS: dict[str, dict[str, Knob]] = {
     CONVOLUTION: {
         "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
         "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
-        "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64)),
+        "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64, 128)),
         FORMAT: Knob(ActionKind.LAYOUT, FORMATS),
-        "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3")),
+        "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3")),
         "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked")),
         "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),

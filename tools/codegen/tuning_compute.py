@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tools.codegen.convolution_parts import ConvolutionParts
 from tools.codegen.kernel import Kernel
 from tools.codegen.product_limits import loads_fit, programs_fit
 from tools.codegen.product_parts import WAYS
@@ -68,14 +69,18 @@ def convolution_defaults(kernel: Kernel, sms: int) -> Parameters:
 def convolution_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes a convolution's kernel and can run on the device."""
     layout = convolution_layout_of(kernel)
-    if knob == "precision" and layout.dtype != "float32":
+    way = WAYS.get(str(parameters["precision"]))
+    if {"precision": layout.dtype != "float32", "accumulate": way is not None}.get(knob):
         return False
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     if block_m > max(16, power_of_two(layout.n_positions)) or block_n > max(16, power_of_two(layout.n_channels)):
         return False
-    if block_k > max(16, power_of_two(layout.n_inputs * layout.n_taps)):
+    assert kernel.convolution is not None
+    parts = ConvolutionParts(kernel.convolution, layout)
+    if block_k > max(16, power_of_two(parts.n_channels if way else layout.n_inputs * layout.n_taps)):
         return False
-    shared = (block_m + block_n) * block_k * ITEM_BYTES[layout.dtype] * int(parameters["num_stages"])
+    each = way.nbytes if way else ITEM_BYTES[layout.dtype]
+    shared = (block_m + block_n) * block_k * each * int(parameters["num_stages"])
     a_thread = block_m * block_n // (32 * int(parameters["num_warps"]))
     return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 128
 

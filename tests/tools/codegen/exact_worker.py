@@ -7,6 +7,7 @@ the inputs' own digits leave open is not allowed for, so the limits are the stri
 from __future__ import annotations
 
 import ast
+import copy
 import json
 import sys
 import traceback
@@ -25,10 +26,11 @@ def judge(problem: Problem, source: str) -> float:
     """Return the larger of both errors over their limits; above one is wrong, infinite where infinities or NaNs differ."""
     reference = open_problem(problem)
     candidate = load(source).ModelNew(*ast.literal_eval(problem.abi.init))
+    candidate.load_state_dict(reference.module.state_dict())
     inputs = reference.inputs(7)
     with torch.no_grad():
         got, own = candidate(*inputs), reference.module(*inputs)
-        oracle = reference.module(*[value.double() for value in inputs])
+        oracle = copy.deepcopy(reference.module).double()(*[value.double() for value in inputs])
     found, allowed = distance(got, oracle, own), distance(own, oracle, own)
     limit = limits(problem.abi.outputs[0], load_policy("exact"), allowed, EXACT)
     return max(found.relative_l2 / limit.relative_l2, found.worst_row / limit.worst_row)

@@ -7,13 +7,35 @@ from typing import Any
 
 import pytest
 
-from tests.tools.codegen.compute_samples import DIRECT
+from tests.tools.codegen.compute_samples import DIRECT, module
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.test_products import WAYS, whole
 from tools.codegen import emit, limits, trace
 from tools.codegen.regions import plan_region
 from tools.hardware import load_sheet
 from tools.tuning.shapes import region_shapes
+
+
+SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", "transposed_in_groups")
+"""Those that are computed as products of halves, too: channels filled up, rows of the kernel as channels, remainders, groups."""
+HALVES = {"precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}
+HARD = {
+    "wide_range": module("self.conv = torch.nn.Conv2d(17, 20, 3)", "return self.conv(x)", "torch.randn(3, 17, 7, 9) ** 7 * 1e15"),
+    "infinite": module(
+        "self.conv = torch.nn.Conv2d(3, 20, 3, padding=1, stride=2)",
+        "return self.conv(x)",
+        "torch.randn(2, 3, 11, 13).masked_fill(torch.rand(2, 3, 11, 13) < 0.02, torch.inf).masked_fill(torch.rand(13) < 0.1, torch.nan)",
+    ),
+}
+"""Inputs that are hard for sums of short products."""
+
+
+def in_halves(source: str) -> tuple[Any, str]:
+    """Generate a convolution as products of halves."""
+    problem, graph, schedule = whole(source)
+    region = schedule.regions[0]
+    schedule = schedule.replaced(region.model_copy(update={"parameters": {**region.parameters, **HALVES}}))
+    return problem, emit(problem, graph, schedule).source
 
 
 @pytest.fixture(scope="session")
@@ -28,15 +50,34 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
     for name, (source, way) in chosen.items():
         problem, graph, schedule = whole(source, {**way, "right": "as_is"} if way else None)
         jobs.append(write_job(folder, name, problem, emit(problem, graph, schedule).source))
-    return dict(zip(chosen, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+    jobs += [write_job(folder, f"{name}_halves", *in_halves(DIRECT[name])) for name in SPLIT]
+    return dict(zip([*chosen, *(f"{name}_halves" for name in SPLIT)], run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*DIRECT, "halves"])
+@pytest.mark.parametrize("name", [*DIRECT, "halves", *(f"{name}_halves" for name in SPLIT)])
 def test_convolution_matches_float64(results: Any, name: str) -> None:
     """A generated convolution is as accurate as the reference at odd sizes, with strides, padding and dilation."""
     assert "crash" not in results[name], results[name]["crash"]
     assert results[name]["error"] <= 1.0
+
+
+@pytest.mark.slow
+def test_halves_meet_the_exact_policy_on_hard_inputs(tmp_path: Path) -> None:
+    """Products of halves meet the exact policy's limits where one image holds large and small numbers, and give infinities and NaNs."""
+    jobs = [write_job(tmp_path, name, *in_halves(source)) for name, source in HARD.items()]
+    for name, result in zip(HARD, run_worker("exact_worker.py", jobs, interpret=True), strict=True):
+        assert result.get("share", 9.0) <= 1.0, (name, result)
+
+
+def test_rows_of_the_kernel_become_channels_where_channels_are_few() -> None:
+    """Three channels and a kernel five wide are read as sixteen channels of a kernel one wide; with many channels nothing changes."""
+    few = in_halves(module("self.conv = torch.nn.Conv2d(3, 20, 5)", "return self.conv(x)", "torch.randn(2, 3, 11, 13)"))[1]
+    many = in_halves(DIRECT["dense"])[1]
+    assert "image_halves(x, 5)" in few
+    assert "range(0, 5 * steps)" in few
+    assert "image_halves(x)" in many
+    assert "range(0, 15 * steps)" in many
 
 
 @pytest.mark.parametrize(
@@ -82,6 +123,8 @@ def test_convolutions_compile(tmp_path: Path) -> None:
             (region,) = schedule.regions
             schedule = schedule.replaced(region.model_copy(update={"parameters": {**region.parameters, "precision": "ieee"}}))
         jobs.append({**write_job(tmp_path, f"{name}_{arch}", problem, emit(problem, graph, schedule).source), "arch": arch})
+    for arch in (80, 90, 100, "gfx942"):
+        jobs.append({**write_job(tmp_path, f"halves_{arch}", *in_halves(DIRECT["few_channels"])), "arch": arch})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
         assert "crash" not in result, result["crash"]
 

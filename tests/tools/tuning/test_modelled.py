@@ -182,10 +182,15 @@ def test_a_recurrent_network_is_captured_though_nothing_is_generated() -> None:
 
 
 def test_a_network_mixes_its_own_convolutions_with_the_librarys() -> None:
-    """A depthwise convolution, which the library does slowly, is generated; a dense one, where the model may err, is left to cuDNN."""
-    choice = chosen("depthwise and dense")[0]
+    """A depthwise convolution, which the library does slowly, is generated; a dense one that may use tensor cores is left to cuDNN."""
+    choice = chosen("depthwise and dense", TF32)[0]
     templates = {name: region.template for region in choice.schedule.regions for name in region.nodes if name.startswith("conv2d")}
     assert templates == {"conv2d": "depthwise", "conv2d_1": "library"}
+
+
+def test_a_dense_float32_convolution_starts_with_halves() -> None:
+    """Under the exact policy, where cuDNN has no tensor cores, the first candidate sums products of halves."""
+    assert words(chosen("depthwise and dense")[0], "precision") == ["fp16x3"]
 
 
 @pytest.mark.parametrize("name", ["convolution", "depthwise and dense"])

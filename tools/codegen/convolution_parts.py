@@ -1,0 +1,78 @@
+"""How a convolution's input and weights are read as short parts: channels last, as many of them as tensor cores and wide loads want.
+
+Each image has one power of two, and so have the weights of each channel of the result: all that is summed for one element is scaled
+alike. Where channels are few, the elements of a kernel's row become channels: a row of positions then reads one stretch of memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tools.codegen.convolution_space import ConvolutionLayout
+from tools.codegen.sliding import Convolution
+
+LEAST_CHANNELS = 16
+"""Input channels below which a step of the sum takes elements of several kernel positions."""
+MULTIPLE = 16
+"""Channels are filled up with zeros to a multiple of it, so that each step's loads are as wide as they can be."""
+
+
+@dataclass(frozen=True)
+class ConvolutionParts:
+    """What the pass makes of one convolution's input."""
+
+    convolution: Convolution
+    """As written."""
+    plan: ConvolutionLayout
+
+    @property
+    def unfolds(self) -> bool:
+        """Whether the elements of a kernel's row become channels."""
+        few = self.plan.n_inputs < LEAST_CHANNELS and self.plan.n_groups == 1
+        return few and not self.convolution.transposed and self.convolution.size[-1] > 1
+
+    @property
+    def read(self) -> Convolution:
+        """The convolution that the kernel computes of what the pass made."""
+        if not self.unfolds:
+            return self.convolution
+        c = self.convolution
+        size, stride, dilation = ((*numbers[:-1], 1) for numbers in (c.size, c.stride, c.dilation))
+        return replace(c, size=size, stride=stride, dilation=dilation, padding=(*c.padding[:-1], 0))
+
+    @property
+    def n_channels(self) -> int:
+        """Channels of one group after the pass."""
+        if self.plan.n_groups > 1:
+            return self.plan.n_inputs
+        channels = self.plan.n_inputs * (self.convolution.size[-1] if self.unfolds else 1)
+        return -(-channels // MULTIPLE) * MULTIPLE
+
+    @property
+    def n_taps(self) -> int:
+        """Elements of the kernel that one position of the result sums after the pass, at most."""
+        return self.plan.n_taps // (self.convolution.size[-1] if self.unfolds else 1)
+
+    @property
+    def growth(self) -> float:
+        """Elements that the pass writes over those it reads."""
+        if not self.unfolds:
+            return self.n_channels / self.plan.n_inputs
+        return self.n_channels / self.plan.n_inputs / self.convolution.stride[-1]
+
+    def host(self, source: str, weight: str, sources: list[str], weights: list[str]) -> list[str]:
+        """Write the host's calls of the pass."""
+        c, images = self.convolution, f"{weight}.transpose(0, 1)" if self.convolution.transposed else weight
+        fixed = ", multiple=1" if self.plan.n_groups > 1 else ""
+        wide, moves = "", ""
+        if self.unfolds:
+            usual = {"stride": 1, "dilation": 1, "padding": 0}
+            numbers = {"stride": c.stride[-1], "dilation": c.dilation[-1], "padding": c.padding[-1]}
+            wide = f", {c.size[-1]}"
+            moves = "".join(f", {name}={value}" for name, value in numbers.items() if value != usual[name])
+        lines = [
+            f"{', '.join(sources)} = image_halves({source}{wide}{moves}{fixed})",
+            f"{', '.join(weights)} = image_halves({images}{wide}{fixed})",
+        ]
+        channels = f"n_channels = {sources[0]}.shape[2]"
+        return [*lines, *([channels] if self.plan.n_groups == 1 else []), *(["in_w = out_w"] if self.unfolds else [])]
