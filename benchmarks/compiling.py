@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from multiprocessing.connection import Connection
 from pathlib import Path
 
+from tools.hardware import load_sheet
 from tools.records import HardwareSheet, KernelResources, Launch, Problem, Record
 
 
@@ -39,3 +41,16 @@ class Compiler:
         found = self._recorder.binaries.values()
         kernels = tuple(read_resources(one.code, one.name, self._sheet.arch, one.shared_bytes) for one in found)
         return Made(launches=tuple(self._recorder.launches), kernels=kernels)
+
+
+def serve(channel: Connection, target: str) -> None:
+    """In a process that sees no device: answer (problem, source, scratch) with a Made, or with why it does not compile."""
+    compiler = Compiler(load_sheet(target))
+    while True:
+        problem, source, scratch = channel.recv()
+        found: Made | str
+        try:
+            found = compiler.compile(Problem.model_validate_json(problem), source, Path(scratch))
+        except Exception as error:
+            found = f"{type(error).__name__}: {str(error)[:300]}"
+        channel.send(found)

@@ -1,15 +1,37 @@
-"""The lab's one process on a device: it checks and times what our own coder wrote, side by side with nobody."""
+"""The lab's judging process: runs what our own coder wrote, has the evaluator's oracle judge it, and times it when the device is its own.
+
+What the evaluator does beyond it: walls and a process for each candidate, other sizes, more calls, parameters that are shaken, poisoned
+memory, answers held against each other, and a second clock.
+"""
 
 from __future__ import annotations
 
-import time
+import gc
+from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks.trusted import is_close, load_source, make_model, outputs_of, times_us
+from benchmarks.lab_truth import Known, KnownCall, Truths
+from benchmarks.lab_turns import Turns
+from benchmarks.trusted import load_source, make_model, outputs_of, times_us
+from tools.evaluation.oracle import CallVerdict
+from tools.evaluation.tape import CallSpec
 from tools.hardware import load_sheet
 from tools.records import Problem, Verdict
+
+if TYPE_CHECKING:
+    import torch
+
+READY = "ready"
+"""Sent when the reference is known: what goes wrong from then on is the candidate's."""
+AFTER = "as made, after it was timed"
+"""What notes call the first call's second run."""
+KEPT_SHARE = 0.2
+"""Of a device's memory, what its judging processes keep of problems between two questions."""
+KEPT_ON_HOST = 1 << 30
+SPARE_BYTES = 1 << 30
+"""What an idle process may have in PyTorch's own stock of device memory; the rest goes back for the others."""
 
 
 class Judged(NamedTuple):
@@ -17,85 +39,132 @@ class Judged(NamedTuple):
 
     verdict: Verdict
     times_us: tuple[float, ...] = ()
-    note: str = ""
+    calls: tuple[CallVerdict, ...] = ()
+    """What the oracle found; empty where nothing was judged."""
+    notes: tuple[str, ...] = ()
     poisoned: bool = False
     """The process's device context may be broken: nothing more is to be asked of it."""
     seconds: float = 0.0
-    """For how long the device was kept busy or waiting."""
+    """For how long it had the device to itself."""
 
 
-def serve(channel: Connection, device: str, target: str, scratch: str) -> None:
-    """Answer (problem, source) until the channel ends; an empty source asks for the reference's times instead."""
-    bench = Bench(device, target, Path(scratch))
+class Shape(Exception):  # noqa: N818 - data for a verdict, seen by nobody else
+    """An output is not of the form that is asked for."""
+
+
+def serve(channel: Connection, device: str, target: str, scratch: str, turns: str, share: float) -> None:
+    """Answer (problem, source, calls) with `READY` and a Judged, or with a Judged alone, until the channel ends."""
+    bench = Bench(device, target, Path(scratch), Turns(Path(turns)), share)
     while True:
-        try:
-            text, source = channel.recv()
-        except EOFError:
-            return
-        problem, began = Problem.model_validate_json(text), time.monotonic()
-        found: Judged | dict[str, tuple[float, ...]]
-        found = bench.judge(problem, source)._replace(seconds=time.monotonic() - began) if source else bench.reference(problem)
-        channel.send(found)
+        text, source, calls = channel.recv()
+        channel.send(bench.judge(Problem.model_validate_json(text), source, calls, lambda: channel.send(READY)))
 
 
 class Bench:
-    """Problems with their inputs and the reference's results, on one device."""
+    """Problems with their inputs and what is known of their results, on one device."""
 
-    def __init__(self, device: str, target: str, scratch: Path) -> None:
-        """Use `device`, `cuda` (that of the sheet `target`) or `cpu`; sources lie in `scratch`."""
-        from tools.evaluation.lead_in import ColdCache, flush_bytes
+    def __init__(self, device: str, target: str, scratch: Path, turns: Turns, share: float = KEPT_SHARE) -> None:
+        """Use `device`, `cuda` (that of the sheet `target`) or `cpu`; sources lie in `scratch`; keep `share` of the device's memory."""
+        self._device, self._scratch, self._turns = device, scratch, turns
+        self._cold = cold_cache(device, target)
+        self._truths = Truths(device, turns, _room(device, share))
+
+    def judge(self, problem: Problem, source: str, calls: Sequence[CallSpec], ready: Callable[[], None] = lambda: None) -> Judged:
+        """Judge every call of a source, time it, and judge the first call once more; `ready` is called before the source is run."""
+        before = self._turns.held_s
+        with self._turns.room(problem):
+            found = self._judge(problem, source, calls, ready)
+            if found.verdict is not Verdict.PASS:
+                # it may have written to its inputs
+                self._truths.drop(problem)
+            self._truths.trim(problem)
+            if not found.poisoned:
+                with self._turns.turn():
+                    give_back(self._device)
+        return found._replace(seconds=self._turns.held_s - before)
+
+    def _judge(self, problem: Problem, source: str, calls: Sequence[CallSpec], ready: Callable[[], None]) -> Judged:
+        try:
+            known = self._truths.of(problem, calls)
+        except Exception as error:
+            return Judged(Verdict.INFRASTRUCTURE, notes=(f"The reference could not be judged: {said(error)}",), poisoned=True)
+        ready()
+        try:
+            return self._run(problem, source, known)
+        except Shape as error:
+            return Judged(Verdict.WRONG, notes=(str(error), *known.notes))
+        except Exception as error:
+            return Judged(Verdict.CRASHED, notes=(said(error),), poisoned=self._is_poisoned())
+
+    def _run(self, problem: Problem, source: str, known: Known) -> Judged:
         from tools.evaluation.reference import allow_tf32
 
-        # as the evaluator has it for every side under the exact policy
-        allow_tf32(False)
-        self._device = device
-        self._scratch = scratch
-        self._cold = ColdCache(flush_bytes(load_sheet(target))) if device == "cuda" else None
-        self._open: dict[str, tuple[Any, list[Any], list[Any]]] = {}
+        model = make_model(load_source(source, self._scratch), problem, known.opened, "cpu")
+        # as the evaluator has it for every side
+        allow_tf32(problem.policy.name == "tf32")
+        with self._turns.turn():
+            model.to(self._device)
+            found = tuple(self._verdict(model, problem, number, call) for number, call in enumerate(known.calls))
+            if not all(error.passed for one in found for error in one.outputs):
+                return Judged(Verdict.WRONG, calls=found, notes=known.notes)
+            arguments = known.calls[0].arguments
+            times = times_us(lambda: model(*arguments), self._cold)
+            # a candidate that keeps something, or writes to its inputs, is wrong by now
+            again = self._verdict(model, problem, len(found), known.calls[0]).model_copy(update={"group": AFTER})
+        verdict = Verdict.PASS if all(error.passed for error in again.outputs) else Verdict.WRONG
+        return Judged(verdict, times if verdict is Verdict.PASS else (), (*found, again), known.notes)
 
-    def reference(self, problem: Problem) -> dict[str, tuple[float, ...]]:
-        """Time eager and, on a GPU, torch.compile; microseconds."""
-        import torch
+    def _verdict(self, model: Any, problem: Problem, number: int, call: KnownCall) -> CallVerdict:
+        outputs = outputs_of(model, call.arguments, problem)
+        wait(self._device)
+        _check_form(problem, outputs)
+        return CallVerdict(sitting=0, call=number, group=call.distribution, outputs=call.errors(problem, outputs))
 
-        reference, inputs, _ = self._opened(problem)
-        times = {"eager": times_us(lambda: reference.module(*inputs), self._cold)}
-        if self._device == "cuda":
-            # what was compiled before with other sizes would make this one compile for any size
-            torch._dynamo.reset()
-            compiled = torch.compile(reference.module)
-            times["compile"] = times_us(lambda: compiled(*inputs), self._cold)
-        return times
-
-    def judge(self, problem: Problem, source: str) -> Judged:
-        """Compare one call with the reference's and time it."""
-        reference, inputs, expected = self._opened(problem)
+    def _is_poisoned(self) -> bool:
         try:
-            model = make_model(load_source(source, self._scratch), problem, reference, self._device)
-            found = outputs_of(model, inputs, problem)
-            self._wait()
-            if not is_close(found, expected):
-                return Judged(Verdict.WRONG, note="It is not within the lab's tolerance of eager.")
-            return Judged(Verdict.PASS, times_us(lambda: model(*inputs), self._cold))
-        except Exception as error:
-            note = f"{type(error).__name__}: {str(error)[:300]}"
-            try:
-                self._wait()
-            except Exception:
-                return Judged(Verdict.CRASHED, note=note, poisoned=True)
-            return Judged(Verdict.CRASHED, note=note)
+            wait(self._device)
+        except Exception:
+            return True
+        return False
 
-    def _opened(self, problem: Problem) -> tuple[Any, list[Any], list[Any]]:
-        from tools.problems import open_problem
 
-        if problem.id not in self._open:
-            reference = open_problem(problem)
-            reference.module.to(self._device)
-            inputs = reference.inputs(7, self._device)
-            self._open[problem.id] = (reference, inputs, reference.outputs(inputs))
-        return self._open[problem.id]
+def cold_cache(device: str, target: str) -> Any:
+    """Make what clears the device's cache between two timed calls; None for the host."""
+    from tools.evaluation.lead_in import ColdCache, flush_bytes
 
-    def _wait(self) -> None:
-        import torch
+    return ColdCache(flush_bytes(load_sheet(target))) if device == "cuda" else None
 
-        if self._device == "cuda":
-            torch.cuda.synchronize()
+
+def wait(device: str) -> None:
+    """Wait for everything that is queued."""
+    import torch
+
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def give_back(device: str) -> None:
+    """Give memory back to the device that PyTorch keeps in stock, where it is much; the turn is ours."""
+    import torch
+
+    if device == "cuda" and torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > SPARE_BYTES:
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def said(error: Exception) -> str:
+    """One line of what was raised."""
+    return f"{type(error).__name__}: {str(error)[:300]}"
+
+
+def _room(device: str, share: float) -> int:
+    import torch
+
+    return int(share * torch.cuda.get_device_properties(0).total_memory) if device == "cuda" else KEPT_ON_HOST
+
+
+def _check_form(problem: Problem, outputs: Sequence[torch.Tensor]) -> None:
+    wanted = [(spec.shape, spec.dtype) for spec in problem.abi.outputs]
+    found = [(tuple(value.shape), str(value.dtype).removeprefix("torch.")) for value in outputs]
+    if found != wanted:
+        raise Shape(f"It returns {found}, and {wanted} is asked for.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Client
 from typing import Any
 
@@ -13,6 +14,8 @@ from tools.profiling.ncu import Counters
 from tools.records import Evaluation, HardwareSheet, Problem, Tier
 
 NOTE = "Timed by the lab: no sandbox, one clock."
+AT_ONCE = 256
+"""Questions that may wait for an answer."""
 
 
 class LabPool:
@@ -22,6 +25,8 @@ class LabPool:
         """Ask the lab at `address`, whose device is called `title`."""
         self.name = f"lab ({title})"
         self._address, self._title = address, title
+        # asyncio's own threads are as few as the cores
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="lab")
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         """Judge one candidate."""
@@ -30,19 +35,19 @@ class LabPool:
 
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Time the reference."""
-        times = await self._ask(problem, "", "")
+        times, notes = await self._ask(problem, "", "")
         samples = {name: sample(values) for name, values in times.items()}
-        return Baselines(tier=Tier.IN_PROCESS, samples=samples, device=self._title, notes=(NOTE,))
+        return Baselines(tier=Tier.IN_PROCESS, samples=samples, device=self._title, notes=(NOTE, *notes))
 
     async def counters(self, request: EvaluationRequest) -> Counters:
         """Say that none are read."""
         return Counters(note="The lab reads no counters.")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Nothing is open; a question that waits ends with its lab."""
 
     async def _ask(self, problem: Problem, source: str, stage: str) -> Any:
-        found = await asyncio.to_thread(self._answer, problem.model_dump_json(), source, stage)
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, self._answer, problem.model_dump_json(), source, stage)
         if isinstance(found, Exception):
             raise MachineError(f"The lab failed: {found}", "Look at its output.")
         return found

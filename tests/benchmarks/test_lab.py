@@ -1,8 +1,11 @@
-"""The lab: every source judged once, in processes that a bad one may kill."""
+"""The lab: every source judged once by the evaluator's oracle, in processes that a bad one may kill."""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,41 +13,23 @@ import pytest
 
 from benchmarks.lab import Lab
 from benchmarks.lab_pool import LabPool
-from tools.codegen import emit, initial_schedule, trace
-from tools.codegen.options import apply, options
+from tests.benchmarks.lab_sources import END, doing, kernel_for, small_problem
+from tools.errors import MachineError
 from tools.evaluation import EvaluationRequest
 from tools.hardware import load_sheet
-from tools.problems import load_problem
-from tools.records import Evaluation, Problem
-
-REFERENCE = """
-import torch
-
-
-def rows_sum(x):
-    return x.sum(-1)
-
-
-def example_inputs():
-    return (torch.randn(12, 70),)
-"""
+from tools.records import Evaluation, Problem, content_hash
 
 
 @pytest.fixture(scope="module")
 def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
     """A small sum."""
-    file = tmp_path_factory.mktemp("lab") / "rows_sum.py"
-    file.write_text(REFERENCE)
-    return load_problem(file)
+    return small_problem(tmp_path_factory.mktemp("lab"))
 
 
 @pytest.fixture(scope="module")
 def source(problem: Problem) -> str:
     """The coder's first kernel for it."""
-    graph = trace(problem)
-    start = initial_schedule(graph)
-    generate = next(a for a in options(graph, start, load_sheet("h200")) if a.parameters.get("implementation") == "generated")
-    return emit(problem, graph, apply(graph, start, generate)).source
+    return kernel_for(problem)
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +70,89 @@ def test_a_source_is_judged_once_and_kept(lab: Lab, store: Path, problem: Proble
 
 
 @pytest.mark.slow
+def test_errors_and_limits_are_the_oracles(lab: Lab, problem: Problem, source: str) -> None:
+    """A pass shows errors measured on inputs as made and on hard ones; a hundred-thousandth too much is wrong, and by how much is said."""
+    right = ask(lab, problem, source)
+    off = ask(lab, problem, source.replace(END, f"{END} * 1.00001"))
+
+    assert right.correctness is not None
+    assert right.correctness.calls + sum("left out" in note for note in right.notes) == 3
+    assert right.correctness.executor == "interpreter"
+    (error,) = right.correctness.outputs
+    assert 0 < error.limit_relative_l2 < 1e-5
+    assert len(right.seeds[0].calls) == 3
+    assert off.verdict == "WRONG"
+    assert "relative L2 error" in off.notes[0]
+    assert off.correctness is not None
+    assert off.correctness.outputs[0].relative_l2 == pytest.approx(1e-5, rel=0.1)
+
+
+@pytest.mark.slow
+def test_a_reference_that_is_not_compiled_leaves_eager(lab: Lab, problem: Problem, source: str) -> None:
+    """Without a time of torch.compile a kernel is held against eager alone, and both answers say why."""
+    found = ask(lab, problem, source)
+    baselines = asyncio.run(LabPool(lab.address, lab.title).baselines(problem, load_sheet("h200")))
+
+    assert found.timing is not None
+    assert list(found.timing.speedups) == list(baselines.samples) == ["eager"]
+    assert any("torch.compile was not timed" in note for note in found.notes)
+    assert any("torch.compile was not timed" in note for note in baselines.notes)
+
+
+@pytest.mark.slow
 def test_a_bad_source_is_a_verdict(lab: Lab, problem: Problem, source: str) -> None:
     """A wrong one and one that does not compile are told apart, and one that kills its process stops nobody."""
-    end = "        return sum_1"
-    deadly = source.replace(end, f"        if type(x).__name__ == 'Tensor':\n            import os\n\n            os._exit(1)\n{end}")
+    deadly = doing(source, "import os; os._exit(1)")
 
-    assert ask(lab, problem, source.replace(end, f"{end} + 1")).verdict == "WRONG"
+    assert ask(lab, problem, source.replace(END, f"{END} + 1")).verdict == "WRONG"
+    assert ask(lab, problem, source.replace(END, f"{END}.double()")).verdict == "WRONG"
     assert ask(lab, problem, source.replace("tl.store(", "tl.stare(")).verdict == "BUILD_FAILED"
     assert ask(lab, problem, deadly).verdict == "CRASHED"
     assert ask(lab, problem, source + "# after the crash\n").verdict == "PASS"
+
+
+@pytest.mark.slow
+def test_a_candidate_that_writes_to_its_inputs_spoils_no_other(lab: Lab, problem: Problem, source: str) -> None:
+    """It is right once and wrong after it was timed, and the next candidate meets the inputs as they were."""
+    greedy = ask(lab, problem, doing(source, "x.zero_()"))
+
+    assert greedy.verdict == "WRONG"
+    assert "after it was timed" in greedy.notes[0]
+    assert ask(lab, problem, source + "# after the greedy one\n").verdict == "PASS"
+
+
+def test_times_that_an_earlier_lab_kept_are_read(tmp_path: Path, problem: Problem) -> None:
+    """Its rows hold times alone, and no process is started for them."""
+    store = tmp_path / "lab.jsonl"
+    times = {"eager": [5.0, 6.0], "compile": [4.0, 4.5]}
+    store.write_text(json.dumps({"key": content_hash(problem.id, "baselines"), "value": times}) + "\n")
+    lab = Lab(store, "h200", device="cpu", compilers=1)
+    found = asyncio.run(LabPool(lab.address, lab.title).baselines(problem, load_sheet("h200")))
+    lab.close()
+
+    assert {name: sample.count for name, sample in found.samples.items()} == {"eager": 2, "compile": 2}
+
+
+def test_a_lab_ends_at_once_with_work_in_flight(tmp_path: Path, problem: Problem, source: str) -> None:
+    """Whoever waits hears that it ended, and nothing of it is kept as a result."""
+    mark = tmp_path / "compiling"
+    lab = Lab(tmp_path / "lab.jsonl", "h200", device="cpu", compilers=1)
+    heard: list[MachineError] = []
+
+    def wait() -> None:
+        try:
+            ask(lab, problem, f"open({str(mark)!r}, 'w').close()\nimport time\ntime.sleep(600)\n{source}")
+        except MachineError as error:
+            heard.append(error)
+
+    asker = threading.Thread(target=wait)
+    asker.start()
+    while not mark.exists():
+        time.sleep(0.05)
+    began = time.monotonic()
+    lab.close()
+    asker.join(10)
+
+    assert time.monotonic() - began < 5
+    assert heard
+    assert not (tmp_path / "lab.jsonl").exists()

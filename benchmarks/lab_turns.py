@@ -1,0 +1,68 @@
+"""Whose turn it is on a device: several processes prepare side by side, one at a time computes and is timed."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.records import Problem
+
+HUGE_BYTES = 4 << 30
+"""From these compulsory bytes on, float64 results take most of a device: one process at a time has such a problem on it."""
+HOLD_S = 120.0
+"""A process that keeps its turn for longer is killed by its own alarm: it hangs in a kernel, where no Python runs."""
+
+
+class Turns:
+    """The turn on one device, a lock in a file: who dies gives it back."""
+
+    def __init__(self, folder: Path, hold_s: float = HOLD_S) -> None:
+        """Share the turn with every process that names the same `folder`; `hold_s` of 0 sets no limit."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._hold_s = hold_s
+        self.is_ours = False
+        self.held_s = 0.0
+        """For how long this process has had the turn, all in all."""
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        """Wait for the turn and have it; inside itself it changes nothing."""
+        if self.is_ours:
+            yield
+            return
+        with self._locked("turn"):
+            began = time.monotonic()
+            self.is_ours = True
+            signal.setitimer(signal.ITIMER_REAL, self._hold_s)
+            try:
+                yield
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+                self.is_ours = False
+                self.held_s += time.monotonic() - began
+
+    @contextlib.contextmanager
+    def room(self, problem: Problem) -> Iterator[None]:
+        """Keep a huge problem by itself on the device, from its inputs to its end; for others this is nothing. Never ask within a turn."""
+        if not is_huge(problem):
+            yield
+            return
+        with self._locked("huge"):
+            yield
+
+    @contextlib.contextmanager
+    def _locked(self, name: str) -> Iterator[None]:
+        # closing the file gives the lock back, as death does
+        with (self._folder / name).open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def is_huge(problem: Problem) -> bool:
+    """Whether the problem fills a device."""
+    return problem.abi.compulsory_bytes >= HUGE_BYTES
