@@ -1,8 +1,7 @@
-"""An opened store: log, fold and index of one folder behind one lock, all of them made on first use."""
+"""An opened store: log, fold and index of one folder behind the one lock of the process, all of them made on first use."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from knowledge.log import EventLog
 from knowledge.seeds import SEEDS, plant, read_seeds
 from knowledge.sharing import Sharing
 from tools.errors import UserError
+from tools.native import TURN
 
 TOKENS = 2000
 """Budget of one recall; six entries of the seeds' length fit into it."""
@@ -65,8 +65,8 @@ class OpenedStore:
         self._half_life = half_life
         self._clock = clock
         self._planted = False
-        # one thread at a time: the log and the index have one connection each
-        self._lock = threading.RLock()
+        # one thread at a time, of all stores of the process: the log and the index have one connection each, and share native code
+        self._lock = TURN
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -80,11 +80,7 @@ class KnowledgeBase(Tending, Catalogue):
 
     async def finish(self, run: str, writer: LessonWriter | None = None) -> Update | None:
         """Note that a run has ended; after every `update_every` runs, work through the replay buffer. None where it is not yet time."""
-        with self._lock:
-            with self._log.writing() as log:
-                is_new = log.add(EventKind.RUN, f"run:{run}", run, {})
-            self._exchange(insist=True)
-            due = bool(self._update_every) and is_new and runs_since_update(self._log) >= self._update_every
+        due = await asyncio.to_thread(self._note_end, run)
         return await self.update(writer) if due else None
 
     def export(self, path: Path | str) -> int:
@@ -100,6 +96,14 @@ class KnowledgeBase(Tending, Catalogue):
             done = portable.import_(self._log, self._fold, Path(path))
             self._exchange()
             return done
+
+    def _note_end(self, run: str) -> bool:
+        """Note that a run has ended; return whether it is time to work through the replay buffer."""
+        with self._lock:
+            with self._log.writing() as log:
+                is_new = log.add(EventKind.RUN, f"run:{run}", run, {})
+            self._exchange(insist=True)
+            return bool(self._update_every) and is_new and runs_since_update(self._log) >= self._update_every
 
     def _near(self, situation: Situation, limit: int) -> list[Hit]:
         """Find what lies near: of the same bottleneck first, of any other where that is too little."""

@@ -6,22 +6,36 @@ import threading
 from collections import OrderedDict
 
 from tools.codegen import OperatorGraph, trace
+from tools.native import TURN
 from tools.records import Problem
 
 KEPT = 16
 """Graphs kept; the one used longest ago goes first."""
 
-_TRACING = threading.Lock()
-"""torch.export is not safe in two threads at once, and several runs may share this process."""
+_KEEPING = threading.Lock()
 _GRAPHS: OrderedDict[str, OperatorGraph] = OrderedDict()
 
 
 def traced_graph(problem: Problem) -> OperatorGraph:
-    """Trace a problem, or give back the trace that was made."""
-    with _TRACING:
-        if problem.id not in _GRAPHS:
-            _GRAPHS[problem.id] = trace(problem)
-            while len(_GRAPHS) > KEPT:
-                _GRAPHS.popitem(last=False)
-        _GRAPHS.move_to_end(problem.id)
-        return _GRAPHS[problem.id]
+    """Trace a problem, or give back the trace that was made, which waits for nobody."""
+    kept = _kept(problem)
+    if kept is not None:
+        return kept
+    with TURN:
+        # another thread may have been first
+        return _kept(problem) or _keep(problem, trace(problem))
+
+
+def _kept(problem: Problem) -> OperatorGraph | None:
+    with _KEEPING:
+        if problem.id in _GRAPHS:
+            _GRAPHS.move_to_end(problem.id)
+        return _GRAPHS.get(problem.id)
+
+
+def _keep(problem: Problem, graph: OperatorGraph) -> OperatorGraph:
+    with _KEEPING:
+        _GRAPHS[problem.id] = graph
+        while len(_GRAPHS) > KEPT:
+            _GRAPHS.popitem(last=False)
+        return graph

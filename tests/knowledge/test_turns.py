@@ -1,0 +1,66 @@
+"""One thread of a process at a time is in the native code under memory and tracing."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from agents.coder.traced import traced_graph
+from knowledge.embedding import HashingEmbedder
+from knowledge.records import Situation
+from tests.agents import samples
+from tests.knowledge.conftest import MakeBase, MakeOutcome
+from tools.native import TURN
+from tools.problems import load_problem
+
+
+class Meeting(HashingEmbedder):
+    """Embeds as ever, and notes whether another thread came in while it did."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._barrier = threading.Barrier(2)
+        self.met = False
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        """Wait a moment for a second thread."""
+        try:
+            self._barrier.wait(0.3)
+            self.met = True
+        except threading.BrokenBarrierError:
+            # nobody came: the next one waits anew
+            self._barrier.reset()
+        return super().embed(texts)
+
+
+def test_stores_take_turns(make_base: MakeBase, make_outcome: MakeOutcome, situation: Situation) -> None:
+    """Two stores that are asked in two threads are never both in their index."""
+    embedder = Meeting()
+    bases = [make_base(name, embedder=embedder) for name in ("one", "two")]
+    for base in bases:
+        base.learn_now(make_outcome())
+    with ThreadPoolExecutor(2) as threads:
+        found = list(threads.map(lambda base: base.recall_now(situation), bases))
+    assert [len(recalled) for recalled in found] == [1, 1]
+    assert not embedder.met
+
+
+def test_tracing_waits_for_its_turn(tmp_path: Path) -> None:
+    """A reference is not traced while another thread is at work in memory; a trace that was made is given back all the same."""
+    path = tmp_path / "softmax.py"
+    path.write_text(samples.REFERENCE)
+    first = load_problem(path)
+    path.write_text(f"# another one\n{samples.REFERENCE}")
+    second = load_problem(path)
+    graph = traced_graph(first)
+    with ThreadPoolExecutor(2) as threads:
+        with TURN:
+            assert threads.submit(traced_graph, first).result(10) is graph
+            waiting = threads.submit(traced_graph, second)
+            assert not threads.submit(TURN.acquire, False).result(10)
+            # long enough for a trace of this size
+            threading.Event().wait(1.0)
+            assert not waiting.done()
+        assert waiting.result(60).nodes
