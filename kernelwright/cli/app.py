@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import os
 import sys
 from typing import Annotated
@@ -50,6 +52,7 @@ for group in (app, bench.app, knowledge.app):
 
 def main() -> None:
     """Run the command line; wrong input ends with one clear line, its mend and exit status 2."""
+    _trace_crashes()
     try:
         app()
     except KernelwrightError as error:
@@ -65,3 +68,10 @@ def main() -> None:
             f"kernelwright: {error.strerror} ({error.filename}).\n  Mend that and try again; a run goes on with `resume`.", file=sys.stderr
         )
         sys.exit(2)
+
+
+def _trace_crashes() -> None:
+    """Have a crash in native code print every thread's stack on standard error, where there is one; child processes inherit nothing."""
+    if not faulthandler.is_enabled():
+        with contextlib.suppress(AttributeError, OSError, RuntimeError, ValueError):
+            faulthandler.enable(sys.stderr)
