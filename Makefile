@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 # Without an NVIDIA driver the CPU build of torch serves: several GB of CUDA packages are not fetched.
 TORCH_VERSION := 2.13.0
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
+# pip compiles to byte code on one core: all is compiled at the end on every core, but for tests, not all of which are meant to compile.
+# Sandboxed processes read byte code and write none.
+PIP_INSTALL := $(BIN)/python -m pip install -q --no-compile
+FOLDERS := agents graphs kernelwright knowledge tools
 HAS_GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 
 .PHONY: setup demo test check lint wheel clean help
@@ -18,12 +22,13 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade pip
 ifeq ($(HAS_GPU),yes)
-	$(BIN)/python -m pip install -q torch==$(TORCH_VERSION)
+	$(PIP_INSTALL) torch==$(TORCH_VERSION)
 else
-	$(BIN)/python -m pip install -q "torch==$(TORCH_VERSION)+cpu" || \
-	  $(BIN)/python -m pip install -q "torch==$(TORCH_VERSION)+cpu" --index-url $(TORCH_CPU_INDEX)
+	$(PIP_INSTALL) "torch==$(TORCH_VERSION)+cpu" || \
+	  $(PIP_INSTALL) "torch==$(TORCH_VERSION)+cpu" --index-url $(TORCH_CPU_INDEX)
 endif
-	$(BIN)/python -m pip install -q -c constraints.txt -e ".[dev]"
+	$(PIP_INSTALL) -c constraints.txt -e ".[dev]"
+	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib $(FOLDERS) || true
 	@touch $@
 
 demo: setup  ## optimise a sample operator, with no key, no GPU and no server
