@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from kernelwright.cli.app import main
 from tests.support.chroma import chroma_server
 
 OPERATOR = "import torch\n\ndef twice(x):\n    return torch.{name}(x) * 2\n\ndef example_inputs():\n    return [torch.randn(8, 64)]\n"
+ROOT = Path(__file__).parents[2]
 MEMORY = "learn/knowledge/greedy-learning-builtin-s0-1of1"
 Command = Callable[..., tuple[int, str, str]]
 
@@ -28,7 +30,7 @@ def worth(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], t
 
     def run(*more: str) -> tuple[int, str, str]:
         words = ["suite", "--held-out", "tanh", "--seeds", "1", "--evaluations", "1", "--embedder", "hashing", "--out", "out"]
-        where = ["--devices", "interpreter", "--target", "h200"]
+        where = ["--target", "h200", *(() if "--evaluator" in more else ("--devices", "interpreter"))]
         monkeypatch.setattr(sys, "argv", ["kernelwright", "knowledge", "worth", *words, *where, *more])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -37,15 +39,25 @@ def worth(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], t
     return run
 
 
+@pytest.fixture
+def spool(tmp_path: Path) -> Iterator[Path]:
+    """A spool with a worker that passes every candidate: three benches would start three pools of their own."""
+    folder, log = tmp_path / "spool", tmp_path / "pool.log"
+    command = [sys.executable, "-m", "tests.support.spool_worker", str(folder), str(log)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL) as worker:
+        yield folder
+        worker.terminate()
+
+
 # Chroma leaves the sockets of a closed HTTP client to the garbage collector
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.slow
-def test_a_live_server_holds_the_vectors_of_every_memory(worth: Command, tmp_path: Path) -> None:
+def test_a_live_server_holds_the_vectors_of_every_memory(worth: Command, spool: Path, tmp_path: Path) -> None:
     """The report compares all three arms, the server has a collection for each memory, and no folder has an index."""
     import chromadb
 
     with chroma_server(tmp_path / "chroma") as server:
-        status, out, said = worth("--server", server, "--json")
+        status, out, said = worth("--server", server, "--json", "--evaluator", f"spool:{spool}")
         client = chromadb.HttpClient(host="127.0.0.1", port=int(server.rpartition(":")[2]))
         held = [collection.count() for collection in client.list_collections()]
     assert status == 0, said
