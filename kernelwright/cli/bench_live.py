@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from graphs.optimize.evaluators import LOCAL
+from graphs.optimize.evaluators import LOCAL, spool_folder
+from kernelwright.bench.absence import tell_of_absence
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.header import read_header
 from kernelwright.bench.jobs import Job
@@ -26,6 +27,7 @@ from tools.errors import UserError
 from tools.evaluation.several import open_local
 from tools.hardware import load_sheet
 from tools.problems.suite import SuiteItem
+from tools.spool import Spool
 
 
 def see_through(
@@ -57,9 +59,13 @@ def see_through(
     watcher.open(bench, place, pool.name if pool else settings.run.evaluator)
 
     async def work() -> bool:
+        spool = spool_folder(settings.run.evaluator)
+        absence = asyncio.create_task(tell_of_absence(Spool(spool), watcher.say)) if spool else None
         try:
             return await bench.run(stop_after_s)
         finally:
+            if absence is not None:
+                absence.cancel()
             if pool is not None:
                 await pool.close()
 

@@ -66,7 +66,7 @@ class Vigil:
             self.listener(f"{job}: {state}")
             self._said = time.monotonic()
         waited = time.monotonic() - self._said
-        if state == "queued" and waited > self._hint_after_s and not self._anyone_stirs():
+        if state == "queued" and waited > self._hint_after_s and not self.anyone_stirs():
             self.listener(f"no worker is seen at {self._spool.folder}: start one with `kernelwright worker --spool {self._spool.folder}`")
             # the next reminder is of the wait itself
             self._said = time.monotonic() + REMIND_S - self._hint_after_s
@@ -79,6 +79,15 @@ class Vigil:
         """The job is no longer waited for."""
         self._states.pop(job_id, None)
 
+    def anyone_stirs(self) -> bool:
+        """Whether any worker's announcement changed within the last minutes."""
+        now = time.monotonic()
+        for one in self._spool.announcements():
+            known = self._beats.get(one.worker.session)
+            if known is None or known[0] != one.beat:
+                self._beats[one.worker.session] = (one.beat, now)
+        return any(seen > now - REMIND_S for _, seen in self._beats.values() if seen)
+
     def _state(self, job: Job) -> str:
         last = latest(self._spool.folder / "claims", job.id)
         if last is None or last[1] is None or last[2]:
@@ -89,15 +98,6 @@ class Vigil:
             return f"was left by {claim.worker}; waits for another"
         place = f" ({said.place})" if said else ""
         return f"taken by {claim.worker}{place} at {time.strftime('%H:%M:%S', time.localtime(claim.since))}"
-
-    def _anyone_stirs(self) -> bool:
-        """Whether any worker's announcement changed within the last minutes."""
-        now = time.monotonic()
-        for one in self._spool.announcements():
-            known = self._beats.get(one.worker.session)
-            if known is None or known[0] != one.beat:
-                self._beats[one.worker.session] = (one.beat, now)
-        return any(seen > now - REMIND_S for _, seen in self._beats.values() if seen)
 
 
 def _age(written: float) -> str:
