@@ -139,8 +139,10 @@ class Oracle:
         for value in arguments:
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 exact = value.double()
-                sign = exact.sign() if upward else torch.randint(0, 2, exact.shape, device=exact.device).double() * 2 - 1
-                moved.append(exact * (1 + roundoff * sign))
+                sign = exact.sign() if upward else _signs(exact)
+                # in place: inputs of billions of elements leave no room for copies
+                moved.append(sign.mul_(roundoff).add_(1).mul_(exact))
+                del exact
             else:
                 moved.append(value)
         return self.outputs(moved)
@@ -154,6 +156,13 @@ def _as(value: Any, dtype: torch.dtype) -> Any:
     import torch
 
     return value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def _signs(like: torch.Tensor) -> torch.Tensor:
+    """Draw 1 or -1 for every element."""
+    import torch
+
+    return torch.randint(0, 2, like.shape, device=like.device, dtype=like.dtype).mul_(2).sub_(1)
 
 
 def _to_tf32(value: Any) -> Any:
