@@ -84,6 +84,8 @@ class Bench:
         return found._replace(seconds=self._turns.held_s - before)
 
     def _judge(self, problem: Problem, source: str, calls: Sequence[CallSpec], ready: Callable[[], None]) -> Judged:
+        import torch
+
         try:
             known = self._truths.of(problem, calls)
         except Exception as error:
@@ -93,6 +95,9 @@ class Bench:
             return self._run(problem, source, known)
         except Shape as error:
             return Judged(Verdict.WRONG, notes=(str(error), *known.notes))
+        except torch.OutOfMemoryError as error:
+            # others on the device may have it
+            return Judged(Verdict.INFRASTRUCTURE, notes=(said(error),), poisoned=True)
         except Exception as error:
             return Judged(Verdict.CRASHED, notes=(said(error),), poisoned=self._is_poisoned())
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 HARD_CALLS = 2
 """Distributions of the battery that a problem is tried on, where it is not large: `low bits` and one that is drawn."""
+MUCH = 1 / 16
+"""Share of the room."""
 
 
 def plan_calls(problem: Problem) -> tuple[CallSpec, ...]:
@@ -80,9 +82,9 @@ class Truths:
         """Give what is known of a problem, worked out anew where it was dropped: from the same calls it is the same."""
         known = self._known.pop(problem.id, None)
         if known is None:
-            if problem.abi.compulsory_bytes >= LARGE_BYTES:
+            if is_huge(problem):
                 self._known.clear()
-            known = self._made_in_any_case(problem, calls)
+            known = self._made(problem, calls)
         self._known[problem.id] = known
         return known
 
@@ -96,18 +98,15 @@ class Truths:
             self.drop(problem)
         taken = sum(known.nbytes for known in self._known.values())
         while taken > self._room:
-            taken -= self._known.pop(next(iter(self._known))).nbytes
+            taken -= self._known.pop(self._oldest()).nbytes
 
-    def _made_in_any_case(self, problem: Problem, calls: Sequence[CallSpec]) -> Known:
-        import torch
+    def _oldest(self) -> str:
+        """Name the problem that was not asked for the longest, of those that take much where there are any.
 
-        try:
-            return self._made(problem, calls)
-        except torch.OutOfMemoryError:
-            self._known.clear()
-        with self._turns.turn():
-            torch.cuda.empty_cache()
-        return self._made(problem, calls)
+        What takes much is worked out again in less than a second; what takes little may be a network that the host builds for longer.
+        """
+        much = [name for name, known in self._known.items() if known.nbytes > self._room * MUCH]
+        return next(iter(much or self._known))
 
     def _made(self, problem: Problem, calls: Sequence[CallSpec]) -> Known:
         opened = open_problem(problem)

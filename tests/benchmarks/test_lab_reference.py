@@ -1,0 +1,33 @@
+"""The process that times a reference: eager first, then torch.compile, its launches in turn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.lab_reference import Rival
+from benchmarks.lab_truth import plan_calls
+from benchmarks.lab_turns import Turns
+from tests.benchmarks.lab_sources import small_problem
+
+
+def rival(folder: Path) -> Rival:
+    """One that compiles for the CPU."""
+    return Rival("cpu", "h200", Turns(folder / "turns"), compiles=True)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_eager_comes_first_and_the_compiled_one_after(tmp_path: Path) -> None:
+    """Both are timed, and the turn is free in the end."""
+    problem = small_problem(tmp_path)
+    turns = Turns(tmp_path / "turns")
+    answers = rival(tmp_path).times(problem, plan_calls(problem)[0])
+    eager = next(answers)
+    with turns.turn():
+        assert all(time > 0 for time in eager)
+    compiled = next(answers)
+    assert isinstance(compiled, tuple), compiled
+    assert len(compiled) >= 5
+    assert list(answers) == []
