@@ -53,8 +53,9 @@ seven convolutions with 32 or 64 channels on an H200 (2026-11-21): the root mean
 SCATTERED_WORK = 300.0
 """The same where a step takes elements of several kernel positions, each found by itself: fitted on 40 schedules of eight convolutions with
 3 or 8 channels, 0.47 there."""
-SPLIT_GATHER_WORK = 8.0
-"""The same of parts that lie side by side; an assumption."""
+SPLIT_GATHER_WORK = 20.0
+"""The same of parts that lie side by side: fitted there on 196 schedules of `fp16x3` of thirteen convolutions, 0.36; the schedule that
+is modelled to be the fastest took at most 1.11 times as long as the fastest measured (docs/results/h200-convolutions.md)."""
 
 
 def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
