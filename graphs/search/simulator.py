@@ -44,13 +44,15 @@ class Simulation:
         self.fresh: set[str] = set()
         """Parents surveyed in this round."""
         self.asked: list[Ask] = []
+        self._ranked: dict[str, list[tuple[str, Step, Offer]]] = {}
+        """All steps from a place in the planner's order, with the ids of their actions, which take a hash each."""
         self.method = open_search(name, settings, state, self)
 
     def offers(self, parent: str, *, fresh: bool = False, rated: bool = False) -> tuple[Offer, ...] | None:
         """The archive's part: steps of the table that were not tried on `parent`, by the planner's prior for its bottleneck."""
         if parent not in (self.fresh if fresh else self.surveys):
             return None
-        return tuple(self._offer(parent, step) for step in self._steps(parent))
+        return tuple(offer for _, _, offer in self._left(parent))
 
     def answer(self, wish: Wish) -> Answer | None:
         """The archive's part: nobody is there to ask."""
@@ -112,20 +114,22 @@ class Simulation:
             self.surveys.add(survey.parent)
             self.fresh.add(survey.parent)
 
-    def _steps(self, parent: str) -> list[Step]:
-        """Untried steps from a place, in the planner's order."""
+    def _left(self, parent: str) -> list[tuple[str, Step, Offer]]:
+        """Untried steps from a place, in the planner's order, with the ids of their actions."""
+        if parent not in self._ranked:
+            found = [(step.action.id, step, self._offer(parent, step)) for step in self.landscape.from_place.get(parent, ())]
+            self._ranked[parent] = sorted(found, key=lambda one: -one[2].score)
         tried = self.tried.get(parent, set())
-        left = [step for step in self.landscape.from_place.get(parent, ()) if step.action.id not in tried]
-        return sorted(left, key=lambda step: -self._score(parent, step))
+        return [one for one in self._ranked[parent] if one[0] not in tried]
 
     def _plan(self, ask: Ask, budget: int) -> list[Step]:
         """The planner's part: the given step, or the best ones within the constraint, as the budget allows."""
-        left = [step for step in self._steps(ask.parent) if _fits(ask, step)]
+        left = [(name, step) for name, step, _ in self._left(ask.parent) if _fits(ask, step)]
         chosen = []
-        for step in left[: ask.plans]:
+        for name, step in left[: ask.plans]:
             if step.end not in self.evaluated and len(self.evaluated) >= budget:
                 break
-            self.tried.setdefault(ask.parent, set()).add(step.action.id)
+            self.tried.setdefault(ask.parent, set()).add(name)
             self.evaluated.setdefault(step.end, self._place(step.end).verdict)
             chosen.append(step)
         return chosen

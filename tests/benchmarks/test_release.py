@@ -28,7 +28,9 @@ def test_each_gpu_has_a_part_and_each_part_a_log(tmp_path: Path) -> None:
 
 def test_a_part_is_cut_off_at_its_limit_and_keeps_its_log(tmp_path: Path) -> None:
     """What takes too long is ended with all it started; that is no success, and the next part runs."""
-    slow = python("slow", "import time; print('begun', flush=True); time.sleep(60)", limit_s=1.5)
+    # where whoever started the tests ignores SIGINT, so would it, and be waited for
+    heard = "import signal, time; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    slow = python("slow", f"{heard}; print('begun', flush=True); time.sleep(60)", limit_s=1.5)
     release = Release(tmp_path, 0)
     assert not release.run([slow, python("next", "print('well')")], [0])
     assert release.results["slow"].status is None
