@@ -152,7 +152,7 @@ class Lab:
         if isinstance(made, Judged):
             return self._failed(problem, made)
         found = self._on_device(problem, source)
-        if found.verdict is Verdict.INFRASTRUCTURE:
+        if found.verdict is Verdict.INFRASTRUCTURE and found.poisoned:
             # once more in a new process, which keeps no memory
             found = self._on_device(problem, source)
         if found.verdict is not Verdict.PASS:
@@ -216,7 +216,7 @@ class Lab:
             try:
                 found = helper.ask((problem.model_dump_json(), source, self._calls(problem)), TRUTH_S)
             except HelperDied as death:
-                return Judged(Verdict.INFRASTRUCTURE, notes=(f"The process that ran the reference {death}.",))
+                return Judged(Verdict.INFRASTRUCTURE, notes=(f"The process that ran the reference {death}.",), poisoned=True)
             try:
                 found = helper.more(JUDGE_S) if found == lab_device.READY else found
             except HelperDied as death:

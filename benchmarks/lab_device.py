@@ -89,7 +89,8 @@ class Bench:
         try:
             known = self._truths.of(problem, calls)
         except Exception as error:
-            return Judged(Verdict.INFRASTRUCTURE, notes=(f"The reference could not be judged: {said(error)}",), poisoned=True)
+            poisoned = isinstance(error, torch.OutOfMemoryError) or self._is_poisoned()
+            return Judged(Verdict.INFRASTRUCTURE, notes=(f"The reference could not be judged: {said(error)}",), poisoned=poisoned)
         ready()
         try:
             return self._run(problem, source, known)

@@ -38,11 +38,11 @@ class Turns:
         with self._locked("turn"):
             began = time.monotonic()
             self.is_ours = True
-            signal.setitimer(signal.ITIMER_REAL, self._hold_s)
+            self._alarm(self._hold_s)
             try:
                 yield
             finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                self._alarm(0)
                 self.is_ours = False
                 self.held_s += time.monotonic() - began
 
@@ -54,6 +54,10 @@ class Turns:
             return
         with self._locked("huge"):
             yield
+
+    def _alarm(self, seconds: float) -> None:
+        if self._hold_s:
+            signal.setitimer(signal.ITIMER_REAL, seconds)
 
     @contextlib.contextmanager
     def _locked(self, name: str) -> Iterator[None]:

@@ -16,7 +16,7 @@ from benchmarks.lab_pool import LabPool
 from tests.benchmarks.lab_sources import END, doing, kernel_for, small_problem
 from tools.errors import MachineError
 from tools.evaluation import EvaluationRequest
-from tools.hardware import load_sheet
+from tools.hardware import detect_sheet, load_sheet
 from tools.records import Evaluation, Problem, content_hash
 
 
@@ -119,6 +119,37 @@ def test_a_candidate_that_writes_to_its_inputs_spoils_no_other(lab: Lab, problem
     assert greedy.verdict == "WRONG"
     assert "after it was timed" in greedy.notes[0]
     assert ask(lab, problem, source + "# after the greedy one\n").verdict == "PASS"
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(detect_sheet() is None, reason="no GPU here")
+def test_on_a_gpu_both_baselines_are_timed(tmp_path: Path, problem: Problem, source: str) -> None:
+    """The reference is compiled and timed beside the judging, and both are measured."""
+    sheet = detect_sheet()
+    assert sheet is not None
+    lab = Lab(tmp_path / "lab.jsonl", sheet.name, compilers=2, references=2, judges=2)
+    try:
+        found = ask(lab, problem, source)
+    finally:
+        lab.close()
+    assert found.verdict == "PASS", found.notes
+    assert found.timing is not None
+    assert set(found.timing.speedups) == {"eager", "compile"}, found.notes
+    assert found.correctness is not None
+    assert found.correctness.executor == "gpu"
+
+
+@pytest.mark.slow
+def test_a_reference_that_cannot_be_judged_says_nothing_of_a_source(lab: Lab, store: Path, problem: Problem, source: str) -> None:
+    """Where the oracle fails nothing is kept, so that it may be asked again; the next problem is judged."""
+    fixed = problem.model_copy(update={"source": problem.source.replace("x.sum(-1)", "x.sum(-1) + x.double().matmul(torch.ones(70))")})
+    lines = len(store.read_text().splitlines())
+    found = ask(lab, fixed, source)
+
+    assert found.verdict == "INFRASTRUCTURE"
+    assert "could not be judged" in found.notes[-1]
+    assert len(store.read_text().splitlines()) == lines
+    assert ask(lab, problem, source + "# after the oracle failed\n").verdict == "PASS"
 
 
 def test_times_that_an_earlier_lab_kept_are_read(tmp_path: Path, problem: Problem) -> None:

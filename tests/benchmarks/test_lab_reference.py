@@ -14,7 +14,7 @@ from tests.benchmarks.lab_sources import small_problem
 
 def rival(folder: Path) -> Rival:
     """One that compiles for the CPU."""
-    return Rival("cpu", "h200", Turns(folder / "turns"), compiles=True)
+    return Rival("cpu", "h200", Turns(folder / "turns", hold_s=0), compiles=True)
 
 
 @pytest.mark.slow
@@ -22,7 +22,7 @@ def rival(folder: Path) -> Rival:
 def test_eager_comes_first_and_the_compiled_one_after(tmp_path: Path) -> None:
     """Both are timed, and the turn is free in the end."""
     problem = small_problem(tmp_path)
-    turns = Turns(tmp_path / "turns")
+    turns = Turns(tmp_path / "turns", hold_s=0)
     answers = rival(tmp_path).times(problem, plan_calls(problem)[0])
     eager = next(answers)
     with turns.turn():

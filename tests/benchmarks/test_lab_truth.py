@@ -33,7 +33,7 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
 
 def truths(folder: Path, room: int) -> Truths:
     """Truths on the CPU."""
-    return Truths("cpu", Turns(folder / "turns"), room)
+    return Truths("cpu", Turns(folder / "turns", hold_s=0), room)
 
 
 def resized(problem: Problem, nbytes: int) -> Problem:
