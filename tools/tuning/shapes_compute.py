@@ -54,7 +54,7 @@ SCATTERED_WORK = 300.0
 """The same where a step takes elements of several kernel positions, each found by itself: fitted on 40 schedules of eight convolutions with
 3 or 8 channels, 0.47 there."""
 SPLIT_GATHER_WORK = 20.0
-"""The same of parts that lie side by side: fitted there on 196 schedules of `fp16x3` of thirteen convolutions, 0.36; the schedule that
+"""The same of parts that lie side by side: fitted there on 186 schedules of `fp16x3` of thirteen convolutions, 0.28; the schedule that
 is modelled to be the fastest took at most 1.11 times as long as the fastest measured (docs/results/h200-convolutions.md)."""
 
 
@@ -177,7 +177,7 @@ def _tiles(work: _Sum, parameters: Mapping[str, Value], ops: float, sheet: Hardw
         flight_bytes=float(loaded * each * max(1, stages - 1)),
         steps=work.steps,
         lane_work=float(programs * (lanes + block_m * block_n * ops)),
-        registers=40 + block_m * block_n * (2 if chunked else 1) / threads + fragments,
+        registers=40 + block_m * block_n * (3 if way else 2 if chunked else 1) / threads + fragments,
         # parts lie in shared memory in every stage; what is split in the kernel is one stage ahead in registers
         shared_bytes=float(loaded * each * (stages if way else max(1, stages - 1))),
         barriers=1.0 if stages > 1 else 3.0,
