@@ -14,6 +14,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from importlib.metadata import version
@@ -35,7 +36,7 @@ from tools.hardware.detect import device_title
 from tools.hardware.devices import visible_devices
 from tools.records import Correctness, Evaluation, Problem, Seeds, Tier, Timing, Verdict, content_hash
 
-COMPILE_S = 120.0
+COMPILE_S = 300.0
 """What compiling one source may take."""
 TRUTH_S = 900.0
 """What making a problem's inputs and running its oracle may take, waiting for a turn on the device included."""
@@ -107,7 +108,7 @@ class Lab:
         key = content_hash(problem.id, source, stage, "oracle")
         found = self._once(
             key,
-            lambda: self._judge(problem, source).model_dump(mode="json"),
+            lambda: self._timed(problem, source).model_dump(mode="json"),
             lasts=lambda value: value["verdict"] != Verdict.INFRASTRUCTURE,
         )
         return Evaluation.model_validate(found)
@@ -147,14 +148,24 @@ class Lab:
         mine.set_result(value)
         return value
 
-    def _judge(self, problem: Problem, source: str) -> Evaluation:
+    def _timed(self, problem: Problem, source: str) -> Evaluation:
+        """Judge, and say how long it took."""
+        began = time.monotonic()
+        phases: dict[str, float] = {}
+        found = self._judge(problem, source, phases)
+        return found.model_copy(update={"seconds": time.monotonic() - began, "phase_seconds": phases})
+
+    def _judge(self, problem: Problem, source: str, phases: dict[str, float]) -> Evaluation:
+        began = time.monotonic()
         made = self._compiled(problem, source)
+        phases["build"] = time.monotonic() - began
         if isinstance(made, Judged):
             return self._failed(problem, made)
         found = self._on_device(problem, source)
         if found.verdict is Verdict.INFRASTRUCTURE and found.poisoned:
             # once more in a new process, which keeps no memory
             found = self._on_device(problem, source)
+        phases["check"] = time.monotonic() - began - phases["build"]
         if found.verdict is not Verdict.PASS:
             return self._failed(problem, found)
         # waited for at the end alone: it is compiled while the candidate is judged

@@ -58,7 +58,10 @@ class Rival:
         with self._turns.turn():
             module, arguments = reference.prepared(made_inputs(reference, call))
             with reference.declared():
-                return reference, module, arguments, times_us(lambda: module(*arguments), self._cold)
+                times = times_us(lambda: module(*arguments), self._cold)
+            # compiling takes long, and others need what eager's intermediate results took
+            give_back(self._device)
+            return reference, module, arguments, times
 
     def _compiled_or_not(self, reference: DeclaredReference, module: Any, arguments: list[Any]) -> Times | str:
         if not self._compiles:
