@@ -1,4 +1,4 @@
-"""Triton's interpreter with the same results and checks for less of the processor's time.
+"""Triton's interpreter with the same results for less of the processor's time.
 
 Each of the three is what Triton does, done in fewer steps: where this version of Triton has no such function, it stays as it is.
 """
@@ -8,34 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 from triton.language import core
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
-
-OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
 
 
 def install() -> None:
     """Speed up this process's interpreter."""
     if hasattr(TritonSemantic, "binary_op_sanitize_overflow_impl"):
-        TritonSemantic.binary_op_sanitize_overflow_impl = _overflow_check(TritonSemantic.binary_op_sanitize_overflow_impl)
+        TritonSemantic.binary_op_sanitize_overflow_impl = _heard(TritonSemantic.binary_op_sanitize_overflow_impl)
     if hasattr(interpreter, "_get_np_dtype"):
         interpreter._get_np_dtype = _remembered(interpreter._get_np_dtype)
     if hasattr(interpreter, "_LangPatchScope") and hasattr(interpreter, "_patch_lang"):
         interpreter._patch_lang = _once_a_launch(interpreter._patch_lang)
 
 
-def _overflow_check(ask: Callable[..., None]) -> Callable[..., None]:
-    """Compute in 64 bits with numpy, and ask Triton, which fails the kernel, only where a result does not fit."""
+def _heard(ask: Callable[..., None]) -> Callable[..., None]:
+    """Look whether whole numbers overflow only where that would be said, in debugging: elsewhere Triton drops what it found."""
 
     def check(self: Any, lhs: Any, rhs: Any, binary_op: Callable[..., Any]) -> None:
-        kind, operation = lhs.type.scalar, OPERATIONS.get(binary_op.__name__)
-        if operation and kind.int_bitwidth < 64:
-            found = operation(lhs.handle.data.astype(np.int64), rhs.handle.data.astype(np.int64))
-            if kind.get_int_min_value() <= found.min() and found.max() <= kind.get_int_max_value():
-                return
-        ask(self, lhs, rhs, binary_op)
+        if self.builder.options.debug:
+            ask(self, lhs, rhs, binary_op)
 
     return check
 
