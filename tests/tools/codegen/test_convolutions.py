@@ -15,7 +15,6 @@ from tools.codegen.regions import plan_region
 from tools.hardware import load_sheet
 from tools.tuning.shapes import region_shapes
 
-
 SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", "transposed_in_groups")
 """Those that are computed as products of halves, too: channels filled up, rows of the kernel as channels, remainders, groups."""
 HALVES = {"precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}
@@ -51,7 +50,9 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
         problem, graph, schedule = whole(source, {**way, "right": "as_is"} if way else None)
         jobs.append(write_job(folder, name, problem, emit(problem, graph, schedule).source))
     jobs += [write_job(folder, f"{name}_halves", *in_halves(DIRECT[name])) for name in SPLIT]
-    return dict(zip([*chosen, *(f"{name}_halves" for name in SPLIT)], run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+    return dict(
+        zip([*chosen, *(f"{name}_halves" for name in SPLIT)], run_worker("interpreter_worker.py", jobs, interpret=True), strict=True)
+    )
 
 
 @pytest.mark.slow
