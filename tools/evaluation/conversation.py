@@ -75,8 +75,7 @@ class Conversation:
     def __enter__(self) -> Self:
         """Start the runner and wait until the candidate's module is made."""
         try:
-            self._memory = Memory(self._exchange.size)
-            self._stack.callback(self._memory.close)
+            self._memory = self._take()
             parameters = Memory(self._tape.parameters.end)
             self._stack.callback(parameters.close)
             self._tape.parameters.fill(parameters, self._tape.parameters.raw(self._tape.inputs_memory))
@@ -95,6 +94,18 @@ class Conversation:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """End the runner and everything it started; one that was given is told to wait for another job."""
         self._stack.close()
+
+    def _take(self) -> Memory:
+        """Take the memory to share: pages of dead runners where this one will be dead at the end, too, and with it all it has started."""
+        if self._runner is not None or self._shop.off or not self._shop.isolation(gpu=self._gpu).namespaces:
+            memory = Memory(self._exchange.size)
+            self._stack.callback(memory.close)
+            return memory
+        memory = self._shop.exchanges.take(self._exchange.size)
+        # the first to be called back is the last: then the runner's process namespace has ended
+        self._stack.callback(self._shop.exchanges.put, memory)
+        self._exchange.wipe(memory)
+        return memory
 
     @property
     def log(self) -> str:

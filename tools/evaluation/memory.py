@@ -23,7 +23,6 @@ class Memory:
 
     def __init__(self, size: int, fd: int | None = None) -> None:
         """Make `size` bytes, or map the `fd` of such memory."""
-        self.asked = size
         if fd is None:
             fd = os.memfd_create("kernelwright", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.ftruncate(fd, max(size, _ALIGNMENT))

@@ -21,7 +21,7 @@ from tools.evaluation.child import Child
 from tools.evaluation.defences import NONE, Defence, Defences
 from tools.evaluation.isolation import Isolation
 from tools.evaluation.nursery import Nursery
-from tools.evaluation.shelf import Shelf, room
+from tools.evaluation.shelf import Shelf, nothing, room
 from tools.evaluation.spares import WARM, Spares
 from tools.evaluation.walls import Walls
 from tools.profiling.nvml import device_title, device_uuid
@@ -71,7 +71,9 @@ class Workshop:
         self._started: set[str] = set()
         self._oracle = standing.StandingOracle()
         # a stranger's reference may go on looking at memory that it was given once
-        self.shelf = Shelf(0 if wary else room())
+        self.shelf = Shelf(nothing if wary else room)
+        self.exchanges = Shelf(nothing if wary else room)
+        """What runners shared that are dead now."""
         self.spares = Spares(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
 
     def weakened(self, off: Defences) -> Self:
@@ -194,6 +196,7 @@ class Workshop:
         self.native.close()
         self.interpreter.close()
         self.shelf.close()
+        self.exchanges.close()
         shutil.rmtree(self._phases, ignore_errors=True)
 
 

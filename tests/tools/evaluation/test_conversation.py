@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from tools.evaluation.channel import Exchange, Load
 from tools.evaluation.conversation import Conversation
 from tools.evaluation.runner import RunnerJob
 from tools.evaluation.schedule import sitting
+from tools.evaluation.shelf import Shelf
 from tools.evaluation.tape import Tape
 from tools.evaluation.workshop import Workshop
 from tools.hardware import load_sheet
@@ -99,3 +102,25 @@ def test_nothing_lies_between_the_tensors_of_an_input(shop: Workshop, ragged: Pr
         runner.give(tape.inputs(0).raw(tape.inputs_memory))
         runner.call(Load.ALL)
         assert collected(runner, tape) == 0
+
+
+def test_pages_of_a_dead_runner_serve_the_next_one_and_say_nothing_of_it(shop: Workshop, problem: Problem) -> None:
+    """The memory that a runner shared is given to the next: its outputs are poisoned, and what it wrote beside them is forgotten."""
+    view = copy.copy(shop)
+    view.exchanges = Shelf(lambda: 1 << 30, least=0)
+    whole = "__import__('numpy').frombuffer(memory._map, dtype='uint8')"
+    writes = f"{whole}.__setitem__(slice(exchange.outputs.start, exchange.size), 9)"
+    finds = (
+        f"int(({whole}[exchange.outputs.end:exchange.size] != 0).sum()) "
+        "+ int((exchange.outputs.raw(memory)[:16] != exchange.outputs.raw(memory)[0]).sum()) + (exchange.outputs.raw(memory)[0] == 9)"
+    )
+    pages = []
+    for seen, answer in ((writes, "7"), (finds, "self.seen[-1]")):
+        with spied(view, problem, seen, answer) as (runner, tape):
+            runner.give(tape.inputs(0).raw(tape.inputs_memory))
+            runner.call(Load.ALL)
+            found = collected(runner, tape) if answer != "7" else 7.0
+            pages.append(os.fstat(runner._memory.fd).st_ino)
+    assert found == 0
+    assert pages[0] == pages[1]
+    view.exchanges.close()

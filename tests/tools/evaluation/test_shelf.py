@@ -38,25 +38,27 @@ def test_one_byte_of_difference_is_seen(place: int) -> None:
     memory.close()
 
 
-def test_memory_put_back_is_given_to_the_next_of_its_size() -> None:
-    """The same pages serve again; another size gets new ones."""
-    shelf = Shelf(SIZE, least=0)
-    first = shelf.take(4096)
+def test_memory_put_back_is_given_to_the_next_that_it_fits() -> None:
+    """The same pages serve again for as much or somewhat less, the tightest first; more, and much less, get new ones."""
+    shelf = Shelf(lambda: SIZE, least=0)
+    first, large = shelf.take(4096), shelf.take(16384)
     first.bytes_at(0, 4096)[:] = 7
+    shelf.put(large)
     shelf.put(first)
 
-    other, same = shelf.take(8192), shelf.take(4096)
+    more, same, less, little = shelf.take(32768), shelf.take(4000), shelf.take(8192), shelf.take(512)
 
-    assert other is not first
     assert same is first
     assert same.bytes_at(0, 4096)[0] == 7
-    for memory in (other, same):
+    assert less is large
+    assert {more, little}.isdisjoint({first, large})
+    for memory in (more, same, less, little):
         memory.close()
 
 
 def test_what_is_too_much_goes_back_to_the_system() -> None:
     """The memory that has waited longest is given up first, and all of it at the end, whatever comes back later."""
-    shelf = Shelf(SIZE, least=0)
+    shelf = Shelf(lambda: SIZE, least=0)
     made = [shelf.take(SIZE // 2) for _ in range(3)]
     for memory in made:
         shelf.put(memory)
@@ -82,7 +84,7 @@ def test_a_containers_limit_counts_as_the_machines_memory(tmp_path: Path, name: 
 
 def test_small_memory_is_not_kept() -> None:
     """What is cheap to make anew holds no descriptor."""
-    shelf = Shelf(SIZE)
+    shelf = Shelf(lambda: SIZE)
     memory = shelf.take(4096)
     shelf.put(memory)
     assert not is_open(memory.fd)
@@ -90,7 +92,7 @@ def test_small_memory_is_not_kept() -> None:
 
 def test_a_tape_that_may_be_in_use_is_not_kept(problem: Problem) -> None:
     """A tape goes back to its shelf only when nobody can write into it any more."""
-    shelf = Shelf(SIZE, least=0)
+    shelf = Shelf(lambda: SIZE, least=0)
     calls = (CallSpec(seed=1, distribution="as made", group="as made"),)
     broken = Tape(problem.abi, calls, shelf=shelf)
     broken.close()
