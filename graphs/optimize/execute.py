@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, cast
 
 from filelock import FileLock, Timeout
@@ -44,9 +47,22 @@ async def execute(services: Services, listener: Listener) -> Delivery:
         await services.team.close()
 
 
+@asynccontextmanager
+async def _checkpoints(file: Path) -> AsyncIterator[AsyncSqliteSaver]:
+    """Open the checkpoints; a cancel waits until they are open: the thread that opens them would report to a loop that is gone."""
+    async with AsyncExitStack() as stack:
+        opening = asyncio.ensure_future(stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(file))))
+        try:
+            saver = await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            await asyncio.wait([opening])
+            raise
+        yield saver
+
+
 async def _execute(services: Services, listener: Listener) -> Delivery:
     services.store.open_session()
-    async with AsyncSqliteSaver.from_conn_string(str(services.store.folder / "checkpoints.db")) as saver:
+    async with _checkpoints(services.store.folder / "checkpoints.db") as saver:
         graph = build(saver)
         config = _config(services)
         snapshot = await graph.aget_state(config)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +83,20 @@ async def test_running_a_finished_run_again_does_nothing(tmp_path: Path) -> None
     again = await execute(small_services(tmp_path / "run"), lambda event: None)
     assert again == first
     assert (tmp_path / "run/evaluations.log").read_text() == asked
+
+
+def test_a_run_cancelled_while_it_opens_its_checkpoints_leaves_no_thread(tmp_path: Path) -> None:
+    """Whenever a cancel comes, what opens the checkpoints has ended when the loop is closed."""
+
+    async def cancelled(folder: Path, steps: int) -> None:
+        run = asyncio.ensure_future(execute(small_services(folder, _settings()), lambda event: None))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        run.cancel()
+        with suppress(asyncio.CancelledError):
+            await run
+
+    before = threading.active_count()
+    for steps in range(12):
+        asyncio.run(cancelled(tmp_path / f"run{steps}", steps // 3))
+        assert threading.active_count() == before
