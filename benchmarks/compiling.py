@@ -30,14 +30,24 @@ class Compiler:
         self._recorder.install()
 
     def compile(self, problem: Problem, source: str, scratch: Path) -> Made:
-        """Import a source, which is kept in `scratch`, and call it on tensors without contents; what it raises is raised."""
+        """Import a source, which is kept in `scratch`, and call it on tensors without contents; what the compiler raises is raised.
+
+        Host code that needs a device, such as the capture of a graph, is followed no further: nothing is known then of its launches.
+        """
         from tools.evaluation import loading
-        from tools.evaluation.builder import _dry_run
+        from tools.evaluation.builder import _dry_run, _is_cause
         from tools.profiling.resources import read_resources
 
         scratch.mkdir(parents=True, exist_ok=True)
         self._recorder.binaries.clear()
-        _dry_run(loading.import_candidate(source, scratch), problem.abi, self._recorder)
+        self._recorder.failure = None
+        module = loading.import_candidate(source, scratch)
+        try:
+            _dry_run(module, problem.abi, self._recorder)
+        except Exception as error:
+            if _is_cause(self._recorder.failure, error):
+                raise
+            return Made(launches=(), kernels=())
         found = self._recorder.binaries.values()
         kernels = tuple(read_resources(one.code, one.name, self._sheet.arch, one.shared_bytes) for one in found)
         return Made(launches=tuple(self._recorder.launches), kernels=kernels)
