@@ -1,14 +1,51 @@
-"""The turn that native code of others is taken in: torch's tracing, Chroma's embedded index and its SQLite, embedding models.
+"""What threads must mind in the native code of others: torch's tracing, Chroma's embedded index and its SQLite, embedding models.
 
-torch.export is not safe in two threads at once, and a bench of eight runs with memory, on 64 cores, twice ended in a segmentation fault as
-several threads opened memories beside one that traced. Which of the libraries it was is not known; none of them alone, or beside the
-event loop, ever did. So whatever a run does of this holds `TURN`: one thread of the process is in any of it at a time. It costs no time
-that was noticed: Python's own lock keeps most of it to one core in any case. Take it in worker threads; an event loop must not wait for it.
+torch.export is not safe in two threads at once, so whatever traces holds `TURN`, and so does what reads or writes a memory: one thread of
+the process is in any of it at a time. It costs no time that was noticed: Python's own lock keeps most of it to one core in any case. Take
+it in worker threads; an event loop must not wait for it.
 """
 
 from __future__ import annotations
 
+import functools
 import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
 TURN = threading.RLock()
 """Held while a reference is traced, and while a knowledge base is read or written."""
+
+
+def fake_tensors() -> FakeTensorMode:
+    """Make the mode in which tensors have shapes and no contents; whatever of ours traces begins it here, in any thread."""
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    if torch.version.cuda and not torch.cuda.is_available():
+        lasting_guard()
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
+@functools.cache
+def lasting_guard() -> threading.Thread:
+    """Have torch's stand-in for a missing CUDA device belong to a thread that never ends.
+
+    A CUDA build that sees no device makes a stand-in when a mode first begins, keeps it for the whole process, and frees it when the thread
+    that began the mode ends (`ensureCUDADeviceGuardSet` in c10/core/impl/DeviceGuardImplInterface.cpp, torch 2.11): the next
+    thread to begin one calls what was freed. Three benches ended so, each in the first trace after an event loop and its threads had.
+    """
+    import torch
+
+    made = threading.Event()
+
+    def hold() -> None:
+        torch._C._ensureCUDADeviceGuardSet()
+        made.set()
+        threading.Event().wait()
+
+    thread = threading.Thread(target=hold, name="kernelwright-device-guard", daemon=True)
+    thread.start()
+    made.wait()
+    return thread

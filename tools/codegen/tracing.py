@@ -10,6 +10,7 @@ from tools.codegen.exporting import ExportedGraph, export_module
 from tools.codegen.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.normalise import normalise
 from tools.codegen.sizes import Varying
+from tools.native import fake_tensors
 from tools.records import Problem, ProblemForm, TensorSpec
 
 if TYPE_CHECKING:
@@ -25,11 +26,9 @@ def trace(problem: Problem) -> OperatorGraph:
 
 def export_problem(problem: Problem) -> ExportedGraph:
     """Export one variant of a problem under fake tensors: shapes and dtypes only."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
     from tools.problems import open_problem
 
-    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    mode = fake_tensors()
     if problem.form is ProblemForm.EXPORTED:
         # an archive brings its parameters along: they are loaded for real, the arguments are not
         module = open_problem(problem).module

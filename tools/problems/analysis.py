@@ -15,12 +15,12 @@ from torch import nn
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
-    FakeTensorMode,
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
 
 from tools.errors import UserError
+from tools.native import fake_tensors
 from tools.problems.blueprint import Blueprint, FunctionModule
 from tools.problems.counting import Counter
 from tools.records import ABI, ITEM_BYTES, Scalar, ScalarSpec, TensorSpec, Work
@@ -57,7 +57,7 @@ def analyse(blueprint: Blueprint, *, confirm: bool = True) -> Facts:
     """
     with _quiet():
         try:
-            return _run(blueprint, FakeTensorMode(allow_non_fake_inputs=True))
+            return _run(blueprint, fake_tensors())
         except UserError as error:
             cause = error.__cause__
             if cause is None or not (_is_fake_only(cause) or (confirm and _input_bytes(blueprint) <= _SURE_BYTES)):
@@ -146,7 +146,7 @@ def _argument_names(module: nn.Module, count: int) -> list[str]:
 def _input_bytes(blueprint: Blueprint) -> int:
     """Bytes of the inputs, made without contents; 0 where even that fails, so that a real run shows why."""
     try:
-        with FakeTensorMode(allow_non_fake_inputs=True):
+        with fake_tensors():
             return sum(value.nbytes for value in blueprint.inputs(seed=0) if isinstance(value, torch.Tensor))
     except UserError:
         return 0
