@@ -27,7 +27,8 @@ else
 	$(PIP_INSTALL) "torch==$(TORCH_VERSION)+cpu" || \
 	  $(PIP_INSTALL) "torch==$(TORCH_VERSION)+cpu" --index-url $(TORCH_CPU_INDEX)
 endif
-	$(PIP_INSTALL) -c constraints.txt -e ".[dev]"
+	@# setuptools warns of folders of a package's name, which here are its sources
+	PYTHONWARNINGS=ignore $(PIP_INSTALL) -c constraints.txt -e ".[dev]"
 	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib $(FOLDERS) || true
 	@touch $@
 
