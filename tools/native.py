@@ -34,8 +34,8 @@ def lasting_guard() -> threading.Thread:
 
     A CUDA build that sees no device makes a stand-in when a mode first begins, keeps it for the whole process, and frees it when the thread
     that began the mode ends (`ensureCUDADeviceGuardSet` in c10/core/impl/DeviceGuardImplInterface.cpp, torch 2.11): the next
-    thread to begin one calls what was freed. Three benches ended so, each in the first trace after an event loop and its threads had; twenty
-    threads that begin a mode one after the other are enough to crash torch 2.11.0+cu130 on a machine without a GPU.
+    thread to begin one calls what was freed. Three benches ended so, each in the first trace after an event loop and its threads had;
+    twenty threads that begin a mode one after the other are enough to crash torch 2.11.0+cu130 on a machine without a GPU.
     """
     import torch
 
