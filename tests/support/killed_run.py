@@ -15,12 +15,10 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import Self
 
 # imported here so that no run has to
 import langchain_openai  # noqa: F401
@@ -30,6 +28,7 @@ from agents import build_team, team_settings
 from graphs.optimize.execute import execute
 from graphs.optimize.settings import RunSettings
 from graphs.search.protocol import SearchSettings
+from tests.support.forking import print_into, serve
 from tests.support.loop import small_services
 from tools.records import Budget
 from tools.tracing import RunStore
@@ -104,33 +103,11 @@ def _run(folder: Path, node: str, edge: str, base_url: str = "", search: str = "
     sys.stdout.write(delivery.candidate)
 
 
-def _forked(out: str, folder: str, *words: str) -> NoReturn:
+def _work(out: str, folder: str, *words: str) -> None:
     """Be one run, as a process of its own is."""
-    status = 1
-    try:
-        for fd, suffix in ((1, "out"), (2, "err")):
-            os.dup2(os.open(f"{out}.{suffix}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), fd)
-        _run(Path(folder), *words)
-        status = 0
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
-
-
-def main() -> None:
-    """Fork a run for every line of the input."""
-    for line in sys.stdin:
-        assert threading.active_count() == 1
-        pid = os.fork()
-        if pid == 0:
-            _forked(*json.loads(line))
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        sys.stdout.write(f"{status}\n")
-        sys.stdout.flush()
+    print_into(f"{out}.out", f"{out}.err")
+    _run(Path(folder), *words)
 
 
 if __name__ == "__main__":
-    main()
+    serve(_work)
