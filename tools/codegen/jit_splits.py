@@ -126,6 +126,8 @@ def image_halves(
     With `wide` elements of a row as channels, places are those of a kernel as wide as that.
     """
     x = x.reshape(*x.shape[:2], -1, x.shape[-1] if wide > 1 else 1)
+    # elements of an image are counted through: rows of a view may lie further apart
+    x = x if x.stride(2) == x.shape[3] * x.stride(3) else x.contiguous()
     n_images, n_channels, n_rows, n_cols = x.shape
     n_out = (n_cols + 2 * padding - dilation * (wide - 1) - 1) // stride + 1
     n_places, n_wide = n_rows * n_out, triton.cdiv(n_channels * wide, multiple) * multiple

@@ -19,6 +19,12 @@ SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", 
 """Those that are computed as products of halves, too: channels filled up, rows of the kernel as channels, remainders, groups."""
 HALVES = {"precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}
 HARD = {
+    # of part of its input, whose last row is the largest
+    "view": module(
+        "self.conv = torch.nn.Conv2d(3, 20, 3)",
+        "return self.conv(x[:, :, 1:, 2:])",
+        "torch.randn(1, 3, 12, 15) * torch.where(torch.arange(12) < 11, 1.0, 100.0)[:, None]",
+    ),
     "wide_range": module("self.conv = torch.nn.Conv2d(17, 20, 3)", "return self.conv(x)", "torch.randn(3, 17, 7, 9) ** 7 * 1e15"),
     "infinite": module(
         "self.conv = torch.nn.Conv2d(3, 20, 3, padding=1, stride=2)",
