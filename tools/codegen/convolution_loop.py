@@ -38,7 +38,7 @@ class ConvolutionLoop:
     @property
     def apart(self) -> bool:
         """Whether a step takes elements of several kernel positions."""
-        return self.plan.n_inputs < LEAST_CHANNELS and (not self.split or self.plan.n_groups > 1)
+        return self.plan.n_inputs < LEAST_CHANNELS and not self.split
 
     @property
     def taps(self) -> int:

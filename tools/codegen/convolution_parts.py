@@ -1,7 +1,8 @@
 """How a convolution's input and weights are read as short parts: channels last, as many of them as tensor cores and wide loads want.
 
 Each image has one power of two, and so have the weights of each channel of the result: all that is summed for one element is scaled
-alike. Where channels are few, the elements of a kernel's row become channels: a row of positions then reads one stretch of memory.
+alike. Where channels are few, the elements of a kernel's row become channels: a row of positions then reads one stretch of memory. The
+channels of a group lie together and are filled up together.
 """
 
 from __future__ import annotations
@@ -28,8 +29,7 @@ class ConvolutionParts:
     @property
     def unfolds(self) -> bool:
         """Whether the elements of a kernel's row become channels."""
-        few = self.plan.n_inputs < LEAST_CHANNELS and self.plan.n_groups == 1
-        return few and not self.convolution.transposed and self.convolution.size[-1] > 1
+        return self.plan.n_inputs < LEAST_CHANNELS and not self.convolution.transposed and self.convolution.size[-1] > 1
 
     @property
     def read(self) -> Convolution:
@@ -43,8 +43,6 @@ class ConvolutionParts:
     @property
     def n_channels(self) -> int:
         """Channels of one group after the pass."""
-        if self.plan.n_groups > 1:
-            return self.plan.n_inputs
         channels = self.plan.n_inputs * (self.convolution.size[-1] if self.unfolds else 1)
         return -(-channels // MULTIPLE) * MULTIPLE
 
@@ -63,7 +61,7 @@ class ConvolutionParts:
     def host(self, source: str, weight: str, sources: list[str], weights: list[str]) -> list[str]:
         """Write the host's calls of the pass."""
         c, images = self.convolution, f"{weight}.transpose(0, 1)" if self.convolution.transposed else weight
-        fixed = ", multiple=1" if self.plan.n_groups > 1 else ""
+        groups = f", groups={self.plan.n_groups}" if self.plan.n_groups > 1 else ""
         wide, moves = "", ""
         if self.unfolds:
             usual = {"stride": 1, "dilation": 1, "padding": 0}
@@ -71,8 +69,8 @@ class ConvolutionParts:
             wide = f", {c.size[-1]}"
             moves = "".join(f", {name}={value}" for name, value in numbers.items() if value != usual[name])
         lines = [
-            f"{', '.join(sources)} = image_halves({source}{wide}{moves}{fixed})",
-            f"{', '.join(weights)} = image_halves({images}{wide}{fixed})",
+            f"{', '.join(sources)} = image_halves({source}{wide}{moves}{groups})",
+            f"{', '.join(weights)} = image_halves({images}{wide}{groups if c.transposed else ''})",
+            f"n_channels = {sources[0]}.shape[2]" + (f" // {self.plan.n_groups}" if groups else ""),
         ]
-        channels = f"n_channels = {sources[0]}.shape[2]"
-        return [*lines, *([channels] if self.plan.n_groups == 1 else []), *(["in_w = out_w"] if self.unfolds else [])]
+        return [*lines, *(["in_w = out_w"] if self.unfolds else [])]

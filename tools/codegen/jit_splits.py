@@ -85,12 +85,16 @@ def image_halves_kernel(
     stride,
     dilation,
     padding,
+    GROUPS: tl.constexpr,
     WIDE: tl.constexpr,
     SHARES: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):
-    """x as images of n_channels by rows of n_cols -> two float16 parts of WIDE elements of a row at each place, one exponent an image."""
+    """x as images of n_channels by rows of n_cols -> two float16 parts of WIDE elements of a row at each place, one exponent an image.
+
+    The channels of each group are filled up to its share of n_wide.
+    """
     tiles_c = tl.cdiv(n_wide, BLOCK_C)
     tiles = tl.cdiv(n_places, BLOCK_P) * tiles_c
     image = (tl.program_id(0) // tiles).to(tl.int64)
@@ -100,13 +104,17 @@ def image_halves_kernel(
     tl.store(exponents_ptr + image, exponent, mask=tile == 0)
     place = tile // tiles_c * BLOCK_P + tl.arange(0, BLOCK_P)[:, None]
     channel = tile % tiles_c * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
-    inside = (place < n_places) & (channel < n_channels * WIDE)
-    if WIDE == 1:
+    if GROUPS * WIDE == 1:
+        inside = (place < n_places) & (channel < n_channels)
         there = place * step_col + channel * step_channel
     else:
-        col = place % n_out * stride + channel // n_channels * dilation - padding
+        share = n_channels // GROUPS
+        slot = channel % (n_wide // GROUPS)
+        source = channel // (n_wide // GROUPS) * share + slot % share
+        inside = (place < n_places) & (channel < n_wide) & (slot < share * WIDE)
+        col = place % n_out * stride + slot // share * dilation - padding
         inside = inside & (col >= 0) & (col < n_cols)
-        there = place // n_out * step_row + col * step_col + channel % n_channels * step_channel
+        there = place // n_out * step_row + col * step_col + source * step_channel
     x = tl.load(x_ptr + image * step_image + there, mask=inside, other=0.0)
     infinite = tl.abs(x) == float("inf")
     scaled = tl.where(infinite, tl.where(x > 0.0, 1.0, -1.0), x * power_of_two(exponent))
@@ -119,24 +127,24 @@ def image_halves_kernel(
 
 
 def image_halves(
-    x: torch.Tensor, wide: int = 1, stride: int = 1, dilation: int = 1, padding: int = 0, multiple: int = 16
+    x: torch.Tensor, wide: int = 1, stride: int = 1, dilation: int = 1, padding: int = 0, groups: int = 1
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """x [images, channels, ...] -> its parts [images, places, channels], channels filled up with zeros, and the images' exponents.
+    """x [images, channels, ...] -> its parts [images, places, channels], each group filled up with zeros, and the images' exponents.
 
     With `wide` elements of a row as channels, places are those of a kernel as wide as that.
     """
-    x = x.reshape(*x.shape[:2], -1, x.shape[-1] if wide > 1 else 1)
+    x = x.reshape(*x.shape[:2], -1, x.shape[-1] if wide * groups > 1 else 1)
     # elements of an image are counted through: rows of a view may lie further apart
-    x = x if x.stride(2) == x.shape[3] * x.stride(3) else x.contiguous()
+    x = x if x.shape[3] == 1 or x.stride(2) == x.shape[3] * x.stride(3) else x.contiguous()
     n_images, n_channels, n_rows, n_cols = x.shape
     n_out = (n_cols + 2 * padding - dilation * (wide - 1) - 1) // stride + 1
-    n_places, n_wide = n_rows * n_out, triton.cdiv(n_channels * wide, multiple) * multiple
+    n_places, n_wide = n_rows * n_out, groups * triton.cdiv(n_channels // groups * wide, 16) * 16
     assert max(x[0].numel(), n_places * n_wide) < 2**31, "offsets within an image are 32-bit"
     image, channel, row, col = x.stride()
     high, low = (torch.empty((n_images, n_places, n_wide), dtype=torch.float16, device=x.device) for _ in range(2))
     peaks = torch.empty((n_images, 64), dtype=torch.float32, device=x.device)
     exponents = torch.empty(n_images, dtype=torch.int32, device=x.device)
-    last = col if wide > 1 else row
+    last = col if wide * groups > 1 else row
     sizes = (n_channels, n_rows * n_cols, image, channel, last) if last < channel else (n_rows * n_cols, n_channels, image, last, channel)
     peaks_kernel[(n_images * 64,)](x, peaks, *sizes, SHARES=64, BLOCK=1024, num_warps=4)
     block_c = min(64, triton.next_power_of_2(n_wide))
@@ -160,6 +168,7 @@ def image_halves(
         stride,
         dilation,
         padding,
+        GROUPS=groups,
         WIDE=wide,
         SHARES=64,
         BLOCK_P=block_p,

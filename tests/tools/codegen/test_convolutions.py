@@ -15,7 +15,7 @@ from tools.codegen.regions import plan_region
 from tools.hardware import load_sheet
 from tools.tuning.shapes import region_shapes
 
-SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", "transposed_in_groups")
+SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", "line_in_groups", "transposed_in_groups")
 """Those that are computed as products of halves, too: channels filled up, rows of the kernel as channels, remainders, groups."""
 HALVES = {"precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}
 HARD = {
