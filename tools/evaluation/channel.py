@@ -143,9 +143,9 @@ class Exchange:
         self.size = self.zones.end
 
     def wipe(self, memory: Memory) -> None:
-        """Forget what an earlier runner wrote beside inputs and outputs, which are written before they are read."""
-        memory.bytes_at(0, self.inputs.start)[:] = 0
-        memory.bytes_at(self.outputs.end, self.size - self.outputs.end)[:] = 0
+        """Forget what an earlier runner left, to the last byte: the next may look before it is given anything, and outputs are poisoned."""
+        memory.bytes_at(0, self.outputs.start)[:] = 0
+        memory.bytes_at(self.outputs.end, memory.size - self.outputs.end)[:] = 0
 
     def write_shapes(self, memory: Memory, outputs: list[OutputShape]) -> None:
         """Put down what the outputs of a call were."""

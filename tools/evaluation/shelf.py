@@ -30,9 +30,10 @@ def nothing() -> int:
 class Shelf:
     """Memory that only trusted processes have mapped, the dead aside; what is in it is old, and whoever takes it writes before reading."""
 
-    def __init__(self, most: Callable[[], int] = room, least: int = _LEAST) -> None:
-        """Keep at most `most` bytes, in pieces of `least` or more."""
+    def __init__(self, most: Callable[[], int] = room, least: int = _LEAST, wider: int = _WIDER) -> None:
+        """Keep at most `most` bytes, in pieces of `least` or more; give what is up to `wider` times as large as what is asked for."""
         self._least = least
+        self._wider = wider
         self._most = most
         self._lock = threading.Lock()
         self._waiting: list[Memory] = []
@@ -41,7 +42,7 @@ class Shelf:
     def take(self, size: int) -> Memory:
         """Give memory of `size` bytes or somewhat more: the smallest that waits, of equal ones the last put back, or new."""
         with self._lock:
-            fitting = [memory for memory in reversed(self._waiting) if size <= memory.size <= _WIDER * size]
+            fitting = [memory for memory in reversed(self._waiting) if size <= memory.size <= self._wider * size]
             if fitting:
                 memory = min(fitting, key=lambda one: one.size)
                 self._waiting.remove(memory)

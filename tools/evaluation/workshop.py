@@ -72,8 +72,8 @@ class Workshop:
         self._oracle = standing.StandingOracle()
         # a stranger's reference may go on looking at memory that it was given once
         self.shelf = Shelf(nothing if wary else room)
-        self.exchanges = Shelf(nothing if wary else room)
-        """What runners shared that are dead now."""
+        self.exchanges = Shelf(nothing if wary else room, wider=1)
+        """What runners shared that are dead now; of its size a runner learns nothing."""
         self.spares = Spares(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
 
     def weakened(self, off: Defences) -> Self:
