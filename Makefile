@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 TORCH_VERSION := 2.13.0
 TORCH_CPU_INDEX := https://download.pytorch.org/whl/cpu
 # pip compiles to byte code on one core: all is compiled at the end on every core, but for tests, not all of which are meant to compile.
+# What does not compile (templates in packages) runs, or does not, as without byte code.
 # Sandboxed processes read byte code and write none.
 PIP_INSTALL := $(BIN)/python -m pip install -q --no-compile
 FOLDERS := agents graphs kernelwright knowledge tools

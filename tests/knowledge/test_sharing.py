@@ -1,5 +1,6 @@
 """Machines that share one memory over a real Chroma server."""
 
+import contextlib
 import json
 import random
 import shutil
@@ -74,6 +75,16 @@ def share_of_base(base: KnowledgeBase) -> str:
     """The name under which a store is shared."""
     assert base._sharing is not None
     return base._sharing.name
+
+
+@contextlib.contextmanager
+def opened_board(server: str, base: KnowledgeBase) -> Iterator[Board]:
+    """The board by which a store is shared."""
+    home = ServerHome(server)
+    board = Board(home, share_of_base(base))
+    board.open()
+    yield board
+    home.close()
 
 
 def known(base: KnowledgeBase) -> dict[str, tuple[str, frozenset[str]]]:
@@ -196,11 +207,8 @@ async def test_nothing_is_done_twice(shared: MakeBase, make_outcome: MakeOutcome
     assert len({json.dumps(sorted(known(shared(name)).items()), default=sorted) for name in names}) == 1
     for name in names:
         assert len(keys(shared(name), EventKind.TRIAL)) == 3
-    home = ServerHome(server)
-    board = Board(home, share_of_base(shared("one")))
-    board.open()
-    assert [head.number for head in board.heads()] == [3, 3, 3]
-    home.close()
+    with opened_board(server, shared("one")) as board:
+        assert [head.number for head in board.heads()] == [3, 3, 3]
 
 
 async def test_a_batch_that_was_put_without_its_head_is_put_again(shared: MakeBase, make_outcome: MakeOutcome, server: str) -> None:
@@ -208,19 +216,16 @@ async def test_a_batch_that_was_put_without_its_head_is_put_again(shared: MakeBa
     here, there = shared("here"), shared("there")
     await here.learn(make_outcome())
     await here.learn(make_outcome(run="run2", action=tile(2)))
-    home = ServerHome(server)
-    board = Board(home, share_of_base(here))
-    board.open()
-    (head,) = board.heads()
-    first = EventLog(here.folder / "log.sqlite3").read(kinds=(EventKind.STRATEGY,))[0]
-    board.put(Head(store=head.store, number=1, seq=first.seq, key=first.key), [packed(here._log, first) or ""])
+    with opened_board(server, here) as board:
+        (head,) = board.heads()
+        first = EventLog(here.folder / "log.sqlite3").read(kinds=(EventKind.STRATEGY,))[0]
+        board.put(Head(store=head.store, number=1, seq=first.seq, key=first.key), [packed(here._log, first) or ""])
     assert len(there.all()) == 1
     assert len(there.all()[0].trials) == 0
     shared("here").all()
     again = shared("there")
     assert known(again) == known(here)
     assert len(keys(again, EventKind.TRIAL)) == 2
-    home.close()
 
 
 async def test_a_board_that_was_deleted_is_filled_again(shared: MakeBase, make_outcome: MakeOutcome, server: str) -> None:

@@ -116,7 +116,8 @@ class _Writer:
         kept = (self.source, self.weight)
         lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.may_need_copy and access not in kept]
         shared = f" // {self.groups}" if self.groups > 1 else ""
-        lines.append(f"n_channels = {source}.shape[1]{shared}")
+        if not self.parts:
+            lines.append(f"n_channels = {source}.shape[1]{shared}")
         if c.transposed and self.groups > 1:
             self.space.given[self.space.axis("cols").atoms] = f"({weight}.shape[1] * {self.groups})"
         lines += [f"in_{letter} = {source}.shape[{2 + place}]" for place, letter in enumerate(letters)]

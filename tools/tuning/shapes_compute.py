@@ -48,10 +48,11 @@ SHARE_COST = 1.18
 """Time of a launch of equal shares over what its steps take elsewhere: fitted there on `stream_k`, which gained nothing
 (882 µs against 880)."""
 GATHER_WORK = 50.0
-"""Instructions by which a lane of a convolution finds and reads one element of its input, splitting it included. Fitted on 140 schedules of
-seven convolutions with 32 or 64 channels on an H200 (2026-11-21): the root mean square of ln(modelled / measured) is 0.35 there."""
+"""Instructions by which a lane of a convolution finds and reads one element of its input, splitting it included. Fitted on 255 schedules of
+25 modules with a convolution of 16 to 128 channels on an H200, by the lab (2026-11-21): the root mean square of ln(modelled / measured) is
+0.36 there."""
 SCATTERED_WORK = 300.0
-"""The same where a step takes elements of several kernel positions, each found by itself: fitted on 40 schedules of eight convolutions with
+"""The same where a step takes elements of several kernel positions, each found by itself: fitted on 46 schedules of eight modules with
 3 or 8 channels, 0.47 there."""
 SPLIT_GATHER_WORK = 20.0
 """The same of parts that lie side by side: fitted there on 186 schedules of `fp16x3` of thirteen convolutions, 0.28; the schedule that

@@ -70,7 +70,7 @@ def ragged(tmp_path: Path) -> Problem:
 
 @contextmanager
 def spied(shop: Workshop, problem: Problem, seen: str, answer: str, early: str = "None") -> Iterator[tuple[Conversation, Tape]]:
-    """A conversation with a candidate that looks at what it shares, `early` when it is made, and gives an `answer` made of what it has seen."""
+    """A conversation with a candidate that looks at what it shares, `early` when it is made, and makes its `answer` of what it has seen."""
     tape = Tape(problem.abi, sitting(problem, 0, "search", battery=False).calls)
     source = SPY.replace("SEEN", seen).replace("ANSWER", answer).replace("EARLY", early)
     job = RunnerJob(abi=problem.abi, source=source, device="cpu", sheet=load_sheet("h200"))
