@@ -13,6 +13,7 @@ from tools.codegen import (
     template_rows,
     template_window,
 )
+from tools.codegen.alike import Functions
 from tools.codegen.capture import captured
 from tools.codegen.early_sums import with_early_sums
 from tools.codegen.expressions import LoweringError
@@ -52,10 +53,11 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
     seen = lay_out(graph, schedule)
     kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
     names = Names({*(kept.names if kept else ()), "ModelNew", "F", "torch", "nn"})
-    generated = {region.id: _region(seen, region, names) for region in schedule.regions if region.is_generated}
+    functions = Functions()
+    generated = {region.id: _region(seen, region, names, functions) for region in schedule.regions if region.is_generated}
     forward = ForwardText(seen, problem, frozenset({*names.taken})).write(schedule, generated)
     text = class_text(problem, graph, kept, forward)
-    source = _assemble(problem, schedule, graph, kept, list(generated.values()), text)
+    source = functions.told(_assemble(problem, schedule, graph, kept, list(generated.values()), text))
     return Emission(source=captured(source) if schedule.captured else source, notes=_notes(graph, schedule))
 
 
@@ -72,14 +74,19 @@ def emitters() -> dict[str, Emitter]:
     }
 
 
-def _region(graph: OperatorGraph, region: Region, names: Names) -> RegionText:
+def _region(graph: OperatorGraph, region: Region, names: Names, functions: Functions) -> RegionText:
     planned = plan_region(graph, region.nodes)
     if planned.template != region.template:
         raise LoweringError(f"region {region.id} is a {planned.template} region, not {region.template}")
     nodes = [graph.by_name[node] for node in region.nodes]
+    before = set(names.taken)
     name = names.fresh("attention") if planned.template == ATTENTION else function_name(nodes, names)
     names.fresh(f"{name}_kernel")
-    return emitters()[region.template](planned.kernel, name, region.parameters)
+    text = functions.shared(emitters()[region.template](planned.kernel, name, region.parameters))
+    if not text.source:
+        # written before: its names are free again
+        names.taken = before
+    return text
 
 
 def _assemble(

@@ -10,11 +10,15 @@ from tools.codegen.exporting import ExportedGraph, export_module
 from tools.codegen.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.normalise import normalise
 from tools.codegen.sizes import Varying
+from tools.errors import UserError
 from tools.native import fake_tensors
 from tools.records import Problem, ProblemForm, TensorSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from torch import nn
+    from torch._subclasses.fake_tensor import FakeTensorMode
 
 
 def trace(problem: Problem) -> OperatorGraph:
@@ -26,16 +30,25 @@ def trace(problem: Problem) -> OperatorGraph:
 
 def export_problem(problem: Problem) -> ExportedGraph:
     """Export one variant of a problem under fake tensors: shapes and dtypes only."""
-    from tools.problems import open_problem
-
     mode = fake_tensors()
-    if problem.form is ProblemForm.EXPORTED:
-        # an archive brings its parameters along: they are loaded for real, the arguments are not
-        module = open_problem(problem).module
-        with mode:
-            return export_module(module, fake_arguments(problem), problem)
+    module = _module(problem, mode)
     with mode:
-        return export_module(open_problem(problem).module, fake_arguments(problem), problem)
+        return export_module(module, fake_arguments(problem), problem)
+
+
+def _module(problem: Problem, mode: FakeTensorMode) -> nn.Module:
+    """Make the reference without its weights' contents, unless it is an archive, which brings them, or its constructor reads contents."""
+    from tools.problems import open_problem
+    from tools.problems.analysis import needs_contents
+
+    if problem.form is not ProblemForm.EXPORTED:
+        try:
+            with mode:
+                return open_problem(problem).module
+        except UserError as error:
+            if not needs_contents(error.__cause__):
+                raise
+    return open_problem(problem).module
 
 
 def fake_arguments(problem: Problem) -> tuple[Any, ...]:

@@ -60,7 +60,7 @@ def analyse(blueprint: Blueprint, *, confirm: bool = True) -> Facts:
             return _run(blueprint, fake_tensors())
         except UserError as error:
             cause = error.__cause__
-            if cause is None or not (_is_fake_only(cause) or (confirm and _input_bytes(blueprint) <= _SURE_BYTES)):
+            if cause is None or not (needs_contents(cause) or (confirm and _input_bytes(blueprint) <= _SURE_BYTES)):
                 raise
             facts = _run(blueprint, nullcontext())
     if isinstance(cause, DynamicOutputShapeException):
@@ -108,7 +108,7 @@ def _run(blueprint: Blueprint, mode: Any) -> Facts:
     return Facts(abi, counter.work(), tuple(counter.random), isinstance(mode, nullcontext))
 
 
-def _is_fake_only(cause: BaseException) -> bool:
+def needs_contents(cause: BaseException | None) -> bool:
     """Whether only a run without contents fails so; some of torch's refusals have no type of their own."""
     return isinstance(cause, _FAKE_ONLY) or any(word in str(cause) for word in ("FakeTensor", "tensor subclasses", "meta tensor"))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.tools.codegen.compute_samples import CONVOLUTIONS
+from tests.tools.codegen.compute_samples import CONVOLUTIONS, module
 from tests.tools.codegen.harness import problem_of
 from tests.tools.codegen.samples import function
 from tools.codegen import emit, initial_schedule, limits, options, trace
@@ -56,3 +56,11 @@ def test_every_limit_names_its_operator() -> None:
     graph = trace(problem_of(UNEVEN))
     assert limits(graph)
     assert all(limit.operator and limit.reason for limit in limits(graph))
+
+
+def test_a_constructor_that_reads_numbers_out_of_tensors_can_be_traced() -> None:
+    """Where the constructor needs contents, which a trace has not, it runs for real."""
+    numbers = "self.rates = [x.item() for x in torch.linspace(0, 0.5, 3)]; self.l = torch.nn.Linear(c, c)"
+    graph = trace(problem_of(module(numbers, "return self.l(x) * (1 - self.rates[1])", "torch.randn(5, 8)")))
+    assert not graph.blocked
+    assert [node.op for node in graph.nodes] == ["linear", "mul"]

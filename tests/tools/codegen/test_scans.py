@@ -106,7 +106,9 @@ def test_an_exclusive_scan_is_one_region_that_reads_its_input_once() -> None:
     assert not limits(graph)
     regions = initial_schedule(graph).regions
     assert len(regions) == 4
-    assert emit(problem, graph, generated(graph, WAYS["whole"])).source.count("tl.load(") == 4
+    source = emit(problem, graph, generated(graph, WAYS["whole"])).source
+    # two of the four are alike and share their kernel
+    assert source.count("tl.load(") == source.count("@triton.jit") == 3
 
 
 def test_other_numbers_before_a_scan_stay_where_they_are() -> None:

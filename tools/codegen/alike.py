@@ -1,0 +1,89 @@
+"""One function for all regions that would write the same one: a network repeats its layers, and its file should not.
+
+Two functions are alike when they differ in the names of their variables and in their docstrings alone. Each kernel and each host function
+is compared by itself, so that regions whose settings differ still share a kernel. Fewer kernels are also fewer to compile.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+from tools.codegen.frame import RegionText
+
+HEAD = r'(\ndef {name}\((?:(?!\n\n)[^"])*:\n    """[^"\n]*\])\.?"""'
+"""A function's head with a docstring of one line that ends in sizes."""
+
+
+@dataclass
+class Functions:
+    """The functions written so far."""
+
+    names: dict[str, str] = field(default_factory=dict)
+    """By what a function does, however its variables are called: its name."""
+    uses: Counter[str] = field(default_factory=Counter)
+    """By name: of how many regions a function is."""
+
+    def shared(self, region: RegionText) -> RegionText:
+        """Leave out of a region's source what is written already; the host function's name may become another's."""
+        lines = region.source.split("\n")
+        tree = ast.parse(region.source)
+        fixed = {word.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for word in node.keywords if word.arg}
+        here: dict[str, str] = {}
+        kept: list[str] = []
+        for node in tree.body:
+            text = _renamed("\n".join(lines[_first_line(node) - 1 : node.end_lineno]), here)
+            if isinstance(node, ast.FunctionDef):
+                does = _meaning(text, fixed)
+                here[node.name] = self.names.setdefault(does, node.name)
+                self.uses[here[node.name]] += 1
+            if not isinstance(node, ast.FunctionDef) or here[node.name] == node.name:
+                kept.append(text)
+        return replace(region, function=here[region.function], source="\n\n\n".join(kept))
+
+    def told(self, source: str) -> str:
+        """Say in a function's docstring that the sizes it names are those of one use of several."""
+        for name, uses in self.uses.items():
+            if uses > 1:
+                note = f'\n\n    Written for {uses} regions; sizes are those of the first.\n    """'
+                source = re.sub(HEAD.format(name=name), rf"\g<1>.{note}", source)
+        return source
+
+
+def _first_line(node: ast.stmt) -> int:
+    """Where a statement begins, decorators included."""
+    decorators = node.decorator_list if isinstance(node, ast.FunctionDef) else []
+    return min([node.lineno, *(each.lineno for each in decorators)])
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    for name, other in names.items():
+        if name != other:
+            text = re.sub(rf"(?<![\w.]){name}(?!\w)", other, text)
+    return text
+
+
+def _meaning(text: str, fixed: Collection[str]) -> str:
+    """Write a function with its own variables numbered in order and without its docstring; names by which callers pass arguments stay."""
+    function = ast.parse(text).body[0]
+    assert isinstance(function, ast.FunctionDef)
+    if ast.get_docstring(function, clean=False) is not None:
+        function.body = function.body[1:] or [ast.Pass()]
+    own = [function.name, *(each.arg for each in _arguments(function.args))]
+    own += [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    numbers = {name: f"v{place}" for place, name in enumerate(dict.fromkeys(own)) if name not in fixed}
+    function.name = "function"
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name):
+            node.id = numbers.get(node.id, node.id)
+        elif isinstance(node, ast.arg):
+            node.arg = numbers.get(node.arg, node.arg)
+    return ast.dump(function)
+
+
+def _arguments(arguments: ast.arguments) -> list[ast.arg]:
+    """List what a function takes, in order."""
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
