@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from tools.codegen.capture import keeps_state
+from tools.codegen.capture import LEAST_LAUNCHES, RECURRENT, keeps_state
 from tools.codegen.exporting import ExportedGraph, export_module
 from tools.codegen.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.normalise import normalise
@@ -95,7 +95,7 @@ def _blocked(problem: Problem, export: ExportedGraph, reasons: tuple[str, ...]) 
         outputs=(),
         traces=1,
         training=problem.abi.training,
-        calls=len(export.nodes),
+        calls=sum(LEAST_LAUNCHES if node.op in RECURRENT else 1 for node in export.nodes),
         keeps_state=keeps_state(problem),
         blocked=reasons,
     )

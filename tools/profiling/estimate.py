@@ -1,8 +1,9 @@
 """An analytic model of how long a call takes on a device, from its launches and its machine code. Nothing is timed.
 
 A call is its launches in order: `CALL_US` once, and for each launch the larger of the shortest launch interval
-(`HardwareSheet.launch_us`) and its own time on the device; or, where that is more, `HOST_US` for each launch after the
-first. A launch's time on the device is
+(`HardwareSheet.launch_us`) and its own time on the device; or, where that is more, the host's time for all of them,
+`HOST_US` for a library's and `GENERATED_HOST_US` for a Triton kernel's, less the evaluator's `HEAD_START_US`. A launch's
+time on the device is
 
     KERNEL_US + max(memory, compute, issue) + spills
 
@@ -44,7 +45,7 @@ from tools.profiling.roofline import bytes_us, floor_us, flops_us, matmul_dtype
 from tools.profiling.sass import CLASSES
 from tools.records import ITEM_BYTES, Estimate, HardwareSheet, KernelResources, Launch, Problem
 
-MODEL = "kernelwright-analytic 1"
+MODEL = "kernelwright-analytic 2"
 """Name and version: two estimates compare only where this is equal. Raise it with every change of the model or its constants."""
 
 
@@ -103,12 +104,22 @@ def reference_costs(problem: Problem, sheet: HardwareSheet) -> tuple[LaunchCost,
 def call_us(costs: tuple[LaunchCost, ...], sheet: HardwareSheet) -> float:
     """Time of a whole call: launches one after the other, or the host where it cannot keep up."""
     on_device = sum(max(sheet.launch_us, cost.device_us) for cost in costs)
-    return rates.CALL_US + max(on_device, host_us(len(costs), sheet))
+    return rates.CALL_US + max(on_device, host_us(len(costs), sheet, generated=generated_launches(costs)))
 
 
-def host_us(launches: int, sheet: HardwareSheet) -> float:
-    """Time that issuing `launches` takes; the first one's host time passes before the clock starts."""
-    return max(launches * sheet.launch_us, (launches - 1) * rates.HOST_US)
+def host_us(launches: int, sheet: HardwareSheet, generated: int = 0) -> float:
+    """Time by which issuing `launches`, `generated` of which are Triton kernels, holds a timed call up: all beyond the head start."""
+    return max(launches * sheet.launch_us, issuing_us(launches, generated) - rates.HEAD_START_US)
+
+
+def issuing_us(launches: int, generated: int = 0) -> float:
+    """Time that the host takes to issue `launches`, `generated` of which are Triton kernels."""
+    return (launches - generated) * rates.HOST_US + generated * rates.GENERATED_HOST_US
+
+
+def generated_launches(costs: tuple[LaunchCost, ...]) -> int:
+    """Count the launches of Triton kernels."""
+    return sum(cost.work.launch.kind == "triton" for cost in costs)
 
 
 def _estimate(problem: Problem, candidate_us: float, sheet: HardwareSheet) -> Estimate:

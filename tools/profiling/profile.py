@@ -15,7 +15,7 @@ import math
 from tools.evaluation.protocol import Baselines
 from tools.hardware import peak_tflops
 from tools.profiling.bottleneck import Facts, find_bottleneck
-from tools.profiling.estimate import LaunchCost, call_us, host_us, launch_costs, reference_costs
+from tools.profiling.estimate import LaunchCost, call_us, generated_launches, host_us, launch_costs, reference_costs
 from tools.profiling.launches import uses_tensor
 from tools.profiling.ncu import Counters
 from tools.profiling.occupancy import waves
@@ -92,7 +92,7 @@ def _facts(
         time_us=time_us,
         word="measured" if measured else "estimated",
         launches=len(costs),
-        host_us=host_us(len(costs), sheet),
+        host_us=host_us(len(costs), sheet, generated=generated_launches(costs)),
         moved_bytes=sum(cost.work.launch.nbytes for cost in costs),
         compulsory_bytes=problem.abi.compulsory_bytes,
         copy_gbps=copy_gbps(sheet),

@@ -9,19 +9,29 @@ from __future__ import annotations
 from tools.codegen import OperatorGraph, Schedule
 from tools.codegen.capture import can_capture, launches
 from tools.profiling import rates
-from tools.profiling.estimate import host_us
+from tools.profiling.estimate import host_us, issuing_us
 from tools.records import ITEM_BYTES, HardwareSheet
 
-NEARLY = 0.2
-"""Share of the device's time from which on launching may still be what a call waits for, so that a capture is worth a trial. `HOST_US` is
-an assumption: on an H200 DenseNet-201, about 500 operators in 19.7 ms, took nearly four times as much an operator."""
+NEARLY = 0.5
+"""Share of the device's time from which on launching may still be what a call waits for, so that a capture is worth a trial."""
 
 
-def call_us(graph: OperatorGraph, schedule: Schedule, device_us: float, sheet: HardwareSheet) -> float:
-    """Time of a call whose kernels take `device_us`, microseconds: the longer of device and host."""
+def call_us(graph: OperatorGraph, schedule: Schedule, device_us: float, sheet: HardwareSheet, kernels: int = 0) -> float:
+    """Time of a call whose kernels take `device_us`, microseconds: the longer of device and host.
+
+    Generated regions launch `kernels` kernels together, or one each where more is not known.
+    """
     if schedule.captured:
         return device_us + replay_us(graph, sheet)
-    return max(device_us, host_us(launches(graph, schedule), sheet))
+    every, generated = counted(graph, schedule, kernels)
+    return max(device_us, host_us(every, sheet, generated))
+
+
+def counted(graph: OperatorGraph, schedule: Schedule, kernels: int = 0) -> tuple[int, int]:
+    """Count the launches of a call that is not captured, and those of generated kernels among them."""
+    regions = sum(region.is_generated for region in schedule.regions)
+    kernels = max(kernels, regions)
+    return launches(graph, schedule) - regions + kernels, kernels
 
 
 def replay_us(graph: OperatorGraph, sheet: HardwareSheet) -> float:
@@ -32,6 +42,6 @@ def replay_us(graph: OperatorGraph, sheet: HardwareSheet) -> float:
     return sheet.launch_us + sum(max(sheet.launch_us, copy) for copy in copies)
 
 
-def worth_capturing(graph: OperatorGraph, schedule: Schedule, device_us: float, sheet: HardwareSheet) -> bool:
-    """Whether a forward can be captured, and its launches may be what it waits for."""
-    return can_capture(graph, schedule) and host_us(launches(graph, schedule), sheet) >= NEARLY * device_us
+def worth_capturing(graph: OperatorGraph, schedule: Schedule, device_us: float, kernels: int = 0) -> bool:
+    """Whether a forward can be captured, and its launches may be what it waits for, in use if not where it is timed."""
+    return can_capture(graph, schedule) and issuing_us(*counted(graph, schedule, kernels)) >= NEARLY * device_us

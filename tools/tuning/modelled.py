@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from tools.codegen import OperatorGraph, Region, Schedule, initial_schedule
 from tools.codegen.capture import WHOLE
 from tools.codegen.regions import STANDING_ALONE, Planned, can_generate, plan_region
+from tools.profiling.estimate import issuing_us
 from tools.profiling.rates import operator_family
 from tools.records import Action, ActionKind, HardwareSheet, OperatorFamily, PrecisionPolicy
-from tools.tuning.call_time import call_us, worth_capturing
+from tools.tuning.call_time import call_us, counted, worth_capturing
 from tools.tuning.channels import channels_last, copies_us, library_convolutions
 from tools.tuning.library import layout_gain, left_us, library_us
 from tools.tuning.settings import SCORED, Parameters, Setting, key, modelled_names, ranked, spread, words_of
-from tools.tuning.shapes import MODELLED, region_us
+from tools.tuning.shapes import MODELLED, region_shapes, region_us
 from tools.tuning.structures import structures
 
 MOST = 6
@@ -37,6 +38,8 @@ AGAIN = 1.3
 """Factor by which a choice counts as slower for each before it with the same words in its heavy regions: if those fail, all do."""
 FAMILY = 2.0
 """The same for each one before it that generates the same operators: whether the library is the better one is where the model errs most."""
+JUST_BEFORE = 0.999
+"""Factor that puts a choice before another that is as fast."""
 DOUBTS = {OperatorFamily.CONVOLUTION: 1.4}
 """Factor by which a generated kernel may take longer than modelled when it is held against the library's, by family: of thirteen modules
 with a convolution whose first choice was measured on an H200, eleven took 0.8 to 1.32 times as long as modelled, and the other two spend
@@ -186,7 +189,7 @@ class ScheduleModel:
             device = others + sum(one.us for one in chosen.values())
             doubtful = device + self._doubt_us(changed)
             words = tuple((region.template, words_of(dict(region.parameters))) for region in changed.regions if region.id in heavy)
-            us, order_us = (call_us(self.graph, changed, time, self.sheet) for time in (device, doubtful))
+            us, order_us = (self.call_us(changed, time) for time in (device, doubtful))
             found.append(Choice(changed, us, unmodelled, words, max([order_us, *(one.order_us for one in found)]), device))
         return found
 
@@ -205,19 +208,34 @@ class ScheduleModel:
         saved = sum(self._library(region) for region in regions) * (1 - 1 / gain)
         device = choice.device_us + copies_us(self.graph, schedule, self.sheet) - saved
         doubtful = device + self._doubt_us(schedule)
-        us, order_us = (call_us(self.graph, schedule, time, self.sheet) for time in (device, doubtful))
+        us, order_us = (self.call_us(schedule, time) for time in (device, doubtful))
         # where nothing was measured, the reference's own layout comes first
         order_us *= AGAIN if gain <= 1.0 else 1.0
         return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, "channels last"))
 
     def _captured(self, choice: Choice) -> Choice | None:
-        """Capture a choice: doubt in its kernels does not count against it, since they are the same."""
-        if not worth_capturing(self.graph, choice.schedule, choice.device_us, self.sheet):
+        """Capture a choice: doubt in its kernels does not count against it, since they are the same.
+
+        It comes before them where launching takes longer than they do: a timed call has a head start, a call in use has none.
+        """
+        kernels = self._kernels(choice.schedule)
+        if not worth_capturing(self.graph, choice.schedule, choice.device_us, kernels):
             return None
         schedule = choice.schedule.model_copy(update={"captured": True})
-        us = call_us(self.graph, schedule, choice.device_us, self.sheet)
-        words = (*choice.words, "captured")
-        return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * us / choice.us, words=words)
+        us = self.call_us(schedule, choice.device_us)
+        ratio = us / choice.us
+        if issuing_us(*counted(self.graph, choice.schedule, kernels)) > us:
+            ratio = min(ratio, JUST_BEFORE)
+        return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * ratio, words=(*choice.words, "captured"))
+
+    def call_us(self, schedule: Schedule, device_us: float) -> float:
+        """Time of a call whose kernels take `device_us`, microseconds."""
+        return call_us(self.graph, schedule, device_us, self.sheet, self._kernels(schedule))
+
+    def _kernels(self, schedule: Schedule) -> int:
+        """Count the launches of generated regions: passes before a product are launches, too."""
+        regions = [region for region in schedule.regions if region.is_generated]
+        return sum(len(region_shapes(self.planned(region), region.parameters, self.sheet)) or 1 for region in regions)
 
     def doubt(self, region: Region) -> float:
         """Factor by which a generated region may take longer than modelled, where the library's kernel is the alternative."""
@@ -268,4 +286,4 @@ class ScheduleModel:
         if any(region.template not in self.known for region in generated):
             return None
         left = self.graph.calls * self.sheet.launch_us if self.graph.blocked else self._left(schedule)
-        return call_us(self.graph, schedule, left + sum(self._generated(region) for region in generated), self.sheet)
+        return self.call_us(schedule, left + sum(self._generated(region) for region in generated))

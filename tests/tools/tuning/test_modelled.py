@@ -13,15 +13,15 @@ import pytest
 
 from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, Region, Schedule, emit, initial_schedule, trace
-from tools.codegen.capture import launches
 from tools.codegen.graph import Node, Ref, TensorMeta
 from tools.codegen.options import options
 from tools.codegen.regions import can_generate, plan_region
 from tools.codegen.tuning import KNOBS, defaults, worthwhile
 from tools.hardware import load_sheet
 from tools.problems import load_problem
-from tools.profiling.estimate import host_us
+from tools.profiling.estimate import host_us, issuing_us
 from tools.records import ActionKind, PrecisionPolicy, Problem
+from tools.tuning.call_time import counted
 from tools.tuning.library import left_us
 from tools.tuning.modelled import Choice, ScheduleModel, choice_action, chosen_number, in_order, is_convolution, modelled_choices
 from tools.tuning.shapes import MODELLED, region_us
@@ -162,7 +162,7 @@ def test_a_launch_bound_chain_is_captured_first() -> None:
     """Forty small products are captured in the first choice, at less than the host needs to launch its kernels one by one."""
     first = chosen("small steps")[0]
     assert first.schedule.captured
-    assert first.us < host_us(launches(read("small steps")[1], first.schedule), SHEET)
+    assert first.us < issuing_us(*counted(read("small steps")[1], first.schedule))
 
 
 def test_long_kernels_are_not_captured() -> None:
