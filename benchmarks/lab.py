@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from importlib.metadata import version
 from multiprocessing.connection import Connection, Listener
@@ -28,6 +28,7 @@ from benchmarks.kept_rows import KeptRows
 from benchmarks.lab_device import Judged
 from benchmarks.lab_process import HelperDied, HelperPool, end_all
 from benchmarks.lab_truth import plan_calls
+from benchmarks.lab_turns import keep_cores
 from tools.errors import MachineError
 from tools.evaluation.correctness import complaint, size_of, worst_errors
 from tools.evaluation.statistics import sample, speedup
@@ -66,10 +67,13 @@ class Device(NamedTuple):
 class Lab:
     """Judges sources on the GPUs that this process may use, all of one problem on the same one, and remembers what came of them."""
 
-    def __init__(self, store: Path, target: str, *, device: str = "cuda", compilers: int = 4, references: int = 4, judges: int = 1) -> None:
+    def __init__(
+        self, store: Path, target: str, *, device: str = "cuda", compilers: int = 4, references: int = 4, judges: int = 1, kept: int = 0
+    ) -> None:
         """Keep results in the file `store`, one JSON line each; `device` is `cuda`, or `cpu` for Triton's interpreter.
 
         `compilers` processes compile sources; for each device `references` time baselines, of `torch.compile` too, and `judges` judge.
+        While something runs on a device, `kept` of this process's cores run nothing else; none where that would leave too few.
         """
         self.title = (device_title() or "") if device == "cuda" else "the interpreter on a CPU"
         self._executor: Literal["gpu", "interpreter"] = "gpu" if device == "cuda" else "interpreter"
@@ -87,8 +91,10 @@ class Lab:
             places = [{"TRITON_INTERPRET": "1"}]
         else:
             places = [{"CUDA_VISIBLE_DEVICES": str(index), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} for index in visible_devices()]
+        kept_cores = _keep(kept, len(places))
         self._devices = [
-            _device(device, target, scratch / f"device{number}", common | place, references, judges) for number, place in enumerate(places)
+            _device(device, target, scratch / f"device{number}", common | place, references, judges, kept_cores[number])
+            for number, place in enumerate(places)
         ]
         self._place_of: dict[str, int] = {}
         self._calls_of: dict[str, tuple[CallSpec, ...]] = {}
@@ -285,8 +291,20 @@ class Lab:
                 channel.send(RuntimeError(f"{type(error).__name__}: {error}"))
 
 
-def _device(device: str, target: str, scratch: Path, environment: dict[str, str], references: int, judges: int) -> Device:
+def _keep(count: int, devices: int) -> list[list[int]]:
+    """Take `count` cores for each device from this process and those that it will start."""
+    cores = sorted(os.sched_getaffinity(0))
+    if 2 * count * devices > len(cores):
+        count = 0
+    os.sched_setaffinity(0, cores[count * devices :])
+    return [cores[count * number : count * (number + 1)] for number in range(devices)]
+
+
+def _device(
+    device: str, target: str, scratch: Path, environment: dict[str, str], references: int, judges: int, cores: Sequence[int]
+) -> Device:
     turns = str(scratch / "turns")
+    keep_cores(Path(turns), cores)
     share = lab_device.KEPT_SHARE / judges
     return Device(
         judges=tuple(

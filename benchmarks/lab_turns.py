@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from tools.records import Problem
@@ -17,6 +18,12 @@ HOLD_S = 120.0
 """A process that keeps its turn for longer is killed by its own alarm: it hangs in a kernel, where no Python runs."""
 
 
+def keep_cores(folder: Path, cores: Collection[int]) -> None:
+    """Have whoever takes the turns of `folder` run on these cores for as long; nobody else is to."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "cores").write_text(" ".join(map(str, cores)))
+
+
 class Turns:
     """The turn on one device, a lock in a file: who dies gives it back."""
 
@@ -24,6 +31,8 @@ class Turns:
         """Share the turn with every process that names the same `folder`; `hold_s` of 0 sets no limit."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
+        kept = folder / "cores"
+        self._cores = {int(number) for number in kept.read_text().split()} if kept.exists() else set()
         self._hold_s = hold_s
         self.is_ours = False
         self.held_s = 0.0
@@ -35,7 +44,7 @@ class Turns:
         if self.is_ours:
             yield
             return
-        with self._locked("turn"):
+        with self._locked("turn"), self._alone():
             began = time.monotonic()
             self.is_ours = True
             self._alarm(self._hold_s)
@@ -54,6 +63,16 @@ class Turns:
             return
         with self._locked("huge"):
             yield
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Run on the cores that are kept for this, where launching is not held up by what others compile."""
+        before = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, self._cores or before)
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, before)
 
     def _alarm(self, seconds: float) -> None:
         if self._hold_s:

@@ -1,7 +1,7 @@
 """Answers a spool by the lab, so that any command with `--evaluator spool:SPOOL` searches the built-in coder's kernels fast on a GPU.
 
-Usage: python -m benchmarks.lab_worker SPOOL STORE.jsonl [--compilers N] [--references N] [--judges N] [--jobs N]; Ctrl-C and SIGTERM end
-it within seconds, whatever is under way: that is given back, and what was judged is in the store. For example
+Usage: python -m benchmarks.lab_worker SPOOL STORE.jsonl [--compilers N] [--references N] [--judges N] [--kept-cores N] [--jobs N]
+Ctrl-C and SIGTERM end it within seconds, whatever is under way: that is given back, and what was judged is in the store. For example
   python -m benchmarks.lab_worker /tmp/spool lab.jsonl & kernelwright knowledge worth data/operators --evaluator spool:/tmp/spool
 What the lab leaves out is in `benchmarks.lab`: never let it judge what a language model or anybody else wrote.
 """
@@ -69,6 +69,7 @@ def main() -> None:
     parser.add_argument("--compilers", type=int, default=max(2, cores // 2), help="processes that compile candidates")
     parser.add_argument("--references", type=int, default=4, help="processes a GPU that run torch.compile beside the judging")
     parser.add_argument("--judges", type=int, default=2, help="processes a GPU that judge: one prepares while another has the device")
+    parser.add_argument("--kept-cores", type=int, default=2, help="cores a GPU that run nothing but what is being timed")
     parser.add_argument("--jobs", type=int, default=2 * cores, help="questions under way")
     parser.add_argument("--cpu", action="store_true", help="for tests: Triton's interpreter, which says nothing of a GPU's times")
     parser.add_argument("--verbose", action="store_true", help="print a line for everything that happens")
@@ -78,7 +79,8 @@ def main() -> None:
         sys.exit("There is no GPU with a hardware sheet here.")
     target = sheet.name if sheet else "h200"
     device = "cuda" if sheet else "cpu"
-    lab = Lab(given.store, target, device=device, compilers=given.compilers, references=given.references, judges=given.judges)
+    processes = {name: getattr(given, name) for name in ("compilers", "references", "judges")}
+    lab = Lab(given.store, target, device=device, kept=given.kept_cores, **processes)
     say: Callable[[str], None] = (lambda line: print(line, flush=True)) if given.verbose else lambda line: None
     asyncio.run(serve(given.spool, lab, sheet.name if sheet else None, given.jobs, say))
 

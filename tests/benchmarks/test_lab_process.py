@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.lab_process import HelperDied, HelperPool, end_all
+from benchmarks.lab_turns import Turns, keep_cores
 from tests.benchmarks.lab_helpers import serve_odd, serve_turns
 from tools.errors import MachineError
 
@@ -90,6 +91,17 @@ def test_who_keeps_its_turn_for_too_long_is_killed_and_the_next_has_it(tmp_path:
     end_all([hanging, others])
     assert caught.value.hung
     assert next_had >= had + 0.3
+
+
+def test_who_has_the_turn_runs_on_the_cores_that_are_kept_for_it(tmp_path: Path) -> None:
+    """And goes back to its own afterwards, so that what compiles beside it never shares a core with what is timed."""
+    before = os.sched_getaffinity(0)
+    kept = {min(before)}
+    keep_cores(tmp_path, kept)
+    turns = Turns(tmp_path, hold_s=0)
+    with turns.turn():
+        assert os.sched_getaffinity(0) == kept
+    assert os.sched_getaffinity(0) == before
 
 
 def _ends(process: int) -> bool:
