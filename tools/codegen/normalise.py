@@ -2,9 +2,9 @@
 
 What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the
 same dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by
-row and a reduction; batch norm in training mode becomes its functional twin and two writes to its buffers; a scan between two flips
-becomes a reversed scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the
-pieces of an earlier one takes its result.
+row and a reduction; einsum of several tensors becomes products of two; batch norm in training mode becomes its functional twin and two
+writes to its buffers; a scan between two flips becomes a reversed scan, and one laid after zeros or ones a scan of what begins with
+them; a concatenation that starts with the pieces of an earlier one takes its result.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tools.codegen.einsum_rewrites import pairwise
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta, find_refs
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.scan_rewrites import exclusive_scan, reversed_scan
@@ -280,6 +281,7 @@ def _loss_arguments(node: Node) -> tuple[Any, Any, Any, Any, Any, Any]:
 
 
 RULES: dict[str, Callable[[Rewriter, Node], Sequence[Node] | None]] = {
+    "einsum": pairwise,
     "glu": _glu,
     "batch_norm": _batch_norm,
     "cat": _cat,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tools.codegen.agreement import agreed
 from tools.codegen.capture import LEAST_LAUNCHES, RECURRENT, keeps_state
 from tools.codegen.exporting import ExportedGraph, export_module
 from tools.codegen.graph import Node, OperatorGraph, TensorMeta
@@ -63,6 +64,7 @@ def fake_arguments(problem: Problem) -> tuple[Any, ...]:
 
 def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
     """Lay the traces over each other: constants that differ become `Varying`, shapes hold one size a trace."""
+    exports = agreed(exports)
     first = exports[0]
     blocked = tuple(dict.fromkeys(reason for export in exports for reason in export.blocked))
     if any(export.signature != first.signature for export in exports):
