@@ -17,6 +17,10 @@ from tools.records import HardwareSheet
 from tools.tuning.shapes_memory import OVERHEAD, SECTOR, WARP, WIDEST, Value, emitted, item, nbytes_of, ops_of, work_of
 
 LEAST_BEFORE = 3.0
+"""Instructions an element before a merged reduction from which on they cost more than others."""
+BEFORE_COST = 4.0
+"""Time of such instructions over that of others: few programs fit with their registers, and each waits for its own walk. Fitted on two
+group norms by `online` over long rows on an H200 (2026-11-21, 6347 and 1452 µs); of other ways to walk a row twice it is assumed."""
 BEFORE_REGISTERS = 2.5
 """Registers that each element of a lane takes beyond its own where that many instructions or more stand before a merged reduction: read off
 the machine code of two group norms on sm_90 (95 and 102 registers for 16 elements, 64 for the norm alone)."""
@@ -40,7 +44,8 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
         l2_bytes=float(row.programs * row.rows * splits * 8),
         flight_bytes=partial.flight_bytes,
         steps=1,
-        lane_work=float(row.programs * row.warps * WARP * (splits / WARP + rates.PROGRAM_WORK)),
+        lane_work=float(row.programs * row.warps * WARP * (splits / WARP + rates.PROGRAM_WORK))
+        + (row.programs * row.rows * row.n_cols * row.work(2) if row.is_wide else 0.0),
         barriers=2.0,
     )
     return (partial,) * max(1, row.levels - row.merged) + (combine,)
@@ -110,7 +115,7 @@ class _Row:
 
     def work(self, passes: int) -> float:
         """Instructions an element in each of `passes` walks."""
-        return (self.ops - self.before) / max(passes, 1) + self.before
+        return (self.ops - self.before) / max(passes, 1) + self.before * (BEFORE_COST if passes > 1 or self.merged else 1.0)
 
     @property
     def tile(self) -> int:

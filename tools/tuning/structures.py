@@ -8,6 +8,7 @@ from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply,
 from tools.codegen.options import fusions, stands_alone
 from tools.codegen.regions import can_generate
 from tools.records import Action, ActionKind, HardwareSheet
+from tools.tuning.heads import moved_heads
 
 MOST_MERGES = 32
 """Fusions of two regions that are looked at for one structure; each is lowered and modelled."""
@@ -22,7 +23,8 @@ def structures(graph: OperatorGraph, sheet: HardwareSheet, judge: Judge, prefer:
     """List schedules that differ in their regions, each with the coder's own first values.
 
     Everything that can be generated; the same less the products and convolutions that `prefer` leaves to the library; what stands around
-    products and convolutions alone. Each first with the fusions by which `judge` gains, then without. None where nothing can be generated.
+    products and convolutions alone. Each first with the fusions and moves by which `judge` gains, then without. None where nothing can be
+    generated.
     """
     start = initial_schedule(graph)
     able = [region.id for region in start.regions if can_generate(graph, region.nodes)]
@@ -33,7 +35,7 @@ def structures(graph: OperatorGraph, sheet: HardwareSheet, judge: Judge, prefer:
     for names in ([name for name in able if name in alone or name in ours] or able, ours, around):
         if names:
             each = _generated(graph, start, names, sheet)
-            for schedule in (_merged(graph, each, sheet, judge), each):
+            for schedule in (_moved(graph, _merged(graph, each, sheet, judge), sheet, judge), each):
                 found.setdefault(schedule.model_dump_json(), schedule)
     return tuple(found.values())
 
@@ -47,6 +49,18 @@ def _generated_region(graph: OperatorGraph, schedule: Schedule, name: str, sheet
     region = _generated(graph, schedule, [name], sheet).region(name)
     assert region is not None
     return region
+
+
+def _moved(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
+    """Move pointwise work from the start of row kernels to the end of the kernels before them where that makes the schedule faster."""
+    time = judge(graph, schedule)
+    for _ in schedule.regions:
+        faster = [(judge(graph, changed), place, changed) for place, changed in enumerate(moved_heads(graph, schedule, sheet))]
+        best = min(faster, default=None)
+        if best is None or best[0] >= time:
+            break
+        time, _, schedule = best
+    return schedule
 
 
 def _merged(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:

@@ -1,0 +1,85 @@
+"""Work that moves between kernels: what a row kernel does to its input first may as well end the product or convolution before it.
+
+A row that does not fit into registers is walked twice, and each walk would do that work again; the kernel before it does it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tools.codegen import OperatorGraph, Region, Schedule
+from tools.codegen.expressions import LoweringError
+from tools.codegen.regions import CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, plan_region
+from tools.codegen.tuning import defaults
+from tools.codegen.views import is_view
+from tools.records import HardwareSheet
+
+BEFORE = (CONVOLUTION, DEPTHWISE, MATMUL)
+"""Templates whose kernels end with what is done to each element."""
+
+
+def moved_heads(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Schedule]:
+    """Give the schedule once for each row kernel whose first pointwise operators the kernel before it can take."""
+    for place, region in enumerate(schedule.regions):
+        if region.template == ROWS and region.is_generated:
+            head = _head(graph, region)
+            before = _before(graph, schedule.regions[:place], head) if head else None
+            pair = _moved(graph, before, region, head, sheet) if before else None
+            if before and pair:
+                yield schedule.replaced(pair[0]).replaced(pair[1])
+
+
+def _head(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
+    """Name the operators at the start of a region that are pointwise by themselves, up to the first that is not; never all."""
+    head: list[str] = []
+    for name in region.nodes[:-1]:
+        if name in graph.effects or not _plans(graph, (name,), POINTWISE):
+            break
+        head.append(name)
+    return tuple(head)
+
+
+def _before(graph: OperatorGraph, earlier: tuple[Region, ...], head: tuple[str, ...]) -> Region | None:
+    """Find the one region whose result the head starts from; None where it reads what is made between that region and it."""
+    made = {name: place for place, region in enumerate(earlier) for name in region.nodes}
+    places = {made[name] for name in _sources(graph, head) if name in made}
+    if not places:
+        return None
+    last = earlier[max(places)]
+    return last if last.is_generated and last.template in BEFORE else None
+
+
+def _sources(graph: OperatorGraph, names: tuple[str, ...]) -> set[str]:
+    """Name the nodes that make what some operators read, through views."""
+    found: set[str] = set()
+    waiting = [ref.name for name in names for ref in graph.by_name[name].refs]
+    while waiting:
+        name = waiting.pop()
+        node = graph.by_name.get(name)
+        if node is not None and name not in names:
+            if is_view(node):
+                waiting += [ref.name for ref in node.refs]
+            else:
+                found.add(name)
+    return found
+
+
+def _moved(
+    graph: OperatorGraph, before: Region, region: Region, head: tuple[str, ...], sheet: HardwareSheet
+) -> tuple[Region, Region] | None:
+    nodes, rest = (*before.nodes, *head), region.nodes[len(head) :]
+    if not _plans(graph, nodes, before.template):
+        return None
+    try:
+        planned = plan_region(graph, rest)
+    except LoweringError:
+        return None
+    after = region.model_copy(update={"nodes": rest, "template": planned.template, "parameters": defaults(planned, sheet.sms)})
+    return before.model_copy(update={"nodes": nodes}), after
+
+
+def _plans(graph: OperatorGraph, names: tuple[str, ...], template: str) -> bool:
+    try:
+        return plan_region(graph, names).template == template
+    except LoweringError:
+        return False
