@@ -168,43 +168,50 @@ def image_halves_kernel(
     DILATION: tl.constexpr,
     PADDING: tl.constexpr,
     UNIT: tl.constexpr,
+    SPAN: tl.constexpr,
     SHARES: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):
     """x as images of n_channels by rows of n_cols -> two float16 parts of WIDE elements of a row at each place, one exponent an image.
 
-    The channels of each group are filled up to its share of n_wide. Pixels and distances of images are multiples of UNIT.
+    The channels of each group are filled up to its share of n_wide. Pixels and distances of images are multiples of UNIT. A program makes
+    BLOCK_C channels, or all SPAN of them: which element of which channel each is made of is then known when this is compiled.
     """
     n_pixels, step_image = n_pixels // UNIT * UNIT, step_image // UNIT * UNIT
-    tiles_c = tl.cdiv(n_wide, BLOCK_C)
+    tiles_c = tl.cdiv(n_wide, BLOCK_C) if SPAN == 0 else 1
     tiles = tl.cdiv(n_places, BLOCK_P) * tiles_c
     pid = tl.num_programs(0) - 1 - tl.program_id(0)
     image = (pid // tiles).to(tl.int64)
     tile = pid % tiles
+    x_ptr += image * step_image
+    high_ptr += image * (n_wide * n_places)
+    low_ptr += image * (n_wide * n_places)
     place = tile // tiles_c * BLOCK_P + tl.arange(0, BLOCK_P)[:, None]
-    channel = tile % tiles_c * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
-    source, element, inside = channel_source(channel, n_channels, n_wide, GROUPS, WIDE, FEW)
-    if WIDE == 1:
-        pixel = place
-        inside = inside & (place < n_pixels)
-    else:
-        col = place % n_out * STRIDE + element * DILATION - PADDING
-        pixel = place // n_out * n_cols + col
-        inside = inside & (place < n_places)
-        if PADDING > 0:
-            inside = inside & (col >= 0) & (col < n_cols)
-    there = pixel * n_channels + source if CHANNELS_LAST else source * n_pixels + pixel
-    x = tl.load(x_ptr + image * step_image + there, mask=inside, other=0.0)
-    share = tl.arange(0, SHARES)
-    peak = tl.max(tl.load(peaks_ptr + image * n_shares + share, mask=share < n_shares, other=0.0), axis=0)
-    exponent = peak_exponent(peak)
-    tl.store(exponents_ptr + image, exponent, mask=tile == 0)
-    high, rest = scaled_halves(x, exponent)
-    first, made = image * (n_wide * n_places), place * n_wide + channel
-    mask = (place < n_places) & (channel < n_wide)
-    tl.store(high_ptr + first + made, high, mask=mask)
-    tl.store(low_ptr + first + made, rest, mask=mask)
+    for begin in tl.static_range(0, SPAN if SPAN > 0 else BLOCK_C, BLOCK_C):
+        channel = (begin if SPAN > 0 else tile % tiles_c * BLOCK_C) + tl.arange(0, BLOCK_C)[None, :]
+        source, element, inside = channel_source(channel, n_channels, n_wide, GROUPS, WIDE, FEW)
+        if WIDE == 1:
+            pixel = place
+            inside = inside & (place < n_pixels)
+        else:
+            col = place % n_out * STRIDE + element * DILATION - PADDING
+            pixel = place // n_out * n_cols + col
+            inside = inside & (place < n_places)
+            if PADDING > 0:
+                inside = inside & (col >= 0) & (col < n_cols)
+        there = pixel * n_channels + source if CHANNELS_LAST else source * n_pixels + pixel
+        x = tl.load(x_ptr + there, mask=inside, other=0.0)
+        # the first elements are on their way while the largest is looked for
+        if begin == 0:
+            share = tl.arange(0, SHARES)
+            peak = tl.max(tl.load(peaks_ptr + image * n_shares + share, mask=share < n_shares, other=0.0), axis=0)
+            exponent = peak_exponent(peak)
+            tl.store(exponents_ptr + image, exponent, mask=tile == 0)
+        high, rest = scaled_halves(x, exponent)
+        mask = (place < n_places) & (channel < n_wide)
+        tl.store(high_ptr + place * n_wide + channel, high, mask=mask)
+        tl.store(low_ptr + place * n_wide + channel, rest, mask=mask)
 
 
 def image_halves(
@@ -268,11 +275,12 @@ def image_halves(
         BLOCK=4096,
         num_warps=8,
     )
-    block_c = min(64, triton.next_power_of_2(n_wide))
+    span = n_wide if 1 < wide and n_wide <= 64 else 0
+    block_c = 16 if span else min(64, triton.next_power_of_2(n_wide))
     # smaller tiles where there are too few to fill a device
-    block_p = (4096 if n_images * n_places * n_wide >= 2**20 else 2048) // block_c
+    block_p = (4096 if span or n_images * n_places * n_wide >= 2**20 else 2048) // block_c
     channels_last = x.stride()[1:] == (1, n_channels)
-    image_halves_kernel[(n_images * triton.cdiv(n_places, block_p) * triton.cdiv(n_wide, block_c),)](
+    image_halves_kernel[(n_images * triton.cdiv(n_places, block_p) * triton.cdiv(n_wide, span or block_c),)](
         x,
         peaks,
         high,
@@ -295,6 +303,7 @@ def image_halves(
         DILATION=dilation,
         PADDING=padding,
         UNIT=1 if channels_last or n_pixels % 4 or x.stride(0) % 4 else 4,
+        SPAN=span,
         SHARES=256,
         BLOCK_P=block_p,
         BLOCK_C=block_c,

@@ -43,6 +43,13 @@ HARD = {
     "full_groups": module("self.conv = torch.nn.Conv2d(32, 6, 3, groups=2)", "return self.conv(x)", "torch.randn(2, 32, 4, 6)"),
     "long_weights": module("self.conv = torch.nn.Conv2d(270, 3, (3, 2))", "return self.conv(x)", "torch.randn(1, 270, 4, 5)"),
     "large_kernel": module("self.conv = torch.nn.Conv2d(16, 3, 9, padding=4)", "return self.conv(x)", "torch.randn(1, 16, 4, 5)"),
+    # rows of the kernel as eighty channels, more than a program makes of one stretch; and as forty-eight
+    "many_of_a_row": module(
+        "self.conv = torch.nn.Conv2d(15, 3, (2, 5), padding=1)", "return self.conv(x)", "torch.randn(2, 15, 4, 7) ** 7 * 1e9"
+    ),
+    "stretches": module(
+        "self.conv = torch.nn.Conv2d(3, 5, 11, stride=4, padding=2)", "return self.conv(x)", "torch.randn(2, 3, 18, 33) ** 7 * 1e9"
+    ),
     "zero": module("self.conv = torch.nn.Conv2d(17, 3, 3)", "return self.conv(x)", "torch.zeros(2, 17, 4, 5)"),
     "hard_weights": reference(
         "F.conv2d(x, w)",
