@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tools.codegen.convolution_space import ConvolutionLayout
+from tools.codegen.frame import block
 from tools.codegen.sliding import Convolution
 
 LEAST_CHANNELS = 16
@@ -58,19 +59,22 @@ class ConvolutionParts:
             return self.n_channels / self.plan.n_inputs
         return self.n_channels / self.plan.n_inputs / self.convolution.stride[-1]
 
+    @property
+    def weight_growth(self) -> float:
+        """The same of the weights."""
+        return self.n_channels / self.plan.n_inputs / (self.convolution.size[-1] if self.unfolds else 1)
+
     def host(self, source: str, weight: str, sources: list[str], weights: list[str]) -> list[str]:
-        """Write the host's calls of the pass."""
-        c, images = self.convolution, f"{weight}.transpose(0, 1)" if self.convolution.transposed else weight
-        groups = f", groups={self.plan.n_groups}" if self.plan.n_groups > 1 else ""
-        wide, moves = "", ""
+        """Write the host's call of the passes."""
+        c = self.convolution
+        arguments = [source, weight]
         if self.unfolds:
             usual = {"stride": 1, "dilation": 1, "padding": 0}
             numbers = {"stride": c.stride[-1], "dilation": c.dilation[-1], "padding": c.padding[-1]}
-            wide = f", {c.size[-1]}"
-            moves = "".join(f", {name}={value}" for name, value in numbers.items() if value != usual[name])
-        lines = [
-            f"{', '.join(sources)} = image_halves({source}{wide}{moves}{groups})",
-            f"{', '.join(weights)} = image_halves({images}{wide}{groups if c.transposed else ''})",
-            f"n_channels = {sources[0]}.shape[2]" + (f" // {self.plan.n_groups}" if groups else ""),
-        ]
+            arguments += [str(c.size[-1]), *(f"{name}={value}" for name, value in numbers.items() if value != usual[name])]
+        arguments += [f"groups={self.plan.n_groups}"] if self.plan.n_groups > 1 else []
+        arguments += ["transposed=True"] if c.transposed else []
+        shared = f" // {self.plan.n_groups}" if self.plan.n_groups > 1 else ""
+        lines = block(f"{', '.join([*sources, *weights])} = image_halves", arguments, "")
+        lines.append(f"n_channels = {sources[0]}.shape[2]{shared}")
         return [*lines, *(["in_w = out_w"] if self.unfolds else [])]

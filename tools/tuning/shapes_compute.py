@@ -132,9 +132,14 @@ def convolution_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: H
         straight=False,
         gathered=(SPLIT_GATHER_WORK if way else GATHER_WORK) if each_tap else SCATTERED_WORK,
     )
-    # parts take a second reading, for the largest element of each image
-    moved = 2.0 + way.nbytes / 4 * parts.growth if way else 2.0
-    copies = tuple(_pass(moved * nbytes_of(access), sheet) for access in (plan.source, plan.weight))
+    image, weights = float(nbytes_of(plan.source)), float(nbytes_of(plan.weight))
+    moved = [2.0 * image, 2.0 * weights]
+    if way:
+        # the first pass writes the weights and reads the images for their largest elements, the second writes the images
+        growths = (parts.weight_growth, parts.growth)
+        weights, image_parts = (nbytes * (1 + way.nbytes / 4 * growth) for nbytes, growth in zip((weights, image), growths, strict=True))
+        moved = [image + weights, image_parts]
+    copies = tuple(_pass(nbytes, sheet) for nbytes in moved)
     return (_tiles(work, parameters, ops_of(kernel), sheet), *copies)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.tools.codegen.compute_samples import DIRECT, module
+from tests.tools.codegen.compute_samples import DIRECT, module, reference
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.test_products import WAYS, whole
 from tools.codegen import emit, limits, trace
@@ -31,8 +32,40 @@ HARD = {
         "return self.conv(x)",
         "torch.randn(2, 3, 11, 13).masked_fill(torch.rand(2, 3, 11, 13) < 0.02, torch.inf).masked_fill(torch.rand(13) < 0.1, torch.nan)",
     ),
+    # the largest element is the last of an image that two programs share
+    "large_at_the_end": module(
+        "self.conv = torch.nn.Conv2d(24, 20, 3)",
+        "return self.conv(x)",
+        "torch.randn(2, 24, 15, 13) * torch.where(torch.arange(24 * 15 * 13) < 24 * 15 * 13 - 1, 1.0, 1e9).view(24, 15, 13)",
+    ),
+    "channels_last": module("self.conv = torch.nn.Conv2d(20, 7, 3)", "return self.conv(x.permute(0, 3, 1, 2))", "torch.randn(2, 6, 8, 20)"),
+    "some_channels": module("self.conv = torch.nn.Conv2d(17, 7, 3)", "return self.conv(x[:, 1::2])", "torch.randn(2, 35, 6, 8)"),
+    "full_groups": module("self.conv = torch.nn.Conv2d(32, 6, 3, groups=2)", "return self.conv(x)", "torch.randn(2, 32, 4, 6)"),
+    "long_weights": module("self.conv = torch.nn.Conv2d(270, 3, (3, 2))", "return self.conv(x)", "torch.randn(1, 270, 4, 5)"),
+    "large_kernel": module("self.conv = torch.nn.Conv2d(16, 3, 9, padding=4)", "return self.conv(x)", "torch.randn(1, 16, 4, 5)"),
+    # rows of the kernel as eighty channels, more than a program makes of one stretch; and as forty-eight
+    "many_of_a_row": module(
+        "self.conv = torch.nn.Conv2d(15, 3, (2, 5), padding=1)", "return self.conv(x)", "torch.randn(2, 15, 4, 7) ** 7 * 1e9"
+    ),
+    "stretches": module(
+        "self.conv = torch.nn.Conv2d(3, 5, 11, stride=4, padding=2)", "return self.conv(x)", "torch.randn(2, 3, 18, 33) ** 7 * 1e9"
+    ),
+    "zero": module("self.conv = torch.nn.Conv2d(17, 3, 3)", "return self.conv(x)", "torch.zeros(2, 17, 4, 5)"),
+    "hard_weights": reference(
+        "F.conv2d(x, w)",
+        "torch.randn(2, 17, 5, 6), (torch.randn(7, 17, 3, 3) ** 7 * 1e15).masked_fill(torch.rand(7, 17, 3, 3) < 0.002, torch.inf)",
+        "x, w",
+    ),
+    "hard_transposed_weights": reference(
+        "F.conv_transpose2d(x, w, stride=2)",
+        "torch.randn(2, 17, 5, 6), torch.randn(17, 7, 3, 3) ** 7 * 1e15",
+        "x, w",
+    ),
+    "view_of_weights": reference(
+        "F.conv2d(x, w.permute(3, 2, 0, 1))", "torch.randn(2, 17, 5, 6) ** 7 * 1e15, torch.randn(3, 3, 17, 7) ** 7 * 1e-15", "x, w"
+    ),
 }
-"""Inputs that are hard for sums of short products."""
+"""Inputs and weights that are hard for sums of short products, or for the passes before them."""
 
 
 def in_halves(source: str) -> tuple[Any, str]:
@@ -81,10 +114,22 @@ def test_rows_of_the_kernel_become_channels_where_channels_are_few() -> None:
     """Three channels and a kernel five wide are read as sixteen channels of a kernel one wide; with many channels nothing changes."""
     few = in_halves(module("self.conv = torch.nn.Conv2d(3, 20, 5)", "return self.conv(x)", "torch.randn(2, 3, 11, 13)"))[1]
     many = in_halves(DIRECT["dense"])[1]
-    assert "image_halves(x, 5)" in few
+    assert re.search(r"image_halves\(\s*x, conv_weight, 5\s*\)", few)
     assert "range(0, 5 * steps)" in few
-    assert "image_halves(x)" in many
+    assert re.search(r"image_halves\(\s*x, conv_weight\s*\)", many)
     assert "range(0, 15 * steps)" in many
+
+
+def test_two_launches_prepare_a_convolution_of_halves() -> None:
+    """The images' largest elements and the weights' parts come from one launch, the images' parts from another; the model counts both."""
+    _, text = in_halves(DIRECT["few_channels"])
+    assert len(re.findall(r"_kernel\[", text)) == 3
+    _, graph, schedule = whole(DIRECT["few_channels"])
+    (region,) = schedule.regions
+    shapes = region_shapes(plan_region(graph, region.nodes), {**region.parameters, **HALVES}, load_sheet("h200"))
+    image, weights = 3 * 8 * 31 * 4, 20 * 8 * 3 * 4
+    # eight channels by three elements of a row fill 32 channels; every second place is written
+    assert [shape.dram_bytes for shape in shapes[1:]] == [image + weights * (1 + 32 / 24), image * (1 + 32 / 8 / 2)]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +176,8 @@ def test_convolutions_compile(tmp_path: Path) -> None:
             schedule = schedule.replaced(region.model_copy(update={"parameters": {**region.parameters, "precision": "ieee"}}))
         jobs.append({**write_job(tmp_path, f"{name}_{arch}", problem, emit(problem, graph, schedule).source), "arch": arch})
     for arch in (80, 90, 100, "gfx942"):
-        jobs.append({**write_job(tmp_path, f"halves_{arch}", *in_halves(DIRECT["few_channels"])), "arch": arch})
+        for name in ("few_channels", "transposed_in_groups"):
+            jobs.append({**write_job(tmp_path, f"{name}_halves_{arch}", *in_halves(DIRECT[name])), "arch": arch})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
         assert "crash" not in result, result["crash"]
 

@@ -1,0 +1,315 @@
+"""What convolutions as products of halves need besides their kernel: passes that write images and weights as two parts, channels last.
+
+Two launches. The first takes the largest finite magnitudes of the images, a share of an image a program, and writes the weights, which do
+not wait for them: a program takes all weights of one channel of the result. The second writes the images, the last of them first: those are
+the ones that the first launch has just read, and the first ones are then the ones that the convolution finds in the L2.
+"""
+
+from __future__ import annotations
+
+IMAGES: dict[str, str] = {
+    "image_halves": '''
+@triton.jit
+def largest_finite(x_ptr, n_elements, n_together, step, APART: tl.constexpr, BLOCK: tl.constexpr):
+    """The largest finite magnitude of n_elements that lie side by side; n_together of them every `step` if APART."""
+    peak = tl.zeros([BLOCK], tl.float32)
+    for start in range(0, n_elements, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        there = offs // n_together * step + offs % n_together if APART else offs
+        x = tl.load(x_ptr + there, mask=offs < n_elements, other=0.0)
+        peak = tl.maximum(peak, tl.where(tl.abs(x) < float("inf"), tl.abs(x), 0.0))
+    return tl.max(peak, axis=0)
+
+
+@triton.jit
+def peak_exponent(peak):
+    """The exponent of the power of two that brings a magnitude to [2^14, 2^15); at most 126."""
+    return tl.minimum(141 - (peak.to(tl.int32, bitcast=True) >> 23), 126)
+
+
+@triton.jit
+def scaled_halves(x, exponent):
+    """x -> two float16 parts of x times 2.0 ** exponent."""
+    infinite = tl.abs(x) == float("inf")
+    scaled = tl.where(infinite, tl.where(x > 0.0, 1.0, -1.0), x * power_of_two(exponent))
+    high = scaled.to(tl.float16)
+    rest = tl.where(infinite, x, (scaled - high.to(tl.float32)) * 2048.0)
+    return high, rest.to(tl.float16)
+
+
+@triton.jit
+def channel_source(channel, n_channels, n_wide, GROUPS: tl.constexpr, WIDE: tl.constexpr, FEW: tl.constexpr):
+    """Which channel and which of WIDE elements of a row each of n_wide channels is made of, and whether of any: some fill up a group."""
+    if GROUPS * WIDE == 1:
+        return channel, channel * 0, channel < n_channels
+    else:
+        share, filled = FEW if WIDE > 1 else n_channels // GROUPS, n_wide // GROUPS
+        group = channel // filled if GROUPS > 1 else 0
+        slot = channel - group * filled
+        element = slot // share if WIDE > 1 else slot * 0
+        inside = (channel < n_wide) & (slot < share * WIDE)
+        return group * share + slot - element * share, element, inside
+
+
+@triton.jit
+def weight_halves(
+    w_ptr,
+    high_ptr,
+    low_ptr,
+    exponents_ptr,
+    result,
+    n_results,
+    n_channels,
+    n_places,
+    n_wide,
+    TURNED: tl.constexpr,
+    GROUPS: tl.constexpr,
+    WIDE: tl.constexpr,
+    FEW: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+):
+    """The weights of a result, n_channels by n_places rows of WIDE -> their parts, n_places by n_wide.
+
+    TURNED: results lie within channels, else channels within results.
+    """
+    n_taps = n_places * WIDE
+    w_ptr += result.to(tl.int64) * (n_taps if TURNED else n_channels * n_taps)
+    step = n_results * n_taps if TURNED else n_taps
+    peak = largest_finite(w_ptr, n_channels * n_taps, n_taps, step, APART=TURNED, BLOCK=BLOCK_P * BLOCK_C)
+    exponent = peak_exponent(peak)
+    tl.store(exponents_ptr + result, exponent)
+    first = result.to(tl.int64) * (n_places * n_wide)
+    tiles_c = tl.cdiv(n_wide, BLOCK_C)
+    for tile in range(0, tl.cdiv(n_places, BLOCK_P) * tiles_c):
+        place = tile // tiles_c * BLOCK_P + tl.arange(0, BLOCK_P)[:, None]
+        channel = tile % tiles_c * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
+        source, element, inside = channel_source(channel, n_channels, n_wide, GROUPS, WIDE, FEW)
+        x = tl.load(w_ptr + place * WIDE + element + source * step, mask=(place < n_places) & inside, other=0.0)
+        high, rest = scaled_halves(x, exponent)
+        made = place * n_wide + channel
+        mask = (place < n_places) & (channel < n_wide)
+        tl.store(high_ptr + first + made, high, mask=mask)
+        tl.store(low_ptr + first + made, rest, mask=mask)
+
+
+@triton.jit
+def weights_and_peaks_kernel(
+    w_ptr,
+    high_ptr,
+    low_ptr,
+    exponents_ptr,
+    x_ptr,
+    peaks_ptr,
+    n_results,
+    n_channels,
+    n_places,
+    n_wide,
+    n_elements,
+    share,
+    n_shares,
+    step_image,
+    TURNED: tl.constexpr,
+    GROUPS: tl.constexpr,
+    WIDE: tl.constexpr,
+    FEW: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """Weights as halves, a result a program; images of n_elements -> the largest finite magnitude of each share, a share a program."""
+    pid = tl.program_id(0)
+    if pid < n_results:
+        weight_halves(
+            w_ptr,
+            high_ptr,
+            low_ptr,
+            exponents_ptr,
+            pid,
+            n_results,
+            n_channels,
+            n_places,
+            n_wide,
+            TURNED=TURNED,
+            GROUPS=GROUPS,
+            WIDE=WIDE,
+            FEW=FEW,
+            BLOCK_P=BLOCK_P,
+            BLOCK_C=BLOCK_C,
+        )
+    else:
+        image = ((pid - n_results) // n_shares).to(tl.int64)
+        begin = (pid - n_results) % n_shares * share
+        count = tl.minimum(share, n_elements - begin)
+        peak = largest_finite(x_ptr + image * step_image + begin, count, count, count, APART=False, BLOCK=BLOCK)
+        tl.store(peaks_ptr + pid - n_results, peak)
+
+
+@triton.jit
+def image_halves_kernel(
+    x_ptr,
+    peaks_ptr,
+    high_ptr,
+    low_ptr,
+    exponents_ptr,
+    n_channels,
+    n_pixels,
+    n_places,
+    n_cols,
+    n_out,
+    n_wide,
+    n_shares,
+    step_image,
+    CHANNELS_LAST: tl.constexpr,
+    GROUPS: tl.constexpr,
+    WIDE: tl.constexpr,
+    FEW: tl.constexpr,
+    STRIDE: tl.constexpr,
+    DILATION: tl.constexpr,
+    PADDING: tl.constexpr,
+    UNIT: tl.constexpr,
+    SPAN: tl.constexpr,
+    SHARES: tl.constexpr,
+    BLOCK_P: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+):
+    """x as images of n_channels by rows of n_cols -> two float16 parts of WIDE elements of a row at each place, one exponent an image.
+
+    The channels of each group are filled up to its share of n_wide. Pixels and distances of images are multiples of UNIT. A program makes
+    BLOCK_C channels, or all SPAN of them: which element of which channel each is made of is then known when this is compiled.
+    """
+    n_pixels, step_image = n_pixels // UNIT * UNIT, step_image // UNIT * UNIT
+    tiles_c = tl.cdiv(n_wide, BLOCK_C) if SPAN == 0 else 1
+    tiles = tl.cdiv(n_places, BLOCK_P) * tiles_c
+    pid = tl.num_programs(0) - 1 - tl.program_id(0)
+    image = (pid // tiles).to(tl.int64)
+    tile = pid % tiles
+    x_ptr += image * step_image
+    high_ptr += image * (n_wide * n_places)
+    low_ptr += image * (n_wide * n_places)
+    place = tile // tiles_c * BLOCK_P + tl.arange(0, BLOCK_P)[:, None]
+    for begin in tl.static_range(0, SPAN if SPAN > 0 else BLOCK_C, BLOCK_C):
+        channel = (begin if SPAN > 0 else tile % tiles_c * BLOCK_C) + tl.arange(0, BLOCK_C)[None, :]
+        source, element, inside = channel_source(channel, n_channels, n_wide, GROUPS, WIDE, FEW)
+        if WIDE == 1:
+            pixel = place
+            inside = inside & (place < n_pixels)
+        else:
+            col = place % n_out * STRIDE + element * DILATION - PADDING
+            pixel = place // n_out * n_cols + col
+            inside = inside & (place < n_places)
+            if PADDING > 0:
+                inside = inside & (col >= 0) & (col < n_cols)
+        there = pixel * n_channels + source if CHANNELS_LAST else source * n_pixels + pixel
+        x = tl.load(x_ptr + there, mask=inside, other=0.0)
+        # the first elements are on their way while the largest is looked for
+        if begin == 0:
+            share = tl.arange(0, SHARES)
+            peak = tl.max(tl.load(peaks_ptr + image * n_shares + share, mask=share < n_shares, other=0.0), axis=0)
+            exponent = peak_exponent(peak)
+            tl.store(exponents_ptr + image, exponent, mask=tile == 0)
+        high, rest = scaled_halves(x, exponent)
+        mask = (place < n_places) & (channel < n_wide)
+        tl.store(high_ptr + place * n_wide + channel, high, mask=mask)
+        tl.store(low_ptr + place * n_wide + channel, rest, mask=mask)
+
+
+def image_halves(
+    x: torch.Tensor,
+    weight: torch.Tensor,
+    wide: int = 1,
+    stride: int = 1,
+    dilation: int = 1,
+    padding: int = 0,
+    groups: int = 1,
+    transposed: bool = False,
+) -> list[torch.Tensor]:
+    """x [images, channels, ...] -> its parts [images, places, channels], each group filled up with zeros, and the images' exponents.
+
+    The same of the weights follows, the channels of the result in the place of images. With `wide` elements of a row as channels, places
+    are those of a kernel as wide as that.
+    """
+    n_images, n_channels, n_cols = x.shape[0], x.shape[1], x.shape[-1]
+    x, weight = x.reshape(n_images, n_channels, -1), weight.contiguous()
+    n_pixels = x.shape[2]
+    # an image is read through from its first element to its last: one that has gaps is copied
+    x = x if x.stride()[1:] in ((n_pixels, 1), (1, n_channels)) else x.contiguous()
+    n_inputs, n_results = weight.shape[:2] if transposed else (weight.shape[1], weight.shape[0])
+    n_taps = weight[0, 0].numel() // wide
+    joined = groups if transposed else 1
+    # channels of a group where their number shapes the code
+    few = n_inputs if wide > 1 else 0
+    w_wide = joined * triton.cdiv(n_inputs // joined * wide, 16) * 16
+    n_out = (n_cols + 2 * padding - dilation * (wide - 1) - 1) // stride + 1
+    n_places, n_wide = n_pixels // n_cols * n_out, groups * triton.cdiv(n_channels // groups * wide, 16) * 16
+    n_elements = n_channels * n_pixels
+    assert max(n_elements, n_places * n_wide, n_inputs * n_taps * wide, n_taps * w_wide) < 2**31, "offsets within an image are 32-bit"
+    share = triton.cdiv(triton.cdiv(n_elements, min(256, max(1, 8192 // n_images))), 4096) * 4096
+    n_shares = triton.cdiv(n_elements, share)
+    sizes = [(n_images, n_places, n_wide)] * 2 + [(n_results, n_taps, w_wide)] * 2
+    high, low, w_high, w_low = (torch.empty(size, dtype=torch.float16, device=x.device) for size in sizes)
+    exponents, w_exponents = (torch.empty(count, dtype=torch.int32, device=x.device) for count in (n_images, n_results))
+    peaks = torch.empty(n_images * n_shares, dtype=torch.float32, device=x.device)
+    block_p = min(64, triton.next_power_of_2(n_taps))
+    weights_and_peaks_kernel[(n_results + n_images * n_shares,)](
+        weight,
+        w_high,
+        w_low,
+        w_exponents,
+        x,
+        peaks,
+        n_results,
+        n_inputs,
+        n_taps,
+        w_wide,
+        n_elements,
+        share,
+        n_shares,
+        x.stride(0),
+        TURNED=transposed,
+        GROUPS=joined,
+        WIDE=wide,
+        FEW=few,
+        BLOCK_P=block_p,
+        BLOCK_C=min(triton.next_power_of_2(w_wide), 4096 // block_p),
+        BLOCK=4096,
+        num_warps=8,
+    )
+    span = n_wide if 1 < wide and n_wide <= 64 else 0
+    block_c = 16 if span else min(64, triton.next_power_of_2(n_wide))
+    # smaller tiles where there are too few to fill a device
+    block_p = (4096 if span or n_images * n_places * n_wide >= 2**20 else 2048) // block_c
+    channels_last = x.stride()[1:] == (1, n_channels)
+    image_halves_kernel[(n_images * triton.cdiv(n_places, block_p) * triton.cdiv(n_wide, span or block_c),)](
+        x,
+        peaks,
+        high,
+        low,
+        exponents,
+        n_channels,
+        n_pixels,
+        n_places,
+        n_cols,
+        n_out,
+        n_wide,
+        n_shares,
+        x.stride(0),
+        CHANNELS_LAST=channels_last,
+        # groups that are full as they are lie side by side already
+        GROUPS=1 if wide == 1 and n_wide == n_channels else groups,
+        WIDE=wide,
+        FEW=few,
+        STRIDE=stride,
+        DILATION=dilation,
+        PADDING=padding,
+        UNIT=1 if channels_last or n_pixels % 4 or x.stride(0) % 4 else 4,
+        SPAN=span,
+        SHARES=256,
+        BLOCK_P=block_p,
+        BLOCK_C=block_c,
+        num_warps=8,
+    )
+    return [high, low, exponents, w_high, w_low, w_exponents]
+''',
+}
+"""By name: the passes of convolutions, with their host function."""
