@@ -61,6 +61,16 @@ def halves(x: torch.Tensor, n_inner: int, n_trailing: int) -> tuple[torch.Tensor
     halves_kernel[grid](x, high, low, exponents, n_vectors, n_inner, n_trailing, BLOCK_V=block_v, BLOCK_K=block_k, num_warps=4)
     return high, low, exponents
 ''',
+    "wide_halves": '''
+def wide_halves(x: torch.Tensor, n_inner: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """x as vectors of n_inner elements -> its halves, vectors filled up with zeros to a multiple of 16, so that they are read wide."""
+    n_wide = triton.cdiv(n_inner, 16) * 16
+    if n_wide > n_inner:
+        wide = torch.zeros((x.numel() // n_inner, n_wide), dtype=x.dtype, device=x.device)
+        wide[:, :n_inner].copy_(x.reshape(-1, n_inner))
+        x = wide
+    return halves(x, n_wide, 1)
+''',
     "column_halves": '''
 @triton.jit
 def column_halves(x):

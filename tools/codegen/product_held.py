@@ -7,6 +7,8 @@ from memory once and then from the L2. Tiles are walked vectors by held ones, wh
 
 from __future__ import annotations
 
+import re
+
 from tools.codegen.expressions import LoweringError
 from tools.codegen.naming import Scope
 from tools.codegen.product_limits import HELD, holds_left
@@ -28,6 +30,7 @@ class HeldLoop(ProductLoop):
             raise LoweringError(f"programs={HELD} is for fp16x3 by pointers, without SPLIT_K")
         self.left_held = holds_left(self.plan)
         self.walking, self.holding = (1, 0) if self.left_held else (0, 1)
+        self.fills_up = not self.parts[self.walking].trailing
         kept, walked = ("Rows", "columns") if self.left_held else ("Columns", "rows")
         self.title = f"{kept} of the product, held while its {walked} are walked"
         self.tile, self.tiles = ("pid_m", "tiles_m") if self.left_held else ("pid_n", "tiles_n")
@@ -39,11 +42,14 @@ class HeldLoop(ProductLoop):
 
     def helpers(self) -> tuple[str, ...]:
         """Name the pass that the host calls and the function that splits what is held."""
-        return (*self.parts[self.walking].helpers, "column_halves")
+        return (*self.parts[self.walking].helpers, *(("wide_halves",) if self.fills_up else ()), "column_halves")
 
     def host(self) -> list[str]:
-        """Write the pass over what is walked."""
-        return [self.parts[self.walking].host(self.space)]
+        """Write the pass over what is walked, which fills vectors up that lie in one piece each."""
+        walked = self.parts[self.walking]
+        if not self.fills_up:
+            return [walked.host(self.space)]
+        return [f"{', '.join([*walked.names, *walked.exponent_names])} = wide_halves({walked.access.name}, n_inner)"]
 
     def along(self, axis: str) -> str:
         """Write a tile's positions along rows or columns of the result: held ones lie along its second dimension."""
@@ -56,6 +62,7 @@ class HeldLoop(ProductLoop):
         side, access, mask = self.sides[self.holding]
         tile, tiles = ("pid_n", "tiles_n") if self.left_held else ("pid_m", "tiles_m")
         scope.say("off_k = tl.arange(0, BLOCK_K)")
+        scope.say(f"n_wide = tl.cdiv({self._n_inner()}, 16) * 16")
         scope.say(f"{side}_tile = {' + '.join([*self._terms(access), self._k_term(access, 'off_k[:, None]')])}")
         inside = f"{mask} & (off_k[:, None] < {self._n_inner()})"
         scope.say(f"{side} = tl.load({access.name}_ptr + {side}_tile, mask={inside}, other=0.0)")
@@ -69,8 +76,11 @@ class HeldLoop(ProductLoop):
         del begin, end
         side, access, mask = self.sides[self.walking]
         held = self.sides[self.holding][0]
-        scope.say(f"{side}_tile = {' + '.join([*self._terms(access), self._k_term(access, 'off_k[None, :]')])}")
-        inside = f"{mask} & (off_k[None, :] < {self._n_inner()})"
+        place, wide = " + ".join([*self._terms(access), self._k_term(access, "off_k[None, :]")]), self._n_inner()
+        if self.fills_up:
+            place, wide = re.sub(rf"\b{wide}\b", "n_wide", place), "n_wide"
+        scope.say(f"{side}_tile = {place}")
+        inside = f"{mask} & (off_k[None, :] < {wide})"
         for name, source in self._pairs(self.walking, side):
             scope.say(f"{name} = tl.load({source}_ptr + {side}_tile, mask={inside}, other=0.0)")
         scope.say(f"small = tl.dot({side}_high, {held}_low, tl.dot({side}_low, {held}_high))")

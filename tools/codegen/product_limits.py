@@ -57,16 +57,26 @@ def holds_left(layout: ProductLayout) -> bool:
 
 def held_settings(layout: ProductLayout) -> tuple[dict[str, Value], ...]:
     """List what `programs=held` is tried with: everything that it settles; nothing where it cannot be."""
-    if layout.dtype != "float32" or layout.n_inner > LONGEST_HELD:
-        return ()
-    fixed: dict[str, Value] = {"programs": HELD, "precision": "fp16x3", "accumulate": "chunked", "loads": "pointers", "right": "as_is"}
-    fixed |= {"SPLIT_K": 1, "BLOCK_K": max(16, power_of_two(layout.n_inner))}
-    names = ("BLOCK_N", "BLOCK_M") if holds_left(layout) else ("BLOCK_M", "BLOCK_N")
+    fixed, names = _settled(layout), _sides(layout)
     return tuple(
         {**fixed, names[0]: walked, names[1]: held, "num_warps": warps, "num_stages": stages}
         for walked, held, warps in HELD_TILES
         for stages in HELD_STAGES
+        if fixed
     )
+
+
+def _settled(layout: ProductLayout) -> dict[str, Value]:
+    """List what `programs=held` settles besides its tile; nothing where it cannot be."""
+    if layout.dtype != "float32" or layout.n_inner > LONGEST_HELD:
+        return {}
+    words: dict[str, Value] = {"programs": HELD, "precision": "fp16x3", "accumulate": "chunked", "loads": "pointers", "right": "as_is"}
+    return {**words, "SPLIT_K": 1, "BLOCK_K": max(16, power_of_two(layout.n_inner))}
+
+
+def _sides(layout: ProductLayout) -> tuple[str, str]:
+    """Name the sizes of a tile along what is walked and along what is held."""
+    return ("BLOCK_N", "BLOCK_M") if holds_left(layout) else ("BLOCK_M", "BLOCK_N")
 
 
 def held_bytes(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
@@ -74,18 +84,21 @@ def held_bytes(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
 
     The last are sixteen vectors a warp: what Triton 3.6 asked for on an H200, less the others.
     """
-    rows, cols, inner, warps, stages = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages"))
-    walked, held = (cols, rows) if holds_left(layout) else (rows, cols)
+    walked, held, inner, warps, stages = (int(parameters[name]) for name in (*_sides(layout), "BLOCK_K", "num_warps", "num_stages"))
     return 4 * (inner * (held + walked * stages) + 16 * warps * held)
 
 
 def held_fits(layout: ProductLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
     """Whether these are parameters that `programs=held` is tried with, and can run on the device."""
-    known = any(all(parameters.get(name) == value for name, value in each.items()) for each in held_settings(layout))
+    fixed = _settled(layout)
+    tile = tuple(parameters[name] for name in (*_sides(layout), "num_warps"))
+    known = fixed and tile in HELD_TILES and parameters["num_stages"] in HELD_STAGES
+    if not known or any(parameters.get(name) != value for name, value in fixed.items()):
+        return False
     # a tile may be larger than the result where there is no smaller one
     sizes = ((layout.n_rows, "BLOCK_M"), (layout.n_cols, "BLOCK_N"))
     fills = all(int(parameters[name]) <= max(64, power_of_two(size)) for size, name in sizes)
-    return known and fills and held_bytes(layout, parameters) <= sheet.shared_kib_per_block * 1024
+    return fills and held_bytes(layout, parameters) <= sheet.shared_kib_per_block * 1024
 
 
 def loads_fit(layout: ProductLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:

@@ -168,15 +168,15 @@ def _steps(
         for value in KNOBS[planned.template][name].values:
             if value == setting.get(name) or (value in ROUGH and not (policy and may_round(policy))):
                 continue
-            for changed in _changed(planned, setting, name, value):
+            for changed in _changed(planned, setting, start, name, value):
                 if worthwhile(planned, changed, name, sheet):
                     yield _settled(planned.template, changed, start) if policy else changed
 
 
-def _changed(planned: Planned, setting: Parameters, name: str, value: Value) -> tuple[Parameters, ...]:
-    """Change one parameter; programs that hold an operand settle the others, too, which few steps of one would reach."""
+def _changed(planned: Planned, setting: Parameters, start: Parameters, name: str, value: Value) -> tuple[Parameters, ...]:
+    """Change one parameter; programs that hold an operand settle all others at once, which few steps of one would reach."""
     if (name, value) == ("programs", HELD):
-        return tuple({**setting, **each} for each in held_settings(product_layout_of(planned.kernel)))
+        return tuple({**start, **each} for each in held_settings(product_layout_of(planned.kernel)) if setting == start)
     return ({**setting, name: value},)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tools.codegen.convolution_parts import LEAST_CHANNELS, ConvolutionParts
 from tools.codegen.kernel import Kernel
-from tools.codegen.product_limits import HELD, holds_left, tiles_of
+from tools.codegen.product_limits import HELD, tiles_of
 from tools.codegen.product_parts import WAYS
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two
@@ -16,7 +16,7 @@ from tools.codegen.tuning import ROUNDED
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import ITEM_BYTES, HardwareSheet
-from tools.tuning.shapes_held import held_launch
+from tools.tuning.shapes_held import held_launch, walked_bytes
 from tools.tuning.shapes_memory import Value, item, nbytes_of, ops_of
 
 WARP = 32
@@ -68,9 +68,8 @@ def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Hardw
     """The product, before it the copy of a right operand and the passes that write parts, after it the sum of split tiles."""
     plan = product_layout_of(kernel)
     if parameters.get("programs") == HELD:
-        walked = plan.right if holds_left(plan) else plan.left
-        parts = _pass((1 + WAYS["fp16x3"].nbytes / 4) * nbytes_of(walked), sheet)
-        return held_launch(plan, parameters, ops_of(kernel), sheet), parts
+        passes = (_pass(nbytes, sheet) for nbytes in walked_bytes(plan))
+        return held_launch(plan, parameters, ops_of(kernel), sheet), *passes
     splits, outputs = int(parameters.get("SPLIT_K", 1)), plan.n_batch * plan.n_rows * plan.n_cols
     turned = parameters.get("right") == "k_major" and not plan.right_is_k_major
     work = _Sum(

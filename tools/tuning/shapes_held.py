@@ -34,6 +34,16 @@ ELEMENT_WORK = 8.0
 """Instructions by which a lane adds, scales and stores one result."""
 
 
+def walked_bytes(plan: ProductLayout) -> tuple[float, ...]:
+    """Bytes that each pass over what is walked moves: its parts are written, and before that it may be filled up."""
+    walked = plan.right if holds_left(plan) else plan.left
+    nbytes = float(nbytes_of(walked))
+    # zeros, then a copy: as `wide_halves` does where vectors lie in one piece each
+    inner = next(axis.atoms for axis in plan.axes if axis.name == "inner")
+    filled = plan.n_inner % 16 and walked.strides[inner[-1]] == ()
+    return (nbytes * 2, *((nbytes, nbytes * 2) if filled else ()))
+
+
 def held_launch(plan: ProductLayout, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchShape:
     """One launch: a program reads a tile of one operand once, and for each tile of the other waits, multiplies and stores."""
     rows, cols, inner, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))

@@ -63,6 +63,15 @@ def test_what_is_held_moves_once() -> None:
     assert passed.dram_bytes == 2 * left
 
 
+def test_vectors_that_are_filled_up_are_written_twice() -> None:
+    """Sums of 60 elements have two more passes over what is walked where that lies along the sum, none where it lies across."""
+    along, across = (
+        planned(f"torch.matmul({x}, y)", "torch.empty(512, 60), torch.empty(60, 8192)".replace("512, 60", size), "x, y")
+        for x, size in (("x", "512, 60"), ("x.T", "60, 512"))
+    )
+    assert [len(product_shapes(one.kernel, first(one), SHEET)) for one in (along, across)] == [4, 2]
+
+
 def test_the_left_operand_is_held_where_it_is_larger() -> None:
     """Turned round, a product costs the same: its right operand has the pass."""
     one, other = (
