@@ -171,9 +171,10 @@ GUIDE: dict[ActionKind, Meaning] = {
             _P("SPLITS", "2, 4, … 1024", "programs a row of a split reduction"),
             _P(
                 "programs",
-                "a_tile, persistent, stream_k",
-                "what a program of a matrix product does: one tile; tile after tile, one program a multiprocessor; or one tile in all "
-                "rounds that fill the device and then an equal share of the steps of the tiles left, whose parts are added in order",
+                "a_tile, persistent, stream_k, held",
+                "what a program of a matrix product does: one tile; tile after tile, one program a multiprocessor; one tile in all "
+                "rounds that fill the device and then an equal share of the steps of the tiles left, whose parts are added in order; or, "
+                "for fp16x3 and sums of at most 128 elements, it holds a tile of one operand, splits it and walks the other",
             ),
             _P(
                 "tune",

@@ -15,6 +15,22 @@ def power_of_two(exponent):
 ''',
     "halves": '''
 @triton.jit
+def halves_exponent(peak):
+    """The exponent that takes a vector's largest finite magnitude to [2 ** 14, 2 ** 15); of zeros the largest there is."""
+    return tl.minimum(141 - (peak.to(tl.int32, bitcast=True) >> 23), 126)
+
+
+@triton.jit
+def as_halves(x, exponent):
+    """x * 2.0 ** exponent -> a half, and 2048 times what it leaves as another; an infinity is a one and itself."""
+    infinite = tl.abs(x) == float("inf")
+    scaled = tl.where(infinite, tl.where(x > 0.0, 1.0, -1.0), x * power_of_two(exponent))
+    high = scaled.to(tl.float16)
+    rest = tl.where(infinite, x, (scaled - high.to(tl.float32)) * 2048.0)
+    return high, rest.to(tl.float16)
+
+
+@triton.jit
 def halves_kernel(x_ptr, high_ptr, low_ptr, exponents_ptr, n_vectors, n_inner, n_trailing, BLOCK_V: tl.constexpr, BLOCK_K: tl.constexpr):
     """x as vectors of n_inner elements, n_trailing apart -> two float16 parts of each element, one exponent a vector."""
     vector = tl.program_id(0).to(tl.int64) * BLOCK_V + tl.arange(0, BLOCK_V)[:, None]
@@ -25,19 +41,15 @@ def halves_kernel(x_ptr, high_ptr, low_ptr, exponents_ptr, n_vectors, n_inner, n
         k = start + tl.arange(0, BLOCK_K)[None, :]
         x = tl.load(x_ptr + base + k * n_trailing, mask=mask_v & (k < n_inner), other=0.0)
         peak = tl.maximum(peak, tl.where(tl.abs(x) < float("inf"), tl.abs(x), 0.0))
-    biased = tl.max(peak, axis=1, keep_dims=True).to(tl.int32, bitcast=True) >> 23
-    exponent = tl.minimum(141 - biased, 126)
+    exponent = halves_exponent(tl.max(peak, axis=1, keep_dims=True))
     tl.store(exponents_ptr + vector, exponent, mask=mask_v)
     for start in range(0, n_inner, BLOCK_K):
         k = start + tl.arange(0, BLOCK_K)[None, :]
         inside = mask_v & (k < n_inner)
         x = tl.load(x_ptr + base + k * n_trailing, mask=inside, other=0.0)
-        infinite = tl.abs(x) == float("inf")
-        scaled = tl.where(infinite, tl.where(x > 0.0, 1.0, -1.0), x * power_of_two(exponent))
-        high = scaled.to(tl.float16)
-        rest = tl.where(infinite, x, (scaled - high.to(tl.float32)) * 2048.0)
+        high, low = as_halves(x, exponent)
         tl.store(high_ptr + base + k * n_trailing, high, mask=inside)
-        tl.store(low_ptr + base + k * n_trailing, rest.to(tl.float16), mask=inside)
+        tl.store(low_ptr + base + k * n_trailing, low, mask=inside)
 
 
 def halves(x: torch.Tensor, n_inner: int, n_trailing: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -48,6 +60,25 @@ def halves(x: torch.Tensor, n_inner: int, n_trailing: int) -> tuple[torch.Tensor
     grid = (triton.cdiv(n_vectors, block_v),)
     halves_kernel[grid](x, high, low, exponents, n_vectors, n_inner, n_trailing, BLOCK_V=block_v, BLOCK_K=block_k, num_warps=4)
     return high, low, exponents
+''',
+    "wide_halves": '''
+def wide_halves(x: torch.Tensor, n_inner: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """x as vectors of n_inner elements -> its halves, vectors filled up with zeros to a multiple of 16, so that they are read wide."""
+    n_wide = triton.cdiv(n_inner, 16) * 16
+    if n_wide > n_inner:
+        wide = torch.zeros((x.numel() // n_inner, n_wide), dtype=x.dtype, device=x.device)
+        wide[:, :n_inner].copy_(x.reshape(-1, n_inner))
+        x = wide
+    return halves(x, n_wide, 1)
+''',
+    "column_halves": '''
+@triton.jit
+def column_halves(x):
+    """x [inner, cols], all of the sum -> two float16 parts of each element, one exponent a column: what `halves` writes, in registers."""
+    peak = tl.max(tl.where(tl.abs(x) < float("inf"), tl.abs(x), 0.0), axis=0, keep_dims=True)
+    exponent = halves_exponent(peak)
+    high, low = as_halves(x, exponent)
+    return high, low, exponent
 ''',
     "bfloat16_parts": '''
 @triton.jit

@@ -81,6 +81,8 @@ class ProductLoop:
         for place, step in enumerate(steps):
             loop.say(f"{self.sides[place][0]}_tile += {step.format('BLOCK_K')}")
         if self.parts and self.parts[0].way.scaled:
+            for place in range(2):
+                self._load_exponent(scope, place)
             self._unscale(scope)
 
     def _starts(self, scope: Scope, begin: str, inner: Axis) -> list[str]:
@@ -132,11 +134,13 @@ class ProductLoop:
         else:
             loop.say(f"acc = tl.dot(left, right, acc{precision})")
 
+    def _load_exponent(self, scope: Scope, place: int) -> None:
+        side, _, mask = self.sides[place]
+        where = " + ".join([f"{self.parts[place].exponent_names[0]}_ptr", *self._terms(self.parts[place].exponents)])
+        scope.say(f"{side}_exponent = tl.load({where}, mask={mask}, other=0)")
+
     def _unscale(self, scope: Scope) -> None:
         """Take both powers of two back, in two steps: their product may leave float32's range where the result does not."""
-        for (side, _, mask), parts in zip(self.sides, self.parts, strict=True):
-            where = " + ".join([f"{parts.exponent_names[0]}_ptr", *self._terms(parts.exponents)])
-            scope.say(f"{side}_exponent = tl.load({where}, mask={mask}, other=0)")
         scope.say("exponent = -(left_exponent + right_exponent)")
         scope.say("half = exponent >> 1")
         scope.say("acc = acc * power_of_two(half) * power_of_two(exponent - half)")

@@ -7,6 +7,7 @@ several programs, which sum a part each and write it down; a second kernel adds 
 
 `programs=persistent` launches one program a multiprocessor, which walks tiles in the same order. `programs=stream_k` gives a tile to each
 multiprocessor as long as there is one for all; the steps of what is left are dealt out evenly, and a third kernel adds the parts.
+`programs=held` is for short sums: a program holds a tile of one operand and walks all of the other (`product_held`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
+from tools.codegen.product_held import HeldLoop
+from tools.codegen.product_limits import HELD
 from tools.codegen.product_loop import ProductLoop
 from tools.codegen.product_space import ProductLayout, product_layout
 
@@ -42,15 +45,16 @@ class _Writer:
         self.writes = tuple(access for access in plan.accesses if access.is_output)
         self.body = Body(self.space, Names(), self._load, self._reduce)
         self.batched = plan.axes[0].name == "outer"
-        self.loop = ProductLoop(self.space, plan, parameters, _triangle(kernel))
         self.splits = int(parameters.get("SPLIT_K", 1))
         self.programs = str(parameters.get("programs", A_TILE))
+        self.held = HeldLoop(self.space, plan, parameters) if self.programs == HELD else None
+        self.loop = self.held or ProductLoop(self.space, plan, parameters, _triangle(kernel))
         if self.splits > 1 and self.programs != A_TILE:
             raise LoweringError("SPLIT_K shares out the sums of a tile that has programs of its own")
 
     def write(self) -> RegionText:
         """Write kernels and host function."""
-        kernels = self._split() if self.splits > 1 else self._whole()
+        kernels = self._split() if self.splits > 1 else self._held(self.held) if self.held else self._whole()
         if self.programs == STREAM:
             kernels += ["", "", *self._stream()]
         counted = ("multiprocessors",) if self.programs != A_TILE else ()
@@ -81,6 +85,22 @@ class _Writer:
         inside = ["    pid = tile", *self._place(grouped=True), *lines]
         text = self.frame.finish([*self._counts(), walk, *("    " + line for line in inside)])
         return self._kernel(self.frame, text, self.loop.pointers(), "Tiles of the product, one after the other")
+
+    def _held(self, loop: HeldLoop) -> list[str]:
+        """Write the one kernel whose programs hold a tile of one operand, walk the other and make what follows of each tile."""
+        self.frame = self._frame(f"{self.name}_kernel")
+        lines: list[str] = []
+        loop.write(Scope(lines, "    "))
+        lines += self._epilogue()
+        held: list[str] = []
+        loop.hold(Scope(held, "    "))
+        place = [f"    {loop.tile} = tl.program_id(0)"]
+        if self.batched:
+            place = ["    pid = tl.program_id(0)", *self._batch(loop.tiles), f"    {loop.tile} = pid % {loop.tiles}"]
+        rows, cols = self._rows(f" + {loop.along('rows')}"), self._columns(f" + {loop.along('cols')}")
+        kept, walked = (rows, cols) if loop.left_held else (cols, rows)
+        text = self.frame.finish([*self._counts(), *place, *kept, *held, *("    " + line for line in (*walked, *lines))])
+        return self._kernel(self.frame, text, loop.pointers(), loop.title)
 
     def _split(self) -> list[str]:
         """Write the kernel that sums parts, and the one that adds them."""
@@ -184,30 +204,37 @@ class _Writer:
 
     def _place(self, grouped: bool, rows: str = " + tl.arange(0, BLOCK_M)[:, None]") -> list[str]:
         """Write where the tile of number `pid` lies, its `rows` counted from its first one."""
-        size = self._sizes()
-        wide = ".to(tl.int64)" if self.space.is_wide() or self.splits > 1 else ""
-        lines: list[str] = []
+        lines = self._batch("(tiles_m * tiles_n)")
         if self.batched:
-            lines += ["batch = (pid // (tiles_m * tiles_n)).to(tl.int64)", *self.space.parts(self.space.axis("outer"))]
-            lines += ["pid = pid % (tiles_m * tiles_n)"]
+            lines.append("    pid = pid % (tiles_m * tiles_n)")
         if grouped:
             lines += [
-                "group = pid // (GROUP_M * tiles_n)",
-                "group_rows = tl.minimum(tiles_m - group * GROUP_M, GROUP_M)",
-                "pid_m = group * GROUP_M + pid % (GROUP_M * tiles_n) % group_rows",
-                "pid_n = pid % (GROUP_M * tiles_n) // group_rows",
+                "    group = pid // (GROUP_M * tiles_n)",
+                "    group_rows = tl.minimum(tiles_m - group * GROUP_M, GROUP_M)",
+                "    pid_m = group * GROUP_M + pid % (GROUP_M * tiles_n) % group_rows",
+                "    pid_n = pid % (GROUP_M * tiles_n) // group_rows",
             ]
         else:
-            lines += ["pid_m = pid // tiles_n", "pid_n = pid % tiles_n"]
-        lines += [
-            f"off_m = pid_m{wide} * BLOCK_M{rows}",
-            f"mask_m = off_m < {size['rows']}",
-            *self.space.parts(self.space.axis("rows")),
-            f"off_n = pid_n{wide} * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
-            f"mask_n = off_n < {size['cols']}",
-            *self.space.parts(self.space.axis("cols")),
-        ]
-        return ["    " + line for line in lines]
+            lines += ["    pid_m = pid // tiles_n", "    pid_n = pid % tiles_n"]
+        return [*lines, *self._rows(rows), *self._columns()]
+
+    def _batch(self, each: str) -> list[str]:
+        """Write which of a batch's products `pid` is of, where each has so many."""
+        if not self.batched:
+            return []
+        found = [f"batch = (pid // {each}).to(tl.int64)", *self.space.parts(self.space.axis("outer"))]
+        return ["    " + line for line in found]
+
+    def _rows(self, rows: str = " + tl.arange(0, BLOCK_M)[:, None]") -> list[str]:
+        found = [f"off_m = pid_m{self._wide()} * BLOCK_M{rows}", f"mask_m = off_m < {self._sizes()['rows']}"]
+        return ["    " + line for line in (*found, *self.space.parts(self.space.axis("rows")))]
+
+    def _columns(self, cols: str = " + tl.arange(0, BLOCK_N)[None, :]") -> list[str]:
+        found = [f"off_n = pid_n{self._wide()} * BLOCK_N{cols}", f"mask_n = off_n < {self._sizes()['cols']}"]
+        return ["    " + line for line in (*found, *self.space.parts(self.space.axis("cols")))]
+
+    def _wide(self) -> str:
+        return ".to(tl.int64)" if self.space.is_wide() or self.splits > 1 else ""
 
     def _host(self) -> list[str]:
         known: dict[str, tuple[int, ...]] = {}
@@ -241,6 +268,9 @@ class _Writer:
         given = self.loop.arguments()
         if self.programs == STREAM:
             return self._stream_launches(device, tiles, constants, launch)
+        if self.held:
+            constants["BLOCK_K"] = "max(16, triton.next_power_of_2(n_inner))"
+            return [*self.held.grid(batch, device), *self._call(self.frame, given, constants, launch)]
         if self.programs == PERSISTENT:
             return [f"grid = (min(multiprocessors({device}), {tiles}),)", *self._call(self.frame, given, constants, launch)]
         if self.splits == 1:

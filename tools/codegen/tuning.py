@@ -74,7 +74,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "right": Knob(ActionKind.LAYOUT, ("as_is", "k_major")),
         "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
-        "programs": Knob(ActionKind.LAUNCH, ("a_tile", "persistent", "stream_k")),
+        "programs": Knob(ActionKind.LAUNCH, ("a_tile", "persistent", "stream_k", "held")),
         "loads": Knob(ActionKind.PIPELINE, ("pointers", "descriptors")),
     },
     DEPTHWISE: {

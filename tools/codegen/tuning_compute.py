@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tools.codegen.convolution_parts import ConvolutionParts
 from tools.codegen.kernel import Kernel
-from tools.codegen.product_limits import loads_fit, programs_fit
+from tools.codegen.product_limits import HELD, held_fits, loads_fit, programs_fit
 from tools.codegen.product_parts import WAYS
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two, product
@@ -140,6 +140,9 @@ def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, she
     }
     if idle.get(knob) or (way and not (layout.left.meta.contiguous and layout.right.meta.contiguous)):
         return False
+    if parameters.get("programs") == HELD:
+        triangle = kernel.contraction is not None and kernel.contraction.triangle
+        return knob != "GROUP_M" and not triangle and held_fits(layout, parameters, sheet)
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     if block_m > max(16, power_of_two(layout.n_rows)) or block_n > max(16, power_of_two(layout.n_cols)):
         return False

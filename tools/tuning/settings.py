@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tools.codegen.layouts import FORMAT
+from tools.codegen.product_limits import HELD, held_settings
 from tools.codegen.product_parts import WAYS
 from tools.codegen.regions import CONVOLUTION, MATMUL, ROWS, Planned
+from tools.codegen.remembered import product_layout_of
 from tools.codegen.tuning import KNOBS, ROUGH, may_round, worthwhile
 from tools.records import HardwareSheet, PrecisionPolicy
 from tools.tuning.shapes import region_us
@@ -166,9 +168,16 @@ def _steps(
         for value in KNOBS[planned.template][name].values:
             if value == setting.get(name) or (value in ROUGH and not (policy and may_round(policy))):
                 continue
-            changed = {**setting, name: value}
-            if worthwhile(planned, changed, name, sheet):
-                yield _settled(planned.template, changed, start) if policy else changed
+            for changed in _changed(planned, setting, start, name, value):
+                if worthwhile(planned, changed, name, sheet):
+                    yield _settled(planned.template, changed, start) if policy else changed
+
+
+def _changed(planned: Planned, setting: Parameters, start: Parameters, name: str, value: Value) -> tuple[Parameters, ...]:
+    """Change one parameter; programs that hold an operand settle all others at once, which few steps of one would reach."""
+    if (name, value) == ("programs", HELD):
+        return tuple({**start, **each} for each in held_settings(product_layout_of(planned.kernel)) if setting == start)
+    return ({**setting, name: value},)
 
 
 def _settled(template: str, setting: Parameters, start: Parameters) -> Parameters:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tools.codegen.convolution_parts import LEAST_CHANNELS, ConvolutionParts
 from tools.codegen.kernel import Kernel
-from tools.codegen.product_limits import tiles_of
+from tools.codegen.product_limits import HELD, tiles_of
 from tools.codegen.product_parts import WAYS
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two
@@ -16,6 +16,7 @@ from tools.codegen.tuning import ROUNDED
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import ITEM_BYTES, HardwareSheet
+from tools.tuning.shapes_held import held_launch, walked_bytes
 from tools.tuning.shapes_memory import Value, item, nbytes_of, ops_of
 
 WARP = 32
@@ -47,6 +48,10 @@ none."""
 SHARE_COST = 1.18
 """Time of a launch of equal shares over what its steps take elsewhere: fitted there on `stream_k`, which gained nothing
 (882 µs against 880)."""
+RESULT_CYCLES = 0.72
+"""Cycles of a multiprocessor in which one result leaves the tile of a program that makes no other or walks tiles one after the other:
+what short sums wait for, and long ones do not notice. Fitted on five calls with sums of 32 to 112 elements on an NVIDIA H200 (2026-11-21),
+among them 16384 by 64 by 16384 (docs/results/h200-products.md): modelled over measured is 0.88 to 1.21."""
 GATHER_WORK = 50.0
 """Instructions by which a lane of a convolution finds and reads one element of its input, splitting it included. Fitted on 255 schedules of
 25 modules with a convolution of 16 to 128 channels on an H200, by the lab (2026-11-21): the root mean square of ln(modelled / measured) is
@@ -62,6 +67,9 @@ is modelled to be the fastest took at most 1.11 times as long as the fastest mea
 def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
     """The product, before it the copy of a right operand and the passes that write parts, after it the sum of split tiles."""
     plan = product_layout_of(kernel)
+    if parameters.get("programs") == HELD:
+        passes = (_pass(nbytes, sheet) for nbytes in walked_bytes(plan))
+        return held_launch(plan, parameters, ops_of(kernel), sheet), *passes
     splits, outputs = int(parameters.get("SPLIT_K", 1)), plan.n_batch * plan.n_rows * plan.n_cols
     turned = parameters.get("right") == "k_major" and not plan.right_is_k_major
     work = _Sum(
@@ -80,7 +88,9 @@ def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Hardw
     way = WAYS.get(str(parameters["precision"]))
     if way:
         extra.append(_pass((1 + way.nbytes / 4) * (nbytes_of(plan.left) + nbytes_of(plan.right)), sheet))
-    return (*_dealt(_tiles(work, parameters, ops_of(kernel), sheet), work, parameters, sheet), *extra)
+    tiles = _tiles(work, parameters, ops_of(kernel), sheet)
+    results = RESULT_CYCLES * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"]) / max(1, work.steps)
+    return (*_dealt(replace(tiles, exchange_cycles=results), work, parameters, sheet), *extra)
 
 
 def _dealt(one: LaunchShape, work: _Sum, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
