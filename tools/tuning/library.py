@@ -24,6 +24,10 @@ GATHERS = {"embedding", "index", "index_select", "gather", "take_along_dim"}
 CHANNELS_LAST_GAIN = 1.1
 """What convolutions on tensor cores gain with channels last: the lower end of what an H200 showed (1.1 to 2.2, cuDNN with TF32)."""
 
+SUMMED_US = 0.034
+"""Time in which cuDNN's float32 convolutions without tensor cores add up one product of an element's sum, however few elements there are:
+1065 µs for the nineteen convolutions of ResNet-18 on two images, whose sums have 30,976 products together (an H200, 2026-11-21)."""
+
 
 def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, family: OperatorFamily | None = None) -> float:
     """Time of a region's library calls by the shares of the peak rates that `tools.profiling.rates` has, microseconds.
@@ -35,9 +39,12 @@ def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, 
     metas = [*(load.meta for load in loads), *(output.meta for output in outputs)]
     moved = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)
     memory = moved / (rates.copy_gbps(sheet) * rates.eager_share(family)) / 1e3
-    flops, dtype = _products(planned)
+    flops, summed, dtype = _products(planned)
     peak = peak_tflops(sheet, policy.name, dtype)
-    products = flops / (peak * rates.library_share(family, tensor_cores=peak > sheet.fp32_tflops)) / 1e6
+    tensor_cores = peak > sheet.fp32_tflops
+    products = flops / (peak * rates.library_share(family, tensor_cores=tensor_cores)) / 1e6
+    if family is OperatorFamily.CONVOLUTION and not tensor_cores:
+        products = max(products, summed * SUMMED_US)
     return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, products)))
 
 
@@ -60,16 +67,17 @@ def layout_gain(sheet: HardwareSheet, policy: PrecisionPolicy, dtype: str) -> fl
     return CHANNELS_LAST_GAIN if peak_tflops(sheet, policy.name, dtype) > sheet.fp32_tflops else 1.0
 
 
-def _products(planned: Planned) -> tuple[float, str]:
-    """Floating point operations of a region's products, and their dtype."""
+def _products(planned: Planned) -> tuple[float, int, str]:
+    """Floating point operations of a region's products, products in the sum of one element, and their dtype."""
     if planned.template == MATMUL:
         plan = product_layout_of(planned.kernel)
-        return 2.0 * plan.n_batch * plan.n_rows * plan.n_cols * plan.n_inner, plan.dtype
+        return 2.0 * plan.n_batch * plan.n_rows * plan.n_cols * plan.n_inner, plan.n_inner, plan.dtype
     if planned.template == CONVOLUTION:
         conv = convolution_layout_of(planned.kernel)
-        positions = conv.n_images * conv.n_phases * conv.n_positions
-        return 2.0 * positions * conv.n_channels * conv.n_inputs * conv.n_taps, conv.dtype
+        positions, summed = conv.n_images * conv.n_phases * conv.n_positions, conv.n_inputs * conv.n_taps
+        return 2.0 * positions * conv.n_channels * summed, summed, conv.dtype
     if planned.template == ATTENTION:
         both = attention_layout_of(planned.kernel)
-        return 2.0 * both.n_outer * both.n_rows * both.n_cols * (both.n_inner + both.n_wide), both.query.meta.dtype
-    return 0.0, planned.kernel.builder.loads[0].meta.dtype
+        flops = 2.0 * both.n_outer * both.n_rows * both.n_cols * (both.n_inner + both.n_wide)
+        return flops, both.n_inner, both.query.meta.dtype
+    return 0.0, 0, planned.kernel.builder.loads[0].meta.dtype

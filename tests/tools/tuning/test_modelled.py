@@ -22,7 +22,7 @@ from tools.problems import load_problem
 from tools.profiling.estimate import host_us, issuing_us
 from tools.records import ActionKind, PrecisionPolicy, Problem
 from tools.tuning.call_time import counted
-from tools.tuning.library import left_us
+from tools.tuning.library import SUMMED_US, left_us
 from tools.tuning.modelled import Choice, ScheduleModel, choice_action, chosen_number, in_order, is_convolution, modelled_choices
 from tools.tuning.shapes import MODELLED, region_us
 
@@ -57,6 +57,7 @@ SAMPLES = {
         "torch.randn(8, 64, 56, 56), torch.randn(64, 1, 3, 3), torch.randn(64, 64, 3, 3)",
         "x, y, z",
     ),
+    "deep and small": ("torch.nn.functional.conv2d(x, y, padding=1)", "torch.randn(2, 512, 7, 7), torch.randn(512, 512, 3, 3)", "x, y"),
     "pooling": ("torch.nn.functional.max_pool2d(x, 3, 2)", "torch.randn(16, 64, 128, 128)", "x"),
 }
 
@@ -191,6 +192,15 @@ def test_a_network_mixes_its_own_convolutions_with_the_librarys() -> None:
 def test_a_dense_float32_convolution_starts_with_halves() -> None:
     """Under the exact policy, where cuDNN has no tensor cores, the first candidate sums products of halves."""
     assert words(chosen("depthwise and dense")[0], "precision") == ["fp16x3"]
+
+
+def test_a_long_sum_takes_the_library_long_however_small_the_images_are() -> None:
+    """The products of one element are added up one after the other; ours is first."""
+    graph = read("deep and small")[1]
+    kept = ScheduleModel(graph, SHEET, EXACT).schedule_us(initial_schedule(graph))
+    assert kept is not None
+    assert kept >= 512 * 9 * SUMMED_US
+    assert chosen("deep and small")[0].us < kept / 2
 
 
 @pytest.mark.parametrize("name", ["convolution", "depthwise and dense"])
