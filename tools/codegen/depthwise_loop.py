@@ -92,7 +92,7 @@ class DepthwiseLoop:
         # where each place in a row is tested, columns beyond the result's need no test of their own
         tests = [] if self._leaves(self.rank - 1) else ["mask_n"]
         tests += ["(at_h >= 0)"] if self._leaves(self.rank - 2) else []
-        scope.say(f"in_row = {' & '.join([*tests, '(at_h < in_h)'])}")
+        scope.say(f"in_row = {' & '.join([*tests, '(at_h < in_h)']) if tests else 'at_h < in_h'}")
         line = "at_h * in_w"
         if self.rank == 3:
             scope.say(f"for step_d in tl.static_range({d.size[0]}):")
@@ -122,21 +122,27 @@ class DepthwiseLoop:
         """Write how an element is added to each open row; the older the row, the further down its kernel."""
         d, stride, dilation = self.depthwise, self.depthwise.stride[-2], self.depthwise.dilation[-2]
         for age in range(open_rows(d)):
-            below, sure = age * stride, dilation == 1 and (age + 1) * stride <= d.size[-2]
+            below, inner = age * stride, scope
             if stride == 1 and below % dilation:
                 continue
-            row, inner = (str(below // dilation) if stride == 1 else sum_text("turn", below)), scope
-            if stride > 1 and not sure:
-                tests = [f"{row} < {reach(d, -2)}"] + ([f"({row}) % {dilation} == 0"] if dilation > 1 else [])
+            place = sum_text("turn", below)
+            tests = [f"{place} < {reach(d, -2)}"] if below + stride > reach(d, -2) else []
+            tests += [f"{f'({place})' if below else place} % {dilation} == 0"] if dilation > 1 else []
+            if stride > 1 and tests:
                 scope.say(f"if {' and '.join(tests)}:")
                 inner = scope.nested()
-            if stride > 1:
-                row = f"({row})" if below else row
-                row += f" // {dilation}" if dilation > 1 else ""
-            if self.rank == 3:
-                row = f"(step_d * {d.size[1]} + {row})" if row != "0" else f"(step_d * {d.size[1]})"
-            tap = "step_w" if row == "0" else f"{row} * {d.size[-1]} + step_w"
-            inner.say(f"acc_{age} = tl.fma(here, taps[{tap}], acc_{age})")
+            inner.say(f"acc_{age} = tl.fma(here, taps[{self._tap(below)}], acc_{age})")
+
+    def _tap(self, below: int) -> str:
+        """Number the element of the kernel that is `below` elements of the input under its first, and a turn more."""
+        d, width, dilation = self.depthwise, self.depthwise.size[-1], self.depthwise.dilation[-2]
+        if d.stride[-2] == 1:
+            number = below // dilation * width
+            parts = [f"step_d * {d.size[1] * width}"] * (self.rank == 3) + [str(number)] * (number > 0)
+            return " + ".join([*parts, "step_w"])
+        row = f"({sum_text('turn', below)})" if below else "turn"
+        row += f" // {dilation}" if dilation > 1 else ""
+        return f"{f'(step_d * {d.size[1]} + {row})' if self.rank == 3 else row} * {width} + step_w"
 
     def _dilated(self, step: str, place: int = -1) -> str:
         """Write a step's distance from the first."""

@@ -49,6 +49,7 @@ class _Writer:
         """Write kernel and host function."""
         lines: list[str] = []
         scope = Scope(lines, "    ")
+        self._before(scope)
         loop = DepthwiseLoop(self.depthwise, self.source, self.weight, self._image(), self._channel(), self._depth())
         if walks(self.depthwise):
             loop.walk(scope)
@@ -102,6 +103,13 @@ class _Writer:
         for name in ("rows", "cols"):
             self.space.monomial(self.space.axis(name).atoms)
         return ["    " + line for line in lines]
+
+    def _before(self, scope: Scope) -> None:
+        """Load what is the same for all rows of a lane, such as a channel's bias, once."""
+        rows, own = set(self.space.axis("rows").atoms), (self.depthwise.source, self.depthwise.weight)
+        for place, expr in enumerate(self.body.b.exprs):
+            if expr.op == "load" and expr.extra not in own and not set(self.reads[expr.extra].strides) & rows:
+                self.body.assign(scope, place)
 
     def _row(self, scope: Scope) -> Scope:
         """Write a loop over a lane's rows: it loads for all before it stores any, since a load does not pass a store."""

@@ -17,7 +17,7 @@ from tools.records import ITEM_BYTES, HardwareSheet
 Value = bool | int | float | str
 Parameters = dict[str, Value]
 LONGEST = 400
-"""Multiplications of a lane up to which a depthwise convolution's loops, all of them unrolled, compile in a second or so."""
+"""Multiplications of a lane up to which a depthwise convolution's loops, all of them unrolled, compile within some seconds."""
 
 
 def product_defaults(kernel: Kernel, sms: int) -> Parameters:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tools.codegen.depthwise_space import open_rows, reach, rows_a_lane, walks
+from tools.codegen.depthwise_space import reach, rows_a_lane, walks
 from tools.codegen.kernel import Kernel
 from tools.codegen.sliding import Depthwise
 from tools.profiling import rates
@@ -54,7 +54,7 @@ def depthwise_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[L
     metas = [load.meta for load in kernel.builder.loads] + [output.meta for output in kernel.outputs]
     moved, item = float(sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)), ITEM_BYTES[source.dtype]
     rows, stride = rows_a_lane(parameters), _stride(depthwise, -1)
-    loads, taps, work = _work(depthwise, rows)
+    loads, taps, work = lane_counts(depthwise, rows)
     others = len(metas) - 2
     lanes = max(WARP * warps, block_m // rows * block_n)
     columns = min(WARP, block_n)
@@ -88,14 +88,14 @@ def _stride(depthwise: Depthwise, place: int) -> int:
     return 1 if depthwise.transposed else depthwise.stride[place]
 
 
-def _work(depthwise: Depthwise, rows: int) -> tuple[float, float, float]:
+def lane_counts(depthwise: Depthwise, rows: int) -> tuple[float, float, float]:
     """Count a lane's loads of the input, its loads of the kernel and its instructions."""
     elements = math.prod(depthwise.size)
     if not walks(depthwise):
         taps = float(elements if len(depthwise.size) > 1 else elements * rows)
         beside = GATHERED if len(depthwise.size) > 1 else GATHERED_OF_LINES
         return float(elements * rows), taps, taps + rows * (elements * (2 + beside) + ROW)
-    walked = (rows + open_rows(depthwise) - 1) * depthwise.stride[-2]
+    walked = (rows - 1) * depthwise.stride[-2] + reach(depthwise, -2)
     loads = float(walked * elements // depthwise.size[-2])
     beside = TESTED if depthwise.padding[-1] or depthwise.transposed else LOAD
     return (
