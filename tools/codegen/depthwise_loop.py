@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tools.codegen.depthwise_space import UNROLLED, open_rows, reach, sum_text
+from tools.codegen.depthwise_space import UNROLLED, open_rows, pairs, reach, sum_text
 from tools.codegen.frame import conversion
 from tools.codegen.naming import Scope
 from tools.codegen.sliding import Depthwise
@@ -48,8 +48,8 @@ class DepthwiseLoop:
         d, n_open = self.depthwise, open_rows(self.depthwise)
         self._taps(scope)
         for place in range(self.rank - 2, self.rank):
-            letter = self.letters[place]
-            scope.say(f"from_{letter} = {_start({'h': 'first', 'w': 'off_n'}[letter], d.stride[place], self._before(place))}")
+            letter, before = self.letters[place], self._before(place) + (self._odd if place == self.rank - 1 else 0)
+            scope.say(f"from_{letter} = {_start({'h': 'first', 'w': 'off_n'}[letter], d.stride[place], before)}")
         extent = " * ".join(f"in_{letter}" for letter in self.letters)
         scope.say(f"base = {self.source.name}_ptr + {self.image} * ({extent}) + from_w")
         for age in range(n_open):
@@ -78,6 +78,11 @@ class DepthwiseLoop:
         d = self.depthwise
         return reach(d, place) - 1 - d.padding[place] if d.transposed else d.padding[place]
 
+    @property
+    def _odd(self) -> int:
+        """Count the elements before a kernel's row that its first pair holds: pairs begin at even places."""
+        return self.depthwise.padding[-1] % 2 if pairs(self.depthwise) else 0
+
     def _leaves(self, place: int) -> bool:
         """Whether a kernel may reach beyond the input along a dimension."""
         return self.depthwise.transposed or self.depthwise.padding[place] > 0
@@ -100,7 +105,7 @@ class DepthwiseLoop:
             # as a block: Triton's interpreter makes a number of a block's mask and a single truth value
             scope.say(f"at_d = tl.zeros([1], tl.int32) + {_start(self.depth, d.stride[0], self._before(0))}{self._dilated('step_d', 0)}")
             line = "(at_d * in_h + at_h) * in_w"
-        in_row = "in_row"
+        in_row, here = "in_row", self._dilated("step_w") + (" + 1" if self._odd else "")
         if self.rank == 3 and self._leaves(0):
             in_row = "in_row & (at_d >= 0) & (at_d < in_d)"
         scope.say(f"line = base + {line}")
@@ -108,17 +113,40 @@ class DepthwiseLoop:
         if self._leaves(self.rank - 1):
             scope.say("# as a number without a sign, a place before the row's beginning lies beyond its end")
             scope.say(f"end = tl.where({in_row}, in_w, 0).to(tl.uint32)")
-            inside = f"(from_w{self._dilated('step_w')}).to(tl.uint32) < end"
+            inside = f"(from_w{here}).to(tl.uint32) < end"
         elif in_row != "in_row":
             scope.say(f"inside = {in_row}")
             inside = "inside"
+        if pairs(d):
+            scope.say("if PAIRS:")
+            self._pairs(scope.nested(), "" if self._leaves(self.rank - 1) else inside)
+            scope.say("else:")
+            scope = scope.nested()
         scope.say(f"for step_w in tl.static_range({d.size[-1]}):")
         scope = scope.nested()
-        to_float = conversion(self.source.meta.dtype)
-        scope.say(f"here = tl.load(line{self._dilated('step_w')}, mask={inside}, other=0.0){to_float}")
-        self._add(scope)
+        scope.say(f"here = tl.load(line{here}, mask={inside}, other=0.0){conversion(self.source.meta.dtype)}")
+        self._add(scope, "here")
 
-    def _add(self, scope: Scope) -> None:
+    def _pairs(self, scope: Scope, inside: str) -> None:
+        """Write how a row is read in pairs of neighbours; `inside` is the test of a row whose places need none."""
+        width = self.depthwise.size[-1]
+        scope.say(f"for step_w in tl.static_range({pairs(self.depthwise)}):")
+        scope = scope.nested()
+        if not inside:
+            # rows of even length hold both or neither
+            scope.say("inside = (from_w + step_w * 2).to(tl.uint32) < end")
+        scope.say("pair = line[:, None] + (step_w * 2 + tl.arange(0, 2)[None, :])")
+        to_float = conversion(self.source.meta.dtype)
+        scope.say(f"even, odd = tl.split(tl.load(pair, mask={inside or 'inside'}[:, None], other=0.0){to_float})")
+        for name, step in (("even", sum_text("step_w * 2", -self._odd)), ("odd", sum_text("step_w * 2", 1 - self._odd))):
+            test = "step_w > 0" if self._odd and name == "even" else ""
+            if name == "odd" and 2 * pairs(self.depthwise) - self._odd > width:
+                test = f"{step} < {width}"
+            if test:
+                scope.say(f"if {test}:")
+            self._add(scope.nested() if test else scope, name, step)
+
+    def _add(self, scope: Scope, here: str, step: str = "step_w") -> None:
         """Write how an element is added to each open row; the older the row, the further down its kernel."""
         d, stride, dilation = self.depthwise, self.depthwise.stride[-2], self.depthwise.dilation[-2]
         for age in range(open_rows(d)):
@@ -131,18 +159,18 @@ class DepthwiseLoop:
             if stride > 1 and tests:
                 scope.say(f"if {' and '.join(tests)}:")
                 inner = scope.nested()
-            inner.say(f"acc_{age} = tl.fma(here, taps[{self._tap(below)}], acc_{age})")
+            tap = " + ".join([*self._above(below), step])
+            inner.say(f"acc_{age} = tl.fma({here}, taps[{tap}], acc_{age})")
 
-    def _tap(self, below: int) -> str:
-        """Number the element of the kernel that is `below` elements of the input under its first, and a turn more."""
+    def _above(self, below: int) -> list[str]:
+        """Count the elements of the kernel before the row that is `below` rows of the input under its first, and a turn more."""
         d, width, dilation = self.depthwise, self.depthwise.size[-1], self.depthwise.dilation[-2]
         if d.stride[-2] == 1:
             number = below // dilation * width
-            parts = [f"step_d * {d.size[1] * width}"] * (self.rank == 3) + [str(number)] * (number > 0)
-            return " + ".join([*parts, "step_w"])
+            return [f"step_d * {d.size[1] * width}"] * (self.rank == 3) + [str(number)] * (number > 0)
         row = f"({sum_text('turn', below)})" if below else "turn"
         row += f" // {dilation}" if dilation > 1 else ""
-        return f"{f'(step_d * {d.size[1]} + {row})' if self.rank == 3 else row} * {width} + step_w"
+        return [f"{f'(step_d * {d.size[1]} + {row})' if self.rank == 3 else row} * {width}"]
 
     def _dilated(self, step: str, place: int = -1) -> str:
         """Write a step's distance from the first."""

@@ -16,10 +16,12 @@ UNROLLED = 49
 """Elements of a kernel up to which its loops are unrolled."""
 OPEN = 7
 """Rows of the result that a lane sums at once at most: those that one row of the input counts in."""
+PAIRED = 16
+"""Rows of a multiple of this many elements are read in pairs: Triton knows then that a pair lies as one load needs it."""
 OWN_NAMES = (
-    "above", "at_d", "at_h", "at_w", "base", "done", "end", "first", "here", "image", "in_c", "in_d", "in_h", "in_row", "in_w", "inside",
-    "lane", "line", "off_d", "off_h", "out_d", "from_d", "from_h", "from_w", "out_h", "out_w", "place", "plane", "row", "step", "step_d",
-    "step_h", "step_w", "tap", "taps", "turn", *(f"acc_{age}" for age in range(OPEN)),
+    "above", "at_d", "at_h", "at_w", "base", "done", "end", "even", "first", "here", "image", "in_c", "in_d", "in_h", "in_row",
+    "in_w", "inside", "lane", "line", "odd", "off_d", "off_h", "out_d", "from_d", "from_h", "from_w", "out_h", "out_w", "pair", "place",
+    "plane", "row", "step", "step_d", "step_h", "step_w", "tap", "taps", "turn", *(f"acc_{age}" for age in range(OPEN)),
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 
@@ -67,6 +69,13 @@ def walks(depthwise: Depthwise) -> bool:
     if len(depthwise.size) == 1 or (depthwise.transposed and any(stride != 1 for stride in depthwise.stride)):
         return False
     return math.prod(depthwise.size) <= UNROLLED and open_rows(depthwise) <= OPEN
+
+
+def pairs(depthwise: Depthwise) -> int:
+    """Count the pairs of neighbours in which a lane can read a row of its kernel: of those two columns apart that it walks down; else 0."""
+    if not walks(depthwise) or (depthwise.stride[-1], depthwise.dilation[-1]) != (2, 1) or depthwise.size[-1] == 1:
+        return 0
+    return math.ceil((depthwise.padding[-1] % 2 + depthwise.size[-1]) / 2)
 
 
 def rows_a_lane(parameters: Mapping[str, bool | int | float | str]) -> int:

@@ -3,14 +3,15 @@
 Lanes that are neighbours make columns that are neighbours, so that they ask for neighbouring elements; each lane goes down some rows of the
 result. It walks down the input and reads each of its rows once (`depthwise_space.walks`), or gathers each result by itself: of lines,
 large kernels and transposes with a stride. A program's lanes are of one plane; in one dimension they are of several channels' lines,
-in three of one plane of a channel's volume. Each element is multiplied and added in float32 on the ordinary cores.
+in three of one plane of a channel's volume. With a stride of 2 along the row, a lane reads pairs where one load can bring both.
+Each element is multiplied and added in float32 on the ordinary cores.
 """
 
 from __future__ import annotations
 
 from tools.codegen.body import Body
 from tools.codegen.depthwise_loop import DepthwiseLoop
-from tools.codegen.depthwise_space import OWN_NAMES, depthwise_layout, reach, rows_a_lane, sum_text, walks
+from tools.codegen.depthwise_space import OWN_NAMES, PAIRED, depthwise_layout, reach, rows_a_lane, sum_text, walks
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.kernel import Kernel
@@ -60,7 +61,7 @@ class _Writer:
         each.say("acc = done[row]")
         self._store(each)
         text = self.frame.finish([*self._head(), *lines])
-        constants = ["BLOCK_M", "BLOCK_N", "ROWS"]
+        constants = ["BLOCK_M", "BLOCK_N", "ROWS", "PAIRS"]
         own, count = self.frame.signature(constants), len(self.frame.tensors())
         kernel = [
             "@triton.jit",
@@ -157,7 +158,8 @@ class _Writer:
         p = self.parameters
         outer = "n_outer * " if self.rank > 1 else ""
         lines.append(f"grid = ({outer}triton.cdiv(n_rows, {p['BLOCK_M']}) * triton.cdiv(n_cols, {p['BLOCK_N']}),)")
-        given = self.frame.call_arguments({"BLOCK_M": p["BLOCK_M"], "BLOCK_N": p["BLOCK_N"], "ROWS": rows_a_lane(p)})
+        constants = {"BLOCK_M": p["BLOCK_M"], "BLOCK_N": p["BLOCK_N"], "ROWS": rows_a_lane(p), "PAIRS": f"in_w % {PAIRED} == 0"}
+        given = self.frame.call_arguments(constants)
         count = len(self.frame.tensors())
         lines += block(f"{self.name}_kernel[grid]", [*given[:count], *self._sizes(), *given[count:], f"num_warps={p['num_warps']}"], "")
         lines.append("return " + ", ".join(access.name for access in self.writes))

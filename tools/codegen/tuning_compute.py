@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from tools.codegen.convolution_parts import ConvolutionParts
-from tools.codegen.depthwise_space import rows_a_lane, walks
+from tools.codegen.depthwise_space import UNROLLED, rows_a_lane, walks
 from tools.codegen.kernel import Kernel
 from tools.codegen.product_limits import loads_fit, programs_fit
 from tools.codegen.product_parts import WAYS
@@ -93,10 +93,10 @@ def depthwise_defaults(kernel: Kernel) -> Parameters:
     """Choose first parameters of a depthwise convolution: lanes as wide as leave few idle, eight rows a lane that walks, else four."""
     assert kernel.depthwise is not None
     rows, cols = _plane(kernel)
-    width = min((32, 64, 128, 256), key=lambda each: (-(-cols // each) * each, -each)) if cols > 16 else max(8, power_of_two(cols))
+    width = min((32, 64, 128), key=lambda each: (-(-cols // each) * each, -each)) if cols > 16 else max(8, power_of_two(cols))
     a_lane = 8 if walks(kernel.depthwise) else 4
-    height = min(power_of_two(rows), max(1, a_lane * max(128, width) // width))
-    return {"BLOCK_M": height, "BLOCK_N": width, "num_warps": max(1, -(-width // 32), min(4, width * height // (32 * a_lane)))}
+    height = min(power_of_two(rows), max(1, a_lane * 128 // width))
+    return {"BLOCK_M": height, "BLOCK_N": width, "num_warps": max(1, width // 32, width * height // (32 * a_lane))}
 
 
 def _plane(kernel: Kernel) -> tuple[int, int]:
@@ -113,7 +113,8 @@ def depthwise_fits(kernel: Kernel, parameters: Mapping[str, Value]) -> bool:
     rows, cols = _plane(kernel)
     block_m, block_n, lanes = int(parameters["BLOCK_M"]), int(parameters["BLOCK_N"]), 32 * int(parameters["num_warps"])
     inside = block_m <= power_of_two(rows) and block_n <= max(8, power_of_two(cols))
-    short = rows_a_lane(parameters) * math.prod(kernel.depthwise.size) <= LONGEST
+    count = math.prod(kernel.depthwise.size)
+    short = count > UNROLLED or rows_a_lane(parameters) * count <= LONGEST
     return inside and short and block_n <= lanes <= block_m * block_n <= 16 * lanes
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tools.codegen.depthwise_space import reach, rows_a_lane, walks
+from tools.codegen.depthwise_space import PAIRED, pairs, reach, rows_a_lane, walks
 from tools.codegen.kernel import Kernel
 from tools.codegen.sliding import Depthwise
 from tools.profiling import rates
@@ -33,7 +33,7 @@ ROW = 6.0
 LOAD = 1.1
 """Beside a load whose lane is tested once a row: counted."""
 TESTED = 3.0
-"""Beside a load that is tested by itself, since the kernel reaches beyond the row's ends: counted 2.5 to 3."""
+"""Beside a load that is tested by itself, since the kernel reaches beyond the row's ends: counted 2.5 to 3, and 4 for a pair."""
 GATHERED, GATHERED_OF_LINES = 5.0, 13.0
 """Beside an element that a result gathers by itself: counted 3 for a transpose with a stride of 2, whose rows share some loads, and 13 for
 lines, each of which has a kernel of its own."""
@@ -54,7 +54,7 @@ def depthwise_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[L
     metas = [load.meta for load in kernel.builder.loads] + [output.meta for output in kernel.outputs]
     moved, item = float(sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)), ITEM_BYTES[source.dtype]
     rows, stride = rows_a_lane(parameters), _stride(depthwise, -1)
-    loads, taps, work = lane_counts(depthwise, rows)
+    loads, taps, work = lane_counts(depthwise, rows, paired=source.written[-1] % PAIRED == 0)
     others = len(metas) - 2
     lanes = max(WARP * warps, block_m // rows * block_n)
     columns = min(WARP, block_n)
@@ -88,7 +88,7 @@ def _stride(depthwise: Depthwise, place: int) -> int:
     return 1 if depthwise.transposed else depthwise.stride[place]
 
 
-def lane_counts(depthwise: Depthwise, rows: int) -> tuple[float, float, float]:
+def lane_counts(depthwise: Depthwise, rows: int, paired: bool = False) -> tuple[float, float, float]:
     """Count a lane's loads of the input, its loads of the kernel and its instructions."""
     elements = math.prod(depthwise.size)
     if not walks(depthwise):
@@ -97,6 +97,8 @@ def lane_counts(depthwise: Depthwise, rows: int) -> tuple[float, float, float]:
         return float(elements * rows), taps, taps + rows * (elements * (2 + beside) + ROW)
     walked = (rows - 1) * depthwise.stride[-2] + reach(depthwise, -2)
     loads = float(walked * elements // depthwise.size[-2])
+    if paired and pairs(depthwise):
+        loads *= pairs(depthwise) / depthwise.size[-1]
     beside = TESTED if depthwise.padding[-1] or depthwise.transposed else LOAD
     return (
         loads,

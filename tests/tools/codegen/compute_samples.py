@@ -128,6 +128,14 @@ DIRECT: dict[str, str] = {
         "return self.conv(x) * self.scale",
         "torch.randn(2, 8, 18, 37, dtype=torch.float16)",
     ),
+    "depthwise_pairs": module(
+        "self.conv = torch.nn.Conv2d(c, c, 3, padding=1, stride=2, groups=c)", "return self.conv(x)", "torch.randn(2, 8, 11, 32)"
+    ),
+    "depthwise_pairs_inside": module(
+        "self.conv = torch.nn.Conv3d(c, c, (2, 3, 3), padding=(1, 0, 0), stride=(1, 1, 2), groups=c)",
+        "return self.conv(x)",
+        "torch.randn(1, 8, 2, 7, 16)",
+    ),
     "depthwise_large": module(
         "self.conv = torch.nn.Conv2d(c, c, 9, padding=4, groups=c)", "return self.conv(x)", "torch.randn(1, 8, 11, 13)"
     ),

@@ -126,9 +126,9 @@ def test_a_lane_walks_down_the_input_where_rows_share_it(name: str, walks: bool)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["depthwise", "depthwise_half"])
+@pytest.mark.parametrize("name", ["depthwise", "depthwise_half", "depthwise_pairs"])
 def test_neighbouring_lanes_ask_for_neighbouring_elements(tmp_path: Path, name: str) -> None:
-    """With strides too, each load of a depthwise convolution is one element a thread along a row, and nothing is exchanged.
+    """With strides too, each load of a depthwise convolution is an element a thread along a row, or a pair, and nothing is exchanged.
 
     A lane loads each element that its rows reach once, and once what its channel has: kernel, bias and scale. The model counts the same.
     """
@@ -139,10 +139,13 @@ def test_neighbouring_lanes_ask_for_neighbouring_elements(tmp_path: Path, name: 
     (result,) = run_worker("compile_worker.py", [job], interpret=False)
     (made,) = result["kernels"]
     assert "sizePerThread = [1], threadsPerWarp = [32]" in made["ttgir"]
-    assert made["shared"] == made["ttgir"].count("convert_layout") == 0
+    assert ("sizePerThread = [1, 2], threadsPerWarp = [32, 1]" in made["ttgir"]) == (name == "depthwise_pairs")
+    assert made["shared"] == 0
+    assert "shfl" not in made["ptx"]
+    assert ("ld.global.v2" in made["ptx"]) == (name == "depthwise_pairs")
     kernel = plan_region(graph, region.nodes).kernel
     assert kernel.depthwise is not None
-    loads, taps, _ = lane_counts(kernel.depthwise, 4)
+    loads, taps, _ = lane_counts(kernel.depthwise, 4, paired=name == "depthwise_pairs")
     assert made["ttgir"].count("tt.load") == loads + taps + len(kernel.builder.loads) - 2
 
 
