@@ -9,6 +9,7 @@ from tools.codegen import template_pointwise
 from tools.codegen.attention_space import attention_layout
 from tools.codegen.axis_order import positions
 from tools.codegen.convolution_space import convolution_layout
+from tools.codegen.depthwise_space import depthwise_layout
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.kernel import Kernel
@@ -21,7 +22,6 @@ from tools.codegen.product_space import product_layout
 from tools.codegen.rows_space import row_layout
 from tools.codegen.schedule import Region, Schedule
 from tools.codegen.sizes import Fact, express
-from tools.codegen.template_depthwise import depthwise_layout
 from tools.codegen.views import is_view
 from tools.codegen.window_space import window_layout
 

@@ -79,7 +79,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
     },
     DEPTHWISE: {
         "BLOCK_M": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64)),
-        "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256, 512)),
+        "BLOCK_N": Knob(ActionKind.TILING, (8, 16, 32, 64, 128, 256, 512)),
         "num_warps": WARPS,
     },
     CONVOLUTION: {

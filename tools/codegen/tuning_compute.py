@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from tools.codegen.convolution_parts import ConvolutionParts
+from tools.codegen.depthwise_space import UNROLLED, rows_a_lane, walks
 from tools.codegen.kernel import Kernel
 from tools.codegen.product_limits import HELD, held_fits, loads_fit, programs_fit
 from tools.codegen.product_parts import WAYS
@@ -14,6 +16,8 @@ from tools.records import ITEM_BYTES, HardwareSheet
 
 Value = bool | int | float | str
 Parameters = dict[str, Value]
+LONGEST = 400
+"""Multiplications of a lane up to which a depthwise convolution's loops, all of them unrolled, compile within some seconds."""
 
 
 def product_defaults(kernel: Kernel, sms: int) -> Parameters:
@@ -86,10 +90,13 @@ def convolution_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str,
 
 
 def depthwise_defaults(kernel: Kernel) -> Parameters:
-    """Choose first parameters of a depthwise convolution: tiles wide along rows, sixteen elements a thread."""
-    width = min(256, max(16, power_of_two(_plane(kernel)[1])))
-    height = min(power_of_two(_plane(kernel)[0]), max(1, 2048 // width))
-    return {"BLOCK_M": height, "BLOCK_N": width, "num_warps": max(1, min(4, width * height // 256))}
+    """Choose first parameters of a depthwise convolution: lanes as wide as leave few idle, eight rows a lane that walks, else four."""
+    assert kernel.depthwise is not None
+    rows, cols = _plane(kernel)
+    width = min((32, 64, 128), key=lambda each: (-(-cols // each) * each, -each)) if cols > 16 else max(8, power_of_two(cols))
+    a_lane = 8 if walks(kernel.depthwise) else 4
+    height = min(power_of_two(rows), max(1, a_lane * 128 // width))
+    return {"BLOCK_M": height, "BLOCK_N": width, "num_warps": max(1, width // 32, width * height // (32 * a_lane))}
 
 
 def _plane(kernel: Kernel) -> tuple[int, int]:
@@ -101,11 +108,14 @@ def _plane(kernel: Kernel) -> tuple[int, int]:
 
 
 def depthwise_fits(kernel: Kernel, parameters: Mapping[str, Value]) -> bool:
-    """Whether a depthwise convolution's tile lies in its plane and gives each thread a fair share."""
+    """Whether a depthwise convolution's tile lies in its plane, with a lane for each column and not too many rows a lane."""
+    assert kernel.depthwise is not None
     rows, cols = _plane(kernel)
-    block_m, block_n = int(parameters["BLOCK_M"]), int(parameters["BLOCK_N"])
-    a_thread = block_m * block_n // (32 * int(parameters["num_warps"]))
-    return block_m <= power_of_two(rows) and block_n <= max(16, power_of_two(cols)) and 2 <= a_thread <= 32
+    block_m, block_n, lanes = int(parameters["BLOCK_M"]), int(parameters["BLOCK_N"]), 32 * int(parameters["num_warps"])
+    inside = block_m <= power_of_two(rows) and block_n <= max(8, power_of_two(cols))
+    count = math.prod(kernel.depthwise.size)
+    short = count > UNROLLED or rows_a_lane(parameters) * count <= LONGEST
+    return inside and short and block_n <= lanes <= block_m * block_n <= 16 * lanes
 
 
 def attention_defaults(kernel: Kernel) -> Parameters:

@@ -157,6 +157,10 @@ WINDOW_L1_BYTES = 30e3
 max_pool2d (data/sweeps, H200): times grow with the
 tile from 8 KB on and no longer beyond 30 KB."""
 
+L1_LINES_PER_CLOCK = 1
+"""Lines of 128 bytes that a multiprocessor's L1 looks up in a clock for the loads and stores of its warps. Measured on an H200 on
+two kernels whose lanes lay far apart, which took 0.86 and 0.98 of their lines' time (tools/tuning/shapes_depthwise.py)."""
+
 OLD_TENSOR_SHARE = 0.6
 """Rate of Hopper's older tensor instructions (16 rows, one warp) over that of its asynchronous ones (64 rows, four warps):
 about 63 % of the peak on average (arXiv 2402.13499), rounded."""

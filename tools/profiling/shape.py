@@ -9,7 +9,8 @@ and the others break ties (`JOIN`; a maximum would call schedules equal that are
   and a round trip takes `LATENCY_US`, longer by what a step of the program's loop spends in barriers;
 * L2: all bytes that leave the L1, partly used sectors whole, at the L2's rate;
 * issue: instructions of all lanes, idle ones too, at `ISSUES_PER_CLOCK`;
-* exchange: values that warps of one program pass to one another through shared memory in every step;
+* exchange: values that warps of one program pass to one another through shared memory in every step, and the lines that loads of
+  depthwise convolutions look up in the L1, which is the same memory;
 * products: at the rate of the units that the tile's shape allows.
 
 Registers are guessed from the tile; beyond what a thread can have they spill, and spills move through the L2.
@@ -49,7 +50,7 @@ class LaunchShape:
     """A thread's; beyond the device's limit they spill."""
     shared_bytes: float = 0.0
     exchange_cycles: float = 0.0
-    """Cycles of a multiprocessor's shared memory that one step of one program costs."""
+    """Cycles of a multiprocessor's shared memory, or of its L1, that one step of one program costs."""
     barriers: float = 0.0
     """Barriers of one step."""
     product_flops: float = 0.0

@@ -8,7 +8,8 @@ from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POI
 from tools.profiling.shape import LaunchShape, shape_us
 from tools.records import HardwareSheet
 from tools.tuning.shapes_compute import attention_shapes, convolution_shapes, product_shapes
-from tools.tuning.shapes_memory import Value, depthwise_shapes, pointwise_shapes, window_shapes
+from tools.tuning.shapes_depthwise import depthwise_shapes
+from tools.tuning.shapes_memory import Value, pointwise_shapes, window_shapes
 from tools.tuning.shapes_rows import row_shapes
 
 MODELLED = frozenset({POINTWISE, ROWS, WINDOW, MATMUL, DEPTHWISE, ATTENTION, CONVOLUTION})

@@ -1,4 +1,4 @@
-"""What the launches of pointwise chains, poolings and depthwise convolutions do, and what memory-bound kernels move and work."""
+"""What the launches of pointwise chains and poolings do, and what memory-bound kernels move and work."""
 
 from __future__ import annotations
 
@@ -94,38 +94,6 @@ def window_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[Laun
             steps=1,
             lane_work=lanes * (places * (2 * OVERHEAD) + flat + ops_of(kernel)) + programs * warps * WARP * rates.PROGRAM_WORK,
             registers=24 + a_thread * 6,
-        ),
-    )
-
-
-def depthwise_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[LaunchShape, ...]:
-    """One launch; a tile of one plane a program, or of several lines."""
-    depthwise = kernel.depthwise
-    assert depthwise is not None
-    sizes = [kernel.builder.atoms.size(atom)[0] for dim in kernel.builder.atoms.resolve(depthwise.dims) for atom in dim]
-    stride, taps = ((1,) * len(depthwise.size) if depthwise.transposed else depthwise.stride), depthwise.size
-    if len(taps) == 1:
-        sizes = [math.prod(sizes[:-1]), sizes[-1]]
-    block_m, block_n, warps = int(parameters["BLOCK_M"]), int(parameters["BLOCK_N"]), int(parameters["num_warps"])
-    rows, cols = sizes[-2], sizes[-1]
-    programs = math.prod(sizes[:-2]) * math.ceil(rows / block_m) * math.ceil(cols / block_n)
-    metas = [load.meta for load in kernel.builder.loads] + [kernel.builder.loads[depthwise.source].meta]
-    moved = float(sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas))
-    lanes, places = float(programs * block_m * block_n), math.prod(depthwise.size)
-    a_thread = block_m * block_n / (WARP * warps)
-    # what neighbouring tiles read too: the kernel's reach over the tile's, and in a volume whole planes
-    again = 1 + (taps[-2] / max(1, block_m * stride[-2]) if len(taps) > 1 else taps[0] / (block_n * stride[0]))
-    again *= max(1.0, taps[0] / stride[0]) if len(taps) > 2 else 1.0
-    return (
-        LaunchShape(
-            programs=programs,
-            warps=warps,
-            dram_bytes=moved,
-            l2_bytes=moved * again,
-            flight_bytes=block_m * block_n * 4.0 * 2,
-            steps=1,
-            lane_work=lanes * places * (1 + OVERHEAD) + programs * warps * WARP * rates.PROGRAM_WORK,
-            registers=24 + 5 * a_thread,
         ),
     )
 

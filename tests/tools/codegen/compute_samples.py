@@ -117,6 +117,38 @@ DIRECT: dict[str, str] = {
     "dilated": module(
         "self.conv = torch.nn.Conv2d(c, c, 3, dilation=2, groups=c, bias=False)", "return self.conv(x)", "torch.randn(3, 8, 11, 19)"
     ),
+    "depthwise_far": module(
+        "self.conv = torch.nn.Conv2d(c, c, (5, 3), padding=(4, 1), stride=(2, 1), dilation=(3, 2), groups=c, bias=False)",
+        "return self.conv(x)",
+        "torch.randn(2, 8, 21, 17)",
+    ),
+    "depthwise_half": module(
+        "self.conv = torch.nn.Conv2d(c, c, (4, 3), padding=(2, 1), stride=(3, 1), groups=c, dtype=torch.float16); "
+        "self.scale = torch.nn.Parameter(torch.randn(8, 1, 1).half())",
+        "return self.conv(x) * self.scale",
+        "torch.randn(2, 8, 18, 37, dtype=torch.float16)",
+    ),
+    "depthwise_pairs": module(
+        "self.conv = torch.nn.Conv2d(c, c, 3, padding=1, stride=2, groups=c)", "return self.conv(x)", "torch.randn(2, 8, 11, 32)"
+    ),
+    "depthwise_pairs_inside": module(
+        "self.conv = torch.nn.Conv3d(c, c, (2, 3, 3), padding=(1, 0, 0), stride=(1, 1, 2), groups=c)",
+        "return self.conv(x)",
+        "torch.randn(1, 8, 2, 7, 16)",
+    ),
+    "depthwise_large": module(
+        "self.conv = torch.nn.Conv2d(c, c, 9, padding=4, groups=c)", "return self.conv(x)", "torch.randn(1, 8, 11, 13)"
+    ),
+    "depthwise_transposed_even": module(
+        "self.conv = torch.nn.ConvTranspose2d(c, c, (3, 2), padding=(1, 0), dilation=(1, 2), groups=c)",
+        "return torch.relu(self.conv(x))",
+        "torch.randn(2, 8, 11, 13)",
+    ),
+    "depthwise_transposed_even_volume": module(
+        "self.conv = torch.nn.ConvTranspose3d(c, 2 * c, (2, 3, 3), padding=(1, 2, 0), groups=c, bias=False)",
+        "return self.conv(x)",
+        "torch.randn(1, 8, 3, 7, 6)",
+    ),
     "depthwise_lines": module(
         "self.conv = torch.nn.Conv1d(c, c, 5, padding='same', groups=c)", "return F.silu(self.conv(x))", "torch.randn(3, 8, 41)"
     ),

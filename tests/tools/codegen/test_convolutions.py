@@ -15,6 +15,7 @@ from tools.codegen import emit, limits, trace
 from tools.codegen.regions import plan_region
 from tools.hardware import load_sheet
 from tools.tuning.shapes import region_shapes
+from tools.tuning.shapes_depthwise import lane_counts
 
 SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", "line_in_groups", "transposed_in_groups")
 """Those that are computed as products of halves, too: channels filled up, rows of the kernel as channels, remainders, groups."""
@@ -150,6 +151,49 @@ def test_template_follows_the_kernel_size(name: str, template: str) -> None:
     assert whole(DIRECT[name])[2].regions[0].template == template
 
 
+@pytest.mark.parametrize(
+    ("name", "walks"),
+    [
+        ("depthwise", True),
+        ("depthwise_far", True),
+        ("depthwise_volume", True),
+        ("depthwise_transposed_even", True),
+        ("depthwise_lines", False),
+        ("depthwise_large", False),
+        ("depthwise_transposed", False),
+    ],
+)
+def test_a_lane_walks_down_the_input_where_rows_share_it(name: str, walks: bool) -> None:
+    """Planes and volumes are walked down and their kernel is held; lines, large kernels and strided transposes are gathered."""
+    problem, graph, schedule = whole(DIRECT[name])
+    source = emit(problem, graph, schedule).source
+    assert ("taps[" in source, "tap = tl.load" in source) == (walks, not walks)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["depthwise", "depthwise_half", "depthwise_pairs"])
+def test_neighbouring_lanes_ask_for_neighbouring_elements(tmp_path: Path, name: str) -> None:
+    """With strides too, each load of a depthwise convolution is an element a thread along a row, or a pair, and nothing is exchanged.
+
+    A lane loads each element that its rows reach once, and once what its channel has: kernel, bias and scale. The model counts the same.
+    """
+    problem, graph, schedule = whole(DIRECT[name])
+    (region,) = schedule.regions
+    schedule = schedule.replaced(region.model_copy(update={"parameters": {"BLOCK_M": 8, "BLOCK_N": 64, "num_warps": 4}}))
+    job = {**write_job(tmp_path, "lanes", problem, emit(problem, graph, schedule).source), "arch": 90}
+    (result,) = run_worker("compile_worker.py", [job], interpret=False)
+    (made,) = result["kernels"]
+    assert "sizePerThread = [1], threadsPerWarp = [32]" in made["ttgir"]
+    assert ("sizePerThread = [1, 2], threadsPerWarp = [32, 1]" in made["ttgir"]) == (name == "depthwise_pairs")
+    assert made["shared"] == 0
+    assert "shfl" not in made["ptx"]
+    assert ("ld.global.v2" in made["ptx"]) == (name == "depthwise_pairs")
+    kernel = plan_region(graph, region.nodes).kernel
+    assert kernel.depthwise is not None
+    loads, taps, _ = lane_counts(kernel.depthwise, 4, paired=name == "depthwise_pairs")
+    assert made["ttgir"].count("tt.load") == loads + taps + len(kernel.builder.loads) - 2
+
+
 @pytest.mark.slow
 def test_convolutions_compile(tmp_path: Path) -> None:
     """Kernels of each template compile for Ampere, Hopper and Blackwell, and a dense one without TF32 for CDNA 3."""
@@ -160,6 +204,8 @@ def test_convolutions_compile(tmp_path: Path) -> None:
         ("depthwise_turned_lines", 80),
         ("depthwise_volume", 90),
         ("depthwise_transposed", 100),
+        ("depthwise_far", "gfx942"),
+        ("depthwise_transposed_even_volume", 80),
         ("depthwise_lines", "gfx942"),
         ("pointwise", 80),
         ("dense", 90),
