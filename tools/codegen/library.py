@@ -165,8 +165,9 @@ def _reversed(name: str) -> Callable[[Caller, Node], str]:
 
 
 def _scalar(caller: Caller, node: Node) -> str:
+    """Fill an element on the device: copying a number to it cannot be captured as a CUDA graph."""
     keywords = ", ".join(f"{key}={caller.text(value)}" for key, value in node.kwargs.items())
-    return f"torch.tensor({caller.text(node.args[0])}, {keywords})"
+    return f"torch.full((), {caller.text(node.args[0])}, {keywords})"
 
 
 VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {

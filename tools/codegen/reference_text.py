@@ -32,14 +32,13 @@ def keep(problem: Problem) -> KeptText:
     entry = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == problem.entry)
     members = [node for node in entry.body if not _is_forward(node) and not _is_docstring(node)]
     wanted = _names([*members, *entry.bases])
+    able = [node for node in tree.body if node is not entry and not _defined(node) & DROPPED and not isinstance(node, ast.If | ast.Expr)]
     kept: list[ast.stmt] = []
-    for node in reversed(tree.body):
-        defined = _defined(node)
-        if node is entry or defined & DROPPED or isinstance(node, ast.If | ast.Expr | ast.Import | ast.ImportFrom):
-            continue
-        if defined & wanted:
-            kept.insert(0, node)
-            wanted |= _names([node])
+    while found := [node for node in able if node not in kept and _defined(node) & wanted]:
+        # a class may use another that stands after it
+        kept += found
+        wanted |= _names(list(found))
+    kept.sort(key=tree.body.index)
     imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom) and _imported(node) & wanted]
     renamed = [_Rename(problem.entry).visit(node) for node in members]
     return KeptText(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.codegen.harness import generated, traced
+from tests.tools.codegen.harness import generated, problem_of, traced
 from tests.tools.codegen.samples import SAMPLES
 from tests.tools.codegen.test_emitted import SETTINGS
-from tools.codegen import emit
+from tools.codegen import emit, initial_schedule, trace
 
 
 def emitted(name: str, setting: str = "registers") -> str:
@@ -69,3 +69,62 @@ def test_emitted_source_has_no_lint(tmp_path: Path) -> None:
 def test_emission_is_deterministic() -> None:
     """The same schedule gives the same text."""
     assert emitted("channels") == emitted("channels")
+
+
+LATER = """import torch
+
+GROUPS = 2
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.mixed = Mixed(width)
+
+    def forward(self, x):
+        return self.mixed(x)
+
+
+class Mixed(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.layer = torch.nn.Linear(width * GROUPS, width)
+
+    def forward(self, x):
+        return self.layer(torch.cat([x] * GROUPS, 1)) * torch.log(torch.tensor(3.0, device=x.device))
+
+
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.block = Block(width)
+
+    def forward(self, x):
+        return torch.relu(self.block(x))
+
+
+def get_inputs():
+    return [torch.randn(5, 8)]
+
+
+def get_init_inputs():
+    return [8]
+"""
+
+
+def test_a_class_may_use_another_that_stands_after_it() -> None:
+    """All that the constructor reaches is kept, in the file's order."""
+    problem = problem_of(LATER)
+    graph = trace(problem)
+    source = emit(problem, graph, initial_schedule(graph)).source
+    places = [source.index(text) for text in ("GROUPS = 2", "class Block", "class Mixed", "class ModelNew")]
+    assert places == sorted(places)
+
+
+def test_a_number_is_filled_on_the_device() -> None:
+    """A number copied from the host would keep the forward from being captured as a CUDA graph."""
+    problem = problem_of(LATER)
+    graph = trace(problem)
+    source = emit(problem, graph, initial_schedule(graph)).source
+    assert "torch.full((), 3.0" in source
+    assert "torch.tensor(" not in source.split("class ModelNew")[1]
