@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from agents.coder.traced import traced_graph
 from agents.planner.protocol import Expectation
 from tools.codegen import IllegalAction, Schedule, apply
+from tools.codegen.capture import CAPTURE
 from tools.codegen.early_actions import ALGEBRA
 from tools.codegen.layouts import FORMAT
 from tools.codegen.tuning import KNOBS
@@ -100,13 +101,16 @@ def expectations(problem: Problem, parent: Candidate | None, options: Sequence[A
     before = model.schedule_us(own) if own and plain else None
     for action in options:
         choice = choice_of(action, problem, sheet) if chosen_number(action) else None
-        after = choice.us if choice else None
+        was, after = before, choice.us if choice else None
         if before and own and not choice and not {FORMAT, ALGEBRA} & action.parameters.keys():
+            # a capture saves launching, which the head start of a timed call hides
+            in_use = CAPTURE in action.parameters
             try:
-                after = model.schedule_us(apply(graph, own, action))
+                after = model.schedule_us(apply(graph, own, action), in_use=in_use)
             except IllegalAction:
                 continue
-        gain = before / after if before and after and 0 < after < math.inf else None
+            was = model.schedule_us(own, in_use=in_use)
+        gain = was / after if was and after and 0 < after < math.inf else None
         if choice:
             found[action.id] = Expectation(words=_promise(choice), gain=gain, made=choice.made)
         elif gain and not 1 / TOLD < gain < TOLD:

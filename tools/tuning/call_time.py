@@ -16,15 +16,17 @@ NEARLY = 0.5
 """Share of the device's time from which on launching may still be what a call waits for, so that a capture is worth a trial."""
 
 
-def call_us(graph: OperatorGraph, schedule: Schedule, device_us: float, sheet: HardwareSheet, kernels: int = 0) -> float:
+def call_us(
+    graph: OperatorGraph, schedule: Schedule, device_us: float, sheet: HardwareSheet, kernels: int = 0, *, in_use: bool = False
+) -> float:
     """Time of a call whose kernels take `device_us`, microseconds: the longer of device and host.
 
-    Generated regions launch `kernels` kernels together, or one each where more is not known.
+    Generated regions launch `kernels` kernels together, or one each where more is not known. A timed call has a head start; `in_use` none.
     """
     if schedule.captured:
         return device_us + replay_us(graph, sheet)
     every, generated = counted(graph, schedule, kernels)
-    return max(device_us, host_us(every, sheet, generated))
+    return max(device_us, issuing_us(every, generated) if in_use else host_us(every, sheet, generated))
 
 
 def counted(graph: OperatorGraph, schedule: Schedule, kernels: int = 0) -> tuple[int, int]:

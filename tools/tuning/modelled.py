@@ -146,6 +146,7 @@ class ScheduleModel:
         self._glances: dict[tuple[str, ...], float] = {}
         self._libraries: dict[tuple[str, ...], float] = {}
         self._times: dict[tuple[tuple[str, ...], str], float] = {}
+        self._counts: dict[tuple[tuple[str, ...], str], int] = {}
         self._rankings: dict[tuple[tuple[str, ...], str, int], list[Setting]] = {}
 
     def planned(self, region: Region) -> Planned:
@@ -228,14 +229,19 @@ class ScheduleModel:
             ratio = min(ratio, JUST_BEFORE)
         return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * ratio, words=(*choice.words, "captured"))
 
-    def call_us(self, schedule: Schedule, device_us: float) -> float:
+    def call_us(self, schedule: Schedule, device_us: float, *, in_use: bool = False) -> float:
         """Time of a call whose kernels take `device_us`, microseconds."""
-        return call_us(self.graph, schedule, device_us, self.sheet, self._kernels(schedule))
+        return call_us(self.graph, schedule, device_us, self.sheet, self._kernels(schedule), in_use=in_use)
 
     def _kernels(self, schedule: Schedule) -> int:
         """Count the launches of generated regions: passes before a product are launches, too."""
-        regions = [region for region in schedule.regions if region.is_generated]
-        return sum(len(region_shapes(self.planned(region), region.parameters, self.sheet)) or 1 for region in regions)
+        return sum(self._launched(region) for region in schedule.regions if region.is_generated)
+
+    def _launched(self, region: Region) -> int:
+        name = (region.nodes, key(dict(region.parameters)))
+        if name not in self._counts:
+            self._counts[name] = len(region_shapes(self.planned(region), region.parameters, self.sheet)) or 1
+        return self._counts[name]
 
     def doubt(self, region: Region) -> float:
         """Factor by which a generated region may take longer than modelled, where the library's kernel is the alternative."""
@@ -280,10 +286,10 @@ class ScheduleModel:
             self._times[name] = region_us(self.planned(region), region.parameters, self.sheet) or 0.0
         return self._times[name]
 
-    def schedule_us(self, schedule: Schedule) -> float | None:
-        """Time of a call as a schedule has it; None where one of its templates is not modelled."""
+    def schedule_us(self, schedule: Schedule, *, in_use: bool = False) -> float | None:
+        """Time of a call as a schedule has it, timed or in use; None where one of its templates is not modelled."""
         generated = [region for region in schedule.regions if region.is_generated]
         if any(region.template not in self.known for region in generated):
             return None
         left = self.graph.calls * self.sheet.launch_us if self.graph.blocked else self._left(schedule)
-        return self.call_us(schedule, left + sum(self._generated(region) for region in generated))
+        return self.call_us(schedule, left + sum(self._generated(region) for region in generated), in_use=in_use)
