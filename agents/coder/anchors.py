@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agents.coder.native import cuda_parts
+from tools.syntax import parsed
 
 _PART = re.compile(r"^[ \t]*(?:#|//) >>> part (\d+)[^\n]*\n(.*?)^[ \t]*(?:#|//) <<< part \1[ \t]*$", re.DOTALL | re.MULTILINE)
 _MARK = re.compile(r"^[ \t]*(?:#|//) (?:>>>|<<<) part \d+[^\n]*\n?", re.MULTILINE)
@@ -26,7 +27,7 @@ def find_anchors(source: str, region: str) -> tuple[Anchor, ...]:
     """The functions that a region names and those that call them, in order; none where the source has no such function."""
     wanted = {part.strip() for part in region.split("+")}
     try:
-        tree = ast.parse(source)
+        tree = parsed(source)
     except (SyntaxError, ValueError, RecursionError):
         return ()
     found = [*_python_parts(tree, wanted), *(Anchor(first, last, "//") for first, last in cuda_parts(tree, source, wanted))]

@@ -6,13 +6,15 @@ import ast
 import re
 from collections.abc import Iterator
 
+from tools.syntax import parsed
+
 _KERNEL = re.compile(r"__global__[^;{}()]*?(?:__launch_bounds__\s*\([^)]*\)[^;{}()]*?)?\b(\w+)\s*\(")
 
 
 def cuda_kernels(source: str) -> tuple[str, ...]:
     """Names of the `__global__` functions in a source's strings, in order."""
     try:
-        tree = ast.parse(source)
+        tree = parsed(source)
     except (SyntaxError, ValueError, RecursionError):
         return ()
     return tuple(dict.fromkeys(name for text in _texts(tree) for name in _KERNEL.findall(str(text.value))))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from agents.models.reading import Block, fenced_blocks, without_thoughts
+from tools.syntax import parsed
 
 PYTHON = ("python", "py", "python3", "triton", "")
 """Fence languages that may hold a candidate."""
@@ -54,7 +55,7 @@ def _complaint(block: Block) -> str:
 def _fault(source: str) -> str:
     """What keeps a text from being a candidate's source; empty where nothing does."""
     try:
-        tree = ast.parse(source)
+        tree = parsed(source)
     except SyntaxError as error:
         return f"The code is no valid Python: {error.msg} in line {error.lineno}."
     except ValueError as error:

@@ -8,6 +8,7 @@ from agents.coder.native import cuda_kernels
 from agents.coder.tuning import TRIALS
 from agents.planner.protocol import Briefing
 from tools.records import ROOT, Action, ActionKind
+from tools.syntax import parsed
 from tools.tuning.modelled import CHOICE, MADE
 
 LISTED_ONLY = frozenset({CHOICE, MADE, TRIALS})
@@ -36,7 +37,7 @@ def regions(briefing: Briefing) -> tuple[str, ...]:
 def kernel_names(source: str) -> tuple[str, ...]:
     """Names of the functions decorated with `triton.jit` (or a heuristic around it); none where the text is no Python."""
     try:
-        tree = ast.parse(source)
+        tree = parsed(source)
     except (SyntaxError, ValueError):
         return ()
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))

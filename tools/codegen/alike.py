@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from tools.codegen.frame import RegionText
+from tools.syntax import parsed
 
 HEAD = r'(\ndef {name}\((?:(?!\n\n)[^"])*:\n    """[^"\n]*\])\.?"""'
 """A function's head with a docstring of one line that ends in sizes."""
@@ -30,7 +31,7 @@ class Functions:
     def shared(self, region: RegionText) -> RegionText:
         """Leave out of a region's source what is written already; the host function's name may become another's."""
         lines = region.source.split("\n")
-        tree = ast.parse(region.source)
+        tree = parsed(region.source)
         fixed = {word.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for word in node.keywords if word.arg}
         here: dict[str, str] = {}
         kept: list[str] = []
@@ -68,7 +69,7 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
 
 def _meaning(text: str, fixed: Collection[str]) -> str:
     """Write a function with its own variables numbered in order and without its docstring; names by which callers pass arguments stay."""
-    function = ast.parse(text).body[0]
+    function = parsed(text).body[0]
     assert isinstance(function, ast.FunctionDef)
     if ast.get_docstring(function, clean=False) is not None:
         function.body = function.body[1:] or [ast.Pass()]

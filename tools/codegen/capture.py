@@ -14,6 +14,7 @@ from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.schedule import Schedule
 from tools.codegen.views import is_view
 from tools.records import Problem, ProblemForm
+from tools.syntax import parsed
 
 WHOLE = "forward"
 """What stands for the region in an action on the whole forward."""
@@ -138,7 +139,7 @@ def keeps_state(problem: Problem) -> bool:
     """
     if problem.form is not ProblemForm.KERNELBENCH:
         return False
-    return any(_writes_to_self(node) for method in _called_methods(ast.parse(problem.source)) for node in ast.walk(method))
+    return any(_writes_to_self(node) for method in _called_methods(parsed(problem.source)) for node in ast.walk(method))
 
 
 def _writes_to_self(node: ast.AST) -> bool:
@@ -174,7 +175,7 @@ def _called_methods(tree: ast.Module) -> list[ast.FunctionDef]:
 
 def captured(source: str) -> str:
     """Give the `forward` of an emitted module its decorator, and the file what that needs."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     lines = source.split("\n")
     model = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "ModelNew")
     forward = next(node for node in model.body if isinstance(node, ast.FunctionDef) and node.name == "forward")

@@ -6,6 +6,7 @@ import ast
 from dataclasses import dataclass
 
 from tools.records import Problem
+from tools.syntax import parsed
 
 DROPPED = {"get_inputs", "get_init_inputs", "example_inputs"}
 STANDARD_IMPORTS = {"import torch", "import triton", "import triton.language as tl", "from torch import nn", "import torch.nn as nn"}
@@ -28,7 +29,7 @@ class KeptText:
 
 def keep(problem: Problem) -> KeptText:
     """Read the reference's class out of its file."""
-    tree = ast.parse(problem.source)
+    tree = parsed(problem.source)
     entry = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == problem.entry)
     members = [node for node in entry.body if not _is_forward(node) and not _is_docstring(node)]
     wanted = _names([*members, *entry.bases])

@@ -21,6 +21,7 @@ from typing import Any
 
 from tools.evaluation import kernel_cache
 from tools.records import HardwareSheet, content_hash
+from tools.syntax import parsed
 
 FOLDER = "extensions"
 """Below the compiler's cache: `extensions/<key>/<name>.so`."""
@@ -53,7 +54,7 @@ def wanted(source: str) -> bool:
 def needs_device(source: str) -> bool:
     """Whether a source builds CUDA C++: it calls `load_inline` with CUDA sources; False for what is no Python."""
     try:
-        tree = ast.parse(source)
+        tree = parsed(source)
     except (SyntaxError, ValueError, RecursionError):
         return False
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("load_inline")]

@@ -10,6 +10,8 @@ import ast
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from tools.syntax import parsed
+
 Severity = Literal["reject", "note"]
 
 
@@ -111,7 +113,7 @@ _SHORT = ("tf32", "bf16", "fp16")
 def inspect_source(source: str) -> tuple[Finding, ...]:
     """List what the rules find, in order of lines, each rule once a line."""
     try:
-        tree = ast.parse(source)
+        tree = parsed(source)
     except (SyntaxError, ValueError, RecursionError):
         return ()
     reader = _Reader()

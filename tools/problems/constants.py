@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tools.errors import UserError
 from tools.records import Problem, ProblemForm
+from tools.syntax import parsed
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def override(source: str, sizes: dict[str, int], makers: Iterable[str], title: s
     """Rewrite `source` with other values for the constants named in `sizes`; every line keeps its number."""
     if not sizes:
         return source
-    known = {constant.key: constant for constant in constants(ast.parse(source), makers)}
+    known = {constant.key: constant for constant in constants(parsed(source), makers)}
     if unknown := sorted(set(sizes) - set(known)):
         raise UserError(f"{title} has no integer constant {unknown[0]!r} to override.", f"It has: {', '.join(known) or 'none'}.")
     lines = [line.encode() for line in source.splitlines(keepends=True)]
@@ -102,7 +103,7 @@ def input_views(tree: ast.Module, title: str) -> bool:
 
 def takes_views(problem: Problem) -> bool:
     """Whether a problem's inputs may begin anywhere in memory; contiguous they are in any case."""
-    return problem.form is not ProblemForm.EXPORTED and input_views(ast.parse(problem.source), problem.name)
+    return problem.form is not ProblemForm.EXPORTED and input_views(parsed(problem.source), problem.name)
 
 
 def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
@@ -162,7 +163,7 @@ def _span(node: ast.expr) -> tuple[int, int, int, int]:
 
 def _uses(source: str) -> dict[str, set[str]]:
     """For each name defined at module level, the module-level names its definition reads."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     uses: dict[str, set[str]] = {}
     for target, value in _bindings(tree):
         uses.setdefault(target, set()).update(_names(value))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from tools.problems.constants import Constant, constants, override, reachable
 from tools.problems.source import Recognised
 from tools.records import ABI, Problem
+from tools.syntax import parsed
 
 _SMALL = 16
 """Constants below this are taken for structure (kernel sizes, strides, heads) unless their name says batch."""
@@ -76,7 +76,7 @@ def adjustable(problem: Problem) -> Adjustable:
     """
     recognised = Recognised(problem.form, problem.entry)
     source = override(problem.source, problem.sizes, recognised.makers, problem.name)
-    tree = ast.parse(source)
+    tree = parsed(source)
     held = reachable(source, [problem.entry])
     used = reachable(source, recognised.makers)
     direct = reachable(source, recognised.makers[:1])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tools.errors import UserError
 from tools.records import ProblemForm
+from tools.syntax import parsed
 
 EXPECTED = (
     "Give the file either a class `Model` (nn.Module) with `get_inputs()` and, where its constructor takes arguments, "
@@ -51,7 +52,7 @@ def read_source(path: Path) -> str:
 def parse(source: str, title: str) -> ast.Module:
     """Parse a source; a syntax error raises UserError with its line."""
     try:
-        return ast.parse(source)
+        return parsed(source)
     except SyntaxError as error:
         raise UserError(f"{title} has a syntax error in line {error.lineno}: {error.msg}.", "Mend that line.") from error
     except ValueError as error:

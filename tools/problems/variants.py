@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator, Sequence
 
@@ -12,6 +11,7 @@ from tools.problems.opening import blueprint_of
 from tools.problems.proposals import EVEN, ODD, SINGLE_ROW, TINY, Tier, adjustable, proposals
 from tools.problems.source import Recognised
 from tools.records import ABI, Problem, ProblemForm, ScalarSpec, TensorSpec
+from tools.syntax import parsed
 
 MAX_ELEMENTS = 100_000
 """Elements of all tensors of a variant together: an interpreted kernel takes about a millisecond a program."""
@@ -34,7 +34,7 @@ def small_variants(problem: Problem) -> tuple[Problem, ...]:
     """
     if problem.form is ProblemForm.EXPORTED:
         return ()
-    declared = small_sizes(ast.parse(problem.source), problem.name)
+    declared = small_sizes(parsed(problem.source), problem.name)
     if declared is not None:
         return tuple(_declared(problem, sizes, index) for index, sizes in enumerate(declared))
     for meaningful in (True, False):
@@ -50,7 +50,7 @@ def small_variants(problem: Problem) -> tuple[Problem, ...]:
 
 def first_variant(problem: Problem) -> Problem | None:
     """Return one odd variant that runs, keeps the ABI's ranks and dtypes, and fits the limits; None where there is none."""
-    declared = small_sizes(ast.parse(problem.source), problem.name) if problem.form is not ProblemForm.EXPORTED else []
+    declared = small_sizes(parsed(problem.source), problem.name) if problem.form is not ProblemForm.EXPORTED else []
     if declared is not None:
         return _declared(problem, declared[0], 0) if declared else None
     return next(_running(problem, ODD, meaningful=True), None) or next(_running(problem, ODD, meaningful=False), None)
@@ -101,7 +101,7 @@ def with_sizes(problem: Problem, sizes: dict[str, int]) -> Problem:
 
 def _declared(problem: Problem, sizes: dict[str, int], index: int) -> Problem:
     makers = Recognised(problem.form, problem.entry).makers
-    known = {constant.key for constant in constants(ast.parse(problem.source), makers)}
+    known = {constant.key for constant in constants(parsed(problem.source), makers)}
     if unknown := sorted(set(sizes) - known):
         what = f"SMALL_SIZES[{index}] of {problem.name} names {unknown[0]!r}, which is no integer constant of the file."
         raise UserError(what, f"It has: {', '.join(sorted(known)) or 'none'}.")
