@@ -29,7 +29,7 @@ class ConvolutionLoop:
     @property
     def helpers(self) -> tuple[str, ...]:
         """Name the pass that writes the parts, after what it needs."""
-        return ("power_of_two", "image_halves") if self.split else ()
+        return ("power_of_two", "as_halves", "image_halves") if self.split else ()
 
     def sources(self, name: str) -> list[str]:
         """Name what the kernel reads in the place of a tensor."""

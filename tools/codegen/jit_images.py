@@ -22,22 +22,6 @@ def largest_finite(x_ptr, n_elements, n_together, step, APART: tl.constexpr, BLO
 
 
 @triton.jit
-def peak_exponent(peak):
-    """The exponent of the power of two that brings a magnitude to [2^14, 2^15); at most 126."""
-    return tl.minimum(141 - (peak.to(tl.int32, bitcast=True) >> 23), 126)
-
-
-@triton.jit
-def scaled_halves(x, exponent):
-    """x -> two float16 parts of x times 2.0 ** exponent."""
-    infinite = tl.abs(x) == float("inf")
-    scaled = tl.where(infinite, tl.where(x > 0.0, 1.0, -1.0), x * power_of_two(exponent))
-    high = scaled.to(tl.float16)
-    rest = tl.where(infinite, x, (scaled - high.to(tl.float32)) * 2048.0)
-    return high, rest.to(tl.float16)
-
-
-@triton.jit
 def channel_source(channel, n_channels, n_wide, GROUPS: tl.constexpr, WIDE: tl.constexpr, FEW: tl.constexpr):
     """Which channel and which of WIDE elements of a row each of n_wide channels is made of, and whether of any: some fill up a group."""
     if GROUPS * WIDE == 1:
@@ -77,7 +61,7 @@ def weight_halves(
     w_ptr += result.to(tl.int64) * (n_taps if TURNED else n_channels * n_taps)
     step = n_results * n_taps if TURNED else n_taps
     peak = largest_finite(w_ptr, n_channels * n_taps, n_taps, step, APART=TURNED, BLOCK=BLOCK_P * BLOCK_C)
-    exponent = peak_exponent(peak)
+    exponent = halves_exponent(peak)
     tl.store(exponents_ptr + result, exponent)
     first = result.to(tl.int64) * (n_places * n_wide)
     tiles_c = tl.cdiv(n_wide, BLOCK_C)
@@ -86,7 +70,7 @@ def weight_halves(
         channel = tile % tiles_c * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
         source, element, inside = channel_source(channel, n_channels, n_wide, GROUPS, WIDE, FEW)
         x = tl.load(w_ptr + place * WIDE + element + source * step, mask=(place < n_places) & inside, other=0.0)
-        high, rest = scaled_halves(x, exponent)
+        high, rest = as_halves(x, exponent)
         made = place * n_wide + channel
         mask = (place < n_places) & (channel < n_wide)
         tl.store(high_ptr + first + made, high, mask=mask)
@@ -206,9 +190,9 @@ def image_halves_kernel(
         if begin == 0:
             share = tl.arange(0, SHARES)
             peak = tl.max(tl.load(peaks_ptr + image * n_shares + share, mask=share < n_shares, other=0.0), axis=0)
-            exponent = peak_exponent(peak)
+            exponent = halves_exponent(peak)
             tl.store(exponents_ptr + image, exponent, mask=tile == 0)
-        high, rest = scaled_halves(x, exponent)
+        high, rest = as_halves(x, exponent)
         mask = (place < n_places) & (channel < n_wide)
         tl.store(high_ptr + place * n_wide + channel, high, mask=mask)
         tl.store(low_ptr + place * n_wide + channel, rest, mask=mask)

@@ -13,7 +13,7 @@ def power_of_two(exponent):
     """2.0 ** exponent for whole exponents between -126 and 127."""
     return ((exponent + 127) << 23).to(tl.float32, bitcast=True)
 ''',
-    "halves": '''
+    "as_halves": '''
 @triton.jit
 def halves_exponent(peak):
     """The exponent that takes a vector's largest finite magnitude to [2 ** 14, 2 ** 15); of zeros the largest there is."""
@@ -28,8 +28,8 @@ def as_halves(x, exponent):
     high = scaled.to(tl.float16)
     rest = tl.where(infinite, x, (scaled - high.to(tl.float32)) * 2048.0)
     return high, rest.to(tl.float16)
-
-
+''',
+    "halves": '''
 @triton.jit
 def halves_kernel(x_ptr, high_ptr, low_ptr, exponents_ptr, n_vectors, n_inner, n_trailing, BLOCK_V: tl.constexpr, BLOCK_K: tl.constexpr):
     """x as vectors of n_inner elements, n_trailing apart -> two float16 parts of each element, one exponent a vector."""

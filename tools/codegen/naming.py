@@ -18,7 +18,7 @@ RESERVED = {
     "print", "programs", "range", "residue", "return", "right", "right_tile", "row", "row_index", "rows", "self", "share", "small", "split",
     "start", "steps", "sum", "tile", "tiles", "tiles_m", "tiles_n", "tl", "torch", "triton", "with", "yield",
 }  # fmt: skip
-RESERVED |= {"as_halves", "halves_exponent", "n_held", "n_wide", "off_k"}
+RESERVED |= {"halves_exponent", "n_held", "n_wide", "off_k"}
 RESERVED |= {f"{word}_{place}" for word in ("at", "in", "n_part") for place in range(8)}
 """Names that templates use themselves, and Python's."""
 

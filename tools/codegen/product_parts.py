@@ -67,7 +67,7 @@ class Parts:
     @property
     def helpers(self) -> tuple[str, ...]:
         """The pass that writes the parts, after what it needs."""
-        return ("power_of_two", "halves") if self.way.scaled else ("bfloat16_parts",)
+        return ("power_of_two", "as_halves", "halves") if self.way.scaled else ("bfloat16_parts",)
 
     def host(self, space: Space) -> str:
         """Write the host's call of the pass."""
