@@ -33,7 +33,7 @@ def pairwise(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     sizes = _sizes(rewriter, words, refs)
     if sizes is None or {rewriter.metas[ref.name].dtype for ref in refs} != {node.outputs[0].dtype}:
         return None
-    steps = _Steps(node.name, node.outputs[0].dtype, sizes)
+    steps = _Steps(node.outputs[0].dtype, sizes)
     left = _Operand(refs[0], words[0])
     for place, (ref, word) in enumerate(zip(refs[1:], words[1:], strict=True), 1):
         later = set(out).union(*words[place + 1 :])
@@ -62,8 +62,8 @@ def _sizes(rewriter: Rewriter, words: Sequence[str], refs: Sequence[Ref]) -> dic
 class _Steps:
     """The nodes of one einsum."""
 
-    def __init__(self, name: str, dtype: str, sizes: dict[str, Sizes]) -> None:
-        self._name, self._dtype, self._sizes = name, dtype, sizes
+    def __init__(self, dtype: str, sizes: dict[str, Sizes]) -> None:
+        self._dtype, self._sizes = dtype, sizes
         self.nodes: list[Node] = []
 
     def multiply(self, left: _Operand, right: _Operand, later: set[str], out: str, name: str) -> _Operand | None:

@@ -51,7 +51,8 @@ SHARE_COST = 1.18
 RESULT_CYCLES = 0.72
 """Cycles of a multiprocessor in which one result leaves the tile of a program that makes no other or walks tiles one after the other:
 what short sums wait for, and long ones do not notice. Fitted on five calls with sums of 32 to 112 elements on an NVIDIA H200 (2026-11-21),
-among them 16384 by 64 by 16384 (docs/results/h200-products.md): modelled over measured is 0.88 to 1.21."""
+among them 16384 by 64 by 16384 (docs/results/h200-products.md); of one of them, 112 to 672 channels at 224 by 224, kernel and pass by the
+profiler, 1176 and 125 µs. Modelled over measured is 0.88 to 1.21."""
 GATHER_WORK = 50.0
 """Instructions by which a lane of a convolution finds and reads one element of its input, splitting it included. Fitted on 255 schedules of
 25 modules with a convolution of 16 to 128 channels on an H200, by the lab (2026-11-21): the root mean square of ln(modelled / measured) is
