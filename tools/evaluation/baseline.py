@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.channel import Command, Load, Order, Reply, State
+from tools.evaluation.channel import Command, Exchange, Load, Order, Reply, State
+from tools.evaluation.device_memory import attach
 from tools.evaluation.lead_in import ColdCache, lead_in
 from tools.evaluation.phases import Phase
 from tools.evaluation.tape import Sitting, Tape
 from tools.records import Problem, Record, ScalarSpec
+
+if TYPE_CHECKING:
+    import torch
 
 
 class BaselineJob(Record):
@@ -36,11 +40,10 @@ class Rival:
 
         problem = Problem.model_validate_json(job.sitting.problem)
         self._torch = torch
-        tape = Tape(problem.abi, job.sitting.calls, phase.shared["inputs0"], phase.shared["outputs0"])
         self._reference = DeclaredReference(problem, "cuda")
-        values = tape.parameters.tensors(tape.inputs_memory)
-        self._reference.load({spec.name: value.cuda() for spec, value in zip(problem.abi.parameters, values, strict=True)})
-        tensors = iter([value.cuda() for value in tape.inputs(0).tensors(tape.inputs_memory)])
+        parameters, inputs = _given(phase, job, problem)
+        self._reference.load({spec.name: value for spec, value in zip(problem.abi.parameters, parameters, strict=True)})
+        tensors = iter(inputs)
         arguments = [a.value if isinstance(a, ScalarSpec) else next(tensors) for a in problem.abi.arguments]
         self._cold = ColdCache(job.flush_bytes)
         self._eager, self._arguments = self._reference.prepared(arguments)
@@ -63,6 +66,20 @@ class Rival:
             last.record()
             torch.cuda.synchronize()
         return Reply(State.DONE, first.elapsed_time(last) * 1e3)
+
+
+def _given(phase: Phase, job: BaselineJob, problem: Problem) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Copy parameters and inputs to memory of this process, out of what it shares with the standing oracle or with the supervisor."""
+    if "carried" in phase.shared:
+        exchange = Exchange(problem.abi, beside=True)
+        memory = attach(phase.shared["carried"], exchange.outputs.end, "cuda")
+        blocks = exchange.parameters.tensors(memory), exchange.inputs.tensors(memory)
+        copies = [value.clone() for value in blocks[0]], [value.clone() for value in blocks[1]]
+        del blocks
+        memory.close()
+        return copies
+    tape = Tape(problem.abi, job.sitting.calls, phase.shared["inputs0"], phase.shared["outputs0"])
+    return [value.cuda() for value in tape.parameter_tensors()], [value.cuda() for value in tape.input_tensors(0)]
 
 
 def serve(phase: Phase) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from collections.abc import Iterable
 from enum import IntEnum, IntFlag
 from typing import NamedTuple
 
@@ -23,7 +24,7 @@ MAX_PATCHES = 256
 _COMMAND = struct.Struct("<IIII")
 _REPLY = struct.Struct("<IIddQ32x")
 _SHAPE = struct.Struct("<iiii8q")
-_PATCH = struct.Struct("<IIQ")
+_PATCH = struct.Struct("<IIQ8s")
 _HEARD = struct.Struct("<BB126s")
 _UNKNOWN = len(DTYPES)
 
@@ -127,25 +128,42 @@ class OutputShape(NamedTuple):
         return None
 
 
-class Exchange:
-    """The memory a runner shares with the supervisor: report, patches, inputs (after a call as it left them), outputs, red zones."""
+class Patch(NamedTuple):
+    """One changed element of an input."""
 
-    def __init__(self, abi: ABI) -> None:
-        """Lay it out for `abi`."""
+    argument: int
+    """Place among the inputs."""
+    element: int
+    """Flat."""
+    value: bytes
+
+
+class Exchange:
+    """The memory a runner shares with the supervisor: report, patches, inputs (after a call as it left them), outputs, red zones.
+
+    Large tensors lie beside it, in memory of their own that the runner shares with the standing oracle: parameters, inputs and outputs.
+    """
+
+    def __init__(self, abi: ABI, *, beside: bool = False) -> None:
+        """Lay it out for `abi`, the tensors `beside` it or in it."""
         self._shapes = 16
         self._patches = self._shapes + MAX_OUTPUTS * _SHAPE.size
         start = -(-(self._patches + MAX_PATCHES * _PATCH.size) // 4096) * 4096
-        self.inputs = Block(abi.inputs, start)
+        self.parameters = Block(abi.parameters if beside else ())
+        """Where there is other memory for the tensors; else a runner is given parameters in memory of their own."""
+        self.inputs = Block(abi.inputs, self.parameters.end if beside else start)
         self.outputs = Block(abi.outputs, self.inputs.end)
-        self._heard = self.outputs.end
+        self._poisoned = (start, start) if beside else (self.outputs.start, self.outputs.end)
+        self._heard = start if beside else self.outputs.end
         zones = -(-(self._heard + 16 + MAX_HEARD * _HEARD.size) // 4096) * 4096
         self.zones = Block([TensorSpec(name=spec.name, shape=(2 * ZONE_BYTES,), dtype="uint8") for spec in abi.inputs], zones)
         self.size = self.zones.end
 
     def wipe(self, memory: Memory) -> None:
         """Forget what an earlier runner left, to the last byte: the next may look before it is given anything, and outputs are poisoned."""
-        memory.bytes_at(0, self.outputs.start)[:] = 0
-        memory.bytes_at(self.outputs.end, memory.size - self.outputs.end)[:] = 0
+        start, end = self._poisoned
+        memory.bytes_at(0, start)[:] = 0
+        memory.bytes_at(end, memory.size - end)[:] = 0
 
     def write_shapes(self, memory: Memory, outputs: list[OutputShape]) -> None:
         """Put down what the outputs of a call were."""
@@ -182,17 +200,17 @@ class Exchange:
         rows = (_HEARD.unpack_from(buffer, 16 + index * _HEARD.size) for index in range(count))
         return [("triton" if own else "library", data[: min(length, 126)].decode("utf-8", "replace")) for own, length, data in rows]
 
-    def write_patches(self, memory: Memory, patches: list[tuple[int, int]]) -> None:
-        """Name the changed elements: (input, flat element)."""
-        buffer = memory.bytes_at(0, self.inputs.start).data
-        for index, (argument, element) in enumerate(patches):
-            _PATCH.pack_into(buffer, self._patches + index * _PATCH.size, argument, 0, element)
+    def write_patches(self, memory: Memory, patches: Iterable[Patch]) -> None:
+        """Name the changed elements and what they are now."""
+        buffer = memory.bytes_at(0, self._patches + MAX_PATCHES * _PATCH.size).data
+        for index, (argument, element, value) in enumerate(patches):
+            _PATCH.pack_into(buffer, self._patches + index * _PATCH.size, argument, 0, element, value)
 
-    def read_patches(self, memory: Memory, count: int) -> list[tuple[int, int]]:
-        """Read which elements changed."""
-        buffer = memory.bytes_at(0, self.inputs.start).data
+    def read_patches(self, memory: Memory, count: int) -> list[Patch]:
+        """Read which elements changed, each value followed by nothing up to eight bytes."""
+        buffer = memory.bytes_at(0, self._patches + MAX_PATCHES * _PATCH.size).data
         rows = (_PATCH.unpack_from(buffer, self._patches + index * _PATCH.size) for index in range(count))
-        return [(argument, element) for argument, _, element in rows]
+        return [Patch(argument, element, value) for argument, _, element, value in rows]
 
 
 def fill_pattern(poison_b: bool) -> int:

@@ -8,7 +8,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tools.errors import MachineError
@@ -84,12 +84,26 @@ class Child:
             os.close(given)
 
     def receive(self, deadline: float, limit: int = 4096) -> bytes | None:
-        """Wait for its next message; None where it ended without one."""
+        """Wait for its next message; None where it ended without one. Descriptors that come with it are left to the kernel."""
+        return self._next(deadline, lambda: self._control.recv(limit))
+
+    def receive_given(self, deadline: float, limit: int = 4096) -> tuple[bytes | None, list[int]]:
+        """Wait for the next message of a child that is trusted, and take the descriptors that come with it."""
+        given: list[int] = []
+
+        def take() -> bytes:
+            data, descriptors, _, _ = socket.recv_fds(self._control, limit, wire.MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+            given.extend(descriptors)
+            return data
+
+        return self._next(deadline, take), given
+
+    def _next(self, deadline: float, take: Callable[[], bytes]) -> bytes | None:
         while True:
             ready = self._poll(deadline, self._control.fileno())
             if self._control.fileno() in ready:
                 try:
-                    data = self._control.recv(limit)
+                    data = take()
                 except ConnectionResetError:
                     data = b""
                 return data or None

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
+import random
 import time
 from contextlib import ExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from tools.evaluation import weakening
-from tools.evaluation.channel import REPLY_BYTES, Command, Exchange, Load, Order, Reply, State, fill_pattern
+from tools.evaluation.carriers import carrier
+from tools.evaluation.channel import REPLY_BYTES, Command, Load, Order, Reply, State, fill_pattern
 from tools.evaluation.child import Child, DeadlineError
 from tools.evaluation.defences import Defence
 from tools.evaluation.memory import Memory
-from tools.evaluation.patches import Patches
 from tools.evaluation.runner import RunnerJob
 from tools.evaluation.tape import Tape
+from tools.evaluation.vault_tape import VaultTape
 from tools.evaluation.workshop import Workshop
 from tools.records import Verdict
-
-if TYPE_CHECKING:
-    import numpy
-
 
 LISTENING_S = 5.0
 """How long the call that is listened to may take beyond four times the longest call before it; it is not worth more."""
@@ -54,18 +52,26 @@ class Conversation:
     """One runner from its start to its death, as a context manager."""
 
     def __init__(
-        self, shop: Workshop, job: RunnerJob, tape: Tape, deadline: float, cancel: int, *, gpu: bool, runner: Child | None = None
+        self,
+        shop: Workshop,
+        job: RunnerJob,
+        tape: Tape | VaultTape,
+        deadline: float,
+        cancel: int,
+        *,
+        gpu: bool,
+        runner: Child | None = None,
     ) -> None:
         """Prepare; entering starts the runner, or gives the job to a waiting `runner`."""
         self._shop = shop
         self._job = job
-        self._tape = tape
+        self._carrier = carrier(tape)
+        self._exchange = self._carrier.exchange
         self._deadline = weakening.deadline(deadline, shop.off)
         self._cancel = cancel
         self._gpu = gpu
         self._runner = runner
         self._stack = ExitStack()
-        self._exchange = Exchange(job.abi)
         self._child: Child | None = None
         self._revealed = 0
         self._longest_s = 0.0
@@ -76,11 +82,7 @@ class Conversation:
         """Start the runner and wait until the candidate's module is made."""
         try:
             self._memory = self._take()
-            parameters = Memory(self._tape.parameters.end)
-            self._stack.callback(parameters.close)
-            self._tape.parameters.fill(parameters, self._tape.parameters.raw(self._tape.inputs_memory))
-            self._poison_outputs()
-            shared = {"exchange": self._memory.fd, "parameters": parameters.fd}
+            shared = {"exchange": self._memory.fd, **self._carrier.open(self._memory, self._stack, self._next_poison())}
             self._child = self._runner or self._stack.enter_context(self._shop.runner(gpu=self._gpu, cancel=self._cancel))
             if self._runner is not None:
                 self._stack.callback(self._runner.send, Command(Order.STOP).pack())
@@ -113,18 +115,15 @@ class Conversation:
         assert self._child is not None
         return self._child.log.text
 
-    def give(self, inputs: numpy.ndarray) -> None:
-        """Lay the inputs of the next call out; `Load.ALL` makes the runner take them."""
-        self._kept = inputs
-        self._exchange.inputs.fill(self._memory, inputs)
+    def give(self, call: int) -> None:
+        """Lay the inputs of a call of the tape out; `Load.ALL` makes the runner take them."""
+        self._carrier.give(call)
 
-    def patch(self, patches: Patches, inputs: numpy.ndarray) -> None:
-        """Lay changed elements of the inputs out, where `inputs` is what they all are now; `Load.PATCHES` makes the runner take them."""
-        self._kept = inputs
-        given = self._exchange.inputs.raw(self._memory)
-        for place in patches.places(self._exchange.inputs.at(0)):
-            given[place] = inputs[place]
-        self._exchange.write_patches(self._memory, patches.elements)
+    def patch(self, chance: random.Random) -> int:
+        """Lay changed elements of the inputs out and say how many; `Load.PATCHES` makes the runner take them."""
+        patches = self._carrier.draw(chance)
+        self._exchange.write_patches(self._memory, patches)
+        return len(patches)
 
     def call(self, load: Load, patches: int = 0) -> CallTimes:
         """Have it run once; nothing that it could see before says whether the outputs will be collected."""
@@ -149,15 +148,14 @@ class Conversation:
         self._child.send(Command(Order.POISON, load).pack())
         self._expect(State.DONE, "before its forward call")
 
-    def _poison_outputs(self) -> None:
-        """Poison where the outputs will lie, in another pattern each time: before the first call, and as soon as outputs were taken.
+    def _next_poison(self) -> int | None:
+        """What to fill the place of the outputs with, another pattern each time: before the first call, and as soon as outputs were taken.
 
         Done only before a call whose outputs will be taken, it would tell the runner which calls are judged.
         """
         load = weakening.load(self._pattern, self._shop.off)
         self._pattern ^= Load.POISON_B
-        if not load & Load.UNPOISONED:
-            self._exchange.outputs.raw(self._memory)[:] = fill_pattern(bool(load & Load.POISON_B))
+        return None if load & Load.UNPOISONED else fill_pattern(bool(load & Load.POISON_B))
 
     def listen(self) -> tuple[tuple[str, str], ...]:
         """Have it run once more on inputs already given, and name what ran; nothing where it does not get that far.
@@ -172,10 +170,11 @@ class Conversation:
             return ()
         return tuple(self._exchange.read_heard(self._memory))
 
-    def collect(self, outputs: numpy.ndarray) -> float:
+    def collect(self, call: int | None, run: int = 0) -> float:
         """Take the outputs of the last call, hold them and the inputs against the ABI, and return the bracket.
 
-        That is the time, microseconds, from the call's inputs revealed to its outputs collected.
+        They are kept on the tape as those of `call` and its `run`, and so are the inputs where elements of them have changed; of no
+        call, they are only looked at. The bracket is the time, microseconds, from the call's inputs revealed to its outputs collected.
         """
         assert self._child is not None
         if Defence.COLLECTED_AT_ONCE in self._shop.off:
@@ -185,12 +184,12 @@ class Conversation:
         bracket_us = (time.perf_counter_ns() - self._revealed) / 1e3
         if Defence.OUTPUT_ABI not in self._shop.off:
             self._check_outputs()
-        if Defence.INPUTS_COMPARED not in self._shop.off:
-            self._check_inputs()
+        compare = Defence.INPUTS_COMPARED not in self._shop.off
+        changed = self._carrier.take(call, run, self._next_poison(), compare=compare)
+        if changed:
+            raise self._failure(Verdict.CHEATED, f"the call changed its input {changed}", rule="input-mutation")
         if Defence.RED_ZONES not in self._shop.off and self._job.plan is None:
             self._check_zones()
-        outputs[:] = self._exchange.outputs.raw(self._memory)
-        self._poison_outputs()
         return bracket_us
 
     def _check_outputs(self) -> None:
@@ -201,12 +200,6 @@ class Conversation:
         for shape, spec in zip(shapes, specs, strict=True):
             if (wrong := shape.mismatch(spec)) is not None:
                 raise self._failure(Verdict.WRONG, wrong)
-
-    def _check_inputs(self) -> None:
-        inputs = self._exchange.inputs
-        for spec, place, start in zip(inputs.specs, inputs.offsets, inputs.at(0).offsets, strict=True):
-            if not self._memory.equals(self._kept[start : start + spec.nbytes], place):
-                raise self._failure(Verdict.CHEATED, f"the call changed its input {spec.name}", rule="input-mutation")
 
     def _check_zones(self) -> None:
         """A sealed runner has zones around all of its buffers and ends by itself."""

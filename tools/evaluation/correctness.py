@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal
@@ -23,10 +23,11 @@ from tools.evaluation.lead_in import flush_bytes
 from tools.evaluation.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.runner import RunnerJob
 from tools.evaluation.tape import Sitting, Tape
+from tools.evaluation.vault_tape import VaultTape, held, shared, vaults
 from tools.evaluation.workshop import Workshop
 from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verdict
 
-_Size = tuple[Problem, Tape, Sitting, tuple[bool, ...]]
+_Size = tuple[Problem, Tape | VaultTape, Sitting, tuple[bool, ...]]
 
 ORACLE_S = 600.0
 """How long a trusted process may take; the problem's own code decides that, not the candidate."""
@@ -69,7 +70,7 @@ class Check:
     def run(self, source: str, sheet: HardwareSheet, timeout_s: float, cache: str = "") -> Outcome:
         """Check `source`, of which `cache` is compiled; the deadline is of the candidate's own running time."""
         self._cache = cache
-        with self._tapes() as tapes:
+        with self._tapes(sheet) as tapes:
             usable = self._make_inputs(tapes)
             if isinstance(usable, Outcome):
                 return usable
@@ -99,26 +100,13 @@ class Check:
         return flush_bytes(sheet) if self._gpu else 0
 
     @contextmanager
-    def _tapes(self) -> Iterator[list[Tape]]:
-        shelf = self._shop.shelf
-        tapes = [Tape(problem.abi, sitting.calls, shelf=shelf) for problem, sitting in zip(self._problems, self._sittings, strict=True)]
-        unused = False
-        try:
-            yield tapes
-            unused = True
-        finally:
-            for tape in tapes:
-                tape.close(unused=unused)
+    def _tapes(self, sheet: HardwareSheet) -> Iterator[list[Tape | VaultTape]]:
+        with ExitStack() as stack:
+            planned = zip(self._problems, self._sittings, strict=True)
+            yield [stack.enter_context(held(self._shop, problem, sitting, sheet, self._cancel)) for problem, sitting in planned]
 
-    def _shared(self, tapes: list[Tape]) -> dict[str, int]:
-        shared = {}
-        for index, tape in enumerate(tapes):
-            shared[f"inputs{index}"] = tape.inputs_memory.fd
-            shared[f"outputs{index}"] = tape.outputs_memory.fd
-        return shared
-
-    def _make_inputs(self, tapes: list[Tape]) -> tuple[tuple[bool, ...], ...] | Outcome:
-        job = InputsJob(sittings=self._sittings, device=self._device)
+    def _make_inputs(self, tapes: list[Tape | VaultTape]) -> tuple[tuple[bool, ...], ...] | Outcome:
+        job = InputsJob(sittings=self._sittings, device=self._device, vaults=vaults(tapes))
         done = self._trusted("inputs", job.model_dump_json(), tapes)
         try:
             answer = InputsAnswer.model_validate_json(done[0])
@@ -127,11 +115,9 @@ class Check:
         self._left_out = answer.notes
         return answer.usable
 
-    def _trusted(self, phase: str, job: str, tapes: list[Tape]) -> tuple[bytes, str]:
+    def _trusted(self, phase: str, job: str, tapes: list[Tape | VaultTape]) -> tuple[bytes, str]:
         try:
-            done = self._shop.ask(
-                phase, job.encode(), self._shared(tapes), time.monotonic() + ORACLE_S, self._cancel, problem=self._problems[0]
-            )
+            done = self._shop.ask(phase, job.encode(), shared(tapes), time.monotonic() + ORACLE_S, self._cancel, problem=self._problems[0])
         except DeadlineError:
             raise MachineError(f"The {phase} process took longer than {ORACLE_S:.0f} s.", "Give the problem smaller sizes.") from None
         return done.answer, f"{done.log.strip()} ({done.ending})"
@@ -142,7 +128,7 @@ class Check:
         sheet: HardwareSheet,
         deadline: float,
         problem: Problem,
-        tape: Tape,
+        tape: Tape | VaultTape,
         sitting: Sitting,
         use: tuple[bool, ...],
         runner: Child | None = None,
@@ -162,7 +148,9 @@ class Check:
         except RunError as failure:
             return Outcome(failure.verdict, failure.rule, None, [f"At {size_of(problem)}: {failure.reason}"], failure.log)
 
-    def _feed(self, job: RunnerJob, tape: Tape, sitting: Sitting, use: tuple[bool, ...], deadline: float, child: Child | None) -> str:
+    def _feed(
+        self, job: RunnerJob, tape: Tape | VaultTape, sitting: Sitting, use: tuple[bool, ...], deadline: float, child: Child | None
+    ) -> str:
         """Feed one runner the calls of a sitting and keep its outputs."""
         with Conversation(self._shop, job, tape, deadline, self._cancel, gpu=self._gpu, runner=child) as runner:
             for number, call in enumerate(sitting.calls):
@@ -170,17 +158,17 @@ class Check:
                     continue
                 for run in range(call.slots):
                     load = Load.ALL | (Load.POISON_B if (number + run) % 2 else Load(0)) | (Load.SHIFTED if call.shifted else Load(0))
-                    runner.give(tape.inputs(number).raw(tape.inputs_memory))
+                    runner.give(number)
                     runner.call(load)
-                    runner.collect(tape.outputs(number, run).raw(tape.outputs_memory))
+                    runner.collect(number, run)
             # on a device one runner checks all sizes, and one that hangs when it is listened to must not cost the next size
             if self._listens and tape.abi == self._problems[-1 if self._gpu else 0].abi:
                 self._heard = runner.listen()
             return runner.log
 
-    def _judge(self, tapes: list[Tape], usable: tuple[tuple[bool, ...], ...]) -> Outcome:
+    def _judge(self, tapes: list[Tape | VaultTape], usable: tuple[tuple[bool, ...], ...]) -> Outcome:
         skip = tuple(tuple(not use for use in uses) for uses in usable)
-        job = OracleJob(sittings=self._sittings, skip=skip, device=self._device)
+        job = OracleJob(sittings=self._sittings, skip=skip, device=self._device, vaults=vaults(tapes))
         data, log = self._trusted("oracle", job.model_dump_json(), tapes)
         try:
             answer = OracleAnswer.model_validate_json(data)

@@ -14,7 +14,7 @@ from tools.evaluation.child import DeadlineError
 from tools.evaluation.counted import CountersAnswer, CountersJob
 from tools.evaluation.memory import Memory
 from tools.evaluation.protocol import EvaluationRequest
-from tools.evaluation.shelf import Shelf, nothing
+from tools.evaluation.tape import Tape
 from tools.evaluation.timing_tape import TimingTape
 from tools.evaluation.workshop import Workshop
 from tools.logs import telling_part
@@ -52,9 +52,9 @@ class Counting:
             return Counters(note=self._hopeless or NOT_INSTALLED)
         if not shop.isolation(gpu=True).namespaces:
             return Counters(note=NO_NETWORK)
-        # a candidate will map it: it must not go to anybody else afterwards
-        with TimingTape(request.problem, 0, Shelf(nothing)) as held:
-            held.fill(shop, cancel)
+        with TimingTape(shop, request.problem, 0, request.target, cancel, fresh=True) as held:
+            held.fill()
+            assert isinstance(held.tape, Tape)
             found = _count(shop, request, held.tape.inputs_memory, ncu, cancel)
         if found.note in (NO_PERMISSION, NO_COUNTERS):
             self._hopeless = found.note

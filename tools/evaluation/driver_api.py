@@ -1,4 +1,4 @@
-"""The few calls of CUDA's driver API that launch recorded kernels: ctypes on the library that every driver brings.
+"""The few calls of CUDA's driver API that launch recorded kernels and share memory: ctypes on the library that every driver brings.
 
 They work in the context that is current, which is torch's own once torch has used the device.
 """
@@ -128,6 +128,10 @@ class Driver:
         kind = {1: ctypes.c_ubyte, 2: ctypes.c_ushort, 4: ctypes.c_uint}[width]
         result: int = call(ctypes.c_uint64(address), kind(pattern), ctypes.c_size_t(count), ctypes.c_void_p(stream))
         return result
+
+    def ask(self, name: str, *arguments: Any) -> None:
+        """Make one call of the driver's by its name; DriverError where it does not succeed."""
+        self.check(getattr(self._api, name)(*arguments), name)
 
     def check(self, result: int, what: str) -> None:
         """Raise where a call did not succeed, with the driver's own name for it."""

@@ -9,8 +9,9 @@ from tools.evaluation import patches as patching
 from tools.evaluation.distributions import AS_MADE, NON_FINITE, transform
 from tools.evaluation.phases import Phase
 from tools.evaluation.reference import DeclaredReference
-from tools.evaluation.tape import CallSpec, Sitting, Tape
-from tools.records import Problem, Record, ScalarSpec
+from tools.evaluation.tape import CallSpec, CallTensors, Sitting
+from tools.evaluation.vault import tensors_of
+from tools.records import ABI, Problem, Record, ScalarSpec
 
 if TYPE_CHECKING:
     import torch
@@ -26,6 +27,8 @@ class InputsJob(Record):
     sittings: tuple[Sitting, ...]
     device: str
     threads: int = 1
+    vaults: tuple[str, ...] = ()
+    """By sitting: the vault that keeps its tensors, or nothing where they lie in shared memory."""
 
 
 class InputsAnswer(Record):
@@ -47,10 +50,10 @@ def make(phase: Phase) -> None:
     notes: dict[str, None] = {}
     for index, sitting in enumerate(job.sittings):
         problem = Problem.model_validate_json(sitting.problem)
-        tape = Tape(problem.abi, sitting.calls, phase.shared[f"inputs{index}"], phase.shared[f"outputs{index}"])
+        tape = tensors_of(phase, index, sitting, job.vaults, job.device)
         reference = DeclaredReference(problem, job.device)
-        _write_parameters(reference, sitting, tape)
-        problems = [_write_inputs(reference, tape, number, call) for number, call in enumerate(sitting.calls)]
+        _write_parameters(reference, sitting, problem, tape)
+        problems = [_write_inputs(reference, problem.abi, tape, number, call) for number, call in enumerate(sitting.calls)]
         usable.append(tuple(not problem for problem in problems))
         notes |= {
             f"Inputs “{CHANGED if call.follows else call.distribution}” were left out: {problem}.": None
@@ -61,7 +64,7 @@ def make(phase: Phase) -> None:
     phase.answer(InputsAnswer(usable=tuple(usable), notes=tuple(notes)).model_dump_json().encode())
 
 
-def _write_parameters(reference: DeclaredReference, sitting: Sitting, tape: Tape) -> None:
+def _write_parameters(reference: DeclaredReference, sitting: Sitting, problem: Problem, tape: CallTensors) -> None:
     import torch
 
     values = reference.parameters()
@@ -69,8 +72,7 @@ def _write_parameters(reference: DeclaredReference, sitting: Sitting, tape: Tape
         torch.manual_seed(sitting.shake)
         values = {name: shaken(value) for name, value in values.items()}
         reference.load(values)
-    targets = tape.parameters.tensors(tape.inputs_memory)
-    for spec, target in zip(tape.abi.parameters, targets, strict=True):
+    for spec, target in zip(problem.abi.parameters, tape.parameter_tensors(), strict=True):
         target.copy_(values[spec.name])
 
 
@@ -83,28 +85,28 @@ def shaken(value: torch.Tensor) -> torch.Tensor:
     return value + (torch.rand(value.shape) * 0.45 + 0.05).to(value.dtype).to(value.device)
 
 
-def _write_inputs(reference: DeclaredReference, tape: Tape, number: int, call: CallSpec) -> str:
+def _write_inputs(reference: DeclaredReference, abi: ABI, tape: CallTensors, number: int, call: CallSpec) -> str:
     """Write the inputs of a call; say why they are of no use, or nothing."""
     import torch
 
     if call.follows:
-        return _follow(reference, tape, number, call)
+        return _follow(reference, abi, tape, number, call)
     made = made_inputs(reference, call)
     tensors = [value for value in made if isinstance(value, torch.Tensor)]
-    for target, value in zip(tape.inputs(number).tensors(tape.inputs_memory), tensors, strict=True):
+    for target, value in zip(tape.input_tensors(number), tensors, strict=True):
         target.copy_(value)
     return unusable(reference, made, call.distribution)
 
 
-def _follow(reference: DeclaredReference, tape: Tape, number: int, call: CallSpec) -> str:
+def _follow(reference: DeclaredReference, abi: ABI, tape: CallTensors, number: int, call: CallSpec) -> str:
     """Write the inputs of the call before once more, a few elements changed."""
-    block = tape.inputs(number)
-    contents = block.raw(tape.inputs_memory)
-    contents[:] = tape.inputs(number - 1).raw(tape.inputs_memory)
+    made = tape.input_tensors(number)
+    for target, before in zip(made, tape.input_tensors(number - 1), strict=True):
+        target.copy_(before)
     # nothing is kept secret by it that the system's generator has not drawn
-    patching.alter_tile(block, contents, random.Random(call.seed))  # noqa: S311
-    tensors = iter([value.to(reference.device, copy=True) for value in block.tensors(tape.inputs_memory)])
-    arguments = [a.value if isinstance(a, ScalarSpec) else next(tensors) for a in tape.abi.arguments]
+    patching.alter_tile(made, random.Random(call.seed))  # noqa: S311
+    tensors = iter([value.to(reference.device, copy=True) for value in made])
+    arguments = [a.value if isinstance(a, ScalarSpec) else next(tensors) for a in abi.arguments]
     return unusable(reference, arguments, CHANGED)
 
 

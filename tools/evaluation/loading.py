@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 from tools.records import ABI, TensorSpec
 
@@ -16,6 +18,17 @@ if TYPE_CHECKING:
     import torch
 
 FILE = "candidate.py"
+_DRAWN = (
+    "uniform_",
+    "normal_",
+    "trunc_normal_",
+    "kaiming_uniform_",
+    "kaiming_normal_",
+    "xavier_uniform_",
+    "xavier_normal_",
+    "orthogonal_",
+)
+"""What modules fill their parameters with."""
 
 
 class InterfaceError(Exception):
@@ -38,13 +51,25 @@ def import_candidate(source: str, folder: Path) -> ModuleType:
 
 
 def make_model(module: ModuleType, abi: ABI) -> torch.nn.Module:
-    """Construct ModelNew as the reference was constructed, in the reference's mode."""
+    """Construct ModelNew as the reference was constructed, in the reference's mode, its parameters without values."""
     import torch
 
-    model = module.ModelNew(*ast.literal_eval(abi.init))
+    with _uninitialised():
+        model = module.ModelNew(*ast.literal_eval(abi.init))
     if not isinstance(model, torch.nn.Module):
         raise InterfaceError("ModelNew is no torch.nn.Module")
     return model.train(abi.training)
+
+
+@contextmanager
+def _uninitialised() -> Iterator[None]:
+    """Leave parameters as they were allocated: all of them are loaded afterwards, and to draw a gigabyte of weights takes two seconds."""
+    from torch.nn import init
+
+    with ExitStack() as stack:
+        for name in _DRAWN:
+            stack.enter_context(patch.object(init, name, lambda tensor, *_, **__: tensor))
+        yield
 
 
 def check_parameters(model: torch.nn.Module, specs: tuple[TensorSpec, ...]) -> None:

@@ -6,7 +6,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from tools.records import TensorSpec
 
@@ -69,6 +69,13 @@ class Memory:
             return
 
 
+class HoldsTensors(Protocol):
+    """Memory in which tensors lie."""
+
+    def tensor_at(self, spec: TensorSpec, offset: int) -> torch.Tensor:
+        """View the tensor `spec` at `offset`."""
+
+
 class Block:
     """Tensors one after the other, aligned, from `start` on."""
 
@@ -93,7 +100,7 @@ class Block:
         """Give the same tensors from another place on."""
         return Block(self.specs, start)
 
-    def tensors(self, memory: Memory) -> list[torch.Tensor]:
+    def tensors(self, memory: HoldsTensors) -> list[torch.Tensor]:
         """View every tensor in `memory`."""
         return [memory.tensor_at(spec, offset) for spec, offset in zip(self.specs, self.offsets, strict=True)]
 

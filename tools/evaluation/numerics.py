@@ -40,6 +40,9 @@ SMALLEST_NORMAL = {"float32": 2.0**-126, "bfloat16": 2.0**-126}
 ROW_FLOOR = 2.0
 """The floor of the worst row over the floor of the whole: one row averages over fewer elements."""
 
+_PIECE = 1 << 27
+"""Elements measured at once, in whole rows: in float64 and with what is made of them they take five gigabytes."""
+
 _POLICY_FORMAT = {"tf32": "tf32", "fp16": "float16", "bf16": "bfloat16"}
 
 
@@ -76,23 +79,34 @@ def distance(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor)
     """
     import torch
 
-    if not _same_non_finite(value, reference):
-        return INFINITE
     if oracle.numel() == 0:
         return EXACT
+    width = oracle.shape[-1] if oracle.dim() else 1
+    piece = max(1, _PIECE // width)
+    whole = [tensor.reshape(-1, width) for tensor in (value, oracle, reference)]
+    found = [_row_norms(*(rows[start : start + piece] for rows in whole)) for start in range(0, len(whole[0]), piece)]
+    if any(part is None for part in found):
+        return INFINITE
+    row_errors, rows = (torch.cat([part[place] for part in found if part is not None]) for place in (0, 1))
+    norm = float(torch.linalg.vector_norm(rows))
+    scale = norm if norm > 0 else float(oracle.numel()) ** 0.5
+    typical = scale / float(rows.numel()) ** 0.5
+    return Errors(float(torch.linalg.vector_norm(row_errors)) / scale, float((row_errors / rows.clamp(min=typical)).max()))
+
+
+def _row_norms(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """L2 norms of the errors and of the truth of each row; None where NaN and infinities stand elsewhere than in the reference."""
+    import torch
+
+    if not _same_non_finite(value, reference):
+        return None
     keep = torch.isfinite(reference) & torch.isfinite(oracle)
     zero = torch.zeros((), dtype=torch.float64, device=oracle.device)
     truth = torch.where(keep, oracle.double(), zero)
     smallest = SMALLEST_NORMAL.get(str(value.dtype).removeprefix("torch."), 0.0)
     keep &= (value != 0) | (truth.abs() >= smallest)
     error = torch.where(keep, value.double() - truth, zero)
-    width = oracle.shape[-1] if oracle.dim() else 1
-    rows = torch.linalg.vector_norm(truth.reshape(-1, width), dim=1)
-    row_errors = torch.linalg.vector_norm(error.reshape(-1, width), dim=1)
-    norm = float(torch.linalg.vector_norm(rows))
-    scale = norm if norm > 0 else float(oracle.numel()) ** 0.5
-    typical = scale / float(rows.numel()) ** 0.5
-    return Errors(float(torch.linalg.vector_norm(row_errors)) / scale, float((row_errors / rows.clamp(min=typical)).max()))
+    return torch.linalg.vector_norm(error, dim=1), torch.linalg.vector_norm(truth, dim=1)
 
 
 def _same_non_finite(value: torch.Tensor, reference: torch.Tensor) -> bool:

@@ -9,7 +9,9 @@ from tools.evaluation import numerics
 from tools.evaluation.distributions import AS_MADE
 from tools.evaluation.numerics import EXACT, Errors
 from tools.evaluation.phases import Phase
-from tools.evaluation.tape import Sitting, Tape
+from tools.evaluation.schedule import MIDDLE_BYTES
+from tools.evaluation.tape import Sitting
+from tools.evaluation.vault import tensors_of
 from tools.evaluation.yardstick import Scale, Yardstick, error_of, has_digits
 from tools.records import OutputError, Problem, Record, ScalarSpec, TensorSpec
 
@@ -25,6 +27,8 @@ class OracleJob(Record):
     """By sitting and call: not made, so not to be judged."""
     device: str
     threads: int = 1
+    vaults: tuple[str, ...] = ()
+    """By sitting: the vault that keeps its tensors, or nothing where they lie in shared memory."""
 
 
 class CallVerdict(Record):
@@ -55,7 +59,7 @@ def judge(phase: Phase) -> None:
     verdicts: list[CallVerdict] = []
     notes: dict[str, None] = {}
     for index, sitting in enumerate(job.sittings):
-        bench = _Bench(index, sitting, phase, job.device)
+        bench = _Bench(index, sitting, phase, job)
         verdicts += bench.judge(job.skip[index], notes)
         bench.close()
     phase.answer(OracleAnswer(calls=tuple(verdicts), notes=tuple(notes)).model_dump_json().encode())
@@ -76,16 +80,16 @@ class _Measured:
 class _Bench:
     """One sitting under judgement."""
 
-    def __init__(self, index: int, sitting: Sitting, phase: Phase, device: str) -> None:
+    def __init__(self, index: int, sitting: Sitting, phase: Phase, job: OracleJob) -> None:
         self._index = index
         self._sitting = sitting
         self._problem = Problem.model_validate_json(sitting.problem)
-        self._device = device
-        abi = self._problem.abi
-        self._tape = Tape(abi, sitting.calls, phase.shared[f"inputs{index}"], phase.shared[f"outputs{index}"])
-        values = self._tape.parameters.tensors(self._tape.inputs_memory)
-        parameters = {spec.name: value.to(device) for spec, value in zip(abi.parameters, values, strict=True)}
-        self._yardstick = Yardstick(self._problem, parameters, device)
+        self._large = self._problem.abi.compulsory_bytes >= MIDDLE_BYTES
+        self._device = job.device
+        self._tape = tensors_of(phase, index, sitting, job.vaults)
+        values = self._tape.parameter_tensors()
+        parameters = {spec.name: value.to(job.device) for spec, value in zip(self._problem.abi.parameters, values, strict=True)}
+        self._yardstick = Yardstick(self._problem, parameters, job.device)
 
     def close(self) -> None:
         """Give the sitting's memory back."""
@@ -93,7 +97,13 @@ class _Bench:
 
     def judge(self, skip: tuple[bool, ...], notes: dict[str, None]) -> list[CallVerdict]:
         """Measure each call, then hold it against the limits of its group."""
-        measured = [self._measure(number, notes) for number in range(len(self._sitting.calls)) if not skip[number]]
+        measured: list[_Measured] = []
+        kept = [(number, call.group) for number, call in enumerate(self._sitting.calls) if not skip[number]]
+        last = {group: number for number, group in kept}
+        for number, group in kept:
+            # it costs two more runs in float64, and calls of a group differ in their seeds alone; the last has the most room
+            measured.append(self._measure(number, notes, sensitive=not self._large or number == last[group]))
+            self._tape.forget(number)
         verdicts = []
         for group in dict.fromkeys(call.group for call in self._sitting.calls):
             members = [m for m in measured if self._sitting.calls[m.call].group == group]
@@ -108,9 +118,9 @@ class _Bench:
             verdicts += [self._verdict(member, group, limits) for member in members]
         return verdicts
 
-    def _measure(self, number: int, notes: dict[str, None]) -> _Measured:
+    def _measure(self, number: int, notes: dict[str, None], *, sensitive: bool) -> _Measured:
         call = self._sitting.calls[number]
-        truth = self._yardstick.truth(self._arguments(number), call.distribution)
+        truth = self._yardstick.truth(self._arguments(number), call.distribution, sensitive=sensitive)
         specs = self._problem.abi.outputs
         for spec, value in zip(specs, truth.oracle, strict=True):
             if numerics.is_float(spec) and str(value.dtype) != "torch.float64":
@@ -129,12 +139,12 @@ class _Bench:
         return CallVerdict(sitting=self._index, call=member.call, group=group, outputs=worst, repeat_agrees=agrees)
 
     def _arguments(self, number: int) -> list[Any]:
-        tensors = iter(self._tape.inputs(number).tensors(self._tape.inputs_memory))
+        tensors = iter(self._tape.input_tensors(number))
         abi = self._problem.abi
         return [a.value if isinstance(a, ScalarSpec) else next(tensors).to(self._device, copy=True) for a in abi.arguments]
 
     def _run(self, number: int, run: int) -> list[torch.Tensor]:
-        return [value.to(self._device) for value in self._tape.outputs(number, run).tensors(self._tape.outputs_memory)]
+        return [value.to(self._device) for value in self._tape.output_tensors(number, run)]
 
 
 def _apart(spec: TensorSpec, first: torch.Tensor, second: torch.Tensor) -> Errors:

@@ -15,6 +15,7 @@ PHASES = {
     "inputs": "tools.evaluation.inputs:make",
     "oracle": "tools.evaluation.oracle:judge",
     "sentinel": "tools.evaluation.sentinel:work",
+    "vault": "tools.evaluation.vault:serve",
     "standing": "tools.evaluation.standing:serve",
     "admission": "tools.evaluation.admission:examine",
     "baseline": "tools.evaluation.baseline:serve",
@@ -34,6 +35,10 @@ class Phase:
     control: socket.socket
     shared: dict[str, int] = field(default_factory=dict)
     scratch: Path = Path("/")
+    light: bool = False
+    """Whether a job of the standing oracle has left nothing to be given back to the device."""
+    given: list[int] = field(default_factory=list)
+    """Descriptors that the standing oracle sends back with the end of a job, and then closes."""
 
     def answer(self, data: bytes) -> None:
         """Write the phase's result into the memory the supervisor made for it; it reads a bounded part, after the end.

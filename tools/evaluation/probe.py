@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from tools.evaluation.device_memory import attach
 from tools.evaluation.phases import Phase
+from tools.evaluation.vault import PROOF
 
 WORKS = b"works"
 
 
 def run(phase: Phase) -> None:
-    """Touch scratch; with the job `cuda`, start CUDA and add on the device; then say that it works."""
+    """Touch scratch, and say that it works; with the job `cuda` if adding on the device does, with `carried` if mapping its memory does."""
     file = phase.scratch / "probe"
     file.write_text("probe")
     file.unlink()
@@ -17,4 +19,7 @@ def run(phase: Phase) -> None:
 
         total = torch.ones(1024, device="cuda").sum().item()
         assert total == 1024.0
+    if phase.job == b"carried":
+        memory = attach(phase.shared["carried"], 1, "cuda")
+        assert bool((memory.bytes_at(0, memory.size) == PROOF).all())
     phase.control.send(WORKS)

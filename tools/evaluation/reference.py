@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,12 @@ from tools.records import Problem
 
 if TYPE_CHECKING:
     import torch
+
+    from tools.problems.opening import Reference
+
+
+_PIECE = 1 << 27
+"""Elements moved at once."""
 
 
 @contextmanager
@@ -34,17 +41,42 @@ def allow_tf32(allowed: bool) -> None:
     torch.backends.cudnn.allow_tf32 = allowed
 
 
+_kept: dict[str, Reference] = {}
+"""References of this process as they were made, by problem."""
+_KEPT = 8
+_KEPT_BYTES = 8 << 30
+"""Of parameters, in all; the last is kept whatever it takes."""
+
+
+def opened(problem: Problem) -> Reference:
+    """Open a problem; where this process has opened it before, copy what that gave: to draw a gigabyte of weights takes two seconds."""
+    from tools.problems import open_problem
+    from tools.problems.opening import Reference
+
+    known = _kept.pop(problem.id, None) or open_problem(problem)
+    _kept[problem.id] = known
+    while len(_kept) > 1 and (len(_kept) > _KEPT or sum(map(_nbytes, _kept.values())) > _KEPT_BYTES):
+        del _kept[next(iter(_kept))]
+    try:
+        return Reference(copy.deepcopy(known.module), known.blueprint)
+    except (RuntimeError, TypeError):
+        # a module that holds what cannot be copied, such as a tensor that was computed
+        return open_problem(problem)
+
+
+def _nbytes(reference: Reference) -> int:
+    return sum(value.nbytes for value in reference.parameters().values())
+
+
 class DeclaredReference:
     """A problem's reference on a device, at the precision the policy declares."""
 
     def __init__(self, problem: Problem, device: str) -> None:
         """Open it on `device`."""
-        from tools.problems import open_problem
-
         self._problem = problem
         self.device = device
         """Where it runs."""
-        self._reference = open_problem(problem)
+        self._reference = opened(problem)
         self._reference.module.to(device)
 
     def parameters(self) -> dict[str, torch.Tensor]:
@@ -97,10 +129,8 @@ class Oracle:
         """Open it on `device` with these parameters."""
         import torch
 
-        from tools.problems import open_problem
-
         self._device = device
-        self._reference = open_problem(problem)
+        self._reference = opened(problem)
         if problem.abi.parameters:
             self._reference.module.load_state_dict(dict(parameters), strict=True)
         self._reference.module.to(device=device, dtype=torch.float64)
@@ -135,17 +165,16 @@ class Oracle:
         """Run in float64 with every float input moved by one `roundoff`, each up or down at random, or all `upward`."""
         import torch
 
-        moved = []
-        for value in arguments:
-            if isinstance(value, torch.Tensor) and value.is_floating_point():
-                exact = value.double()
-                sign = exact.sign() if upward else _signs(exact)
-                # in place: inputs of billions of elements leave no room for copies
-                moved.append(sign.mul_(roundoff).add_(1).mul_(exact))
-                del exact
-            else:
-                moved.append(value)
-        return self.outputs(moved)
+        def moved(value: torch.Tensor) -> torch.Tensor:
+            found = torch.empty(value.shape, dtype=torch.float64, device=value.device)
+            # inputs of billions of elements leave no room for several copies in float64
+            flat, source = found.view(-1), value.reshape(-1)
+            for start in range(0, len(flat), _PIECE):
+                exact = source[start : start + _PIECE].double()
+                flat[start : start + _PIECE] = (exact.sign() if upward else _signs(exact)).mul_(roundoff).add_(1).mul_(exact)
+            return found
+
+        return self.outputs([moved(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in arguments])
 
 
 class NoOracleError(KernelwrightError):

@@ -13,6 +13,7 @@ from tools.evaluation.child import Child, DeadlineError
 from tools.evaluation.lead_in import flush_bytes
 from tools.evaluation.schedule import Stage
 from tools.evaluation.timing_tape import TimingTape
+from tools.evaluation.vault_tape import VaultTape, is_large, obstacle
 from tools.evaluation.workshop import Workshop
 from tools.records import HardwareSheet, Problem
 
@@ -51,8 +52,10 @@ class RivalProcess:
         cache = "" if shop.wary else str(shop.trusted_cache)
         job = BaselineJob(sitting=held.sitting, flush_bytes=flush, cache=cache, max_autotune=max_autotune)
         try:
-            self._child: Child = self._stack.enter_context(shop.trusted("baseline", job.model_dump_json().encode(), held.shared, cancel))
-            self._expect(State.READY, START_S)
+            with ExitStack() as handing:
+                shared = held.tape.lent(handing) if isinstance(held.tape, VaultTape) else held.shared
+                self._child: Child = self._stack.enter_context(shop.trusted("baseline", job.model_dump_json().encode(), shared, cancel))
+                self._expect(State.READY, START_S)
             if self._call("eager", START_S) is None:
                 raise MachineError(f"The reference fails on this device: {self._last()}", "Run the problem's file by itself on this GPU.")
             if self._call("compile", COMPILE_S) is None:
@@ -124,10 +127,12 @@ class RivalShelf:
             self._drop(problem.id)
         if problem.id not in self._kept:
             self._make_room(problem.abi.compulsory_bytes, sheet)
-            with TimingTape(problem, 0, self._shop.shelf) as held:
-                held.fill(self._shop, cancel)
+            with TimingTape(self._shop, problem, 0, sheet, cancel) as held:
+                held.fill()
                 made = RivalProcess(self._shop, held, sheet, cancel, max_autotune=self._max_autotune)
                 self._kept[problem.id] = (made, problem.abi.compulsory_bytes)
+            if is_large(self._shop, problem) and (reason := obstacle(self._shop, problem, sheet, cancel)):
+                made.notes.append(f"Inputs and outputs passed through the host's memory: {reason}.")
         self._kept[problem.id] = self._kept.pop(problem.id)
         rival = self._kept[problem.id][0]
         rival.watch(cancel)

@@ -11,8 +11,10 @@ import traceback
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation import extensions, kernel_cache, loading, scan_order, standin, warmup, wire
+from tools.evaluation import patches as patching
 from tools.evaluation.audit import heard_in
 from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State, fill_pattern
+from tools.evaluation.device_memory import attach
 from tools.evaluation.launch_plan import LaunchPlan
 from tools.evaluation.lead_in import ColdCache, lead_in
 from tools.evaluation.memory import Block, Memory
@@ -66,19 +68,22 @@ class Runner:
             standin.install(job.sheet)
             scan_order.install()
             self._modes.enter_context(standin.on_device("cpu"))
-        self._exchange = Exchange(job.abi)
+        carried = phase.shared.get("carried")
+        self._exchange = Exchange(job.abi, beside=carried is not None)
         self._memory = Memory.attach(phase.shared["exchange"])
+        self._tensors = self._memory if carried is None else attach(carried, self._exchange.outputs.end, job.device)
         self._flanked = [Flanked(spec, job.device) for spec in job.abi.inputs] if job.plan is None else []
         self._inputs = [flanked.place(shifted=False) for flanked in self._flanked]
         self._cold = ColdCache(job.flush_bytes, job.device) if job.flush_bytes else None
-        parameters = Memory.attach(phase.shared["parameters"])
+        parameters = Memory.attach(phase.shared["parameters"]) if carried is None else self._tensors
         values = Block(job.abi.parameters).tensors(parameters)
         self._sealed = SealedModel(job.plan, job.abi, values) if job.plan is not None else None
         if self._sealed is not None:
             self._inputs = self._sealed.inputs
         self._model: Any = self._sealed or self._candidate(phase, job, values)
         del values
-        parameters.close()
+        if parameters is not self._tensors:
+            parameters.close()
         self._outputs: list[torch.Tensor] = []
 
     def _candidate(self, phase: Phase, job: RunnerJob, values: list[torch.Tensor]) -> Any:
@@ -151,14 +156,14 @@ class Runner:
 
         if self._sealed is not None:
             self._sealed.check_borders()
-        exchange, memory = self._exchange, self._memory
-        exchange.write_shapes(memory, [_shape(output) for output in self._outputs])
-        for target, output in zip(exchange.outputs.tensors(memory), self._outputs, strict=False):
+        exchange = self._exchange
+        exchange.write_shapes(self._memory, [_shape(output) for output in self._outputs])
+        for target, output in zip(exchange.outputs.tensors(self._tensors), self._outputs, strict=False):
             if tuple(output.shape) == tuple(target.shape) and output.dtype == target.dtype:
                 target.copy_(output)
-        for target, value in zip(exchange.inputs.tensors(memory), self._inputs, strict=True):
+        for target, value in zip(self._sources(), self._inputs, strict=True):
             target.copy_(value)
-        for flanked, zones in zip(self._flanked, exchange.zones.tensors(memory), strict=False):
+        for flanked, zones in zip(self._flanked, exchange.zones.tensors(self._memory), strict=False):
             flanked.copy_to(zones)
         if self._cuda:
             torch.cuda.synchronize()
@@ -168,6 +173,8 @@ class Runner:
         """Give back what this size held, on the device and of the memory that is shared."""
         self._modes.close()
         del self._model, self._sealed, self._inputs, self._flanked, self._outputs, self._cold
+        if self._tensors is not self._memory:
+            self._tensors.close()
         self._memory.close()
         gc.collect()
         if self._cuda:
@@ -176,21 +183,15 @@ class Runner:
             torch.cuda.empty_cache()
 
     def _sources(self) -> list[torch.Tensor]:
-        return self._exchange.inputs.tensors(self._memory)
+        return self._exchange.inputs.tensors(self._tensors)
 
     def _staged(self, command: Command) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
         """Argument, places and values of the elements that change, in memory the device can copy from by itself."""
-        import torch
-
         patches = self._exchange.read_patches(self._memory, command.patches)
-        staged = []
-        for index, source in enumerate(self._sources()):
-            elements = [element for argument, element in patches if argument == index]
-            if elements:
-                where = torch.tensor(elements)
-                values = source.view(-1)[where]
-                staged.append((index, where.pin_memory(), values.pin_memory()) if self._cuda else (index, where, values))
-        return staged
+        staged = patching.staged(patches, [value.dtype for value in self._inputs])
+        if not self._cuda:
+            return [(index, where, values) for index, (where, values) in staged.items()]
+        return [(index, where.pin_memory(), values.pin_memory()) for index, (where, values) in staged.items()]
 
     def _timed(self, arguments: list[Any], *, primed: bool) -> tuple[Any, float, float]:
         import torch
@@ -244,7 +245,7 @@ def _take_job(phase: Phase) -> bool:
     if request is None:
         return False
     message, descriptors = request
-    phase.shared.update(zip(message["names"], descriptors, strict=True))
+    phase.shared = dict(zip(message["names"], descriptors, strict=True))
     with os.fdopen(phase.shared.pop("job"), "rb") as file:
         file.seek(0)
         phase.job = file.read()

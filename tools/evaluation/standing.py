@@ -1,7 +1,7 @@
 """The standing oracle: one trusted process a problem, which makes inputs and judges outputs on the device, kept between candidates.
 
-It does the jobs of the phases `inputs`, `oracle` and `sentinel`, one after the other, and never meets a candidate. It is kept because a new
-process needs half a second to start CUDA, four times a candidate.
+It does the jobs of the phases `inputs`, `oracle`, `sentinel` and `vault`, one after the other, and never meets a candidate. It is kept
+because a new process needs half a second to start CUDA, four times a candidate, and because what is in its vaults stays on the device.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import socket
 import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tools.evaluation import wire
 from tools.evaluation.child import Child, DeadlineError
 from tools.evaluation.phases import Phase, phase_function
 
-JOBS = ("inputs", "oracle", "sentinel")
+JOBS = ("inputs", "oracle", "sentinel", "vault")
 """The phases whose work it does."""
 
 KEPT = 3
@@ -43,18 +45,30 @@ def serve(phase: Phase) -> None:
         with os.fdopen(shared.pop("job"), "rb") as file:
             file.seek(0)
             job = file.read()
-        reply = _FAILED
+        reply, one = _FAILED, Phase(job, phase.control, shared, phase.scratch)
         try:
-            phase_function(message["phase"])(Phase(job, phase.control, shared, phase.scratch))
+            phase_function(message["phase"])(one)
             reply = _DONE
         except Exception:
             traceback.print_exc(limit=-8)
         # a phase closes the memory that it maps
         os.close(shared["answer"])
-        gc.collect()
-        if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-            torch.cuda.empty_cache()
-        phase.control.send(reply)
+        if not one.light:
+            gc.collect()
+            if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+                torch.cuda.empty_cache()
+        socket.send_fds(phase.control, [reply], one.given)
+        for fd in one.given:
+            os.close(fd)
+
+
+class Done(NamedTuple):
+    """How a job went."""
+
+    log: str
+    ending: str
+    given: tuple[int, ...] = ()
+    """Descriptors that came with its end; whoever asked closes them."""
 
 
 @dataclass(eq=False)
@@ -81,21 +95,19 @@ class StandingOracle:
         self._kept: dict[str, _Kept] = {}
         """By problem, the one used longest ago first."""
 
-    def ask(
-        self, fork: Fork, problem: str, name: str, job: bytes, shared: Mapping[str, int], deadline: float, cancel: int
-    ) -> tuple[str, str]:
-        """Have one job done in the process kept for `problem`, which `fork` starts; return its log and how it ended.
+    def ask(self, fork: Fork, problem: str, name: str, job: bytes, shared: Mapping[str, int], deadline: float, cancel: int) -> Done:
+        """Have one job done in the process kept for `problem`, which `fork` starts.
 
         Raises DeadlineError where it takes too long. Whatever goes wrong ends the process: the next job gets a new one.
         """
-        with self._using(problem) as one, one.lock:
+        with self.using(problem) as one, one.lock:
             if one.child is None:
                 one.child = one.stack.enter_context(fork())
             child, reply = one.child, None
             child.watch(cancel)
             try:
-                reply = _do(child, name, job, shared, deadline)
-                return child.log.text, "it raised an exception" if reply == _FAILED else child.ending
+                reply, given = _do(child, name, job, shared, deadline)
+                return Done(child.log.text, "it raised an exception" if reply == _FAILED else child.ending, tuple(given))
             finally:
                 child.watch(-1)
                 if reply != _DONE:
@@ -110,8 +122,8 @@ class StandingOracle:
                 one.end()
 
     @contextmanager
-    def _using(self, problem: str) -> Iterator[_Kept]:
-        """Hold the process of a problem; those used longest ago make room."""
+    def using(self, problem: str) -> Iterator[_Kept]:
+        """Hold the process of a problem, which nobody drops meanwhile; those used longest ago make room."""
         with self._lock:
             one = self._kept.pop(problem) if problem in self._kept else _Kept()
             self._kept[problem] = one
@@ -127,11 +139,11 @@ class StandingOracle:
                 one.users -= 1
 
 
-def _do(child: Child, name: str, job: bytes, shared: Mapping[str, int], deadline: float) -> bytes | None:
-    """Hand a job over and wait for its end; None where the process ended."""
+def _do(child: Child, name: str, job: bytes, shared: Mapping[str, int], deadline: float) -> tuple[bytes | None, list[int]]:
+    """Hand a job over and wait for its end and what comes with it; None where the process ended."""
     child.hand(name, job, shared)
-    reply = child.receive(deadline)
+    reply, given = child.receive_given(deadline)
     if reply is None:
         with contextlib.suppress(DeadlineError):
             child.wait(time.monotonic() + _LAST_WORDS_S)
-    return reply
+    return reply, given

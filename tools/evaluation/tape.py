@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from tools.evaluation.memory import Block, Memory
 from tools.evaluation.shelf import Shelf
 from tools.records import ABI, Record, SeededCall, Seeds
+
+if TYPE_CHECKING:
+    import torch
 
 
 class CallSpec(Record):
@@ -46,6 +49,25 @@ class Sitting(Record):
         return Seeds(purpose=purpose, size=size, shake=self.shake, calls=calls, patches=patches)
 
 
+class CallTensors(Protocol):
+    """What went into a sitting's calls and what came out, as trusted processes see it."""
+
+    def parameter_tensors(self) -> list[torch.Tensor]:
+        """View the parameters."""
+
+    def input_tensors(self, call: int) -> list[torch.Tensor]:
+        """View the inputs of a call."""
+
+    def output_tensors(self, call: int, run: int = 0) -> list[torch.Tensor]:
+        """View what a call's run gave."""
+
+    def forget(self, call: int) -> None:
+        """Give back what is worth giving back of a call that has been judged."""
+
+    def close(self) -> None:
+        """Look at it no more."""
+
+
 class Tape:
     """Parameters and the inputs of every call in one memory, the outputs in another."""
 
@@ -68,6 +90,21 @@ class Tape:
 
     def _memory(self, size: int, fd: int | None) -> Memory:
         return self._shelf.take(size) if self._shelf is not None else Memory(size, fd)
+
+    def parameter_tensors(self) -> list[torch.Tensor]:
+        """View the parameters."""
+        return self.parameters.tensors(self.inputs_memory)
+
+    def input_tensors(self, call: int) -> list[torch.Tensor]:
+        """View the inputs of a call."""
+        return self.inputs(call).tensors(self.inputs_memory)
+
+    def output_tensors(self, call: int, run: int = 0) -> list[torch.Tensor]:
+        """View what a call's run gave."""
+        return self.outputs(call, run).tensors(self.outputs_memory)
+
+    def forget(self, call: int) -> None:
+        """Keep everything: the memory is not this process's."""
 
     def inputs(self, call: int) -> Block:
         """Where the inputs of a call lie in `inputs_memory`."""

@@ -9,12 +9,10 @@ import time
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
 from tools.errors import MachineError
-from tools.evaluation import patches as patching
 from tools.evaluation import plausibility
 from tools.evaluation.channel import Load
 from tools.evaluation.conversation import CallTimes, Conversation, RunError
@@ -22,9 +20,7 @@ from tools.evaluation.correctness import ORACLE_S, Outcome, complaint, size_of, 
 from tools.evaluation.defences import Defence
 from tools.evaluation.launch_plan import LaunchPlan
 from tools.evaluation.lead_in import flush_bytes
-from tools.evaluation.memory import Block
 from tools.evaluation.oracle import OracleAnswer, OracleJob
-from tools.evaluation.patches import Patches
 from tools.evaluation.rival import RivalProcess
 from tools.evaluation.runner import RunnerJob
 from tools.evaluation.schedule import LARGE_BYTES, MIDDLE_BYTES, Stage
@@ -33,9 +29,6 @@ from tools.evaluation.timing_tape import TimingTape
 from tools.evaluation.workshop import Workshop
 from tools.profiling.nvml import NvmlSampler
 from tools.records import Correctness, HardwareSheet, Problem, RawTimes, Seeds, Tier, Timing, Verdict
-
-if TYPE_CHECKING:
-    import numpy
 
 _BUDGET_US = {"search": 0.4e6, "confirm": 1.5e6}
 """Time on the device that one thing is timed for, as far as the bounds on repetitions allow."""
@@ -132,7 +125,7 @@ class TimedSession:
         # inputs change by chance that the candidate cannot foresee
         self._seed = secrets.randbits(128)
         self._chance = random.Random(self._seed)  # noqa: S311 - seeded by the system's generator
-        self._held = TimingTape(problem, self._validated + self._idle_validated, shop.shelf)
+        self._held = TimingTape(shop, problem, self._validated + self._idle_validated, sheet, cancel)
 
     @property
     def seeds(self) -> Seeds:
@@ -144,7 +137,7 @@ class TimedSession:
         self._is_sealed = plan is not None
         with ExitStack() as stack:
             stack.enter_context(self._held)
-            self._held.fill(self._shop, self._cancel)
+            self._held.fill()
             job = RunnerJob(
                 abi=self._problem.abi,
                 source="" if plan is not None else source,
@@ -173,50 +166,40 @@ class TimedSession:
             return wrong or self._conclude(measured, sampler)
 
     def _measure(self, runner: Conversation, rival: RivalProcess, count: int) -> Measured:
-        held = self._held.tape
-        current = held.inputs(0).raw(held.inputs_memory).copy()
-        runner.give(held.inputs(0).raw(held.inputs_memory))
+        runner.give(0)
         for _ in range(_WARM_UPS):
             runner.call(Load.ALL)
-        runner.collect(held.outputs(0).raw(held.outputs_memory))
+        runner.collect(0)
         chosen = self._chosen(count)
         measured = Measured(rivals={name: [] for name in rival.names})
         for turn in range(count):
             for name in _there_and_back(["candidate", *rival.names], turn):
                 if name == "candidate":
-                    times = self._call(runner, current, Load.PRIMED | self._poison())
+                    times = self._call(runner, Load.PRIMED | self._poison())
                     measured.event_us.append(times.event_us)
                     measured.judged_us += [times.event_us] if turn in chosen else []
                 else:
                     measured.rivals[name].append(rival.call(name).event_us)
             if turn in chosen:
-                self._keep(runner, current, 1 + chosen.index(turn))
-        self._measure_idle(runner, rival, current, measured)
+                runner.collect(1 + chosen.index(turn))
+        self._measure_idle(runner, rival, measured)
         return measured
 
-    def _keep(self, runner: Conversation, current: numpy.ndarray, slot: int) -> float:
-        """Collect outputs to be judged, with the inputs that they are of; return the bracket."""
-        held = self._held.tape
-        bracket_us = runner.collect(held.outputs(slot).raw(held.outputs_memory))
-        held.inputs(slot).raw(held.inputs_memory)[:] = current
-        return bracket_us
-
-    def _measure_idle(self, runner: Conversation, rival: RivalProcess, current: numpy.ndarray, measured: Measured) -> None:
-        held, count = self._held.tape, _IDLE_CALLS[self._stage]
-        waste = held.outputs(0).raw(held.outputs_memory).copy() if self._is_small else None
+    def _measure_idle(self, runner: Conversation, rival: RivalProcess, measured: Measured) -> None:
+        count = _IDLE_CALLS[self._stage]
         chosen = self._chance.sample(range(count), self._idle_validated)
         for number in range(count):
             poison = self._poison()
             runner.poison(poison)
-            times = self._call(runner, current, poison | Load.UNPOISONED)
+            times = self._call(runner, poison | Load.UNPOISONED)
             measured.idle_event_us.append(times.event_us)
             measured.answer_us.append(times.answer_us)
             if number in chosen:
                 measured.judged_answer_us.append(times.answer_us)
-                bracket_us = self._keep(runner, current, 1 + self._validated + chosen.index(number))
-            elif waste is not None:
-                bracket_us = runner.collect(waste)
-            if waste is not None:
+                bracket_us = runner.collect(1 + self._validated + chosen.index(number))
+            elif self._is_small:
+                bracket_us = runner.collect(None)
+            if self._is_small:
                 measured.bracket_us.append(bracket_us)
             eager = rival.call("eager", primed=False)
             measured.overhead_us.append(eager.answer_us - eager.event_us)
@@ -226,12 +209,10 @@ class TimedSession:
         others = self._chance.sample(range(count - 1), self._validated - 1)
         return [*others, count - 1]
 
-    def _call(self, runner: Conversation, current: numpy.ndarray, load: Load) -> CallTimes:
+    def _call(self, runner: Conversation, load: Load) -> CallTimes:
         """Change some elements of the inputs and have the candidate run once."""
-        same = Defence.CHANGED_ELEMENTS in self._shop.off
-        changed = Patches([]) if same else patching.draw(Block(self._problem.abi.inputs), current, self._chance)
-        runner.patch(changed, current)
-        return runner.call(Load.PATCHES | load, len(changed.elements))
+        changed = 0 if Defence.CHANGED_ELEMENTS in self._shop.off else runner.patch(self._chance)
+        return runner.call(Load.PATCHES | load, changed)
 
     def _poison(self) -> Load:
         return Load.POISON_B if self._chance.random() < 0.5 else Load(0)
@@ -239,7 +220,7 @@ class TimedSession:
     def _validate(self) -> Outcome | None:
         """Have the oracle judge the chosen calls, the runner being dead."""
         sitting = self._held.sitting
-        job = OracleJob(sittings=(sitting,), skip=(tuple(False for _ in sitting.calls),), device="cuda")
+        job = OracleJob(sittings=(sitting,), skip=(tuple(False for _ in sitting.calls),), device="cuda", vaults=self._held.vaults)
         done = self._shop.ask(
             "oracle", job.model_dump_json().encode(), self._held.shared, time.monotonic() + ORACLE_S, self._cancel, problem=self._problem
         )

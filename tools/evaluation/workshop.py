@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,6 +37,8 @@ class Finished:
     answer: bytes
     log: str
     ending: str
+    given: tuple[int, ...] = ()
+    """Descriptors that came with it; whoever asked closes them."""
 
 
 class Workshop:
@@ -67,8 +69,12 @@ class Workshop:
         self.native = Nursery("native", visible, self._phases)
         self.interpreter = Nursery("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
         self._walls = Walls(self.native, device)
+        self.learnt: dict[str, str] = {}
+        """What was tried once on this machine, and how it went."""
         self._starting = threading.Lock()
         self._started: set[str] = set()
+        self.keeps = device is not None
+        """Whether the standing oracle does what it can do; without a GPU it saves nothing."""
         self._oracle = standing.StandingOracle()
         # a stranger's reference may go on looking at memory that it was given once
         self.shelf = Shelf(nothing if wary else room)
@@ -177,17 +183,20 @@ class Workshop:
             if sandboxed:
                 with self.untrusted(self.native, name, job, given, gpu=False, cancel=cancel) as child:
                     child.wait(deadline)
-            elif problem is not None and self.device is not None and name in standing.JOBS:
-                kept = content_hash(problem.source, problem.entry)
+            elif problem is not None and self.keeps and name in standing.JOBS:
                 fork = partial(self.trusted, "standing", b"", {}, cancel)
-                log, ending = self._oracle.ask(fork, kept, name, job, given, deadline, cancel)
-                return Finished(_answer(answer), log, ending)
+                done = self._oracle.ask(fork, _kept_as(problem), name, job, given, deadline, cancel)
+                return Finished(_answer(answer), *done)
             else:
                 with self.trusted(name, job, given, cancel) as child:
                     child.wait(deadline)
             return Finished(_answer(answer), child.log.text, child.ending)
         finally:
             os.close(answer)
+
+    def keeping(self, problem: Problem) -> AbstractContextManager[object]:
+        """Make a context in which the standing oracle of `problem` does not make room for others."""
+        return self._oracle.using(_kept_as(problem))
 
     def close(self) -> None:
         """End every process and remove the phases' folder."""
@@ -198,6 +207,11 @@ class Workshop:
         self.shelf.close()
         self.exchanges.close()
         shutil.rmtree(self._phases, ignore_errors=True)
+
+
+def _kept_as(problem: Problem) -> str:
+    """Name by which the standing oracle of a problem, whatever its sizes, is known."""
+    return content_hash(problem.source, problem.entry)
 
 
 def _answer(fd: int) -> bytes:

@@ -64,8 +64,8 @@ class Yardstick:
         self._roundoff = max((numerics.unit_roundoff(problem.policy, s.dtype) for s in abi.inputs if numerics.is_float(s)), default=0.0)
         self._linear = {name.split(".")[1] for name in problem.work.operators} <= LINEAR
 
-    def truth(self, arguments: list[Any], distribution: str = AS_MADE) -> Truth:
-        """Run oracle and reference on one call's arguments."""
+    def truth(self, arguments: list[Any], distribution: str = AS_MADE, *, sensitive: bool = True) -> Truth:
+        """Run oracle and reference on one call's arguments; not `sensitive`, another call of its group says what its inputs determine."""
         specs = self.problem.abi.outputs
         oracle = self.oracle.outputs(arguments)
         reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(arguments), oracle, strict=True)]
@@ -74,7 +74,7 @@ class Yardstick:
         def moved(outputs: list[torch.Tensor]) -> tuple[Errors, ...]:
             return tuple(map(error_of, specs, outputs, reference, oracle))
 
-        sensitivity = self._sensitivity(arguments, distribution, moved)
+        sensitivity = self._sensitivity(arguments, distribution, moved) if sensitive else (EXACT,) * len(specs)
         return Truth(oracle, reference, Scale(own, sensitivity, self._exact(arguments, distribution, oracle, reference)))
 
     def _sensitivity(self, arguments: list[Any], distribution: str, moved: Any) -> tuple[Errors, ...]:

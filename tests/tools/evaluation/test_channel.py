@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import random
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Reply, State
-from tools.evaluation.memory import Block, Memory
-from tools.evaluation.patches import draw
+from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Patch, Reply, State
+from tools.evaluation.memory import Memory
 from tools.records import ABI, TensorSpec
 
 SPECS = (TensorSpec(name="x", shape=(5, 7), dtype="float32"), TensorSpec(name="i", shape=(9,), dtype="int64"))
@@ -80,18 +78,20 @@ def test_memory_cannot_be_resized() -> None:
     memory.close()
 
 
-def test_patches_change_only_floats_and_only_to_values_of_the_same_tensor() -> None:
-    """A patch moves values within a float input, names every changed element, and leaves integers alone."""
-    block = Block(SPECS)
-    contents = np.zeros(block.nbytes, dtype=np.uint8)
-    values = contents[: 5 * 7 * 4].view(np.float32)
-    values[:] = np.arange(35)
-    before = contents.copy()
+def test_patches_come_back_as_written() -> None:
+    """Which elements changed and what they are now crosses the border, values short or long."""
+    exchange = Exchange(INTERFACE)
+    memory = Memory(exchange.size)
+    exchange.write_patches(memory, [Patch(0, 34, b"abcd"), Patch(1, 1 << 40, b"12345678")])
 
-    patches = draw(block, contents, random.Random(3))
+    assert exchange.read_patches(memory, 2) == [Patch(0, 34, b"abcd" + bytes(4)), Patch(1, 1 << 40, b"12345678")]
+    memory.close()
 
-    changed = set(np.flatnonzero(values != before[: 5 * 7 * 4].view(np.float32)).tolist())
-    assert changed
-    assert changed <= {element for argument, element in patches.elements if argument == 0}
-    assert set(values.tolist()) <= set(range(35))
-    assert (contents[5 * 7 * 4 :] == before[5 * 7 * 4 :]).all()
+
+def test_large_tensors_lie_beside_the_exchange() -> None:
+    """What is shared with the supervisor has no room for them then, and they have no gap before them."""
+    beside, within = Exchange(INTERFACE, beside=True), Exchange(INTERFACE)
+
+    assert beside.inputs.start == beside.parameters.end == 0
+    assert within.inputs.start >= beside.parameters.end + 4096
+    assert beside.outputs.end == within.outputs.end - within.inputs.start

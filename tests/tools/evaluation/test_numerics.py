@@ -79,6 +79,18 @@ def test_one_wrong_row_among_many_fails_by_the_worst_row() -> None:
     assert errors.relative_l2 == pytest.approx(0.01)
 
 
+@pytest.mark.parametrize("piece", [1, 129, 129 * 5, 1 << 20])
+def test_large_outputs_are_measured_in_pieces_of_whole_rows(piece: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rows are measured at once, errors are the same, and NaN in the last row is found."""
+    oracle, wrong = truth(), truth().float()
+    wrong[40] *= 1.001
+    whole = numerics.distance(wrong, oracle, oracle.float())
+    monkeypatch.setattr(numerics, "_PIECE", piece)
+    assert numerics.distance(wrong, oracle, oracle.float()) == whole
+    wrong[-1, -1] = math.nan
+    assert numerics.distance(wrong, oracle, oracle.float()) == numerics.INFINITE
+
+
 def test_zeros_never_pass_for_tiny_values() -> None:
     """Values far below any absolute tolerance are judged relative to themselves."""
     oracle = truth() * 1e-30

@@ -1,0 +1,243 @@
+"""Tensors that stay with the standing oracle, and those in shared memory: a runner and a judgement are the same with both."""
+
+from __future__ import annotations
+
+import copy
+import random
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+
+from tools.evaluation.channel import Load
+from tools.evaluation.conversation import Conversation, RunError
+from tools.evaluation.distributions import AS_MADE
+from tools.evaluation.inputs import InputsAnswer, InputsJob
+from tools.evaluation.oracle import CallVerdict, OracleAnswer, OracleJob
+from tools.evaluation.runner import RunnerJob
+from tools.evaluation.standing import StandingOracle
+from tools.evaluation.tape import CallSpec, Sitting, Tape
+from tools.evaluation.vault import same_bytes
+from tools.evaluation.vault_tape import VaultTape, shared, vaults
+from tools.evaluation.workshop import Workshop
+from tools.hardware import load_sheet
+from tools.problems import load_problem
+from tools.records import Problem, Verdict
+
+RIGHT = """
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kept = None
+        self.seen = []
+
+    def forward(self, x):
+        BODY
+"""
+
+INTEGERS = """
+import torch
+
+
+def add_one(x):
+    return x + 1
+
+
+def example_inputs():
+    return (torch.arange(9),)
+"""
+
+CALLS = (
+    CallSpec(seed=1, distribution=AS_MADE, group=AS_MADE, slots=2),
+    CallSpec(seed=2, distribution=AS_MADE, group=AS_MADE, follows=True),
+    CallSpec(seed=3, distribution=AS_MADE, group=AS_MADE),
+)
+
+
+class Trial:
+    """A sitting of one problem, its tensors kept in one of the two ways."""
+
+    def __init__(self, shop: Workshop, problem: Problem, tape: Tape | VaultTape) -> None:
+        self.tape = tape
+        self._shop, self._problem = shop, problem
+        self.sitting = Sitting(problem=problem.model_dump_json(), shake=None, calls=CALLS)
+
+    def ask(self, phase: str, job: InputsJob | OracleJob) -> bytes:
+        """Have a trusted process do something."""
+        fds = shared([self.tape])
+        done = self._shop.ask(phase, job.model_dump_json().encode(), fds, time.monotonic() + 60, -1, problem=self._problem)
+        assert done.answer, done.log
+        return done.answer
+
+    def make_inputs(self, calls: int = len(CALLS)) -> None:
+        """Have the inputs of the first calls made."""
+        sitting = self.sitting.model_copy(update={"calls": CALLS[:calls]})
+        answer = self.ask("inputs", InputsJob(sittings=(sitting,), device="cpu", vaults=vaults([self.tape])))
+        assert all(InputsAnswer.model_validate_json(answer).usable[0])
+
+    @contextmanager
+    def running(self, body: str) -> Iterator[Conversation]:
+        """Talk to a candidate whose forward has this body."""
+        job = RunnerJob(abi=self._problem.abi, source=RIGHT.replace("BODY", body), device="cpu", sheet=load_sheet("h200"))
+        with Conversation(self._shop, job, self.tape, time.monotonic() + 60, -1, gpu=False) as runner:
+            yield runner
+
+    def judge(self) -> tuple[CallVerdict, ...]:
+        """Have all calls judged."""
+        job = OracleJob(sittings=(self.sitting,), skip=((False,) * len(CALLS),), device="cpu", vaults=vaults([self.tape]))
+        return OracleAnswer.model_validate_json(self.ask("oracle", job)).calls
+
+
+@pytest.fixture
+def view(shop: Workshop) -> Iterator[Workshop]:
+    """The workshop with a standing oracle, which is gone afterwards."""
+    made = copy.copy(shop)
+    made.keeps = True
+    made._oracle = StandingOracle()
+    yield made
+    made._oracle.close()
+
+
+@pytest.fixture(params=["host", "vault"])
+def trial(request: pytest.FixtureRequest, view: Workshop, problem: Problem) -> Iterator[Trial]:
+    """One trial a way."""
+    tape = VaultTape(view, problem, -1) if request.param == "vault" else Tape(problem.abi, CALLS)
+    yield Trial(view, problem, tape)
+    tape.close()
+
+
+def test_a_right_kernel_is_right(trial: Trial) -> None:
+    """Inputs reach the runner, outputs the oracle: of fresh calls, of one that follows another, and of two runs."""
+    trial.make_inputs()
+    with trial.running("return x * 2") as runner:
+        for number, call in enumerate(CALLS):
+            for run in range(call.slots):
+                runner.give(number)
+                runner.call(Load.ALL)
+                runner.collect(number, run)
+    found = trial.judge()
+    assert [call.call for call in found] == [0, 1, 2]
+    assert all(error.passed for call in found for error in call.outputs)
+    assert all(call.repeat_agrees for call in found)
+
+
+def test_an_answer_kept_from_the_call_before_is_wrong(trial: Trial) -> None:
+    """Each call is judged by its own inputs, the one that differs in a few elements, too."""
+    trial.make_inputs()
+    with trial.running("self.kept = x * 2 if self.kept is None else self.kept; return self.kept.clone()") as runner:
+        for number, call in enumerate(CALLS):
+            for run in range(call.slots):
+                runner.give(number)
+                runner.call(Load.ALL)
+                runner.collect(number, run)
+    assert [all(error.passed for error in call.outputs) for call in trial.judge()] == [True, False, False]
+
+
+def test_changed_elements_reach_the_runner_and_the_judge(trial: Trial) -> None:
+    """Elements change between calls, and a call that is kept is judged with all changes up to it, right or wrong."""
+    trial.make_inputs(calls=1)
+    for body, right in (("return x * 2", True), ("self.kept = x * 2 if self.kept is None else self.kept; return self.kept.clone()", False)):
+        chance = random.Random(7)
+        with trial.running(body) as runner:
+            runner.give(0)
+            runner.call(Load.ALL)
+            runner.collect(0)
+            runner.collect(0, 1)
+            for number in (1, 2):
+                for _ in range(3):
+                    changed = runner.patch(chance)
+                    runner.call(Load.PATCHES, changed)
+                assert changed == 48
+                runner.collect(number)
+        assert [all(error.passed for error in call.outputs) for call in trial.judge()] == [True, right, right]
+
+
+def test_calls_that_are_kept_without_a_change_have_the_inputs_that_were_given(trial: Trial) -> None:
+    """Whoever switches the changes off still gets calls that are judged."""
+    trial.make_inputs(calls=1)
+    with trial.running("return x * 2") as runner:
+        runner.give(0)
+        for number, run in ((0, 0), (0, 1), (1, 0), (2, 0)):
+            runner.call(Load.ALL)
+            runner.collect(number, run)
+    assert all(error.passed for call in trial.judge() for error in call.outputs)
+
+
+def test_a_changed_input_is_found(trial: Trial) -> None:
+    """An input that the call wrote to is named, in a call whose elements changed before, too, and when the outputs are not kept."""
+    trial.make_inputs(calls=1)
+    with trial.running("x.view(-1)[-1] += len(self.seen); self.seen.append(1); return x * 2") as runner:
+        runner.give(0)
+        runner.call(Load.ALL)
+        runner.collect(0)
+        runner.call(Load.PATCHES, runner.patch(random.Random(7)))
+        with pytest.raises(RunError) as caught:
+            runner.collect(None)
+    assert caught.value.verdict is Verdict.CHEATED
+    assert caught.value.rule == "input-mutation"
+
+
+def test_the_place_of_the_outputs_is_poisoned_whenever_they_were_taken(trial: Trial) -> None:
+    """What a candidate can see there before a call is neither its last answer nor the same poison twice: only then it answers."""
+    trial.make_inputs()
+    look = (
+        "import gc; r = next(t for t in gc.get_objects() if type(t).__name__ == 'Runner'); "
+        "self.seen.append(r._exchange.outputs.tensors(r._tensors)[0].view(torch.uint8).flatten()[:4].tolist()); "
+        "return x * 2 * float(self.seen[-1] in ([255] * 4, [127] * 4) and self.seen[-1] not in self.seen[-2:-1])"
+    )
+    with trial.running(look) as runner:
+        for number, call in enumerate(CALLS):
+            for run in range(call.slots):
+                runner.give(number)
+                runner.call(Load.ALL)
+                runner.collect(number, run)
+    assert all(error.passed for call in trial.judge() for error in call.outputs)
+
+
+def test_inputs_without_floats_never_change(view: Workshop, tmp_path: Path) -> None:
+    """A vault whose problem has integers alone has nothing to draw from, and its calls are made all the same."""
+    file = tmp_path / "add.py"
+    file.write_text(INTEGERS)
+    problem = load_problem(file)
+    tape = VaultTape(view, problem, -1)
+    trial = Trial(view, problem, tape)
+    trial.make_inputs(calls=1)
+    with trial.running("return x + 1") as runner:
+        runner.give(0)
+        runner.call(Load.ALL)
+        assert runner.patch(random.Random(1)) == 0
+        runner.call(Load.PATCHES, 0)
+        runner.collect(0)
+    tape.close()
+
+
+def test_a_vault_is_gone_when_it_is_closed(view: Workshop, problem: Problem) -> None:
+    """Nothing can be asked of it afterwards, and other vaults stay."""
+    with ExitStack() as stack:
+        first, second = Trial(view, problem, VaultTape(view, problem, -1)), Trial(view, problem, VaultTape(view, problem, -1))
+        stack.callback(second.tape.close)
+        first.make_inputs()
+        second.make_inputs()
+        first.tape.close()
+        assert isinstance(second.tape, VaultTape)
+        assert second.tape.ask("pool").answer
+        job = OracleJob(sittings=(first.sitting,), skip=((False,) * 3,), device="cpu", vaults=vaults([first.tape]))
+        with pytest.raises(AssertionError, match="KeyError"):
+            first.ask("oracle", job)
+
+
+@pytest.mark.parametrize("numel", [1, 7, 4096, 100_001])
+def test_bits_are_compared_not_values(numel: int) -> None:
+    """NaN equals itself, zero of the other sign does not, and the last element counts."""
+    value = torch.full((numel,), float("nan"))
+    assert same_bytes(value, value.clone())
+    other = value.clone()
+    other[-1] = 0.0
+    assert not same_bytes(value, other)
+    assert not same_bytes(torch.zeros(numel), -torch.zeros(numel))
