@@ -10,10 +10,11 @@ from tools.evaluation import numerics
 from tools.evaluation.distributions import AS_MADE
 from tools.evaluation.inputs import made_inputs, unusable
 from tools.evaluation.numerics import Errors
+from tools.evaluation.reference import opened
 from tools.evaluation.schedule import LARGE_BYTES, distributions, new_seed
 from tools.evaluation.tape import CallSpec
 from tools.evaluation.yardstick import Truth, Yardstick, error_of, has_digits
-from tools.problems import Reference, open_problem
+from tools.problems import Reference
 from tools.records import OutputError, Problem
 
 if TYPE_CHECKING:
@@ -109,8 +110,8 @@ class Truths:
         return next(iter(much or self._known))
 
     def _made(self, problem: Problem, calls: Sequence[CallSpec]) -> Known:
-        opened = open_problem(problem)
-        yardstick = Yardstick(problem, opened.parameters(), self._device)
+        reference = opened(problem)
+        yardstick = Yardstick(problem, reference.parameters(), self._device)
         known, notes = [], dict[str, None]()
         with self._turns.turn():
             for call in calls:
@@ -124,7 +125,7 @@ class Truths:
                 notes |= dict.fromkeys(_shortcomings(problem, call, truth, limits))
                 if call.distribution == AS_MADE or has_digits(limits):
                     known.append(KnownCall(call.distribution, arguments, truth, limits))
-        return Known(opened, tuple(known), tuple(notes))
+        return Known(reference, tuple(known), tuple(notes))
 
 
 def _shortcomings(problem: Problem, call: CallSpec, truth: Truth, limits: list[Errors]) -> list[str]:

@@ -6,13 +6,13 @@ A result is near the reference's on one input, within `TOLERANCE`; a time is tha
 from __future__ import annotations
 
 import ast
-import contextlib
 import importlib.util
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tools.evaluation.loading import nothing_drawn
 from tools.problems import Reference
 from tools.records import Problem, content_hash
 
@@ -41,26 +41,10 @@ def load_source(source: str, folder: Path) -> Any:
 
 def make_model(module: Any, problem: Problem, reference: Reference, device: str = "cuda") -> Any:
     """Make the candidate's model with the reference's parameters."""
-    with _nothing_drawn():
+    with nothing_drawn():
         model = module.ModelNew(*ast.literal_eval(problem.abi.init))
     model.load_state_dict(reference.module.state_dict())
     return model.to(device).train(problem.abi.training)
-
-
-@contextlib.contextmanager
-def _nothing_drawn() -> Iterator[None]:
-    """Leave weights as they are allocated: they are replaced, and a billion of them take ten seconds to be drawn."""
-    import torch
-
-    names = ("uniform_", "normal_")
-    before = {name: getattr(torch.Tensor, name) for name in names}
-    for name in names:
-        setattr(torch.Tensor, name, lambda tensor, *_, **__: tensor)
-    try:
-        yield
-    finally:
-        for name, method in before.items():
-            setattr(torch.Tensor, name, method)
 
 
 def outputs_of(model: Any, inputs: Sequence[Any], problem: Problem) -> list[Any]:

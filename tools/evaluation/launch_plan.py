@@ -15,6 +15,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from tools.evaluation.tensor_maps import TensorMap
 from tools.records import ABI, HardwareSheet, Record
 
 MAX_STEPS = 100
@@ -38,6 +39,8 @@ SCALARS = {
     "fp64": "d",
 }
 """Triton's scalar types, and how `struct` writes them as the kernel takes them."""
+BASES = (0, 16)
+"""Where parameters begin in a constant bank, modulo the alignment of a tensor map: 0x380 on compute capability 10.0, 0x210 on 9.0."""
 POINTER = "pointer"
 _POINTER_BYTES = 8
 _MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -68,6 +71,11 @@ class Argument(Record):
         """Its size as the kernel takes it."""
         return _POINTER_BYTES if self.type == POINTER else struct.calcsize(SCALARS[self.type])
 
+    @property
+    def alignment(self) -> int:
+        """Of its place among the parameters: its own size."""
+        return self.nbytes
+
 
 class KernelLaunch(Record):
     """One launch of a compiled kernel."""
@@ -85,7 +93,7 @@ class KernelLaunch(Record):
     cooperative: bool = False
     overlapping: bool = False
     """Programmatic dependent launch: it may begin before the one ahead of it has ended."""
-    arguments: tuple[Argument, ...]
+    arguments: tuple[Argument | TensorMap, ...]
 
 
 class Fill(Record):
@@ -131,12 +139,12 @@ class LaunchPlan(Record):
         return sum(buffer.nbytes for buffer in self.buffers)
 
 
-def layout(arguments: tuple[Argument, ...]) -> list[tuple[int, int]]:
-    """Offset and size of each argument in a kernel's parameter space: each aligned to its own size."""
-    places, end = [], 0
+def layout(arguments: tuple[Argument | TensorMap, ...], base: int = 0) -> list[tuple[int, int]]:
+    """Offset and size of each argument in a kernel's parameter space, which begins at `base`, each aligned as it asks for."""
+    places, end = [], base
     for argument in arguments:
-        start = -(-end // argument.nbytes) * argument.nbytes
-        places.append((start, argument.nbytes))
+        start = -(-end // argument.alignment) * argument.alignment
+        places.append((start - base, argument.nbytes))
         end = start + argument.nbytes
     return places
 
@@ -193,7 +201,11 @@ def _kernel_fault(plan: LaunchPlan, step: KernelLaunch, sheet: HardwareSheet) ->
     return next((reason for a in step.arguments if (reason := _argument_fault(plan, step, a))), "")
 
 
-def _argument_fault(plan: LaunchPlan, step: KernelLaunch, argument: Argument) -> str:
+def _argument_fault(plan: LaunchPlan, step: KernelLaunch, argument: Argument | TensorMap) -> str:
+    if isinstance(argument, TensorMap):
+        inside = 0 <= argument.buffer < len(plan.buffers)
+        reason = argument.fault(plan.buffers[argument.buffer].nbytes) if inside else "outside of its buffers"
+        return f"{step.function} is given a tensor map {reason}" if reason else ""
     if argument.type == POINTER:
         null = argument.buffer == -1 and argument.offset == 0
         inside = 0 <= argument.buffer < len(plan.buffers) and 0 <= argument.offset <= plan.buffers[argument.buffer].nbytes

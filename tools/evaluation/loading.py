@@ -54,7 +54,7 @@ def make_model(module: ModuleType, abi: ABI) -> torch.nn.Module:
     """Construct ModelNew as the reference was constructed, in the reference's mode, its parameters without values."""
     import torch
 
-    with _uninitialised():
+    with nothing_drawn():
         model = module.ModelNew(*ast.literal_eval(abi.init))
     if not isinstance(model, torch.nn.Module):
         raise InterfaceError("ModelNew is no torch.nn.Module")
@@ -62,7 +62,7 @@ def make_model(module: ModuleType, abi: ABI) -> torch.nn.Module:
 
 
 @contextmanager
-def _uninitialised() -> Iterator[None]:
+def nothing_drawn() -> Iterator[None]:
     """Leave parameters as they were allocated: all of them are loaded afterwards, and to draw a gigabyte of weights takes two seconds."""
     from torch.nn import init
 

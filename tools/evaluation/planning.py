@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.launch_plan import POINTER, SCALARS, Argument, Buffer, Fill, KernelLaunch, LaunchPlan, OutputPlace
+from tools.evaluation.tensor_maps import TensorMap, described, is_descriptor
 
 if TYPE_CHECKING:
     import torch
@@ -112,7 +113,13 @@ class Planner:
             raise Unsealable("it is compiled for no NVIDIA device")
         size = (*(int(n) for n in grid), 1, 1, 1)[:3]
         cluster = int(getattr(metadata, "num_ctas", 1))
-        arguments = [self._argument(name, kind, values) for name, kind in kernel.src.signature.items() if kind != "constexpr"]
+        maps = iter(getattr(metadata, "tensordesc_meta", None) or ())
+        arguments: list[Argument | TensorMap] = []
+        for name, kind in kernel.src.signature.items():
+            if str(kind).startswith("tensordesc"):
+                arguments += self._described(name, values[name], next(maps, None))
+            elif kind != "constexpr":
+                arguments.append(self._argument(name, kind, values))
         # the last two parameters of every kernel of Triton 3.4 and later
         for scratch in ("global_scratch_size", "profile_scratch_size"):
             arguments.append(self._scratch(int(getattr(metadata, scratch, 0)) * math.prod(size) * cluster))
@@ -137,6 +144,14 @@ class Planner:
         if isinstance(kind, str) and kind in SCALARS and isinstance(value, bool | int | float):
             return Argument(type=kind, value=value if kind.startswith("f") else int(value))
         raise Unsealable(f"its argument {name} of type {kind} has no place in a plan")
+
+    def _described(self, name: str, value: Any, known: Mapping[str, Any] | None) -> list[Argument | TensorMap]:
+        """Give a descriptor as a kernel takes it: the map, then sizes and strides."""
+        found = described(value, known, self._buffer(value.base)) if known is not None and is_descriptor(value) else None
+        if found is None:
+            raise Unsealable(f"its argument {name} is a tensor descriptor that has no place in a plan")
+        sizes = [Argument(type="i32", value=size) for size in found.shape]
+        return [found, *sizes, *(Argument(type="i64", value=stride) for stride in found.strides)]
 
     def _scratch(self, nbytes: int) -> Argument:
         if not nbytes:

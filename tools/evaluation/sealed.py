@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tools.evaluation.driver_api import Driver
-from tools.evaluation.launch_plan import Buffer, Fill, KernelLaunch, LaunchPlan, layout, pack
+from tools.evaluation.launch_plan import BASES, Argument, Buffer, Fill, KernelLaunch, LaunchPlan, layout, pack
+from tools.evaluation.tensor_maps import TensorMap
 from tools.records import ABI, TensorSpec
 
 if TYPE_CHECKING:
@@ -101,19 +102,24 @@ class SealedModel:
             address, count = addresses[step.buffer] + step.offset, step.nbytes // step.width
             return lambda: self._driver.fill(address, step.pattern, step.width, count) if count else 0
         function = self._driver.function(self._plan.code(step.cubin), step.function, step.shared_bytes)
-        found, wanted = self._driver.layout(function), layout(step.arguments)
-        if found != wanted:
-            raise BreachError(f"{step.function} takes parameters at {found}, the plan gives them at {wanted}")
+        found = self._driver.layout(function)
+        if all(found != layout(step.arguments, base) for base in BASES):
+            raise BreachError(f"{step.function} takes parameters at {found}, the plan gives them at {layout(step.arguments)}")
         return self._driver.launchable(
             function,
             step.grid,
             step.threads,
             step.shared_bytes,
-            [pack(argument, addresses) for argument in step.arguments],
+            [self._packed(argument, addresses) for argument in step.arguments],
             cluster=step.cluster,
             cooperative=step.cooperative,
             overlapping=step.overlapping,
         )
+
+    def _packed(self, argument: Argument | TensorMap, addresses: tuple[int, ...]) -> bytes:
+        if isinstance(argument, TensorMap):
+            return argument.encode(self._driver, addresses[argument.buffer])
+        return pack(argument, addresses)
 
 
 class _Held:

@@ -52,6 +52,22 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction function, void **p
   }
   return CUDA_SUCCESS;
 }
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, CUtensorMapDataType type, cuuint32_t rank, void *address, const cuuint64_t *sizes,
+    const cuuint64_t *strides, const cuuint32_t *box, const cuuint32_t *steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+    CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  if ((unsigned long long)map % 64) return CUDA_ERROR_INVALID_VALUE;
+  int end = sprintf(said, "map float32 %d rank %u at %p sizes", type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32, rank, address);
+  for (unsigned i = 0; i < rank; i++) end += sprintf(said + end, " %llu", (unsigned long long)sizes[i]);
+  end += sprintf(said + end, " strides");
+  for (unsigned i = 0; i + 1 < rank; i++) end += sprintf(said + end, " %llu", (unsigned long long)strides[i]);
+  end += sprintf(said + end, " box");
+  for (unsigned i = 0; i < rank; i++) end += sprintf(said + end, " %u/%u", box[i], steps[i]);
+  sprintf(said + end, " plain %d swizzled %d promoted %d nan %d", interleave == CU_TENSOR_MAP_INTERLEAVE_NONE,
+    swizzle == CU_TENSOR_MAP_SWIZZLE_128B, promotion == CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+    fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+  memset(map, 0x5A, sizeof *map);
+  return CUDA_SUCCESS;
+}
 CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t count, CUstream stream) {
   sprintf(said, "d8 %llx %x %zu", at, value, count);
   if (works) memset((void *)at, value, count);

@@ -98,6 +98,36 @@ class ModelNew(torch.nn.Module):
 """
 )
 
+TILES = (
+    _HEAD
+    + """from triton.tools.tensor_descriptor import TensorDescriptor
+
+
+@triton.jit
+def tiles_kernel(a_tiles, b_tiles, c_tiles, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    row, column = tl.program_id(0) * BM, tl.program_id(1) * BN
+    acc = tl.zeros((BM, BN), dtype=tl.float32)
+    for k in range(0, K, BK):
+        acc += tl.dot(a_tiles.load([row, k]), b_tiles.load([k, column]), input_precision="tf32x3")
+    c_tiles.store([row, column], acc)
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(size, size))
+
+    def forward(self, x):
+        m, k = x.shape
+        n = self.weight.shape[1]
+        out = torch.empty((m, n), device=x.device, dtype=x.dtype)
+        a, b = TensorDescriptor.from_tensor(x, [128, 32]), TensorDescriptor.from_tensor(self.weight, [32, 64])
+        grid = (triton.cdiv(m, 128), triton.cdiv(n, 64))
+        tiles_kernel[grid](a, b, TensorDescriptor.from_tensor(out, [128, 64]), k, BM=128, BN=64, BK=32, num_warps=8, num_stages=3)
+        return out
+"""
+)
+
 SUM_REFERENCE = """
 import torch
 

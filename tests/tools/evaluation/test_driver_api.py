@@ -12,6 +12,7 @@ import pytest
 from tests.tools.evaluation.driver_library import compile_library
 from tools.evaluation.driver_api import Driver, DriverError
 from tools.evaluation.launch_plan import Argument, pack
+from tools.evaluation.tensor_maps import TensorMap
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
@@ -50,6 +51,16 @@ def test_a_plain_launch_has_no_attributes(library: Path) -> None:
 
     assert launch() == 0
     assert said(library).endswith("parameters 0 1")
+
+
+def test_a_tensor_map_is_encoded_as_triton_would(library: Path) -> None:
+    """Dimensions arrive innermost first, strides in bytes without the innermost, and what comes back are the 128 bytes of the map."""
+    tensor = TensorMap(buffer=0, offset=32, dtype=7, item=4, shape=(5, 6, 8), strides=(96, 16, 1), box=(1, 2, 4), swizzle=3, nan=True)
+
+    assert tensor.encode(Driver(str(library)), 0x7000_0000_1000) == bytes([0x5A]) * 128
+    assert said(library) == (
+        "map float32 1 rank 3 at 0x700000001020 sizes 8 6 5 strides 64 384 box 4/1 2/1 1/1 plain 1 swizzled 1 promoted 1 nan 1"
+    )
 
 
 def test_much_shared_memory_is_asked_for(library: Path) -> None:

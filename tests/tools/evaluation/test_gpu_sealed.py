@@ -25,6 +25,7 @@ pytestmark = [
 HONEST = {
     "softmax": (sealable.SOFTMAX, sealable.SOFTMAX_REFERENCE),
     "matmul": (sealable.MATMUL, sealable.MATMUL_REFERENCE),
+    "tiles": (sealable.TILES, sealable.MATMUL_REFERENCE),
     "sum": (sealable.sum_with(""), sealable.SUM_REFERENCE),
 }
 SIDE_STREAM = sealable.SOFTMAX.replace(

@@ -14,10 +14,11 @@ from tests.tools.evaluation import sealable
 from tests.tools.evaluation.parameters import kernel_parameters
 from tools.evaluation import LocalPool
 from tools.evaluation.builder import BuildAnswer, BuilderJob
-from tools.evaluation.launch_plan import Argument, Fill, KernelLaunch, LaunchPlan, fault, layout, pack
+from tools.evaluation.launch_plan import BASES, Argument, Fill, KernelLaunch, LaunchPlan, fault, layout, pack
 from tools.evaluation.planning import Unsealable, _pattern
 from tools.evaluation.sealed import compare
 from tools.evaluation.sealing import _agreed
+from tools.evaluation.tensor_maps import TensorMap
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import ABI, Sample, Seeds, Tier, Timing, Verdict
@@ -61,6 +62,7 @@ def launches(plan: LaunchPlan) -> list[KernelLaunch]:
 CASES = {
     "softmax": (sealable.SOFTMAX, sealable.SOFTMAX_REFERENCE),
     "matmul": (sealable.MATMUL, sealable.MATMUL_REFERENCE),
+    "tiles": (sealable.TILES, sealable.MATMUL_REFERENCE),
     "sum": (sealable.sum_with(""), sealable.SUM_REFERENCE),
 }
 
@@ -74,7 +76,7 @@ def test_honest_kernels_have_plans(build: Callable[..., BuildAnswer], abi_of: Ca
     assert found.plan is not None, (found.unsealable, found.reason, found.notes)
     assert fault(found.plan, abi_of(reference), SHEET) == ""
     for launch in launches(found.plan):
-        assert kernel_parameters(found.plan.code(launch.cubin), launch.function) == layout(launch.arguments)
+        assert kernel_parameters(found.plan.code(launch.cubin), launch.function) in [layout(launch.arguments, base) for base in BASES]
 
 
 def test_a_plan_says_what_is_launched(build: Callable[..., BuildAnswer]) -> None:
@@ -87,9 +89,32 @@ def test_a_plan_says_what_is_launched(build: Callable[..., BuildAnswer]) -> None
     assert launch.threads == 256
     assert launch.shared_bytes > 48 << 10
     assert [buffer.role for buffer in plan.buffers] == ["input", "parameter", "made"]
-    assert [argument.buffer for argument in launch.arguments[:3]] == [0, 1, 2]
-    assert [argument.value for argument in launch.arguments[3:6]] == [2048, 2048, 2048]
+    assert [argument.buffer for argument in launch.arguments[:3] if isinstance(argument, Argument)] == [0, 1, 2]
+    assert [argument.value for argument in launch.arguments[3:6] if isinstance(argument, Argument)] == [2048, 2048, 2048]
     assert plan.outputs[0].strides == (2048, 1)
+
+
+def test_a_tensor_descriptor_is_a_map_with_sizes_and_strides(build: Callable[..., BuildAnswer], abi_of: Callable[[str], ABI]) -> None:
+    """What Triton's host code tells the driver of each tensor is in the plan, and what it cannot be is refused."""
+    plan = build(sealable.TILES, sealable.MATMUL_REFERENCE).plan
+    assert plan is not None
+    (launch,) = launches(plan)
+    maps = [argument for argument in launch.arguments if isinstance(argument, TensorMap)]
+
+    assert [(one.buffer, one.offset, one.shape, one.strides) for one in maps] == [(place, 0, (2048, 2048), (2048, 1)) for place in range(3)]
+    assert {(one.dtype, one.item, one.nan) for one in maps} == {(7, 4, False)}
+    assert [one.box[0] for one in maps[:2]] == [128, 32]
+    assert [argument.value for argument in launch.arguments[1:5] if isinstance(argument, Argument)] == [2048, 2048, 2048, 1]
+    for change, reason in (
+        ({"shape": (4096, 2048)}, "reaches outside of its buffer"),
+        ({"offset": 8}, "no device copies"),
+        ({"strides": (2047, 1)}, "no device copies"),
+        ({"box": (512, 32)}, "unknown kind"),
+        ({"shape": (2048,)}, "dimensions do not fit"),
+        ({"buffer": 9}, "outside of its buffers"),
+    ):
+        wild = launch.model_copy(update={"arguments": (maps[0].model_copy(update=change), *launch.arguments[1:])})
+        assert reason in fault(forged(plan, steps=(wild,)), abi_of(sealable.MATMUL_REFERENCE), SHEET)
 
 
 def test_zeroed_memory_is_a_fill_before_its_launch(build: Callable[..., BuildAnswer]) -> None:
@@ -203,6 +228,9 @@ def test_arguments_are_packed_as_c_would() -> None:
         Argument(type="pointer"),
     )
     assert layout(arguments) == [(0, 1), (8, 8), (16, 4), (24, 8), (32, 4), (40, 8)]
+    tensor = TensorMap(buffer=0, offset=0, dtype=7, item=4, shape=(4,), strides=(1,), box=(4,), swizzle=0)
+    assert layout((arguments[1], tensor, arguments[0]), 0) == [(0, 8), (64, 128), (192, 1)]
+    assert layout((arguments[1], tensor, arguments[0]), 16) == [(0, 8), (48, 128), (176, 1)]
     assert pack(arguments[1], (0x1000, 0x2000)) == struct.pack("<Q", 0x2010)
     assert pack(arguments[2], ()) == struct.pack("<i", -5)
     assert pack(arguments[4], ()) == struct.pack("<f", 0.25)
