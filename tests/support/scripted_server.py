@@ -163,12 +163,20 @@ class _Handler(BaseHTTPRequestHandler):
     # an answer is sent in two parts: the second would wait 40 ms for the client to acknowledge the first
     disable_nagle_algorithm = True
     server: _Http
+    _entry: Entry | None = None
+
+    def send_response(self, code: int, message: str | None = None) -> None:
+        """Begin an answer; its status is known before the client can have it."""
+        if self._entry is not None:
+            self._entry.status = code
+        super().send_response(code, message)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Print nothing."""
 
     def do_GET(self) -> None:
         """List the models."""
+        self._entry = None
         scenario = self.server.owner.scenario
         if scenario.key is not None and scenario.key not in (self.headers.get("authorization") or "").removeprefix("Bearer "):
             self._json(401, error("Incorrect API key provided.", "invalid_api_key"))
@@ -184,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
         owner, body = self.server.owner, json.loads(raw)
         entry = owner.receive(body, raw, self.headers.get("authorization") or self.headers.get("api-key", ""))
-        status = 0
+        self._entry, status = entry, 0
         try:
             status = self._answer(owner, entry, body)
             owner.finish(entry, "answered" if status else "abandoned", status)
