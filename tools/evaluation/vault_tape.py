@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from tools.errors import MachineError
+from tools.evaluation.child import DeadlineError
 from tools.evaluation.probe import WORKS
 from tools.evaluation.schedule import MIDDLE_BYTES
 from tools.evaluation.tape import Sitting, Tape
@@ -37,8 +38,7 @@ class VaultTape:
 
     def ask(self, order: Order, **fields: object) -> Finished:
         """Have the standing oracle do something with it; MachineError where it could not."""
-        job = VaultJob.model_validate({"vault": self.vault, "order": order, **fields}).model_dump_json().encode()
-        done = self._shop.ask("vault", job, {}, time.monotonic() + ORDER_S, self._cancel, problem=self._problem)
+        done = _asked(self._shop, VaultJob.model_validate({"vault": self.vault, "order": order, **fields}), self._problem, self._cancel)
         if not done.answer and order not in ("share", "drop"):
             reason = telling_part(done.log) or done.ending
             raise MachineError(f"The tensors could not be moved on the device: {reason}", "Check the device's memory with nvidia-smi.")
@@ -124,10 +124,17 @@ def obstacle(shop: Workshop, problem: Problem, sheet: HardwareSheet, cancel: int
     return shop.learnt[_SHARING]
 
 
+def _asked(shop: Workshop, job: VaultJob, problem: Problem, cancel: int) -> Finished:
+    try:
+        return shop.ask("vault", job.model_dump_json().encode(), {}, time.monotonic() + ORDER_S, cancel, problem=problem)
+    except DeadlineError:
+        what = f"The standing oracle did not {job.order} tensors on the device within {ORDER_S:.0f} s."
+        raise MachineError(what, "Check the device with nvidia-smi.") from None
+
+
 def _try(shop: Workshop, problem: Problem, cancel: int) -> str:
     """Have a sandboxed process map what the standing oracle has made."""
-    job = VaultJob(vault="", order="try").model_dump_json().encode()
-    done = shop.ask("vault", job, {}, time.monotonic() + ORDER_S, cancel, problem=problem)
+    done = _asked(shop, VaultJob(vault="", order="try"), problem, cancel)
     if not done.given:
         return f"the driver shares no device memory here: {telling_part(done.log)}"
     try:
@@ -135,6 +142,8 @@ def _try(shop: Workshop, problem: Problem, cancel: int) -> str:
         with shop.untrusted(shop.native, "probe", b"carried", shared, gpu=True, cancel=cancel) as child:
             works = child.receive(time.monotonic() + ORDER_S) == WORKS
             return "" if works else f"a sandbox cannot map device memory here: {telling_part(child.log.text)}"
+    except DeadlineError:
+        return "a sandbox that was to map device memory did not answer"
     finally:
         for fd in done.given:
             os.close(fd)

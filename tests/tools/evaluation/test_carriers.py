@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 import torch
 
+from tools.errors import MachineError
+from tools.evaluation import vault_tape
 from tools.evaluation.channel import Load
 from tools.evaluation.conversation import Conversation, RunError
 from tools.evaluation.distributions import AS_MADE
@@ -214,6 +216,18 @@ def test_inputs_without_floats_never_change(view: Workshop, tmp_path: Path) -> N
         assert runner.patch(random.Random(1)) == 0
         runner.call(Load.PATCHES, 0)
         runner.collect(0)
+    tape.close()
+
+
+def test_an_oracle_that_does_not_answer_is_the_machines_failure(view: Workshop, problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What takes too long, and what the oracle cannot do, is a MachineError with a mend, and no verdict on a candidate."""
+    tape = VaultTape(view, problem, -1)
+    with pytest.raises(MachineError, match="could not be moved on the device: KeyError"):
+        tape.ask("give", call=0)
+    monkeypatch.setattr(vault_tape, "ORDER_S", 0.0)
+    with pytest.raises(MachineError, match="did not give tensors"):
+        tape.ask("give", call=0)
+    monkeypatch.undo()
     tape.close()
 
 
