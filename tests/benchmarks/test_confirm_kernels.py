@@ -62,20 +62,22 @@ def test_the_table_sets_both_verdicts_side_by_side() -> None:
     assert "* level2/1_c: WRONG  off by one" in text
 
 
-def test_a_wrong_kernel_is_found_and_nothing_is_judged_twice(tmp_path: Path) -> None:
-    """The whole evaluator judges each delivered kernel; the same command goes on with what has no row."""
+def test_a_wrong_kernel_is_found_and_what_has_a_row_is_not_judged_again(tmp_path: Path) -> None:
+    """The whole evaluator judges each delivered kernel of a shard that has no row yet, and the rows are kept."""
     suite, file = tmp_path / "suite" / "level1", tmp_path / "rows.jsonl"
     suite.mkdir(parents=True)
-    for name in ("1_right", "2_wrong"):
-        (suite / f"{name}.py").write_text(DOUBLE)
-    folder = bench(tmp_path / "bench", {"level1/1_right": KERNEL, "level1/2_wrong": KERNEL.replace("* 2", "* 3")})
-    line = [sys.executable, "-m", "benchmarks.confirm_kernels", str(suite.parent), str(folder), "--out", str(file)]
+    sources = {"level1/1_known": KERNEL, "level1/2_other": "another shard's", "level1/3_wrong": KERNEL.replace("* 2", "* 3")}
+    sources |= {"level1/4_other": "another shard's", "level1/5_right": KERNEL}
+    for problem in sources:
+        (suite.parent / f"{problem}.py").write_text(DOUBLE)
+    folder = bench(tmp_path / "bench", sources)
+    known = {"problem": "level1/1_known", "key": delivered([folder])[0].key, "verdict": "PASS", "notes": []}
+    file.write_text(json.dumps(known) + "\n")
+    line = [sys.executable, "-m", "benchmarks.confirm_kernels", str(suite.parent), str(folder), "--out", str(file), "--shard", "1/2"]
 
-    first = subprocess.run([*line, "--shard", "1/2"], capture_output=True, text=True, check=False)
-    assert (first.returncode, "level1/1_right: PASS" in first.stdout) == (0, True), first.stderr
-    second = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert second.returncode == 1, second.stderr
-    assert "1_right" not in second.stdout
-    assert "level1/2_wrong: WRONG" in second.stdout
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
     rows = [json.loads(text) for text in file.read_text().splitlines()]
-    assert [(row["problem"], row["verdict"]) for row in rows] == [("level1/1_right", "PASS"), ("level1/2_wrong", "WRONG")]
+    verdicts = {row["problem"]: row["verdict"] for row in rows[1:]}
+    assert verdicts == {"level1/3_wrong": "WRONG", "level1/5_right": "PASS"}
+    assert "| level1 | 3 | 2 PASS, 1 WRONG | 0 | – | – | – | – |" in done.stdout
