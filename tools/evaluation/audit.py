@@ -6,6 +6,7 @@ that are judged, and is not judged itself: listening may disturb a candidate, an
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple
@@ -37,6 +38,11 @@ def _operators(found: dict[Heard, None], inside: list[int]) -> Any:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class _Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            # else torch imports its compiler at the first operator, a second's work; nobody compiles here who has not imported it
+            return "torch._dynamo" in sys.modules
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if not inside[0] and not is_free(func):
                 found[Heard("library", str(func))] = None

@@ -43,7 +43,7 @@ def warm_up() -> dict[str, str]:
         phase_function(phase)
     (torch.ones(2) + 1).sum().item()
     if os.environ.get("TRITON_INTERPRET"):
-        # listening to a call imports a second's worth of torch: once here, and in no runner
+        # what listening to a call imports is imported once, here
         heard_in(lambda: torch.ones(2) + 1)
     else:
         _build_once()
