@@ -4,6 +4,16 @@ from __future__ import annotations
 
 _HEAD = "import torch\nimport triton\nimport triton.language as tl\n"
 
+_MAKES_OUT = """class ModelNew(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(size, size))
+
+    def forward(self, x):
+        m, k = x.shape
+        n = self.weight.shape[1]
+        out = torch.empty((m, n), device=x.device, dtype=x.dtype)"""
+
 SOFTMAX_REFERENCE = """
 import torch
 
@@ -83,19 +93,11 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constex
     tl.store(c_ptr + rm[:, None] * N + rn[None, :], acc, mask=(rm[:, None] < M) & (rn[None, :] < N))
 
 
-class ModelNew(torch.nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.empty(size, size))
-
-    def forward(self, x):
-        m, k = x.shape
-        n = self.weight.shape[1]
-        out = torch.empty((m, n), device=x.device, dtype=x.dtype)
+MAKES_OUT
         grid = (triton.cdiv(m, 128), triton.cdiv(n, 128))
         matmul_kernel[grid](x, self.weight, out, m, n, k, BM=128, BN=128, BK=32, num_warps=8, num_stages=3)
         return out
-"""
+""".replace("MAKES_OUT", _MAKES_OUT)
 )
 
 TILES = (
@@ -112,20 +114,12 @@ def tiles_kernel(a_tiles, b_tiles, c_tiles, K, BM: tl.constexpr, BN: tl.constexp
     c_tiles.store([row, column], acc)
 
 
-class ModelNew(torch.nn.Module):
-    def __init__(self, size):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.empty(size, size))
-
-    def forward(self, x):
-        m, k = x.shape
-        n = self.weight.shape[1]
-        out = torch.empty((m, n), device=x.device, dtype=x.dtype)
+MAKES_OUT
         a, b = TensorDescriptor.from_tensor(x, [128, 32]), TensorDescriptor.from_tensor(self.weight, [32, 64])
         grid = (triton.cdiv(m, 128), triton.cdiv(n, 64))
         tiles_kernel[grid](a, b, TensorDescriptor.from_tensor(out, [128, 64]), k, BM=128, BN=64, BK=32, num_warps=8, num_stages=3)
         return out
-"""
+""".replace("MAKES_OUT", _MAKES_OUT)
 )
 
 SUM_REFERENCE = """

@@ -90,6 +90,16 @@ class Trial:
         with Conversation(self._shop, job, self.tape, time.monotonic() + 60, -1, gpu=False) as runner:
             yield runner
 
+    def feed(self, body: str) -> None:
+        """Have a candidate whose forward has this body make every call."""
+        self.make_inputs()
+        with self.running(body) as runner:
+            for number, call in enumerate(CALLS):
+                for run in range(call.slots):
+                    runner.give(number)
+                    runner.call(Load.ALL)
+                    runner.collect(number, run)
+
     def judge(self) -> tuple[CallVerdict, ...]:
         """Have all calls judged."""
         job = OracleJob(sittings=(self.sitting,), skip=((False,) * len(CALLS),), device="cpu", vaults=vaults([self.tape]))
@@ -116,13 +126,7 @@ def trial(request: pytest.FixtureRequest, view: Workshop, problem: Problem) -> I
 
 def test_a_right_kernel_is_right(trial: Trial) -> None:
     """Inputs reach the runner, outputs the oracle: of fresh calls, of one that follows another, and of two runs."""
-    trial.make_inputs()
-    with trial.running("return x * 2") as runner:
-        for number, call in enumerate(CALLS):
-            for run in range(call.slots):
-                runner.give(number)
-                runner.call(Load.ALL)
-                runner.collect(number, run)
+    trial.feed("return x * 2")
     found = trial.judge()
     assert [call.call for call in found] == [0, 1, 2]
     assert all(error.passed for call in found for error in call.outputs)
@@ -131,13 +135,7 @@ def test_a_right_kernel_is_right(trial: Trial) -> None:
 
 def test_an_answer_kept_from_the_call_before_is_wrong(trial: Trial) -> None:
     """Each call is judged by its own inputs, the one that differs in a few elements, too."""
-    trial.make_inputs()
-    with trial.running("self.kept = x * 2 if self.kept is None else self.kept; return self.kept.clone()") as runner:
-        for number, call in enumerate(CALLS):
-            for run in range(call.slots):
-                runner.give(number)
-                runner.call(Load.ALL)
-                runner.collect(number, run)
+    trial.feed("self.kept = x * 2 if self.kept is None else self.kept; return self.kept.clone()")
     assert [all(error.passed for error in call.outputs) for call in trial.judge()] == [True, False, False]
 
 
@@ -187,18 +185,12 @@ def test_a_changed_input_is_found(trial: Trial) -> None:
 
 def test_the_place_of_the_outputs_is_poisoned_whenever_they_were_taken(trial: Trial) -> None:
     """What a candidate can see there before a call is neither its last answer nor the same poison twice: only then it answers."""
-    trial.make_inputs()
     look = (
         "import gc; r = next(t for t in gc.get_objects() if type(t).__name__ == 'Runner'); "
         "self.seen.append(r._exchange.outputs.tensors(r._tensors)[0].view(torch.uint8).flatten()[:4].tolist()); "
         "return x * 2 * float(self.seen[-1] in ([255] * 4, [127] * 4) and self.seen[-1] not in self.seen[-2:-1])"
     )
-    with trial.running(look) as runner:
-        for number, call in enumerate(CALLS):
-            for run in range(call.slots):
-                runner.give(number)
-                runner.call(Load.ALL)
-                runner.collect(number, run)
+    trial.feed(look)
     assert all(error.passed for call in trial.judge() for error in call.outputs)
 
 
