@@ -36,6 +36,8 @@ class Order(IntEnum):
     COLLECT = 2
     STOP = 3
     POISON = 4
+    COMPILE = 5
+    """For the baseline only: compile the reference, and launch nothing of what was compiled."""
 
 
 class Load(IntFlag):

@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
+from tools.errors import MachineError
 from tools.evaluation.admissions import Admissions
 from tools.evaluation.case import Case
 from tools.evaluation.correctness import Outcome
 from tools.evaluation.counting import Counting
 from tools.evaluation.health import Health, sick
 from tools.evaluation.protocol import Baselines, EvaluationRequest
-from tools.evaluation.rival import RivalShelf
+from tools.evaluation.rival import RivalProcess, RivalShelf
 from tools.evaluation.schedule import LARGE_BYTES
 from tools.evaluation.sealing import time_sealed
 from tools.evaluation.statistics import sample
 from tools.evaluation.timing import TimedSession, time_rival
-from tools.evaluation.turns import Turns
+from tools.evaluation.turns import Stay, Turns
 from tools.evaluation.workshop import Workshop
 from tools.hardware.detect import refuse_other_target
 from tools.profiling.ncu import Counters
 from tools.records import HardwareSheet, Problem, Tier, Verdict
 
 _SIDE_BY_SIDE = 4
-"""Candidates checked on one device at the same time."""
+"""Candidates checked, and baselines started, on one device at the same time."""
+_ROOM = 1 / 24
+"""Share of the device's memory that the tensors of their problems may need together: oracles take up to eight times as much, and calls
+that are kept and the runners' own two to four times."""
 _SPARES = 2 * _SIDE_BY_SIDE
 """Runners that wait with CUDA started, about half a gigabyte of device memory each: one to check and one to time a candidate."""
 
@@ -37,7 +43,7 @@ class OnDevice:
         """Take `shop`'s device; spare runners are made in `threads`."""
         assert shop.device is not None
         self._threads = threads
-        self._turns = Turns(_SIDE_BY_SIDE)
+        self._turns = Turns(_SIDE_BY_SIDE, _ROOM)
         self._rivals = RivalShelf(shop, max_autotune=max_autotune)
         self._counting = Counting()
         self._health = Health(shop.device)
@@ -48,14 +54,18 @@ class OnDevice:
         refuse_other_target(shop.title, target)
 
     def judge(self, shop: Workshop, case: Case, check: Callable[[], Outcome], cache: str, cancel: int) -> tuple[Outcome, dict[str, Any]]:
-        """Check beside others, then time alone; a failure on a device that is not well is not the candidate's."""
+        """Check and start the baselines beside others, then time alone; a failure on a device that is not well is not the candidate's."""
         figures: dict[str, Any] = {}
         outcome = self._check(shop, case, check)
         if outcome.verdict is Verdict.PASS:
-            with self._turns.alone() as stay, case.phase("time", after=stay):
-                shop.spares.settle()
-                outcome, figures = self._time(shop, case, outcome, cache, cancel)
-        figures["gpu_seconds"] = case.seconds["check"] + case.seconds.get("time", 0.0)
+            made = self._started(case, cancel)
+            try:
+                with self._turns.alone() as stay, case.phase("time", after=stay):
+                    shop.spares.settle()
+                    outcome, figures = self._time(shop, case, outcome, cache, made, cancel)
+            finally:
+                self._rivals.let_go(made)
+        figures["gpu_seconds"] = sum(case.seconds.get(phase, 0.0) for phase in ("check", "baselines", "time"))
         return outcome, figures
 
     def examined(self, shop: Workshop, case: Case, outcome: Outcome, cancel: int) -> Outcome:
@@ -75,16 +85,16 @@ class OnDevice:
         return replace(outcome, verdict=Verdict.INFRASTRUCTURE, notes=notes)
 
     def baselines(self, shop: Workshop, admissions: Admissions, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
-        """Examine the problem, and time the reference with nobody else there."""
-        with self._turns.alone():
-            admission = admissions.admission(problem, cancel)
-            try:
-                rival = self._rivals.rival(problem, target, "search", cancel)
+        """Examine the problem beside others, and time the reference with nobody else there."""
+        share = _share([problem], target)
+        admission = self._turns.beside(share, lambda _: admissions.admission(problem, cancel))
+        made = self._turns.beside(share, partial(self._start, problem, target, cancel)) if self._rivals.needs(problem, "search") else None
+        try:
+            with self._turns.alone(), self._resting():
+                rival = self._rivals.rival(problem, target, cancel, made)
                 times = time_rival(rival, "search")
-            except BaseException:
-                self._rivals.clear()
-                raise
-            self._rivals.rest()
+        finally:
+            self._rivals.let_go(made)
         samples = {name: sample(values) for name, values in times.items()}
         return Baselines(
             tier=Tier.IN_PROCESS, samples=samples, device=shop.title or target.title, notes=tuple(rival.notes), admission=admission
@@ -103,33 +113,66 @@ class OnDevice:
 
     def _check(self, shop: Workshop, case: Case, check: Callable[[], Outcome]) -> Outcome:
         """Check beside other candidates; one that may have failed because of them is checked again alone."""
-        if all(problem.abi.compulsory_bytes < LARGE_BYTES for problem in sizes_on_device(case.request)):
-            with self._turns.shared() as stay, case.phase("check", after=stay):
+
+        def work(stay: Stay) -> Outcome:
+            with case.phase("check", after=stay):
                 # for those who come next: nobody is timed now
                 shop.spares.refill(_SPARES, self._threads)
-                outcome = check()
-            if not stay.company or outcome.verdict in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED):
-                return outcome
-        with self._turns.alone() as stay, case.phase("check", after=stay):
-            return check()
+                return check()
 
-    def _time(self, shop: Workshop, case: Case, checked: Outcome, cache: str, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+        share = _share(sizes_on_device(case.request), case.request.target)
+        return self._turns.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
+
+    def _started(self, case: Case, cancel: int) -> RivalProcess | None:
+        """Start the baselines that a candidate is timed with, unless they are there."""
         request = case.request
-        try:
-            rival = self._rivals.rival(request.problem, request.target, request.stage, cancel)
+        if not self._rivals.needs(request.problem, request.stage):
+            return None
+
+        def work(stay: Stay) -> RivalProcess:
+            with case.phase("baselines", after=stay):
+                return self._start(request.problem, request.target, cancel, stay)
+
+        return self._turns.beside(_share([request.problem], request.target), work)
+
+    def _start(self, problem: Problem, target: HardwareSheet, cancel: int, stay: Stay) -> RivalProcess:
+        """Start a baseline process; MachineError where it lacks something for which those who are there may be to blame."""
+        made = self._rivals.started(problem, target, cancel)
+        if stay.company and "compile" not in made.names:
+            made.close()
+            raise MachineError("The reference could not be compiled beside others.", "Work on one problem at a time.")
+        return made
+
+    def _time(
+        self, shop: Workshop, case: Case, checked: Outcome, cache: str, made: RivalProcess | None, cancel: int
+    ) -> tuple[Outcome, dict[str, Any]]:
+        request = case.request
+        with self._resting():
+            rival = self._rivals.rival(request.problem, request.target, cancel, made)
             case.notes += rival.notes
             session = TimedSession(shop, request.problem, request.target, request.stage, cancel)
             case.seeds.append(session.seeds)
             found = session.run(request.source, rival, request.timeout_s, cache)
             if not isinstance(found, Outcome):
                 found = time_sealed(shop, request, case, rival, found, cancel)
+        if isinstance(found, Outcome):
+            return found, {}
+        return checked, {"timing": found}
+
+    @contextmanager
+    def _resting(self) -> Iterator[None]:
+        """Leave the baseline processes waiting for the next candidate, or end them where something failed."""
+        try:
+            yield
         except BaseException:
             self._rivals.clear()
             raise
         self._rivals.rest()
-        if isinstance(found, Outcome):
-            return found, {}
-        return checked, {"timing": found}
+
+
+def _share(problems: Sequence[Problem], target: HardwareSheet) -> float:
+    """Say what part of the device's memory the tensors of the largest of some problems take."""
+    return max(problem.abi.compulsory_bytes for problem in problems) / (target.memory_gb * 1e9)
 
 
 def sizes_on_device(request: EvaluationRequest) -> tuple[Problem, ...]:

@@ -26,7 +26,7 @@ TUNED = "max-autotune"
 _LOADS = {"eager": Load(0), "compile": Load.COMPILED, TUNED: Load.TUNED}
 _WARM_UPS = 3
 """Calls until max-autotune has recorded its CUDA graph and replays it."""
-KEPT = 3
+KEPT = 6
 """Baseline processes kept at once: problems that are worked on side by side do not drive out each other's."""
 KEPT_SHARE = 1 / 16
 """Share of the device's memory that the tensors of all kept problems may need together; the newest stays in any case."""
@@ -40,12 +40,12 @@ class RivalTimes(NamedTuple):
 
 
 class RivalProcess:
-    """A live baseline process."""
+    """A live baseline process: others may be on the device while it starts, and none from `settle` on."""
 
     def __init__(self, shop: Workshop, held: TimingTape, sheet: HardwareSheet, cancel: int, *, max_autotune: bool = False) -> None:
-        """Start it with the base inputs that are `held` and run every way of calling it once."""
+        """Start it with the base inputs that are `held`, run it eagerly once and have it compiled."""
         self.names = ["eager", "compile"]
-        """What can be timed."""
+        """What can be timed, once it has settled."""
         self.notes: list[str] = []
         self._stack = ExitStack()
         flush = flush_bytes(sheet)
@@ -58,14 +58,27 @@ class RivalProcess:
                 self._expect(State.READY, START_S)
             if self._call("eager", START_S) is None:
                 raise MachineError(f"The reference fails on this device: {self._last()}", "Run the problem's file by itself on this GPU.")
-            if self._call("compile", COMPILE_S) is None:
-                self.names.remove("compile")
-                self.notes.append(f"torch.compile cannot run the reference: {self._last()}")
-            if max_autotune:
-                self._tune()
+            self._child.send(Command(Order.COMPILE).pack())
+            if self._expect(State.DONE, COMPILE_S) is None:
+                self._leave_out_compiled()
         except BaseException:
             self._stack.close()
             raise
+        self._settled, self._max_autotune = False, max_autotune
+
+    def settle(self) -> None:
+        """Run every compiled way of calling it, which chooses among kernels by their times, unless that was done."""
+        if self._settled:
+            return
+        self._settled = True
+        if "compile" in self.names and self._call("compile", COMPILE_S) is None:
+            self._leave_out_compiled()
+        if self._max_autotune:
+            self._tune()
+
+    def _leave_out_compiled(self) -> None:
+        self.names.remove("compile")
+        self.notes.append(f"torch.compile cannot run the reference: {self._last()}")
 
     def _tune(self) -> None:
         if any(self._call(TUNED, TUNE_S) is None for _ in range(_WARM_UPS)):
@@ -121,22 +134,35 @@ class RivalShelf:
         self._kept: dict[str, tuple[RivalProcess, int]] = {}
         """By problem, the one used longest ago first: its process and the bytes of its tensors."""
 
-    def rival(self, problem: Problem, sheet: HardwareSheet, stage: Stage, cancel: int) -> RivalProcess:
-        """Give the baseline process of `problem`; a confirmation gets a new one."""
-        if stage == "confirm":
+    def needs(self, problem: Problem, stage: Stage) -> bool:
+        """Whether a process must be started; a confirmation gets a new one."""
+        return stage == "confirm" or problem.id not in self._kept
+
+    def started(self, problem: Problem, sheet: HardwareSheet, cancel: int) -> RivalProcess:
+        """Start a process, beside others on the device; whoever asked hands it over to `rival`, or lets it go."""
+        with TimingTape(self._shop, problem, 0, sheet, cancel) as held:
+            held.fill()
+            made = RivalProcess(self._shop, held, sheet, cancel, max_autotune=self._max_autotune)
+        if is_large(self._shop, problem) and (reason := obstacle(self._shop, problem, sheet, cancel)):
+            made.notes.append(f"Inputs and outputs passed through the host's memory: {reason}.")
+        return made
+
+    def rival(self, problem: Problem, sheet: HardwareSheet, cancel: int, made: RivalProcess | None) -> RivalProcess:
+        """Give the baseline process of `problem`, ready to be timed: `made`, or else the one that is kept. Nobody else is on the device."""
+        if made is not None or problem.id not in self._kept:
             self._drop(problem.id)
-        if problem.id not in self._kept:
             self._make_room(problem.abi.compulsory_bytes, sheet)
-            with TimingTape(self._shop, problem, 0, sheet, cancel) as held:
-                held.fill()
-                made = RivalProcess(self._shop, held, sheet, cancel, max_autotune=self._max_autotune)
-                self._kept[problem.id] = (made, problem.abi.compulsory_bytes)
-            if is_large(self._shop, problem) and (reason := obstacle(self._shop, problem, sheet, cancel)):
-                made.notes.append(f"Inputs and outputs passed through the host's memory: {reason}.")
+            self._kept[problem.id] = (made or self.started(problem, sheet, cancel), problem.abi.compulsory_bytes)
         self._kept[problem.id] = self._kept.pop(problem.id)
         rival = self._kept[problem.id][0]
         rival.watch(cancel)
+        rival.settle()
         return rival
+
+    def let_go(self, made: RivalProcess | None) -> None:
+        """End a process that was started and not kept."""
+        if made is not None and all(made is not kept for kept, _ in self._kept.values()):
+            made.close()
 
     def clear(self) -> None:
         """End every process."""

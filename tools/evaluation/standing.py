@@ -25,7 +25,7 @@ from tools.evaluation.phases import Phase, phase_function
 JOBS = ("inputs", "oracle", "sentinel", "vault")
 """The phases whose work it does."""
 
-KEPT = 3
+KEPT = 6
 """Processes kept at once, about half a gigabyte of device memory each: problems worked on side by side do not drive out each other's."""
 
 _DONE = b"done"

@@ -1,12 +1,18 @@
-"""Who may use the device: checks side by side, a timing alone."""
+"""Who may use the device: checks side by side as far as its memory goes, a timing alone."""
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
+
+from tools.errors import MachineError
+
+T = TypeVar("T")
 
 
 @dataclass(eq=False)
@@ -17,25 +23,28 @@ class Stay:
     """How long it waited for the device."""
     company: bool = False
     """Whether another was there at the same time, so that a failure may be the other's fault."""
+    size: float = 0.0
+    """How much of the device it needs, as it says."""
 
 
 class Turns:
     """A lock with two doors; whoever waits to be alone goes before those who would share, so that timings come in a row."""
 
-    def __init__(self, most: int) -> None:
-        """Let at most `most` share the device."""
+    def __init__(self, most: int, room: float = math.inf) -> None:
+        """Let at most `most` share the device, whose sizes add up to no more than `room`; one that is larger stays by itself."""
         self._most = most
+        self._room = room
         self._changed = threading.Condition()
         self._present: list[Stay] = []
         self._alone = False
         self._waiting = 0
 
     @contextmanager
-    def shared(self) -> Iterator[Stay]:
+    def shared(self, size: float = 0.0) -> Iterator[Stay]:
         """Stay beside others."""
-        stay, start = Stay(), time.monotonic()
+        stay, start = Stay(size=size), time.monotonic()
         with self._changed:
-            self._changed.wait_for(lambda: not self._alone and not self._waiting and len(self._present) < self._most)
+            self._changed.wait_for(lambda: not self._alone and not self._waiting and self._has_room(size))
             stay.waited_s = time.monotonic() - start
             self._present.append(stay)
             if len(self._present) > 1:
@@ -47,6 +56,24 @@ class Turns:
             with self._changed:
                 self._present.remove(stay)
                 self._changed.notify_all()
+
+    def beside(self, size: float, work: Callable[[Stay], T], doubted: Callable[[T], bool] = lambda _: False) -> T:
+        """Do something beside others; what raised MachineError, or is doubted, while others were there is done again alone."""
+        with self.shared(size) as stay:
+            try:
+                found = work(stay)
+            except MachineError:
+                if not stay.company:
+                    raise
+            else:
+                if not stay.company or not doubted(found):
+                    return found
+        with self.alone() as stay:
+            return work(stay)
+
+    def _has_room(self, size: float) -> bool:
+        taken = sum(stay.size for stay in self._present)
+        return not self._present or (len(self._present) < self._most and taken + size <= self._room)
 
     @contextmanager
     def alone(self) -> Iterator[Stay]:

@@ -6,7 +6,10 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from tools.evaluation.turns import Turns
+import pytest
+
+from tools.errors import MachineError
+from tools.evaluation.turns import Stay, Turns
 
 
 def test_checks_share_and_know_it() -> None:
@@ -29,6 +32,64 @@ def test_single_check_has_no_company() -> None:
         with turns.shared() as stay:
             pass
         assert not stay.company
+
+
+def test_what_is_too_large_together_takes_turns() -> None:
+    """Those that share come to no more than the room there is, and one that is larger than all of it stays by itself."""
+    turns, present, most = Turns(4, room=1.0), [], []
+    lock = threading.Lock()
+
+    def check(size: float) -> None:
+        with turns.shared(size):
+            with lock:
+                present.append(size)
+                most.append(sum(present) if len(present) > 1 else 0.0)
+            time.sleep(0.02)
+            with lock:
+                present.remove(size)
+
+    with ThreadPoolExecutor(8) as threads:
+        for job in [threads.submit(check, size) for size in (0.5, 3.0, 0.5, 0.25, 0.5, 0.25, 3.0, 0.5)]:
+            job.result()
+
+    assert 0.5 <= max(most) <= 1.0
+
+
+def test_what_fails_beside_others_is_done_again_alone() -> None:
+    """A failure of the machine, or a doubted result, counts where nobody else was there."""
+    turns, seen = Turns(2), []
+
+    def fails(stay: Stay) -> str:
+        seen.append(stay.company)
+        if stay.company:
+            raise MachineError("out of memory", "wait")
+        return "done"
+
+    def doubtful(stay: Stay) -> bool:
+        seen.append(stay.company)
+        return not stay.company
+
+    with ThreadPoolExecutor(1) as threads:
+        for work, doubted in ((fails, lambda _: False), (doubtful, lambda found: not found)):
+            with turns.shared():
+                job = threads.submit(turns.beside, 0.0, work, doubted)
+                time.sleep(0.1)
+            assert job.result() in ("done", True)
+
+    assert seen == [True, False, True, False]
+
+
+def test_a_failure_without_company_is_one() -> None:
+    """What the machine cannot do by itself is not tried again."""
+    turns, tries = Turns(2), []
+
+    def fails(stay: Stay) -> None:
+        tries.append(stay)
+        raise MachineError("out of memory", "wait")
+
+    with pytest.raises(MachineError):
+        turns.beside(0.0, fails)
+    assert len(tries) == 1
 
 
 def test_timing_is_alone() -> None:

@@ -1,0 +1,42 @@
+"""The baseline's gate: what torch.compile has made runs only when nobody else is on the device."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tools.evaluation.baseline import Gate, NotYetError
+
+
+def test_a_shut_gate_compiles_and_launches_nothing() -> None:
+    """The first call compiles and ends there; once the gate is open the same call runs, and nothing is compiled again."""
+    ran, gate = [], Gate("eager")
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() + 1
+
+    compiled = torch.compile(reference, backend=gate)
+    x = torch.ones(4)
+    with pytest.raises(NotYetError):
+        compiled(x)
+    made = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+    gate.is_open = True
+    ran.append(compiled(x))
+    assert torch.equal(ran[0], reference(x))
+    assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == made >= 1
+
+
+def test_a_broken_graph_compiles_the_rest_when_it_runs() -> None:
+    """A reference that cannot be compiled whole gives its answer all the same."""
+    gate = Gate("eager")
+
+    def reference(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        torch._dynamo.graph_break()
+        return y + 1
+
+    compiled = torch.compile(reference, backend=gate)
+    with pytest.raises(NotYetError):
+        compiled(torch.ones(4))
+    gate.is_open = True
+    assert torch.equal(compiled(torch.ones(4)), torch.ones(4).sin() + 1)
