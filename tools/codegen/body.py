@@ -6,7 +6,7 @@ keeps its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tools.codegen.expressions import Builder, Expr, LoweringError
 from tools.codegen.jit_helpers import NAMES
@@ -45,6 +45,7 @@ class Body:
         self.arguments: dict[int, str] = {}
         self.variables: dict[int, str] = {}
         self.uses = self._count_uses()
+        self.centring = frozenset(self._centring_means())
 
     def name_of(self, expr: int) -> str:
         """Variable name of an expression, the same in every pass."""
@@ -79,7 +80,7 @@ class Body:
         if known is not None:
             return known, ATOM
         record = self.b.exprs[expr]
-        written = self._leaf(scope, expr, record) or self._map(scope, record)
+        written = self._leaf(scope, expr, record) or self._map(scope, record, exact=expr in self.centring)
         wants_name = expr in self.b.labels or self.uses.get(expr, 0) > 1 or len(written[0]) > LONGEST
         if (
             not top
@@ -120,8 +121,17 @@ class Body:
                 return f"({outer.index} * {self.space.monomial(inner.atoms)} + {inner.index})"
         raise LoweringError("a position along these dimensions is not an axis of the kernel")
 
-    def _map(self, scope: Scope, record: Expr) -> tuple[str, int]:
+    def _centring_means(self) -> Iterator[int]:
+        """Find float32 means that are subtracted from what they are the means of."""
+        for record in self.b.exprs:
+            total = self.b.total_of_mean(record.args[1]) if record.op == "sub" and record.dtype == "float32" else None
+            if total is not None and self.b.exprs[total].args[0] == record.args[0]:
+                yield record.args[1]
+
+    def _map(self, scope: Scope, record: Expr, exact: bool) -> tuple[str, int]:
         args = [self.text(scope, arg) for arg in record.args]
+        if exact:
+            return self._helper("mean", f"{args[0][0]}, {args[1][0]}", record), ATOM
         if record.op == "join":
             *first, (text, _) = args
             for place in range(len(first) - 1, -1, -1):

@@ -196,6 +196,13 @@ class Builder:
         """Make a number a value."""
         return value if isinstance(value, Value) else self.const(value)
 
+    def total_of_mean(self, expr: int) -> int | None:
+        """Find the sum that an expression, if it is a mean over dimensions, is made of."""
+        record = self.exprs[expr]
+        if record.op != "div" or self.exprs[record.args[1]].op != "size" or self.exprs[record.args[0]].op != "reduce_sum":
+            return None
+        return record.args[0]
+
     def label(self, value: Value, name: str) -> None:
         """Suggest a variable name for an expression; the first wins."""
         self.labels.setdefault(value.id, name)

@@ -59,6 +59,12 @@ def mish_activation(x):
     n = e * (e + 2.0)
     return tl.where(x > 20.0, x, x * (n / (n + 2.0)))
 ''',
+    "mean": '''
+@triton.jit
+def centring_mean(total, count):
+    """total / count, rounded correctly: equal values lie at their mean, and a norm does not magnify what is left of them."""
+    return tl.div_rn(total, count + 0.0)
+''',
     "pow": '''
 @triton.jit
 def power(x, y):
@@ -86,6 +92,6 @@ def multiply(one, other):
 
 NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
-    "pow": "power", "multiply": "multiply", **{name: name for name in (*SPLITS, *IMAGES)},
+    "mean": "centring_mean", "pow": "power", "multiply": "multiply", **{name: name for name in (*SPLITS, *IMAGES)},
 }  # fmt: skip
 """What each is called in the emitted source."""

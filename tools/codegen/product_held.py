@@ -16,6 +16,8 @@ from tools.codegen.product_loop import ProductLoop
 from tools.codegen.product_parts import LOW
 from tools.codegen.spaces import Access
 
+LONGER = "16, 16, 1"
+"""Tile and stages of a sum that is longer than as written: with them one of 1024 elements takes 132 KiB of shared memory."""
 PROGRAMS = 4
 """Programs a multiprocessor from which on each walks all of the other operand; with fewer it is dealt out in shares."""
 
@@ -95,11 +97,14 @@ class HeldLoop(ProductLoop):
         return self.space.monomial(self.space.axis("inner").atoms)
 
     def grid(self, batch: str, device: str) -> list[str]:
-        """Write the grid: tiles that are held, of each product of a batch, and shares of the others where those are few."""
+        """Write tiles and grid: tiles that are held, of each product of a batch, and shares of the others where those are few."""
         p = self.parameters
-        rows, cols = f"triton.cdiv(n_rows, {p['BLOCK_M']})", f"triton.cdiv(n_cols, {p['BLOCK_N']})"
-        held, walked = (rows, cols) if self.left_held else (cols, rows)
+        sizes = [int(p[name]) for name in ("BLOCK_M", "BLOCK_N", "num_stages")]
+        held, walked = ("triton.cdiv(n_rows, block_m)", "triton.cdiv(n_cols, block_n)")[:: 1 if self.left_held else -1]
         return [
+            "block_k = max(16, triton.next_power_of_2(n_inner))",
+            "# a longer sum than this was chosen for leaves room for small tiles alone",
+            f"block_m, block_n, stages = ({', '.join(map(str, sizes))}) if block_k <= {p['BLOCK_K']} else ({LONGER})",
             f"n_held = {batch}{held}",
             f"grid = (n_held, min({walked}, triton.cdiv({PROGRAMS} * multiprocessors({device}), n_held)))",
         ]

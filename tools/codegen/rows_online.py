@@ -52,11 +52,8 @@ def _variance_first(b: Builder, square: int) -> int | None:
     if centred.op != "sub":
         return None
     x, mean = centred.args
-    ratio = b.exprs[mean]
-    if ratio.op != "div" or b.exprs[ratio.args[1]].op != "size":
-        return None
-    total = b.exprs[ratio.args[0]]
-    return ratio.args[0] if total.op == "reduce_sum" and total.args[0] == x else None
+    total = b.total_of_mean(mean)
+    return total if total is not None and b.exprs[total].args[0] == x else None
 
 
 def online_pair(loop: LoopWriter, first: int, second: int) -> OnlineSoftmax | OnlineVariance:
@@ -147,7 +144,9 @@ class OnlineVariance:
         mean, squares, count = self.mean, self.squares, self.count
         if self.loop.steps.tall:
             inner.say(f"here = tl.sum(mask_n.to(tl.{self.dtype}), axis=0)")
-            inner.say(f"block_mean = tl.sum(tl.where(mask_n, {x}, 0.0), axis=0) / tl.maximum(here, 1.0)")
+            total, most = f"tl.sum(tl.where(mask_n, {x}, 0.0), axis=0)", "tl.maximum(here, 1.0)"
+            # as `centring_mean`: equal values have themselves as their mean
+            inner.say(f"block_mean = {f'tl.div_rn({total}, {most})' if self.dtype == 'float32' else f'{total} / {most}'}")
             inner.say(f"residue = tl.where(mask_n, {x} - block_mean[None, :], 0.0)")
             inner.say(f"delta = block_mean - {mean}")
             inner.say(f"share = here / tl.maximum({count} + here, 1.0)")

@@ -269,8 +269,8 @@ class _Writer:
         if self.programs == STREAM:
             return self._stream_launches(device, tiles, constants, launch)
         if self.held:
-            constants["BLOCK_K"] = "max(16, triton.next_power_of_2(n_inner))"
-            return [*self.held.grid(batch, device), *self._call(self.frame, given, constants, launch)]
+            constants |= {name: name.lower() for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K")}
+            return [*self.held.grid(batch, device), *self._call(self.frame, given, constants, [launch[0], "num_stages=stages"])]
         if self.programs == PERSISTENT:
             return [f"grid = (min(multiprocessors({device}), {tiles}),)", *self._call(self.frame, given, constants, launch)]
         if self.splits == 1:

@@ -99,8 +99,8 @@ def test_the_larger_operand_is_read_as_it_is(name: str, held: str) -> None:
 
 def test_a_walk_is_dealt_out_where_little_is_held() -> None:
     """The grid has four programs a multiprocessor or more, as far as there are tiles to walk."""
-    assert "grid = (n_held, min(triton.cdiv(n_rows, 16), triton.cdiv(4 * multiprocessors(x), n_held)))" in written(ROUND["columns"])
-    assert "grid = (n_held, min(triton.cdiv(n_cols, 32), triton.cdiv(4 * multiprocessors(x), n_held)))" in written(ROUND["rows"])
+    assert "grid = (n_held, min(triton.cdiv(n_rows, block_m), triton.cdiv(4 * multiprocessors(x), n_held)))" in written(ROUND["columns"])
+    assert "grid = (n_held, min(triton.cdiv(n_cols, block_n), triton.cdiv(4 * multiprocessors(x), n_held)))" in written(ROUND["rows"])
 
 
 def wide(source: str) -> str:
@@ -121,6 +121,9 @@ def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
         source = wide(ROUND[name])
         first = held_settings(product_layout_of(product(source)[3].kernel))[0]
         jobs[name] = write_job(folder, name, product(source)[0], written(source, **first))
+    longer = problem_of(wide(ROUND["columns"]).replace("DIM = 40", "DIM = 1021"))
+    first = held_settings(product_layout_of(product(wide(ROUND["columns"]))[3].kernel))[0]
+    jobs["longer"] = write_job(folder, "longer", longer, written(wide(ROUND["columns"]), **first))
     return for_targets(jobs, (90, 100, 80, "gfx942"))
 
 
@@ -137,6 +140,14 @@ def test_held_products_compile(compiled: Any, name: str) -> None:
     if name == "columns":
         layout = product_layout_of(product(wide(ROUND[name]))[3].kernel)
         assert kernel["shared"] == held_bytes(layout, held_settings(layout)[0])
+
+
+@pytest.mark.slow
+def test_a_longer_sum_than_as_written_fits(compiled: Any) -> None:
+    """A sum of 1021 elements, where 40 were written, takes small tiles, and no more shared memory than a program of an A100 may have."""
+    assert {key: result["crash"] for key, result in compiled.items() if key[0] == "longer" and "crash" in result} == {}
+    kernel = compiled["longer", 80]["kernels"][-1]
+    assert 64 * 1024 < kernel["shared"] <= 163 * 1024
 
 
 FIRST = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4, "num_stages": 3}

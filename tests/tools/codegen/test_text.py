@@ -56,6 +56,12 @@ def test_no_kernel_parameter_is_dead(setting: str) -> None:
                 assert {argument.arg for argument in node.args.args} <= used, (name, node.name)
 
 
+def test_a_mean_that_is_subtracted_is_rounded_correctly() -> None:
+    """Of equal values a norm leaves nothing to magnify; a mean that is an answer itself is divided as everything else is."""
+    assert "centring_mean(" in emitted("centred")
+    assert "centring_mean" not in emitted("rms")
+
+
 def test_emitted_source_has_no_lint(tmp_path: Path) -> None:
     """Ruff finds no undefined name, unused variable or import in any emitted source."""
     for name in SAMPLES:
