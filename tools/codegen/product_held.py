@@ -1,7 +1,8 @@
 """The loop of a product with a short sum: a program holds a tile of one operand in parts, and walks all of the other.
 
-The whole sum is one step, so `BLOCK_K` covers it. The operand that is held, the one with more elements, is read once, as float32, and split
-in registers: each of its vectors lies in one tile and has its exponent there. The other one is read in parts that `halves` wrote before,
+The whole sum as written is one step: `BLOCK_K` covers it. What a longer one has beyond that is read again for every tile. The operand
+that is held, the one with more elements, is read once, as float32, and split in registers: each of its vectors lies in one tile and has its
+exponent there. The other one is read in parts that `halves` wrote before,
 from memory once and then from the L2. Tiles are walked vectors by held ones, whichever of them are the rows of the result.
 """
 
@@ -16,8 +17,6 @@ from tools.codegen.product_loop import ProductLoop
 from tools.codegen.product_parts import LOW
 from tools.codegen.spaces import Access
 
-LONGER = "16, 16, 1"
-"""Tile and stages of a sum that is longer than as written: with them one of 1024 elements takes 132 KiB of shared memory."""
 PROGRAMS = 4
 """Programs a multiprocessor from which on each walks all of the other operand; with fewer it is dealt out in shares."""
 
@@ -61,34 +60,54 @@ class HeldLoop(ProductLoop):
 
     def hold(self, scope: Scope) -> None:
         """Write the load of what a program holds, its parts, and the loop over the share of tiles that it walks."""
-        side, access, mask = self.sides[self.holding]
         tile, tiles = ("pid_n", "tiles_n") if self.left_held else ("pid_m", "tiles_m")
         scope.say("off_k = tl.arange(0, BLOCK_K)")
         scope.say(f"n_wide = tl.cdiv({self._n_inner()}, 16) * 16")
-        scope.say(f"{side}_tile = {' + '.join([*self._terms(access), self._k_term(access, 'off_k[:, None]')])}")
-        inside = f"{mask} & (off_k[:, None] < {self._n_inner()})"
-        scope.say(f"{side} = tl.load({access.name}_ptr + {side}_tile, mask={inside}, other=0.0)")
-        scope.say(f"{side}_high, {side}_low, {side}_exponent = column_halves({side})")
+        self._split_held(scope, "off_k")
         scope.say(f"share = tl.cdiv({tiles}, tl.num_programs(1))")
         scope.say("first = tl.program_id(1) * share")
         scope.say(f"for {tile} in range(first, tl.minimum(first + share, {tiles})):")
 
     def write(self, scope: Scope, begin: str = "0", end: str = "") -> None:
-        """Write the product of one tile, which it leaves in `acc`: the whole sum is one step."""
+        """Write the product of one tile, which it leaves in `acc`: one step, and those that only a longer sum than as written has."""
         del begin, end
-        side, access, mask = self.sides[self.walking]
-        held = self.sides[self.holding][0]
-        place, wide = " + ".join([*self._terms(access), self._k_term(access, "off_k[None, :]")]), self._n_inner()
-        if self.fills_up:
-            place, wide = re.sub(rf"\b{wide}\b", "n_wide", place), "n_wide"
-        scope.say(f"{side}_tile = {place}")
-        inside = f"{mask} & (off_k[None, :] < {wide})"
-        for name, source in self._pairs(self.walking, side):
-            scope.say(f"{name} = tl.load({source}_ptr + {side}_tile, mask={inside}, other=0.0)")
-        scope.say(f"small = tl.dot({side}_high, {held}_low, tl.dot({side}_low, {held}_high))")
+        side, held = self.sides[self.walking][0], self.sides[self.holding][0]
+        self._walk(scope, "off_k")
         scope.say(f"acc = tl.fma(small, {LOW[self.precision]}, tl.dot({side}_high, {held}_high))")
         self._load_exponent(scope, self.walking)
         self._unscale(scope)
+        scope.say("if LONG:")
+        rest = scope.nested()
+        rest.say(f"for start in range(BLOCK_K, {self._n_inner()}, BLOCK_K):")
+        loop = rest.nested()
+        loop.say("off_l = start + off_k")
+        self._split_held(loop, "off_l", "next")
+        self._walk(loop, "off_l", "next")
+        loop.say(f"part = tl.fma(small, {LOW[self.precision]}, tl.dot({side}_high, next_high))")
+        loop.say(f"exponent = -({side}_exponent + next_exponent)")
+        loop.say("half = exponent >> 1")
+        loop.say("acc += part * power_of_two(half) * power_of_two(exponent - half)")
+
+    def _walk(self, scope: Scope, place: str, held: str = "") -> None:
+        """Write the loads of one step of a tile that is walked, and the small products of its parts."""
+        side, access, mask = self.sides[self.walking]
+        held = held or self.sides[self.holding][0]
+        there, wide = " + ".join([*self._terms(access), self._k_term(access, f"{place}[None, :]")]), self._n_inner()
+        if self.fills_up:
+            there, wide = re.sub(rf"\b{wide}\b", "n_wide", there), "n_wide"
+        scope.say(f"{side}_tile = {there}")
+        inside = f"{mask} & ({place}[None, :] < {wide})"
+        for name, source in self._pairs(self.walking, side):
+            scope.say(f"{name} = tl.load({source}_ptr + {side}_tile, mask={inside}, other=0.0)")
+        scope.say(f"small = tl.dot({side}_high, {held}_low, tl.dot({side}_low, {held}_high))")
+
+    def _split_held(self, scope: Scope, place: str, name: str = "") -> None:
+        """Write the load of one step of what is held, and its parts."""
+        side, access, mask = self.sides[self.holding]
+        scope.say(f"{side}_tile = {' + '.join([*self._terms(access), self._k_term(access, f'{place}[:, None]')])}")
+        inside = f"{mask} & ({place}[:, None] < {self._n_inner()})"
+        scope.say(f"{side} = tl.load({access.name}_ptr + {side}_tile, mask={inside}, other=0.0)")
+        scope.say(f"{name or side}_high, {name or side}_low, {name or side}_exponent = column_halves({side})")
 
     def _k_term(self, access: Access, index: str) -> str:
         return self._step(access, self.space.axis("inner")).format(index)
@@ -97,14 +116,12 @@ class HeldLoop(ProductLoop):
         return self.space.monomial(self.space.axis("inner").atoms)
 
     def grid(self, batch: str, device: str) -> list[str]:
-        """Write tiles and grid: tiles that are held, of each product of a batch, and shares of the others where those are few."""
+        """Write the grid: tiles that are held, of each product of a batch, and shares of the others where those are few."""
         p = self.parameters
-        sizes = [int(p[name]) for name in ("BLOCK_M", "BLOCK_N", "num_stages")]
-        held, walked = ("triton.cdiv(n_rows, block_m)", "triton.cdiv(n_cols, block_n)")[:: 1 if self.left_held else -1]
+        rows, cols = f"triton.cdiv(n_rows, {p['BLOCK_M']})", f"triton.cdiv(n_cols, {p['BLOCK_N']})"
+        held, walked = (rows, cols) if self.left_held else (cols, rows)
         return [
-            "block_k = max(16, triton.next_power_of_2(n_inner))",
-            "# a longer sum than this was chosen for leaves room for small tiles alone",
-            f"block_m, block_n, stages = ({', '.join(map(str, sizes))}) if block_k <= {p['BLOCK_K']} else ({LONGER})",
+            f"block_k = min({p['BLOCK_K']}, max(16, triton.next_power_of_2(n_inner)))",
             f"n_held = {batch}{held}",
             f"grid = (n_held, min({walked}, triton.cdiv({PROGRAMS} * multiprocessors({device}), n_held)))",
         ]

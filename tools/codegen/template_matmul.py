@@ -172,7 +172,7 @@ class _Writer:
         return f"parts_ptr + {split} * ({whole}){batch} + off_m * {size['cols']} + off_n"
 
     def _kernel(self, frame: Frame, text: list[str], extra: list[str], title: str) -> list[str]:
-        constants = ["BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "EVEN_K", "SPLIT_K", "ROWS"]
+        constants = ["BLOCK_M", "BLOCK_N", "BLOCK_K", "GROUP_M", "EVEN_K", "SPLIT_K", "ROWS", "LONG"]
         count = len(frame.tensors())
         own = frame.signature(constants)
         return [
@@ -269,8 +269,8 @@ class _Writer:
         if self.programs == STREAM:
             return self._stream_launches(device, tiles, constants, launch)
         if self.held:
-            constants |= {name: name.lower() for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K")}
-            return [*self.held.grid(batch, device), *self._call(self.frame, given, constants, [launch[0], "num_stages=stages"])]
+            constants |= {"BLOCK_K": "block_k", "LONG": "n_inner > block_k"}
+            return [*self.held.grid(batch, device), *self._call(self.frame, given, constants, launch)]
         if self.programs == PERSISTENT:
             return [f"grid = (min(multiprocessors({device}), {tiles}),)", *self._call(self.frame, given, constants, launch)]
         if self.splits == 1:
