@@ -44,6 +44,8 @@ class Outcome:
     log: str = ""
     heard: tuple[tuple[str, str], ...] = ()
     """What a call really ran, by the runner's word: (kind, name)."""
+    by_chance: bool = False
+    """Whether a busy host may have made it so: found again, it is the candidate's."""
 
 
 class Check:

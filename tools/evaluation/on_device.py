@@ -20,7 +20,7 @@ from tools.evaluation.rival import RivalProcess, RivalShelf
 from tools.evaluation.schedule import LARGE_BYTES
 from tools.evaluation.sealing import time_sealed
 from tools.evaluation.statistics import sample
-from tools.evaluation.timing import TimedSession, time_rival
+from tools.evaluation.timing import time_rival, timed
 from tools.evaluation.turns import Stay, Turns
 from tools.evaluation.workshop import Workshop
 from tools.hardware.detect import refuse_other_target
@@ -150,9 +150,7 @@ class OnDevice:
         with self._resting():
             rival = self._rivals.rival(request.problem, request.target, cancel, made)
             case.notes += rival.notes
-            session = TimedSession(shop, request.problem, request.target, request.stage, cancel)
-            case.seeds.append(session.seeds)
-            found = session.run(request.source, rival, request.timeout_s, cache)
+            found = timed(shop, request, case, rival, cancel, cache=cache)
             if not isinstance(found, Outcome):
                 found = time_sealed(shop, request, case, rival, found, cancel)
         if isinstance(found, Outcome):

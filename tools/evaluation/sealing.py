@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from tools.evaluation import timing
 from tools.evaluation.builder import BuildAnswer
 from tools.evaluation.conversation import SET_UP
 from tools.evaluation.correctness import Outcome
@@ -11,20 +12,17 @@ from tools.evaluation.launch_plan import fault
 from tools.evaluation.protocol import EvaluationRequest
 from tools.evaluation.rival import RivalProcess
 from tools.evaluation.sealed import AGREEMENT, AGREEMENT_US, STAGES, compare
-from tools.evaluation.timing import TimedSession
 from tools.evaluation.workshop import Workshop
-from tools.records import Seeds, Timing, Verdict
+from tools.records import Timing, Verdict
 
 _OURS = frozenset([Verdict.WRONG, Verdict.UNSTABLE, Verdict.TIMED_OUT])
 """Endings of a sealed session that say no more than that the plan is not the candidate: its own process gave right answers."""
 
 
-class Case(Protocol):
+class Case(timing.Case, Protocol):
     """What an evaluation knows so far, as far as it is needed here."""
 
     build: BuildAnswer
-    notes: list[str]
-    seeds: list[Seeds]
 
 
 def unsealable(build: BuildAnswer, request: EvaluationRequest) -> str:
@@ -45,9 +43,7 @@ def time_sealed(shop: Workshop, request: EvaluationRequest, case: Case, rival: R
     if reason:
         case.notes.append(f"Not sealed: {reason}.")
         return own
-    session = TimedSession(shop, request.problem, request.target, request.stage, cancel)
-    case.seeds.append(session.seeds)
-    found = session.run("", rival, request.timeout_s, plan=case.build.plan)
+    found = timing.timed(shop, request, case, rival, cancel, plan=case.build.plan)
     if isinstance(found, Timing):
         return _agreed(case, found, own)
     told = (found.notes or ["no reason given"])[0]
