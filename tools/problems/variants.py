@@ -25,6 +25,10 @@ _TRIES = 96
 _LONG = 100
 """Operators from which on a reference counts as a network."""
 
+_KEPT = 256
+_found: dict[tuple[str, tuple[Tier, ...], bool], Problem | None] = {}
+"""What was looked for last, up to so many searches: each runs the reference at several sizes."""
+
 
 def small_variants(problem: Problem) -> tuple[Problem, ...]:
     """Derive up to four variants: odd sizes, powers of two, a single row, and odd sizes of the smallest tiers.
@@ -40,7 +44,7 @@ def small_variants(problem: Problem) -> tuple[Problem, ...]:
     for meaningful in (True, False):
         found: dict[str, Problem] = {}
         for tiers in (ODD, EVEN, SINGLE_ROW, TINY):
-            variant = next(_running(problem, tiers, meaningful=meaningful), None)
+            variant = _first(problem, tiers, meaningful=meaningful)
             if variant is not None:
                 found.setdefault(variant.id, variant)
         if found:
@@ -53,7 +57,17 @@ def first_variant(problem: Problem) -> Problem | None:
     declared = small_sizes(parsed(problem.source), problem.name) if problem.form is not ProblemForm.EXPORTED else []
     if declared is not None:
         return _declared(problem, declared[0], 0) if declared else None
-    return next(_running(problem, ODD, meaningful=True), None) or next(_running(problem, ODD, meaningful=False), None)
+    return _first(problem, ODD, meaningful=True) or _first(problem, ODD, meaningful=False)
+
+
+def _first(problem: Problem, tiers: Sequence[Tier], *, meaningful: bool) -> Problem | None:
+    """Return the first variant that runs; loading a problem, tracing it and evaluating it look for the same one."""
+    key = (problem.model_dump_json(), tuple(tiers), meaningful)
+    if key not in _found:
+        if len(_found) >= _KEPT:
+            _found.clear()
+        _found[key] = next(_running(problem, tiers, meaningful=meaningful), None)
+    return _found[key]
 
 
 def _running(problem: Problem, tiers: Sequence[Tier], *, meaningful: bool) -> Iterator[Problem]:
