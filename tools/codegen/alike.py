@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from tools.codegen.frame import RegionText
 from tools.syntax import parsed
@@ -31,17 +32,16 @@ class Functions:
     def shared(self, region: RegionText) -> RegionText:
         """Leave out of a region's source what is written already; the host function's name may become another's."""
         lines = region.source.split("\n")
-        tree = parsed(region.source)
-        fixed = {word.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for word in node.keywords if word.arg}
+        parts = _parts(region.source)
         here: dict[str, str] = {}
         kept: list[str] = []
-        for node in tree.body:
-            text = _renamed("\n".join(lines[_first_line(node) - 1 : node.end_lineno]), here)
-            if isinstance(node, ast.FunctionDef):
-                does = _meaning(text, fixed)
-                here[node.name] = self.names.setdefault(does, node.name)
-                self.uses[here[node.name]] += 1
-            if not isinstance(node, ast.FunctionDef) or here[node.name] == node.name:
+        for name, first, last in parts.places:
+            text = _renamed("\n".join(lines[first - 1 : last]), here)
+            if name:
+                does = _meaning(text, parts.fixed)
+                here[name] = self.names.setdefault(does, name)
+                self.uses[here[name]] += 1
+            if not name or here[name] == name:
                 kept.append(text)
         return replace(region, function=here[region.function], source="\n\n\n".join(kept))
 
@@ -52,6 +52,25 @@ class Functions:
                 note = f'\n\n    Written for {uses} regions; sizes are those of the first.\n    """'
                 source = re.sub(HEAD.format(name=name), rf"\g<1>.{note}", source)
         return source
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a region's source consists of."""
+
+    places: tuple[tuple[str, int, int | None], ...]
+    """By statement: a function's name, or nothing; its first and last line."""
+    fixed: frozenset[str]
+    """Names by which arguments are passed."""
+
+
+@lru_cache(maxsize=512)
+def _parts(source: str) -> _Parts:
+    """Take a region's source apart; a search writes the same regions again and again."""
+    tree = parsed(source)
+    fixed = frozenset(word.arg for node in ast.walk(tree) if isinstance(node, ast.Call) for word in node.keywords if word.arg)
+    names = (node.name if isinstance(node, ast.FunctionDef) else "" for node in tree.body)
+    return _Parts(tuple((name, _first_line(node), node.end_lineno) for name, node in zip(names, tree.body, strict=True)), fixed)
 
 
 def _first_line(node: ast.stmt) -> int:
@@ -67,17 +86,19 @@ def _renamed(text: str, names: Mapping[str, str]) -> str:
     return text
 
 
-def _meaning(text: str, fixed: Collection[str]) -> str:
+@lru_cache(maxsize=512)
+def _meaning(text: str, fixed: frozenset[str]) -> str:
     """Write a function with its own variables numbered in order and without its docstring; names by which callers pass arguments stay."""
     function = parsed(text).body[0]
     assert isinstance(function, ast.FunctionDef)
     if ast.get_docstring(function, clean=False) is not None:
         function.body = function.body[1:] or [ast.Pass()]
     own = [function.name, *(each.arg for each in _arguments(function.args))]
-    own += [node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    nodes = [*ast.walk(function)]
+    own += [node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     numbers = {name: f"v{place}" for place, name in enumerate(dict.fromkeys(own)) if name not in fixed}
     function.name = "function"
-    for node in ast.walk(function):
+    for node in nodes:
         if isinstance(node, ast.Name):
             node.id = numbers.get(node.id, node.id)
         elif isinstance(node, ast.arg):
