@@ -17,7 +17,7 @@ def seeded(seed: int, device: str = "cpu") -> Iterator[None]:
     devices = [place.index if place.index is not None else torch.cuda.current_device()] if place.type == "cuda" else []
     python_state, numpy_state = random.getstate(), np.random.get_state()
     with torch.random.fork_rng(devices=devices):
-        if torch.version.cuda:
+        if torch.version.cuda or torch.version.hip:
             torch.manual_seed(seed)
         else:
             # without a GPU's library there is one generator; torch.manual_seed would keep a stack trace for each device that may yet come
