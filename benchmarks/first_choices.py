@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from agents.coder.modelled import choices_of
@@ -32,14 +33,24 @@ def main() -> None:
     parser.add_argument("--problems", default="", help="numbers, a comma list; by default all that the rows name")
     parser.add_argument("--device", default="h200", help="the hardware sheet of the cost model")
     given = parser.parse_args()
-    (given.out / "home" / "runs").mkdir(parents=True, exist_ok=True)
-    kept = KeptRows(given.out / "results-first.jsonl")
+    try:
+        write(given.suite, given.out, given.rows, {int(number) for number in given.problems.split(",") if number}, load_sheet(given.device))
+    except (UserError, ValueError) as error:
+        parser.error(str(error))
+
+
+def write(suite: Path, out: Path, files: Sequence[Path], numbers: set[int], sheet: HardwareSheet) -> None:
+    """Write kernels of the problems in some files of rows, all of them or those with the given numbers."""
+    for file in files:
+        if not file.is_file():
+            raise UserError(f"There is no {file}.", "Name rows of a bench, as in docs/results/kernelbench/level1.jsonl.")
+    rows = sorted((row for file in files for row in KeptRows(file).rows), key=lambda row: (row["number"], row["problem"]))
+    out.mkdir(parents=True, exist_ok=True)
+    kept = KeptRows(out / "results-first.jsonl")
     done = {row["problem"] for row in kept.rows}
-    numbers = {int(number) for number in given.problems.split(",") if number}
-    sheet = load_sheet(given.device)
-    for row in sorted((row for file in given.rows for row in KeptRows(file).rows), key=lambda row: (row["number"], row["problem"])):
+    for row in rows:
         if row["status"] == "kernel" and row["problem"] not in done and (not numbers or row["number"] in numbers):
-            kept.add(_written(given.suite, given.out, row, sheet))
+            kept.add(_written(suite, out, row, sheet))
 
 
 def _written(suite: Path, out: Path, row: Row, sheet: HardwareSheet) -> Row:

@@ -161,7 +161,8 @@ class RivalShelf:
 
     def let_go(self, made: RivalProcess | None) -> None:
         """End a process that was started and not kept."""
-        if made is not None and all(made is not kept for kept, _ in self._kept.values()):
+        # a copy: who is alone on the device may be changing it
+        if made is not None and all(made is not kept for kept, _ in list(self._kept.values())):
             made.close()
 
     def clear(self) -> None:

@@ -42,7 +42,8 @@ def test_layers_that_repeat_are_written_once() -> None:
     problem = problem_of(REPEATED)
     graph = trace(problem)
     source = emit(problem, graph, generated(graph, {})).source
-    assert source.count("@triton.jit") == 4
+    # three kernels, tanh, and the mean that both norms share
+    assert source.count("@triton.jit") == 5
     assert re.findall(r"= (\w+)\(", source.split("def forward")[1]) == ["linear_op", "layer_norm_op"] * 2 + ["linear_op", "layer_norm_tanh"]
     assert re.findall(r"Written for . regions", source) == ["Written for 3 regions", "Written for 2 regions"]
 
