@@ -18,7 +18,7 @@ import json
 import math
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +28,7 @@ from tools.evaluation import EvaluationRequest, LocalPool
 from tools.hardware import detect_sheet, load_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants
+from tools.problems.suite import open_suite
 from tools.records import Verdict, content_hash
 
 
@@ -35,7 +36,7 @@ class Delivered(NamedTuple):
     """One kernel and what the bench said of it."""
 
     problem: str
-    """Its file in the suite without its ending, as in `level1/23_Softmax`."""
+    """Its name in the suite, as in `level1/23_Softmax`."""
     number: int
     source: str
     us: float
@@ -54,13 +55,15 @@ def main() -> None:
     try:
         kept, kernels = KeptRows(options.out), delivered(options.folders)
         place, parts = map(int, options.shard.split("/"))
-        mine = kernels[place - 1 :: parts]
+        mine, files = kernels[place - 1 :: parts], {item.name: item.file for item in open_suite(options.suite).items}
+        if missing := [kernel.problem for kernel in mine if kernel.problem not in files]:
+            raise UserError(f"{options.suite} has no {missing[0]}.", "Name the suite that the bench ran on.")
     except (UserError, ValueError) as error:
         command_line().error(str(error))
     known = {row["key"] for row in kept.rows if row["verdict"] != Verdict.INFRASTRUCTURE}
     status = 130
     try:
-        late = asyncio.run(_judge(options, [kernel for kernel in mine if kernel.key not in known], kept))
+        late = asyncio.run(_judge(options, files, [kernel for kernel in mine if kernel.key not in known], kept))
         status = 3 if late else int(any(row["verdict"] != Verdict.PASS for row in latest(kept.rows)))
     except KeyboardInterrupt:
         print("Interrupted: the same command goes on from here.", flush=True)
@@ -98,7 +101,7 @@ def delivered(folders: Iterable[Path]) -> list[Delivered]:
     return sorted(found.values(), key=lambda one: (one.number, one.problem))
 
 
-async def _judge(options: argparse.Namespace, kernels: Sequence[Delivered], kept: KeptRows) -> bool:
+async def _judge(options: argparse.Namespace, files: Mapping[str, Path], kernels: Sequence[Delivered], kept: KeptRows) -> bool:
     """Judge them and keep a row of each; True where time was up first."""
     device = options.device if options.device is not None else first_device()
     sheet = (detect_sheet() if device is not None else None) or load_sheet("h200")
@@ -112,7 +115,7 @@ async def _judge(options: argparse.Namespace, kernels: Sequence[Delivered], kept
                 if time.monotonic() - began > options.stop_after:
                     late = True
                     return
-                row = await _row(pool, options, kernel, sheet)
+                row = await _row(pool, options.timeout, files[kernel.problem], kernel, sheet)
                 kept.add(row)
                 print(f"{time.monotonic() - began:7.1f}s {said(row)}", flush=True)
 
@@ -123,17 +126,17 @@ async def _judge(options: argparse.Namespace, kernels: Sequence[Delivered], kept
     return late
 
 
-async def _row(pool: LocalPool, options: argparse.Namespace, kernel: Delivered, sheet: Any) -> Row:
+async def _row(pool: LocalPool, timeout_s: float, file: Path, kernel: Delivered, sheet: Any) -> Row:
     row: Row = {"problem": kernel.problem, "number": kernel.number, "key": kernel.key, "bench_us": kernel.us, "bench": kernel.speedups}
     try:
-        problem = await asyncio.to_thread(load_problem, options.suite / f"{kernel.problem}.py")
+        problem = await asyncio.to_thread(load_problem, file)
         request = EvaluationRequest(
             problem=problem,
             variants=await asyncio.to_thread(small_variants, problem),
             candidate=kernel.key,
             source=kernel.source,
             target=sheet,
-            timeout_s=options.timeout,
+            timeout_s=timeout_s,
             stage="confirm",
         )
         found = await pool.evaluate(request)

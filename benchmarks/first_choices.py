@@ -21,6 +21,7 @@ from tools.codegen import LoweringError, emit
 from tools.errors import UserError
 from tools.hardware import load_sheet
 from tools.problems import load_problem
+from tools.problems.suite import open_suite
 from tools.records import HardwareSheet
 
 
@@ -45,21 +46,24 @@ def write(suite: Path, out: Path, files: Sequence[Path], numbers: set[int], shee
         if not file.is_file():
             raise UserError(f"There is no {file}.", "Name rows of a bench, as in docs/results/kernelbench/level1.jsonl.")
     rows = sorted((row for file in files for row in KeptRows(file).rows), key=lambda row: (row["number"], row["problem"]))
+    problems = {item.name: item.file for item in open_suite(suite).items}
+    if missing := [row["problem"] for row in rows if row["problem"] not in problems]:
+        raise UserError(f"{suite} has no {missing[0]}.", "Name the suite that the rows are of.")
     out.mkdir(parents=True, exist_ok=True)
     kept = KeptRows(out / "results-first.jsonl")
     done = {row["problem"] for row in kept.rows}
     for row in rows:
         if row["status"] == "kernel" and row["problem"] not in done and (not numbers or row["number"] in numbers):
-            kept.add(_written(suite, out, row, sheet))
+            kept.add(_written(problems[row["problem"]], out, row, sheet))
 
 
-def _written(suite: Path, out: Path, row: Row, sheet: HardwareSheet) -> Row:
+def _written(reference: Path, out: Path, row: Row, sheet: HardwareSheet) -> Row:
     """Write one kernel; of a problem without any the row says why."""
     began = time.monotonic()
     name = row["problem"].replace("/", "-")
     new: Row = {key: row[key] for key in ("problem", "number", "candidate_us", "speedups")} | {"run": name, "status": "kernel"}
     try:
-        problem = load_problem(suite / f"{row['problem']}.py")
+        problem = load_problem(reference)
         choices = choices_of(problem, sheet)
         if not choices:
             raise LoweringError("the model has no choice")

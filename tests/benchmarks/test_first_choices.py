@@ -20,11 +20,12 @@ REFERENCE = (
 
 def test_each_problem_that_has_a_kernel_gets_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Kernels come with the rows' figures, others are left out, and a second call writes nothing again."""
-    suite, out, rows = tmp_path / "suite", tmp_path / "out", tmp_path / "rows.jsonl"
-    (suite / "level1").mkdir(parents=True)
+    suite, out, rows = tmp_path / "clone", tmp_path / "out", tmp_path / "rows.jsonl"
+    levels = suite / "KernelBench"
+    (levels / "level1").mkdir(parents=True)
     lines: list[dict[str, Any]] = []
     for number, status in ((1, "kernel"), (2, "reference"), (3, "kernel")):
-        (suite / "level1" / f"{number}_double.py").write_text(REFERENCE)
+        (levels / "level1" / f"{number}_double.py").write_text(REFERENCE)
         gains = {"speedups": {"eager": [2.0, 1.9, 2.1]}, "candidate_us": 10.0 + number}
         lines.append({"problem": f"level1/{number}_double", "number": number, "status": status, **gains})
     rows.write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -39,6 +40,16 @@ def test_each_problem_that_has_a_kernel_gets_one(tmp_path: Path, capsys: pytest.
         ("level1/3_double", 13.0, {"eager": 2.0}),
     ]
     assert all("class ModelNew" in one.source and "@triton.jit" in one.source for one in found)
+
+
+def test_another_suite_than_the_rows_is_refused(tmp_path: Path) -> None:
+    """A problem that the suite lacks is named, and nothing is taken down as done."""
+    (tmp_path / "softmax.py").write_text(REFERENCE)
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text(json.dumps({"problem": "level1/1_double", "number": 1, "status": "kernel"}) + "\n")
+    with pytest.raises(UserError, match="has no level1/1_double"):
+        write(tmp_path, tmp_path / "out", [rows], set(), load_sheet("h200"))
+    assert not (tmp_path / "out").exists()
 
 
 def test_rows_that_are_not_there_are_refused(tmp_path: Path) -> None:

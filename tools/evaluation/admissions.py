@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from pydantic import ValidationError
 
@@ -31,14 +32,18 @@ class Admissions:
         self._known: dict[str, Admission] = {}
         self._lock = threading.Lock()
 
-    def admission(self, problem: Problem, cancel: int) -> Admission:
-        """Examine `problem` at small sizes, and as written where that is cheap; what cannot be examined says why."""
+    def admission(self, problem: Problem, cancel: int, lasts: Callable[[Admission], bool] = lambda _: True) -> Admission:
+        """Examine `problem` at small sizes, and as written where that is cheap; what cannot be examined says why.
+
+        An answer that does not last is looked for again the next time.
+        """
         with self._lock:
             known = self._known.get(problem.id)
         if known is None:
             known = self._examine(problem, cancel)
-            with self._lock:
-                self._known[problem.id] = known
+            if lasts(known):
+                with self._lock:
+                    self._known[problem.id] = known
         return known
 
     def _examine(self, problem: Problem, cancel: int) -> Admission:

@@ -25,7 +25,7 @@ from tools.evaluation.turns import Stay, Turns
 from tools.evaluation.workshop import Workshop
 from tools.hardware.detect import refuse_other_target
 from tools.profiling.ncu import Counters
-from tools.records import HardwareSheet, Problem, Tier, Verdict
+from tools.records import Admission, HardwareSheet, Problem, Tier, Verdict
 
 _SIDE_BY_SIDE = 4
 """Candidates checked, and baselines started, on one device at the same time."""
@@ -87,7 +87,12 @@ class OnDevice:
     def baselines(self, shop: Workshop, admissions: Admissions, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
         """Examine the problem beside others, and time the reference with nobody else there."""
         share = _share([problem], target)
-        admission = self._turns.beside(share, lambda _: admissions.admission(problem, cancel))
+
+        def examine(stay: Stay) -> Admission:
+            # one that failed beside others is examined again alone
+            return admissions.admission(problem, cancel, lasts=lambda found: bool(found.examined) or not stay.company)
+
+        admission = self._turns.beside(share, examine, lambda found: not found.examined)
         made = self._turns.beside(share, partial(self._start, problem, target, cancel)) if self._rivals.needs(problem, "search") else None
         try:
             with self._turns.alone(), self._resting():

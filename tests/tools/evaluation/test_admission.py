@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
 from tools.evaluation import LocalPool
 from tools.evaluation.admission import AdmissionJob, admission
+from tools.evaluation.admissions import Admissions
 from tools.evaluation.nulls import chosen, dropping
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
@@ -141,3 +144,14 @@ def test_reasons_are_short_however_many_pass() -> None:
     assert Admission(examined=("as written",), passed=passes).reasons == (
         "A kernel that gives null 0, null 1, null 2 (and 6 more) as output0 passes.",
     )
+
+
+def test_an_answer_that_does_not_last_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be examined beside others is examined again; what was examined, or refused alone, is known from then on."""
+    found = [Admission(notes=("The problem was not examined: out of memory",)), Admission(examined=("N=3",))]
+    shop: Any = SimpleNamespace(device=0)
+    problem: Any = SimpleNamespace(id="a")
+    admissions = Admissions(shop)
+    monkeypatch.setattr(Admissions, "_examine", lambda *_: found.pop(0))
+    assert not admissions.admission(problem, -1, lasts=lambda answer: bool(answer.examined)).examined
+    assert [admissions.admission(problem, -1).examined for _ in range(2)] == [("N=3",)] * 2
