@@ -11,6 +11,7 @@ from pathlib import Path
 
 from agents import TeamSettings
 from graphs.optimize.settings import RunSettings
+from graphs.search.protocol import SearchSettings
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.loading import Loaded, ProblemLoader, load_now
 from kernelwright.bench.running import Bench
@@ -60,8 +61,8 @@ class DrawnPool(TextPool):
 
 
 def small_settings(suite: Path, searches: tuple[str, ...] = ("greedy",), seeds: int = 1) -> BenchSettings:
-    """Two evaluations a run, built-in agents, no memory."""
-    run = RunSettings(target="h200", budget=Budget(evaluations=2))
+    """Two evaluations a run, one after the other, since a row tells in which order they ended; built-in agents, no memory."""
+    run = RunSettings(target="h200", budget=Budget(evaluations=2), search_settings=SearchSettings(batch=1))
     return BenchSettings(suite=str(suite), kind="folder", run=run, searches=searches, agents={"builtin": TeamSettings()}, seeds=seeds)
 
 
