@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from graphs.optimize.assembly import start_run
@@ -107,16 +108,6 @@ def job_of(problem: Problem, seconds: float) -> Job:
     return Job(token="t", asked=time.time(), asker="here", evaluation=request)
 
 
-def children_of(pid: int) -> Iterator[str]:
-    """Numbers of the processes that one started."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"\nPPid:\t{pid}\n" in (folder / "status").read_text():
-                yield folder.name
-        except OSError:
-            continue
-
-
 @pytest.mark.slow
 def test_a_worker_killed_in_mid_job_loses_nothing(spool: Spool, problem: Problem, worker: StartWorker) -> None:
     """A real candidate whose worker is killed while it runs is judged by the next worker's drain, once; the reference too."""
@@ -147,7 +138,8 @@ def test_a_terminated_worker_hands_back_what_it_was_judging(spool: Spool, proble
     assert first.stderr
     assert any("took" in line for line in first.stderr)
     end = time.monotonic() + 30
-    while len(children := list(children_of(first.pid))) < 2:
+    # the first process, two that are warm, and two zygotes
+    while len(below := psutil.Process(first.pid).children(recursive=True)) < 5:
         assert time.monotonic() < end
         time.sleep(0.05)
     first.send_signal(signal.SIGTERM)
@@ -155,7 +147,7 @@ def test_a_terminated_worker_hands_back_what_it_was_judging(spool: Spool, proble
     assert first.returncode == 128 + signal.SIGTERM
     assert "1 given back" in out
     assert len(spool.job_files()) == 1
-    assert not [pid for pid in children if Path("/proc", pid).exists()]
+    assert not [process for process in below if process.is_running()]
 
 
 def test_a_worker_needs_no_agent_library(spool: Spool) -> None:

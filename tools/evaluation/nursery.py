@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -16,27 +13,12 @@ from pathlib import Path
 
 from tools.errors import MachineError
 from tools.evaluation import wire
+from tools.evaluation.ancestry import ANCESTRY, Zygote, clean_environment
 from tools.evaluation.child import Child
 from tools.evaluation.isolation import Box
 from tools.evaluation.log import Log
 
-_START_S = 120.0
 _ENTRY_S = 30.0
-_BOOT = "import sys; sys.path[:0] = sys.argv[2:]; from tools.evaluation.zygote import main; main(int(sys.argv[1]))"
-_INHERITED = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "CUDA_HOME", "CUDA_PATH", "CC", "CXX")
-"""What a process needs of the user's environment; keys and tokens are not among it."""
-_FIXED = {
-    # a library's threads at import would make forking unsafe
-    "OPENBLAS_NUM_THREADS": "1",
-    # Triton's present default, said aloud: it is to change
-    "TRITON_DEFAULT_FP_FUSION": "1",
-}
-
-
-def clean_environment(extra: Mapping[str, str]) -> dict[str, str]:
-    """Make an environment from an allow list and `extra`."""
-    kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
-    return kept | _FIXED | dict(extra)
 
 
 class Nursery:
@@ -51,9 +33,7 @@ class Nursery:
         """What its phases see."""
         self._folder = folder
         self._lock = threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
-        self._end: socket.socket | None = None
-        self._starts = 0
+        self._zygote: Zygote | None = None
         self._closed = False
 
     @contextmanager
@@ -100,14 +80,9 @@ class Nursery:
         """Have the zygote fork; one that has died is started once more."""
         with self._lock:
             for _ in range(2):
-                end = self._started()
-                try:
-                    wire.send(end, message, descriptors)
-                    answer = wire.receive(end)
-                except OSError:
-                    answer = None
-                if answer is not None:
-                    return answer[1]
+                pidfds = self._started().ask(message, descriptors)
+                if pidfds is not None:
+                    return pidfds
                 self._stop()
         raise MachineError(f"The {self.flavour} parent process died twice.", "Look for a kernel message (dmesg): memory may have run out.")
 
@@ -116,50 +91,18 @@ class Nursery:
         with self._lock:
             self._started()
 
-    def _started(self) -> socket.socket:
+    def _started(self) -> Zygote:
         if self._closed:
             raise MachineError("The pool has been closed.", "Make a new one.")
-        if self._end is not None:
-            return self._end
-        ours, theirs = wire.pair()
-        roots = [path for path in sys.path if path]
-        command = [sys.executable, "-I", "-B", "-c", _BOOT, str(theirs.fileno()), *roots]
-        self._process = subprocess.Popen(
-            command,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            pass_fds=(theirs.fileno(),),
-            start_new_session=True,
-            cwd="/",
-        )
-        theirs.close()
-        ours.settimeout(_START_S)
-        self._end = ours
-        try:
-            answer = wire.receive(ours)
-        except TimeoutError:
-            answer = None
-        if answer is None:
-            self._process.kill()
-            assert self._process.stderr is not None
-            reason = self._process.stderr.read().decode(errors="replace").strip()[-800:]
-            self._stop()
-            raise MachineError(f"The {self.flavour} parent process did not start: {reason}", "Check that torch and triton import.")
-        self.versions = answer[0]["ready"]
-        return ours
+        if self._zygote is None:
+            self._zygote = ANCESTRY.zygote(self.environment)
+            self.versions = self._zygote.versions
+        return self._zygote
 
     def _stop(self) -> None:
-        if self._end is not None:
-            self._end.close()
-            self._end = None
-        if self._process is not None:
-            self._process.kill()
-            self._process.wait()
-            if self._process.stderr is not None:
-                self._process.stderr.close()
-            self._process = None
+        if self._zygote is not None:
+            self._zygote.kill()
+            self._zygote = None
 
     def close(self) -> None:
         """End the zygote; every phase it forked dies with it."""

@@ -1,4 +1,4 @@
-"""What a zygote does before its first fork, so that no phase pays for it: imports, and one small kernel built and thrown away."""
+"""What zygotes do before they fork phases, so that none pays for it: imports, and one small kernel built and thrown away."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 import platform
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -33,15 +34,26 @@ No more of it may be imported here: after `torch._inductor.compile_fx` no fork c
 """
 
 
-def warm_up() -> dict[str, str]:
-    """Import what phases need and return the versions; starts no thread and no CUDA."""
+def import_common() -> dict[str, str]:
+    """Import what phases need in any environment, and return the versions; nothing of Triton, which reads the environment at its import."""
     import numpy as np
     import torch
-    import triton
 
     for phase in PHASES:
         phase_function(phase)
+    for module in _LATE_MODULES:
+        importlib.import_module(module)
     (torch.ones(2) + 1).sum().item()
+    if "triton" in sys.modules:
+        raise RuntimeError("something imports triton before its environment is known")
+    return {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": str(np.__version__)}
+
+
+def warm_up() -> dict[str, str]:
+    """Import and build what else phases need in this environment, and return the versions; starts no thread and no CUDA."""
+    import torch
+    import triton
+
     if os.environ.get("TRITON_INTERPRET"):
         # what listening to a call imports is imported once, here
         heard_in(lambda: torch.ones(2) + 1)
@@ -50,12 +62,7 @@ def warm_up() -> dict[str, str]:
     if os.environ.get("CUDA_VISIBLE_DEVICES"):
         importlib.import_module(_COMPILER)
     host_modules()
-    return {
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "triton": str(triton.__version__),
-        "numpy": str(np.__version__),
-    }
+    return {"triton": str(triton.__version__)}
 
 
 def _build_once() -> None:
@@ -80,8 +87,6 @@ def _build_once() -> None:
         finally:
             os.environ.pop("TRITON_CACHE_DIR")
             driver._active, driver._default = before
-    for module in _LATE_MODULES:
-        importlib.import_module(module)
     if torch.version.cuda:
         # seen on an H200: where there is a driver, a mode of fake tensors starts it in this process, and no fork can use CUDA then
         return

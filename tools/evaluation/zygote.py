@@ -1,7 +1,8 @@
 """The trusted parent of every phase: has imported torch and triton, never touched CUDA, and forks on request.
 
 It reads no job and holds no secret, so nothing of one evaluation is in the memory of the next. It has one thread, and it
-ends when its own parent does.
+ends when its own parent does. Zygotes are forked from one another: the first has imported torch, the next have warmed up
+in an environment (ancestry.py).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,24 +24,28 @@ from tools.evaluation import sandbox, syscalls, wire
 from tools.evaluation.defences import NONE, Defence
 from tools.evaluation.isolation import Box
 from tools.evaluation.phases import Phase, phase_function
-from tools.evaluation.warmup import warm_up
+from tools.evaluation.warmup import import_common, warm_up
 
 ENTERED = b"entered"
 """First message of every phase: the walls stand, and only now may candidate code run."""
 
 
 def main(socket_fd: int) -> None:
-    """Warm up, say so, then fork a phase for each request until the supervisor goes away."""
-    end = socket.socket(fileno=socket_fd)
+    """Be the first: import what all need, say so, then fork on request until the supervisor goes away."""
+    _live(socket.socket(fileno=socket_fd), import_common)
+
+
+def _live(end: socket.socket, warm: Callable[[], dict[str, str]]) -> None:
+    """Get `warm`, say with which versions, and fork a phase or a zygote for each request."""
     parent = os.pidfd_open(os.getppid())
     # what is imported stays: looking for garbage in it would only take time, here and, were it not set apart, in every phase
     gc.disable()
-    versions = warm_up()
+    versions = warm()
     gc.freeze()
     gc.enable()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    wire.send(end, {"ready": versions, "threads": threads()})
+    wire.send(end, {"ready": versions})
     poller = select.poll()
     poller.register(end, select.POLLIN)
     poller.register(parent, select.POLLIN)
@@ -50,20 +56,18 @@ def main(socket_fd: int) -> None:
         request = wire.receive(end)
         if request is None:
             return
-        _fork_phase(end, *request)
+        _fork(end, *request)
 
 
-def threads() -> int:
-    """Count this process's threads."""
-    return sum(1 for _ in Path("/proc/self/task").iterdir())
-
-
-def _fork_phase(end: socket.socket, message: dict[str, Any], descriptors: list[int]) -> None:
+def _fork(end: socket.socket, message: dict[str, Any], descriptors: list[int]) -> None:
     pid = os.fork()
     if pid == 0:
         try:
             end.close()
-            warden(message, descriptors)
+            if "zygote" in message:
+                _branch(message, descriptors)
+            else:
+                warden(message, descriptors)
         finally:
             os._exit(1)
     for fd in descriptors:
@@ -71,14 +75,31 @@ def _fork_phase(end: socket.socket, message: dict[str, Any], descriptors: list[i
     try:
         handle = os.pidfd_open(pid)
     except OSError:
-        # the warden has ended already: the supervisor reads that from its status socket
-        wire.send(end, {"warden": pid})
+        # it has ended already: the supervisor reads that from the socket it gave it
+        wire.send(end, {"forked": pid})
         return
     try:
-        wire.send(end, {"warden": pid}, [handle])
+        wire.send(end, {"forked": pid}, [handle])
     finally:
         # the supervisor has its own now; one kept for each phase would fill this process's table
         os.close(handle)
+
+
+def _branch(message: dict[str, Any], descriptors: list[int]) -> None:
+    """Be another zygote, in an environment of its own; say why where that fails."""
+    end = socket.socket(fileno=descriptors[0])
+    try:
+        _close_all_but({0, 1, 2, end.fileno()})
+        os.setsid()
+        os.environ.clear()
+        os.environ.update(message["zygote"])
+        # warming up takes children that are waited for
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        _live(end, warm_up if message["warm"] else dict)
+    except BaseException:
+        wire.send(end, {"failed": traceback.format_exc()[-2000:]})
+    finally:
+        os._exit(0)
 
 
 def warden(message: dict[str, Any], descriptors: list[int]) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import os
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -120,42 +119,31 @@ def test_whatever_a_runner_says_ends_in_a_verdict(
     border: LocalPool, request_for: Callable[..., EvaluationRequest], plan: list[tuple[str, str, object]]
 ) -> None:
     """Random bytes, oversize answers, an early end, forged descriptors and floods of text give a verdict, no PASS, and leak nothing."""
-    descriptors = _descriptors()
+    descriptors, zygotes = _descriptors(), _below()
 
     found: Evaluation = asyncio.run(border.evaluate(request_for(TAKEN_OVER.format(plan=plan), timeout_s=5.0)))
 
     assert found.verdict in ("WRONG", "CRASHED", "TIMED_OUT", "CHEATED", "BUILD_FAILED", "UNSTABLE"), found.notes
     assert not str(found.rule).startswith("static")
     assert len(found.log) <= TAIL_BYTES + 8
-    assert _grandchildren() == 0
+    assert not _left(zygotes)
     assert _descriptors() <= descriptors
 
 
 def _descriptors() -> int:
     """Count those of this process and of its zygotes."""
-    own = os.getpid()
-    family = [own, *(pid for pid, parent in _parents().items() if parent == own)]
-    return sum(sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()) for pid in family)
+    return sum(process.num_fds() for process in (psutil.Process(), *_below()))
 
 
-def _grandchildren() -> int:
-    """Count the processes of phases, which are children of this process's zygotes; those that are ending get a moment."""
+def _left(zygotes: set[psutil.Process]) -> set[psutil.Process]:
+    """Find the processes of phases, which are all below this one but the zygotes; those that are ending get a moment."""
     for _ in range(50):
-        parents = _parents()
-        zygotes = {pid for pid, parent in parents.items() if parent == os.getpid()}
-        left = sum(parent in zygotes for parent in parents.values())
+        left = _below() - zygotes
         if not left:
-            return 0
+            break
         time.sleep(0.1)
     return left
 
 
-def _parents() -> dict[int, int]:
-    found = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                found[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-    return found
+def _below() -> set[psutil.Process]:
+    return {*psutil.Process().children(recursive=True)}

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tools.evaluation import EvaluationRequest, LocalPool, landlock, seccomp, syscalls
@@ -205,13 +206,15 @@ def test_everything_dies_with_the_supervisor() -> None:
     process = subprocess.Popen([sys.executable, "-B", str(script), "hang"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "started\n"
-    wait_until(lambda: len(_descendants(process.pid)) >= 4)
-    family = _descendants(process.pid)
+    above = psutil.Process(process.pid)
+    # the first process, two that are warm, two zygotes, and the phase's two
+    wait_until(lambda: len(above.children(recursive=True)) >= 7)
+    family = above.children(recursive=True)
     process.kill()
     process.wait()
     process.stdout.close()
 
-    wait_until(lambda: not any(_alive(pid) for pid in family))
+    wait_until(lambda: not any(_alive(one.pid) for one in family))
 
 
 def _runs(launcher: list[str], interpreter: str, environment: dict[str, str]) -> bool:
@@ -235,18 +238,6 @@ def _alive(pid: int) -> bool:
         return " Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
-
-
-def _descendants(pid: int) -> list[int]:
-    children = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            children.append(int(folder.name))
-    return children + [further for child in children for further in _descendants(child)]
 
 
 def test_syscall_errors_name_the_call() -> None:
