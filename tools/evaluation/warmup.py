@@ -41,8 +41,6 @@ def import_common() -> dict[str, str]:
 
     for phase in PHASES:
         phase_function(phase)
-    for module in _LATE_MODULES:
-        importlib.import_module(module)
     (torch.ones(2) + 1).sum().item()
     if "triton" in sys.modules:
         raise RuntimeError("something imports triton before its environment is known")
@@ -87,6 +85,8 @@ def _build_once() -> None:
         finally:
             os.environ.pop("TRITON_CACHE_DIR")
             driver._active, driver._default = before
+    for module in _LATE_MODULES:
+        importlib.import_module(module)
     if torch.version.cuda:
         # seen on an H200: where there is a driver, a mode of fake tensors starts it in this process, and no fork can use CUDA then
         return
