@@ -29,6 +29,8 @@ from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verd
 
 _Size = tuple[Problem, Tape | VaultTape, Sitting, tuple[bool, ...]]
 
+QUICK_S = 0.5
+"""Seconds for which sizes are checked in turn without a GPU: about what two runners take to start."""
 ORACLE_S = 600.0
 """How long a trusted process may take; the problem's own code decides that, not the candidate."""
 
@@ -78,8 +80,7 @@ class Check:
                 return usable
             deadline = time.monotonic() + timeout_s
             sizes = list(zip(self._problems, tapes, self._sittings, usable, strict=True))
-            sit = partial(self._sit, source, sheet, deadline)
-            sat = self._in_turn(sit, sizes) if self._gpu else _side_by_side(sit, sizes)
+            sat = self._in_turn(partial(self._sit, source, sheet, deadline), sizes if self._gpu else [*sizes[1:], sizes[0]])
             failed = next((outcome for outcome in sat if isinstance(outcome, Outcome)), None)
             if failed:
                 return failed
@@ -89,14 +90,20 @@ class Check:
             return outcome
 
     def _in_turn(self, sit: Callable[..., str | Outcome], sizes: list[_Size]) -> list[str | Outcome]:
-        """Check the sizes one after the other in one runner: starting CUDA takes longer than the calls."""
+        """Check the sizes one after the other in one runner, up to one that fails: starting a runner takes longer than most calls.
+
+        Where the interpreter turns out to be slow, what is left is checked side by side: it uses one core.
+        """
         sat: list[str | Outcome] = []
-        with self._shop.runner(gpu=True, cancel=self._cancel) as runner:
+        began = time.monotonic()
+        with self._shop.runner(gpu=self._gpu, cancel=self._cancel) as runner:
             for size in sizes:
                 sat.append(sit(*size, runner))
                 if isinstance(sat[-1], Outcome):
+                    return sat
+                if not self._gpu and time.monotonic() - began > QUICK_S:
                     break
-        return sat
+        return sat + _side_by_side(sit, sizes[len(sat) :])
 
     def _flush_bytes(self, sheet: HardwareSheet) -> int:
         return flush_bytes(sheet) if self._gpu else 0
@@ -163,7 +170,7 @@ class Check:
                     runner.give(number)
                     runner.call(load)
                     runner.collect(number, run)
-            # on a device one runner checks all sizes, and one that hangs when it is listened to must not cost the next size
+            # one that hangs when it is listened to must not cost the next size: it is the last of its runner
             if self._listens and tape.abi == self._problems[-1 if self._gpu else 0].abi:
                 self._heard = runner.listen()
             return runner.log
@@ -213,8 +220,8 @@ def complaint(error: OutputError, where: str) -> str:
 
 
 def _side_by_side(sit: Callable[..., str | Outcome], sizes: list[_Size]) -> list[str | Outcome]:
-    """Check each size in a runner of its own: the interpreter uses one core."""
-    with ThreadPoolExecutor(min(len(sizes), os.cpu_count() or 1), thread_name_prefix="sitting") as threads:
+    """Check each size in a runner of its own."""
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="sitting") as threads:
         return list(threads.map(lambda size: sit(*size), sizes))
 
 

@@ -33,7 +33,7 @@ def scale_relu(x, weight):
 class ModelNew(torch.nn.Module):
     def __init__(self, columns):
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(columns))
+        self.weight = torch.nn.Parameter(torch.ones(columns, dtype=torch.float32))
 
     def forward(self, x):
         if HOSTILE:
