@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tools.errors import UserError
-from tools.evaluation import EvaluationRequest, LocalPool
+from tools.evaluation import EvaluationRequest, LocalPool, correctness
+from tools.evaluation.defences import Defence
 from tools.evaluation.schedule import sitting
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
@@ -94,6 +95,21 @@ def test_hanging_when_listened_to_costs_seconds_and_no_verdict(judge: Judge, ker
 
     assert found.verdict == "PASS"
     assert found.seconds < 40
+
+
+@pytest.mark.parametrize(("quick_s", "verdict"), [(600.0, "CRASHED"), (0.0, "PASS")], ids=["in turn", "side by side"])
+def test_sizes_share_a_runner_while_they_are_quick(
+    judge: Judge, problem: Problem, kernel: str, monkeypatch: pytest.MonkeyPatch, quick_s: float, verdict: str
+) -> None:
+    """A candidate that is to be imported once in a process fails at the second size of a runner, and passes where each has its own."""
+    once = "import sys\nassert not hasattr(sys, 'imported'), 'imported before'\nsys.imported = True\n"
+    two = problem.model_copy(update={"source": problem.source.replace('[{"rows"', '[{"rows": 2, "columns": 9}, {"rows"')})
+    monkeypatch.setattr(correctness, "QUICK_S", quick_s)
+
+    found = judge(once + kernel, of=two, off=frozenset({Defence.STATIC_RULES}))
+
+    assert found.verdict == verdict, found.notes
+    assert (verdict == "PASS") or "imported before" in found.log
 
 
 def test_misaligned_inputs_are_given_where_the_problem_declares_them(one_size: Problem) -> None:
