@@ -99,7 +99,9 @@ class Zygote:
                 return
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            select.select([self._pidfd], [], [], _GRACE_S)
+            poller = select.poll()
+            poller.register(self._pidfd, select.POLLIN)
+            poller.poll(_GRACE_S * 1000)
             if self._process is not None:
                 self._process.wait()
             os.close(self._pidfd)
@@ -141,18 +143,19 @@ class Ancestry:
             if found is not None:
                 return found
             self._forget(one)
-        raise MachineError(
-            "The parent process of the evaluator's died twice.", "Look for a kernel message (dmesg): memory may have run out."
-        )
+        raise MachineError("The evaluator's parent process died twice.", "Look for a kernel message (dmesg): memory may have run out.")
 
     def _keep(self, name: str, make: Callable[[], Zygote]) -> Zygote:
         """Make one, or give back the one that was made; different ones are made side by side."""
         with self._lock:
             turn = self._turns.setdefault(name, threading.Lock())
         with turn:
-            if name not in self._kept:
-                self._kept[name] = make()
-            return self._kept[name]
+            found = self._kept.get(name)
+            if found is None:
+                found = make()
+                with self._lock:
+                    self._kept[name] = found
+            return found
 
     def _forget(self, one: Zygote) -> None:
         with self._lock:

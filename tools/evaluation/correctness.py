@@ -66,6 +66,8 @@ class Check:
         self._left_out: tuple[str, ...] = ()
         self._listens = listens
         self._heard: tuple[tuple[str, str], ...] = ()
+        self._last: Tape | VaultTape | None = None
+        """Of the size that is checked last, whose runner is listened to."""
 
     @property
     def _device(self) -> str:
@@ -80,7 +82,9 @@ class Check:
                 return usable
             deadline = time.monotonic() + timeout_s
             sizes = list(zip(self._problems, tapes, self._sittings, usable, strict=True))
-            sat = self._in_turn(partial(self._sit, source, sheet, deadline), sizes if self._gpu else [*sizes[1:], sizes[0]])
+            sizes = sizes if self._gpu else [*sizes[1:], sizes[0]]
+            self._last = sizes[-1][1]
+            sat = self._in_turn(partial(self._sit, source, sheet, deadline), sizes)
             failed = next((outcome for outcome in sat if isinstance(outcome, Outcome)), None)
             if failed:
                 return failed
@@ -171,7 +175,7 @@ class Check:
                     runner.call(load)
                     runner.collect(number, run)
             # one that hangs when it is listened to must not cost the next size: it is the last of its runner
-            if self._listens and tape.abi == self._problems[-1 if self._gpu else 0].abi:
+            if self._listens and tape is self._last:
                 self._heard = runner.listen()
             return runner.log
 
