@@ -30,7 +30,7 @@ from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verd
 _Size = tuple[Problem, Tape | VaultTape, Sitting, tuple[bool, ...]]
 
 QUICK_S = 0.5
-"""Seconds for which sizes are checked in turn without a GPU: about what two runners take to start."""
+"""Seconds for which sizes are checked in turn without a GPU: what takes longer is worth runners of its own on further cores."""
 ORACLE_S = 600.0
 """How long a trusted process may take; the problem's own code decides that, not the candidate."""
 
