@@ -1,11 +1,12 @@
-"""Judges kernels that a bench has delivered once more, each by the whole evaluator, as a confirmation.
+"""Judges kernels that a bench has delivered once more, each by the whole evaluator, as a confirmation unless told otherwise.
 
 Usage: python -m benchmarks.confirm_kernels SUITE BENCH_FOLDER … --out ROWS.jsonl [--shard I/N] [--parallel N] [--stop-after S]
-                                            [--timeout S] [--device N]
+                                            [--timeout S] [--device N] [--stage search]
 
 For benches whose kernels the lab judged: SUITE is the KernelBench clone they ran on, a BENCH_FOLDER what `kernelwright bench run --out`
 left; of one problem in several folders the last counts. Problems are taken by number, all levels in turn, so that a run that is cut short
-is a sample. Each finished row is in ROWS at once, and the same command goes on. Without a GPU the interpreter judges and nothing is timed.
+is a sample. Each finished row is in ROWS at once, and the same command goes on. A search's evaluation takes less time: fewer calls, and
+nothing is sealed. Without a GPU the interpreter judges and nothing is timed.
 Exit status 1 where a kernel did not pass, 3 where time was up, 130 where it was interrupted.
 """
 
@@ -28,7 +29,7 @@ from tools.evaluation import EvaluationRequest, LocalPool
 from tools.hardware import detect_sheet, load_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants
-from tools.problems.suite import open_suite
+from tools.problems.suite import open_suite, parse_shard
 from tools.records import Verdict, content_hash
 
 
@@ -54,13 +55,14 @@ def main() -> None:
     options = command_line().parse_args()
     try:
         kept, kernels = KeptRows(options.out), delivered(options.folders)
-        place, parts = map(int, options.shard.split("/"))
-        mine, files = kernels[place - 1 :: parts], {item.name: item.file for item in open_suite(options.suite).items}
+        (place, parts), files = parse_shard(options.shard), {item.name: item.file for item in open_suite(options.suite).items}
+        mine = kernels[place - 1 :: parts]
         if missing := [kernel.problem for kernel in mine if kernel.problem not in files]:
             raise UserError(f"{options.suite} has no {missing[0]}.", "Name the suite that the bench ran on.")
-    except (UserError, ValueError) as error:
+    except UserError as error:
         command_line().error(str(error))
-    known = {row["key"] for row in kept.rows if row["verdict"] != Verdict.INFRASTRUCTURE}
+    enough = {"confirm", options.stage}
+    known = {row["key"] for row in kept.rows if row["verdict"] != Verdict.INFRASTRUCTURE and row.get("stage", "confirm") in enough}
     status = 130
     try:
         late = asyncio.run(_judge(options, files, [kernel for kernel in mine if kernel.key not in known], kept))
@@ -81,6 +83,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--shard", default="1/1", help="as in 2/4: every fourth kernel from the second on")
     parser.add_argument("--parallel", type=int, default=3, help="in flight: one is built while another is timed")
     parser.add_argument("--stop-after", type=float, default=math.inf, help="begin no more after so many seconds")
+    parser.add_argument("--stage", choices=["confirm", "search"], default="confirm", help="how thoroughly, as in a run")
     parser.add_argument("--timeout", type=float, default=240.0)
     parser.add_argument("--device", type=int, default=None, help="nvidia-smi's number; by default the first that is visible")
     return parser
@@ -115,7 +118,7 @@ async def _judge(options: argparse.Namespace, files: Mapping[str, Path], kernels
                 if time.monotonic() - began > options.stop_after:
                     late = True
                     return
-                row = await _row(pool, options.timeout, files[kernel.problem], kernel, sheet)
+                row = await _row(pool, options, files[kernel.problem], kernel, sheet)
                 kept.add(row)
                 print(f"{time.monotonic() - began:7.1f}s {said(row)}", flush=True)
 
@@ -126,7 +129,7 @@ async def _judge(options: argparse.Namespace, files: Mapping[str, Path], kernels
     return late
 
 
-async def _row(pool: LocalPool, timeout_s: float, file: Path, kernel: Delivered, sheet: Any) -> Row:
+async def _row(pool: LocalPool, options: argparse.Namespace, file: Path, kernel: Delivered, sheet: Any) -> Row:
     row: Row = {"problem": kernel.problem, "number": kernel.number, "key": kernel.key, "bench_us": kernel.us, "bench": kernel.speedups}
     try:
         problem = await asyncio.to_thread(load_problem, file)
@@ -136,13 +139,13 @@ async def _row(pool: LocalPool, timeout_s: float, file: Path, kernel: Delivered,
             candidate=kernel.key,
             source=kernel.source,
             target=sheet,
-            timeout_s=timeout_s,
-            stage="confirm",
+            timeout_s=options.timeout,
+            stage=options.stage,
         )
         found = await pool.evaluate(request)
     except KernelwrightError as error:
         return row | {"verdict": Verdict.INFRASTRUCTURE, "notes": [str(error)]}
-    row |= {"verdict": found.verdict, "rule": found.rule, "notes": found.notes[:4], "sandbox": found.sandbox}
+    row |= {"stage": options.stage, "verdict": found.verdict, "rule": found.rule, "notes": found.notes[:4], "sandbox": found.sandbox}
     row |= {"seconds": round(found.seconds, 1), "gpu_s": found.gpu_seconds, "phases": found.phase_seconds, "versions": found.versions}
     if found.timing is not None:
         timing = found.timing

@@ -1,6 +1,6 @@
 """Writes the cost model's first choice for each problem of a suite, without evaluating anything, as kernels to be judged elsewhere.
 
-Usage: python -m benchmarks.first_choices SUITE OUT --rows ROWS.jsonl … [--problems N,N,…] [--device h200]
+Usage: python -m benchmarks.first_choices SUITE OUT --rows ROWS.jsonl … [--problems 1-20,7] [--device h200]
 
 ROWS are a bench's rows of the suite (docs/results/kernelbench): problems that ended with a kernel there are taken, and their figures stand
 beside the new ones. OUT becomes a folder that `benchmarks.confirm_kernels` reads. What is written stays: the same command goes on. Problem
@@ -21,7 +21,7 @@ from tools.codegen import LoweringError, emit
 from tools.errors import UserError
 from tools.hardware import load_sheet
 from tools.problems import load_problem
-from tools.problems.suite import open_suite
+from tools.problems.suite import open_suite, select
 from tools.records import HardwareSheet
 
 
@@ -31,29 +31,31 @@ def main() -> None:
     parser.add_argument("suite", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("--rows", type=Path, nargs="+", required=True, help="a bench's results as JSON lines")
-    parser.add_argument("--problems", default="", help="numbers, a comma list; by default all that the rows name")
+    parser.add_argument("--problems", default="", help="of those in the rows: numbers, ranges, names with *, 1%%3")
     parser.add_argument("--device", default="h200", help="the hardware sheet of the cost model")
     given = parser.parse_args()
     try:
-        write(given.suite, given.out, given.rows, {int(number) for number in given.problems.split(",") if number}, load_sheet(given.device))
-    except (UserError, ValueError) as error:
+        write(given.suite, given.out, given.rows, given.problems, load_sheet(given.device))
+    except UserError as error:
         parser.error(str(error))
 
 
-def write(suite: Path, out: Path, files: Sequence[Path], numbers: set[int], sheet: HardwareSheet) -> None:
-    """Write kernels of the problems in some files of rows, all of them or those with the given numbers."""
+def write(suite: Path, out: Path, files: Sequence[Path], wanted: str, sheet: HardwareSheet) -> None:
+    """Write kernels of the problems in some files of rows, those that `wanted` names as --problems does."""
     for file in files:
         if not file.is_file():
             raise UserError(f"There is no {file}.", "Name rows of a bench, as in docs/results/kernelbench/level1.jsonl.")
     rows = sorted((row for file in files for row in KeptRows(file).rows), key=lambda row: (row["number"], row["problem"]))
-    problems = {item.name: item.file for item in open_suite(suite).items}
-    if missing := [row["problem"] for row in rows if row["problem"] not in problems]:
+    items = open_suite(suite).items
+    problems = {item.name: item.file for item in select(items, wanted)}
+    known = {item.name for item in items}
+    if missing := [row["problem"] for row in rows if row["problem"] not in known]:
         raise UserError(f"{suite} has no {missing[0]}.", "Name the suite that the rows are of.")
     out.mkdir(parents=True, exist_ok=True)
     kept = KeptRows(out / "results-first.jsonl")
     done = {row["problem"] for row in kept.rows}
     for row in rows:
-        if row["status"] == "kernel" and row["problem"] not in done and (not numbers or row["number"] in numbers):
+        if row["status"] == "kernel" and row["problem"] in problems and row["problem"] not in done:
             kept.add(_written(problems[row["problem"]], out, row, sheet))
 
 

@@ -29,10 +29,10 @@ def test_each_problem_that_has_a_kernel_gets_one(tmp_path: Path, capsys: pytest.
         gains = {"speedups": {"eager": [2.0, 1.9, 2.1]}, "candidate_us": 10.0 + number}
         lines.append({"problem": f"level1/{number}_double", "number": number, "status": status, **gains})
     rows.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    write(suite, out, [rows], {1}, load_sheet("h200"))
+    write(suite, out, [rows], "1", load_sheet("h200"))
     assert [one.number for one in delivered([out])] == [1]
     capsys.readouterr()
-    write(suite, out, [rows], set(), load_sheet("h200"))
+    write(suite, out, [rows], "", load_sheet("h200"))
     assert capsys.readouterr().out.count("µs expected") == 1
     found = delivered([out])
     assert [(one.problem, one.us, one.speedups) for one in found] == [
@@ -48,12 +48,12 @@ def test_another_suite_than_the_rows_is_refused(tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"problem": "level1/1_double", "number": 1, "status": "kernel"}) + "\n")
     with pytest.raises(UserError, match="has no level1/1_double"):
-        write(tmp_path, tmp_path / "out", [rows], set(), load_sheet("h200"))
+        write(tmp_path, tmp_path / "out", [rows], "", load_sheet("h200"))
     assert not (tmp_path / "out").exists()
 
 
 def test_rows_that_are_not_there_are_refused(tmp_path: Path) -> None:
     """A file that does not exist is named, and no folder is begun."""
     with pytest.raises(UserError, match=r"There is no .*none\.jsonl"):
-        write(tmp_path, tmp_path / "out", [tmp_path / "none.jsonl"], set(), load_sheet("h200"))
+        write(tmp_path, tmp_path / "out", [tmp_path / "none.jsonl"], "", load_sheet("h200"))
     assert not (tmp_path / "out").exists()
