@@ -1,21 +1,36 @@
 """What threads must mind in the native code of others: torch's tracing, Chroma's embedded index and its SQLite, embedding models.
 
-torch.export is not safe in two threads at once, so whatever traces holds `TURN`, and so does what reads or writes a memory: one thread of
-the process is in any of it at a time. It costs no time that was noticed: Python's own lock keeps most of it to one core in any case. Take
-it in worker threads; an event loop must not wait for it.
+torch.export is not safe in two threads at once, nor is a first call of an operator without contents, so whatever traces or reads a
+reference holds `TURN`, and so does what reads or writes a memory: one thread of the process is in any of it at a time. It costs no time
+that was noticed: Python's own lock keeps most of it to one core in any case. Take it in worker threads; an event loop must not wait for it.
 """
 
 from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
 TURN = threading.RLock()
-"""Held while a reference is traced, and while a knowledge base is read or written."""
+"""Held while a reference is read or traced, and while a knowledge base is read or written."""
+
+
+def in_turn(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Have a function hold `TURN` while it is called."""
+
+    @functools.wraps(function)
+    def called(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        with TURN:
+            return function(*args, **kwargs)
+
+    return called
 
 
 def fake_tensors() -> FakeTensorMode:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from agents.coder.traced import traced_graph
 from knowledge.embedding import HashingEmbedder
 from knowledge.records import Situation
@@ -45,6 +47,18 @@ def test_stores_take_turns(make_base: MakeBase, make_outcome: MakeOutcome, situa
         found = list(threads.map(lambda base: base.recall_now(situation), bases))
     assert [len(recalled) for recalled in found] == [1, 1]
     assert not embedder.met
+
+
+def test_reading_a_problem_waits_for_its_turn(tmp_path: Path) -> None:
+    """A reference is not called without contents while another thread is."""
+    path = tmp_path / "softmax.py"
+    path.write_text(samples.REFERENCE)
+    with ThreadPoolExecutor(1) as threads:
+        with TURN:
+            waiting = threads.submit(load_problem, path)
+            with pytest.raises(TimeoutError):
+                waiting.result(1.0)
+        assert waiting.result(60).name == "softmax"
 
 
 def test_tracing_waits_for_its_turn(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import gc
 import sys
 from collections.abc import Iterator
@@ -46,6 +48,22 @@ def test_many_threads_may_read_sources_at_once() -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert set(threads.map(read, range(60))) == {60}
+
+
+@pytest.mark.usefixtures("_restless")
+def test_what_libraries_read_meanwhile_does_no_harm() -> None:
+    """Where another thread reads by `ast.parse` itself, ours get their trees all the same."""
+
+    def read(number: int) -> int:
+        Lingers()
+        if number % 2:
+            return len(parsed(SOURCE).body)
+        with contextlib.suppress(SystemError):
+            ast.parse(SOURCE)
+        return 60
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(read, range(120))) == {60}
 
 
 def test_what_is_no_python_is_a_syntax_error() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import gc
+import types
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -57,11 +59,37 @@ def opened(problem: Problem) -> Reference:
     _kept[problem.id] = known
     while len(_kept) > 1 and (len(_kept) > _KEPT or sum(map(_nbytes, _kept.values())) > _KEPT_BYTES):
         del _kept[next(iter(_kept))]
+    if reached_by_functions(known.module):
+        return open_problem(problem)
     try:
         return Reference(copy.deepcopy(known.module), known.blueprint)
     except (RuntimeError, TypeError):
         # a module that holds what cannot be copied, such as a tensor that was computed
         return open_problem(problem)
+
+
+def reached_by_functions(module: torch.nn.Module) -> bool:
+    """Tell whether a function that a module holds, such as a lambda of its constructor, refers to modules or tensors.
+
+    Copying copies no function: a copy's would go on with what belongs to the original.
+    """
+    import torch
+
+    # beside each thing whether it is met within a function
+    todo: list[tuple[Any, bool]] = [(vars(part), False) for part in module.modules()]
+    seen: set[tuple[int, bool]] = set()
+    while todo:
+        value, within = todo.pop()
+        if within and isinstance(value, torch.Tensor | torch.nn.Module):
+            return True
+        if (id(value), within) in seen or isinstance(value, torch.Tensor | type | types.ModuleType):
+            continue
+        seen.add((id(value), within))
+        if isinstance(value, types.FunctionType):
+            todo.append(((value.__closure__, value.__defaults__, value.__kwdefaults__), True))
+        else:
+            todo += [(held, within) for held in gc.get_referents(value)]
+    return False
 
 
 def _nbytes(reference: Reference) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tools.errors import UserError
+from tools.native import in_turn
 from tools.problems.constants import takes_views
 from tools.problems.opening import blueprint_of
 from tools.problems.source import parse, read_source, recognise
@@ -23,6 +24,7 @@ _CHEAP_FLOPS = 10_000_000_000
 _DEFAULT_POLICY = PrecisionPolicy()
 
 
+@in_turn
 def load_problem(path: Path, policy: PrecisionPolicy = _DEFAULT_POLICY, entry: str | None = None) -> Problem:
     """Read a problem from a file in KernelBench's form or in function form.
 
@@ -37,6 +39,7 @@ def load_problem(path: Path, policy: PrecisionPolicy = _DEFAULT_POLICY, entry: s
     return _problem(name, title, recognised.form, recognised.entry, source, policy)
 
 
+@in_turn
 def problem_from_module(
     module: nn.Module, example_inputs: tuple[Any, ...], name: str | None = None, policy: PrecisionPolicy = _DEFAULT_POLICY
 ) -> Problem:
@@ -54,6 +57,7 @@ def problem_from_module(
     return problem.model_copy(update={"abi": problem.abi.model_copy(update={"training": module.training})})
 
 
+@in_turn
 def reload_problem(problem: Problem) -> Problem:
     """Read ABI and work anew out of a problem's own source, which is run for it; whatever is wrong with it raises UserError."""
     fresh = _problem(problem.name, problem.name, problem.form, problem.entry, problem.source, problem.policy)
@@ -62,6 +66,7 @@ def reload_problem(problem: Problem) -> Problem:
     return fresh.model_copy(update={"abi": fresh.abi.model_copy(update={"training": problem.abi.training})})
 
 
+@in_turn
 def problem_notes(problem: Problem) -> tuple[str, ...]:
     """Say what a user should know about a problem that is no error, one sentence each; runs it at a small size."""
     from tools.problems.trial import inputs_differ, outputs_follow_inputs

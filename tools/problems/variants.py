@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tools.errors import UserError
+from tools.native import in_turn
 from tools.problems.constants import Constant, constants, small_sizes
 from tools.problems.opening import blueprint_of
 from tools.problems.proposals import EVEN, ODD, SINGLE_ROW, TINY, Tier, adjustable, proposals
@@ -30,6 +31,7 @@ _found: dict[tuple[str, tuple[Tier, ...], bool], Problem | None] = {}
 """What was looked for last, up to so many searches: each runs the reference at several sizes."""
 
 
+@in_turn
 def small_variants(problem: Problem) -> tuple[Problem, ...]:
     """Derive up to four variants: odd sizes, powers of two, a single row, and odd sizes of the smallest tiers.
 
@@ -52,6 +54,7 @@ def small_variants(problem: Problem) -> tuple[Problem, ...]:
     return ()
 
 
+@in_turn
 def first_variant(problem: Problem) -> Problem | None:
     """Return one odd variant that runs, keeps the ABI's ranks and dtypes, and fits the limits; None where there is none."""
     declared = small_sizes(parsed(problem.source), problem.name) if problem.form is not ProblemForm.EXPORTED else []
@@ -103,6 +106,7 @@ def _candidates(problem: Problem, tiers: Sequence[Tier]) -> Iterator[Problem]:
             yield variant
 
 
+@in_turn
 def with_sizes(problem: Problem, sizes: dict[str, int]) -> Problem:
     """Return `problem` at other sizes, its ABI and work read afresh; sizes that do not run raise UserError."""
     from tools.problems.analysis import analyse

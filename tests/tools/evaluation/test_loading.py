@@ -35,6 +35,12 @@ def get_init_inputs():
     return [5]
 """
 
+BY_FUNCTIONS = {
+    "a lambda's closure": "layer = self.linear; self.call = lambda x: layer(x)",
+    "a default": "self.call = lambda x, layer=self.linear: layer(x)",
+    "a list of functions": "layer = self.linear; self.calls = [torch.relu, lambda x: layer(x)]; self.call = lambda x: self.calls[1](x)",
+}
+"""Constructors whose functions refer to a submodule."""
 COMPUTED = LINEAR.replace("float(self.linear.weight[0, 0])", "self.linear.bias * 2")
 
 
@@ -76,6 +82,26 @@ def test_two_openings_have_equal_weights_and_share_none(tmp_path: Path, monkeypa
     assert all(torch.equal(value, before[name]) for name, value in second.parameters().items())
     assert second.module.first == first.module.first == float(before["linear.weight"][0, 0])
     assert len(reference._kept) == 1
+
+
+@pytest.mark.parametrize("line", BY_FUNCTIONS.values(), ids=BY_FUNCTIONS)
+def test_functions_of_a_module_use_its_own_parts(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a module calls a submodule through a function that it holds, another opening has its own, in float64 or anywhere."""
+    monkeypatch.setattr(reference, "_kept", {})
+    source = LINEAR.replace("self.first = float(self.linear.weight[0, 0])", line).replace("self.linear(x) + self.first", "self.call(x)")
+    problem = problem_of(source, tmp_path)
+    values = {name: torch.ones_like(value) for name, value in opened(problem).parameters().items()}
+    assert Oracle(problem, values, "cpu").outputs([torch.ones(3, 5)])[0].tolist() == [[6.0] * 5] * 3
+
+
+def test_functions_of_torch_do_not_keep_a_module_from_being_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module that holds one is copied, not drawn again."""
+    monkeypatch.setattr(reference, "_kept", {})
+    line = "self.calls = {'relu': torch.nn.functional.relu, 'two': lambda x, factor=2: x * factor}"
+    problem = problem_of(LINEAR.replace("self.first = ", f"{line}; self.first = "), tmp_path)
+    opened(problem)
+    monkeypatch.setattr("tools.problems.open_problem", None)
+    assert opened(problem).module.linear is not reference._kept[problem.id].module.linear
 
 
 def test_a_module_that_cannot_be_copied_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
