@@ -130,7 +130,8 @@ async def _judge(options: argparse.Namespace, files: Mapping[str, Path], kernels
 
 
 async def _row(pool: LocalPool, options: argparse.Namespace, file: Path, kernel: Delivered, sheet: Any) -> Row:
-    row: Row = {"problem": kernel.problem, "number": kernel.number, "key": kernel.key, "bench_us": kernel.us, "bench": kernel.speedups}
+    row: Row = {"problem": kernel.problem, "number": kernel.number, "key": kernel.key, "stage": options.stage}
+    row |= {"bench_us": kernel.us, "bench": kernel.speedups}
     try:
         problem = await asyncio.to_thread(load_problem, file)
         request = EvaluationRequest(
@@ -145,7 +146,7 @@ async def _row(pool: LocalPool, options: argparse.Namespace, file: Path, kernel:
         found = await pool.evaluate(request)
     except KernelwrightError as error:
         return row | {"verdict": Verdict.INFRASTRUCTURE, "notes": [str(error)]}
-    row |= {"stage": options.stage, "verdict": found.verdict, "rule": found.rule, "notes": found.notes[:4], "sandbox": found.sandbox}
+    row |= {"verdict": found.verdict, "rule": found.rule, "notes": found.notes[:4], "sandbox": found.sandbox}
     row |= {"seconds": round(found.seconds, 1), "gpu_s": found.gpu_seconds, "phases": found.phase_seconds, "versions": found.versions}
     if found.timing is not None:
         timing = found.timing

@@ -22,6 +22,17 @@ def rounded(value: torch.Tensor, roundoff: float) -> torch.Tensor:
     return torch.where(torch.isfinite(value), made, value.double()).to(value.dtype)
 
 
+def stepped(values: list[Any], roundoff: float) -> list[Any]:
+    """Move every element of the float tensors among `values` by one or two units of a format's last place, up or down at random."""
+    import torch
+
+    def step(value: torch.Tensor) -> torch.Tensor:
+        signs = torch.randint(0, 2, value.shape, device=value.device, dtype=torch.float64).mul_(2).sub_(1)
+        return signs.mul_(2 * roundoff).add_(1).mul_(value).to(value.dtype)
+
+    return [step(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values]
+
+
 def all_rounded(values: list[Any], roundoff: float) -> list[Any]:
     """Round the float tensors among `values`."""
     import torch

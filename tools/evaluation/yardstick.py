@@ -9,7 +9,7 @@ from tools.evaluation import numerics
 from tools.evaluation.distributions import AS_MADE
 from tools.evaluation.numerics import EXACT, ROUNDOFF, Errors
 from tools.evaluation.reference import DeclaredReference, Oracle
-from tools.evaluation.rounding import all_rounded
+from tools.evaluation.rounding import all_rounded, stepped
 from tools.records import Problem, TensorSpec
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 NO_DIGITS = 0.05
 """A limit above this says that the reference has no digits on these inputs: they prove nothing and are left out."""
+
+DRAWS = 8
+"""How often the reference's error is drawn again before a call is called wrong."""
 
 INTEGERS = ("odd integers", "small integers", "sparse", "one-hot")
 """Distributions on which sums and products may be exact."""
@@ -76,6 +79,27 @@ class Yardstick:
 
         sensitivity = self._sensitivity(arguments, distribution, moved) if sensitive else (EXACT,) * len(specs)
         return Truth(oracle, reference, Scale(own, sensitivity, self._exact(arguments, distribution, oracle, reference)))
+
+    def drawn_again(self, arguments: list[Any]) -> tuple[Errors, ...]:
+        """Find the reference's errors on inputs a unit in the last place from a call's: the second largest of `DRAWS`.
+
+        Rounding is chance. Of an output of many elements one draw tells how large it is; of one element that cancels it may happen to be
+        nothing. The largest is left out: a step that one draw happens to cross is no lack of digits.
+        """
+        specs = self.problem.abi.outputs
+        draws = []
+        for _ in range(DRAWS):
+            near = stepped(arguments, self._roundoff)
+            oracle = self.oracle.outputs(near)
+            reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(near), oracle, strict=True)]
+            draws.append([_finite(error_of(*each)) for each in zip(specs, reference, reference, oracle, strict=True)])
+        return tuple(Errors(*(sorted(kind)[-2] for kind in zip(*output, strict=True))) for output in zip(*draws, strict=True))
+
+    def raised(self, limits: Sequence[Errors], own: Sequence[Errors]) -> list[Errors]:
+        """Raise limits of one call to what these errors of the reference allow; a limit of zero stays."""
+        none = (EXACT,) * len(own)
+        allowed = map(numerics.limits, self.problem.abi.outputs, (self.problem.policy,) * len(own), own, none)
+        return [limit if limit == EXACT else limit.largest(more) for limit, more in zip(limits, allowed, strict=True)]
 
     def _sensitivity(self, arguments: list[Any], distribution: str, moved: Any) -> tuple[Errors, ...]:
         """Errors of the oracle on inputs that are known no better than the declared precision."""

@@ -1,0 +1,77 @@
+"""What the oracle calls wrong, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tools.evaluation import oracle
+from tools.evaluation.numerics import ROUNDOFF
+from tools.evaluation.oracle import OracleAnswer, OracleJob
+from tools.evaluation.rounding import rounded
+from tools.evaluation.tape import CallSpec, Sitting
+from tools.problems import load_problem
+from tools.records import Problem
+
+CALLS = 400
+PRODUCT = """
+import torch
+
+
+def product(x, y):
+    return (x @ y).sum(1, keepdim=True)
+
+
+def example_inputs():
+    return torch.rand(1, 127), torch.randn(127, 67)
+"""
+"""One element, which is now and then near zero beside what it is a sum of."""
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
+    """The problem of a product's sum."""
+    file = tmp_path_factory.mktemp("product") / "product.py"
+    file.write_text(PRODUCT)
+    return load_problem(file)
+
+
+def test_a_result_that_cancels_is_not_wrong_by_chance(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the reference is lucky in its only element, float32 in another order is right all the same, in every call."""
+
+    def in_quarters(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return sum(x[:, start::4] @ y[start::4] for start in range(4)).sum(1, keepdim=True)  # type: ignore[union-attr]
+
+    assert _wrong(problem, in_quarters, monkeypatch) == 0
+
+
+def test_a_short_format_is_wrong_where_results_cancel(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A product of TF32 numbers is wrong all the same, in nearly every call."""
+
+    def in_tf32(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (rounded(x, ROUNDOFF["tf32"]) @ rounded(y, ROUNDOFF["tf32"])).sum(1, keepdim=True)
+
+    assert _wrong(problem, in_tf32, monkeypatch) > 0.9 * CALLS
+
+
+def _wrong(problem: Problem, candidate: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> int:
+    """Have the oracle judge calls with inputs of known seeds, each by itself, and count what is wrong."""
+    draw = torch.Generator().manual_seed(0)
+    inputs = [(torch.rand(1, 127, generator=draw), torch.randn(127, 67, generator=draw)) for _ in range(CALLS)]
+    tape = SimpleNamespace(
+        parameter_tensors=list,
+        input_tensors=lambda call: list(inputs[call]),
+        output_tensors=lambda call, _run: [candidate(*inputs[call])],
+        forget=lambda _call: None,
+        close=lambda: None,
+    )
+    monkeypatch.setattr(oracle, "tensors_of", lambda *_: tape)
+    calls = tuple(CallSpec(seed=number, distribution=oracle.AS_MADE, group=str(number)) for number in range(CALLS))
+    sitting = Sitting(problem=problem.model_dump_json(), shake=None, calls=calls)
+    job = OracleJob(sittings=(sitting,), skip=((False,) * CALLS,), device="cpu", threads=torch.get_num_threads())
+    answers: list[bytes] = []
+    oracle.judge(SimpleNamespace(job=job.model_dump_json().encode(), answer=answers.append))  # type: ignore[arg-type]
+    return sum(not output.passed for call in OracleAnswer.model_validate_json(answers[0]).calls for output in call.outputs)
