@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tools.codegen import Region, Schedule
 from tools.codegen.capture import launches
 from tools.codegen.graph import Node, OperatorGraph
@@ -29,6 +31,15 @@ SUMMED_US = 0.034
 1065 µs for the nineteen convolutions of ResNet-18 on two images, whose sums have 30,976 products together (an H200, 2026-11-21)."""
 
 
+CONVOLUTION_SHARE, TRANSPOSED_SHARE = 0.5, 0.3
+"""Share of the float32 rate at which cuDNN's convolutions without tensor cores, and their transposes, do what they compute, which is more
+than is asked for: the channels of the result and of the input are filled up to multiples of `FILLED`, and a strided transposed one takes
+every element of its kernel for each position. Fitted to eleven problems of KernelBench (levels 1 and 2, numbers that leave 1 divided by 3;
+an H200, float32, 2026-11-22), where the model is 1.3 times off in the mean (2.9 times by operations asked for alone); on 33 other ones
+1.9 times (3.9). Where a fast transform applies, cuDNN can be five times as fast."""
+FILLED = (32, 8)
+
+
 def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, family: OperatorFamily | None = None) -> float:
     """Time of a region's library calls by the shares of the peak rates that `tools.profiling.rates` has, microseconds.
 
@@ -43,6 +54,8 @@ def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, 
     peak = peak_tflops(sheet, policy.name, dtype)
     tensor_cores = peak > sheet.fp32_tflops
     products = flops / (peak * rates.library_share(family, tensor_cores=tensor_cores)) / 1e6
+    if planned.template == CONVOLUTION and not tensor_cores:
+        products = _convolution_us(planned, peak)
     if family is OperatorFamily.CONVOLUTION and not tensor_cores:
         products = max(products, summed * SUMMED_US)
     return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, products)))
@@ -65,6 +78,16 @@ def _moved(graph: OperatorGraph, node: Node) -> int:
 def layout_gain(sheet: HardwareSheet, policy: PrecisionPolicy, dtype: str) -> float:
     """Factor by which the library's convolutions are faster with their channels last; 1 where nothing was measured."""
     return CHANNELS_LAST_GAIN if peak_tflops(sheet, policy.name, dtype) > sheet.fp32_tflops else 1.0
+
+
+def _convolution_us(planned: Planned, tflops: float) -> float:
+    """Time of cuDNN's float32 products of a convolution, microseconds, on cores with a peak of so many TFLOP/s."""
+    conv, asked = convolution_layout_of(planned.kernel), planned.kernel.convolution
+    assert asked is not None
+    results, inputs = (-(-count // whole) * whole for count, whole in zip((conv.n_channels, conv.n_inputs), FILLED, strict=True))
+    positions, taps = conv.n_images * conv.n_phases * conv.n_positions, math.prod(asked.size)
+    share = TRANSPOSED_SHARE if asked.transposed else CONVOLUTION_SHARE
+    return 2.0 * positions * conv.n_groups * results * inputs * taps / (tflops * share) / 1e6
 
 
 def _products(planned: Planned) -> tuple[float, int, str]:
