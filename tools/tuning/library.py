@@ -53,9 +53,10 @@ def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, 
     flops, summed, dtype = _products(planned)
     peak = peak_tflops(sheet, policy.name, dtype)
     tensor_cores = peak > sheet.fp32_tflops
-    products = flops / (peak * rates.library_share(family, tensor_cores=tensor_cores)) / 1e6
     if planned.template == CONVOLUTION and not tensor_cores:
         products = _convolution_us(planned, peak)
+    else:
+        products = flops / (peak * rates.library_share(family, tensor_cores=tensor_cores)) / 1e6
     if family is OperatorFamily.CONVOLUTION and not tensor_cores:
         products = max(products, summed * SUMMED_US)
     return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, products)))
