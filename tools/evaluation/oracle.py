@@ -116,7 +116,7 @@ class _Bench:
                     notes[f"Inputs “{group}” were left out: the reference itself has no digits on them."] = None
                     continue
                 notes["The reference itself has no digits on the problem's own inputs: nearly any answer is within its limits."] = None
-            verdicts += [self._second_thought(member, self._verdict(member, group, limits), limits) for member in members]
+            verdicts += [self._second_thought(member, self._verdict(member, group, limits), limits, notes) for member in members]
         return verdicts
 
     def _measure(self, number: int, notes: dict[str, None], *, sensitive: bool) -> _Measured:
@@ -130,7 +130,7 @@ class _Bench:
         found = tuple(tuple(map(error_of, specs, run, truth.reference, truth.oracle)) for run in runs)
         return _Measured(number, truth.scale, found, tuple(map(_apart, specs, runs[0], runs[-1])))
 
-    def _second_thought(self, member: _Measured, first: CallVerdict, limits: list[Errors]) -> CallVerdict:
+    def _second_thought(self, member: _Measured, first: CallVerdict, limits: list[Errors], notes: dict[str, None]) -> CallVerdict:
         """Hold a call that is wrong against more draws of the reference's error, until one stays wrong; its group's limits stay."""
         severity = max((numerics.severity(error) for error in first.outputs), default=0.0)
         if severity <= 1 or severity == float("inf") or self._large or self._is_wrong:
@@ -138,6 +138,8 @@ class _Bench:
         raised = self._yardstick.raised(limits, self._yardstick.drawn_again(self._arguments(member.call)))
         second = self._verdict(member, first.group, raised)
         self._is_wrong = not all(error.passed for error in second.outputs)
+        if not self._is_wrong:
+            notes[f"A call on “{first.group}” was beyond its limit, and is within what more draws of the reference's error allow."] = None
         return second
 
     def _verdict(self, member: _Measured, group: str, limits: list[Errors]) -> CallVerdict:

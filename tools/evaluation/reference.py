@@ -59,7 +59,7 @@ def opened(problem: Problem) -> Reference:
     _kept[problem.id] = known
     while len(_kept) > 1 and (len(_kept) > _KEPT or sum(map(_nbytes, _kept.values())) > _KEPT_BYTES):
         del _kept[next(iter(_kept))]
-    if reached_by_functions(known.module):
+    if _reached_by_functions(known.module):
         return open_problem(problem)
     try:
         return Reference(copy.deepcopy(known.module), known.blueprint)
@@ -68,7 +68,7 @@ def opened(problem: Problem) -> Reference:
         return open_problem(problem)
 
 
-def reached_by_functions(module: torch.nn.Module) -> bool:
+def _reached_by_functions(module: torch.nn.Module) -> bool:
     """Tell whether a function that a module holds, such as a lambda of its constructor, refers to modules or tensors.
 
     Copying copies no function: a copy's would go on with what belongs to the original.

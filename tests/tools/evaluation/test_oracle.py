@@ -40,12 +40,14 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
 
 
 def test_a_result_that_cancels_is_not_wrong_by_chance(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the reference is lucky in its only element, float32 in another order is right all the same, in every call."""
+    """Where the reference is lucky in its only element, float32 in another order is right all the same, and a note says so."""
 
     def in_quarters(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return sum(x[:, start::4] @ y[start::4] for start in range(4)).sum(1, keepdim=True)  # type: ignore[union-attr]
 
-    assert _wrong(problem, in_quarters, monkeypatch) == 0
+    wrong, notes = _judged(problem, in_quarters, monkeypatch)
+    assert wrong == 0
+    assert any("more draws of the reference's error" in note for note in notes)
 
 
 def test_a_short_format_is_wrong_where_results_cancel(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,11 +56,11 @@ def test_a_short_format_is_wrong_where_results_cancel(problem: Problem, monkeypa
     def in_tf32(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return (rounded(x, ROUNDOFF["tf32"]) @ rounded(y, ROUNDOFF["tf32"])).sum(1, keepdim=True)
 
-    assert _wrong(problem, in_tf32, monkeypatch) > 0.9 * CALLS
+    assert _judged(problem, in_tf32, monkeypatch)[0] > 0.9 * CALLS
 
 
-def _wrong(problem: Problem, candidate: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> int:
-    """Have the oracle judge calls with inputs of known seeds, each by itself, and count what is wrong."""
+def _judged(problem: Problem, candidate: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch) -> tuple[int, tuple[str, ...]]:
+    """Have the oracle judge calls with inputs of known seeds, each by itself: how many are wrong, and what it notes."""
     draw = torch.Generator().manual_seed(0)
     inputs = [(torch.rand(1, 127, generator=draw), torch.randn(127, 67, generator=draw)) for _ in range(CALLS)]
     tape = SimpleNamespace(
@@ -74,4 +76,5 @@ def _wrong(problem: Problem, candidate: Callable[..., torch.Tensor], monkeypatch
     job = OracleJob(sittings=(sitting,), skip=((False,) * CALLS,), device="cpu", threads=torch.get_num_threads())
     answers: list[bytes] = []
     oracle.judge(SimpleNamespace(job=job.model_dump_json().encode(), answer=answers.append))  # type: ignore[arg-type]
-    return sum(not output.passed for call in OracleAnswer.model_validate_json(answers[0]).calls for output in call.outputs)
+    answer = OracleAnswer.model_validate_json(answers[0])
+    return sum(not output.passed for call in answer.calls for output in call.outputs), answer.notes
