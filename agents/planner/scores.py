@@ -156,6 +156,7 @@ VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
     # a product less: the work itself shrinks by the length of the sum
     ("algebra", "sum_first"): {ANY: 12.0},
     ("algorithm", "split"): {Bottleneck.PARALLELISM: 2.0, ANY: -2.0},
+    ("algorithm", "staggered"): {Bottleneck.EXCESS_TRAFFIC: 3.0, ANY: -1.0},
     ("algorithm", "registers"): {Bottleneck.EXCESS_TRAFFIC: 2.0, Bottleneck.REGISTERS: -4.0, Bottleneck.PARALLELISM: -2.0},
     ("algorithm", "online"): {Bottleneck.EXCESS_TRAFFIC: 1.0, Bottleneck.REGISTERS: 2.0, Bottleneck.PARALLELISM: -2.0},
     ("algorithm", "looped"): {Bottleneck.EXCESS_TRAFFIC: -2.0, Bottleneck.REGISTERS: 1.0, Bottleneck.PARALLELISM: -2.0},

@@ -133,7 +133,8 @@ GUIDE: dict[ActionKind, Meaning] = {
     ActionKind.ALGORITHM: Meaning(
         "Change the algorithm",
         "Computes the same result in another way, or takes a region from the library or back to it.",
-        "registers: rows that fit. online, looped: long rows. split: rows too few to fill the device. library: where it is faster.",
+        "registers: rows that fit. online, looped: long rows. staggered: long rows that are read again to be written. "
+        "split: rows too few to fill the device. library: where it is faster.",
         (
             _P(
                 "implementation",
@@ -153,9 +154,10 @@ GUIDE: dict[ActionKind, Meaning] = {
             ),
             _P(
                 "algorithm",
-                "flat, tile; registers, looped, online, split",
+                "flat, tile; registers, looped, online, split, staggered",
                 "how a pointwise region is walked (flat: one vector; tile: rows by columns) or a row is reduced (registers: whole; "
-                "looped: one pass a level; online: levels merged by rescaled running sums; split: several programs a row)",
+                "looped: one pass a level; online: levels merged by rescaled running sums; split: several programs a row; "
+                "staggered: so, in one launch, a row read again while the cache has it)",
             ),
             _P("SPLIT_K", "1, 2, 4, … 64", "programs that share the sum of one tile of a product, for few tiles with long sums"),
             _P("sms", "a whole number", "multiprocessors of the device, from which first block sizes are chosen"),
@@ -168,7 +170,7 @@ GUIDE: dict[ActionKind, Meaning] = {
         "Where occupancy, latency or the number of programs limits: more warps for long rows, fewer for small tiles.",
         (
             _P("num_warps", "1, 2, 4, 8, 16, 32", "warps a program"),
-            _P("SPLITS", "2, 4, … 1024", "programs a row of a split reduction"),
+            _P("SPLITS", "2, 4, … 1024", "programs a row of a split or staggered reduction"),
             _P(
                 "programs",
                 "a_tile, persistent, stream_k, held",

@@ -52,6 +52,8 @@ class Frame:
     """Sizes among the kernel's parameters, once it is finished; the host may need more."""
     used: frozenset[str] = frozenset()
     """Every name in the finished kernel."""
+    eviction: str = ""
+    """How soon what is read and written of large tensors may leave the cache; as Triton calls it."""
     given: dict[str, Varying] = field(default_factory=dict)
     """Numbers that the host function must be given, by name; known once a call's arguments are listed."""
 
@@ -83,8 +85,13 @@ class Frame:
         """Write a load, converted to its compute dtype; what is masked off reads as `fill`, or as zero."""
         mask = self.mask(access)
         extra = f", mask={mask}, other={fill or _zero(access.meta.dtype)}" if mask else ""
-        text = f"tl.load({self.offset(access)}{extra})"
+        text = f"tl.load({self.offset(access)}{extra}{self._policy(access)})"
         return text + conversion(access.meta.dtype)
+
+    def _policy(self, access: Access) -> str:
+        """Write when an access of a large tensor may leave the cache: of one that varies along every axis."""
+        large = self.eviction and all(set(axis.atoms) & set(access.strides) for axis in self.space.axes)
+        return f', eviction_policy="{self.eviction}"' if large else ""
 
     def pick_text(self, scope: Scope, expr: int) -> str:
         """Write the load of one element of each row, at a position; none is read where the position is outside the row."""
@@ -102,7 +109,7 @@ class Frame:
     def store(self, scope: Scope, access: Access, value: str) -> None:
         """Add a store."""
         mask = self.mask(access)
-        scope.say(f"tl.store({self.offset(access)}, {value}{f', mask={mask}' if mask else ''})")
+        scope.say(f"tl.store({self.offset(access)}, {value}{f', mask={mask}' if mask else ''}{self._policy(access)})")
 
     def finish(self, lines: Sequence[str]) -> list[str]:
         """Drop dead statements, and note which parameters are left with a use."""

@@ -12,7 +12,7 @@ RESERVED = {
     "BLOCK", "BLOCK_M", "BLOCK_N", "F", "False", "None", "ROWS", "SPLITS", "True", "UNROLL", "a", "abs", "acc", "anchor", "and", "b",
     "batch", "begin", "block", "block_m", "block_mean", "block_n", "blocks", "chunk", "class", "cols", "count", "def", "del", "delta",
     "else", "end", "exponent", "first", "float", "for", "from", "full", "global", "grid", "group", "group_rows", "half", "halves_kernel",
-    "here", "if", "in", "input_", "int", "is", "k", "lambda", "lanes", "last", "left", "left_tile", "mask", "mask_k", "mask_m",
+    "here", "if", "in", "input_", "int", "is", "k", "lag", "lambda", "lanes", "last", "left", "left_tile", "mask", "mask_k", "mask_m",
     "mask_n", "mask_s", "math", "max", "min", "n_blocks", "n_cols", "n_elements", "n_outer", "n_rows", "n_splits", "n_steps", "new_max",
     "nn", "not", "off_m", "off_n", "offs", "or", "out", "outer", "part", "parts", "pass", "pid", "pid_m", "pid_n", "power_of_two",
     "print", "programs", "range", "residue", "return", "right", "right_tile", "row", "row_index", "rows", "self", "share", "small", "split",

@@ -29,6 +29,11 @@ from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
 USUAL_SMS = 132
 """Multiprocessors assumed where an action does not say (H100 and H200)."""
 EXACT = PrecisionPolicy()
+WHOLE_ROWS = (
+    "split are no rows with a scan that something along them waits for; staggered are those that are written along their columns after "
+    "a reduction, lie one behind the other and are one a program (ROWS=1)"
+)
+"""Which rows can be given to several programs."""
 MOST_PAIRS = 64
 """Pairs of regions looked at for fusion in one schedule."""
 
@@ -281,7 +286,7 @@ def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Acti
     if parameters == region.parameters:
         raise IllegalActionError(f"{action} changes nothing")
     if not possible(plan_region(graph, region.nodes), parameters):
-        raise IllegalActionError(f"region {region.id} holds a scan that something along its rows waits for: it cannot be split")
+        raise IllegalActionError(f"the rows of region {region.id} cannot be walked so: {WHOLE_ROWS}")
     return schedule.replaced(region.model_copy(update={"parameters": parameters}))
 
 

@@ -37,6 +37,12 @@ class RowLayout:
     chained: bool = False
     """Whether something along the row waits for a scan, so that one program must walk all of it."""
 
+    @property
+    def staggers(self) -> bool:
+        """Whether rows, one behind the other in memory, are read again to be written, after a reduction that is no scan."""
+        wide = any(access.is_output and set(access.strides) & set(self.cols) for access in self.accesses)
+        return wide and self.inner_reduction and bool(self.rows) and not self.scans
+
     def in_pieces(self, vector: bool, looped: bool) -> bool:
         """Whether a program walks its row piece by piece, because the row is not one in memory."""
         return looped and not vector and len(self.col_groups) > 1

@@ -21,7 +21,7 @@ from tools.codegen.spaces import Access
 
 
 @dataclass
-class _Stage:
+class Stage:
     """One kernel of the sequence."""
 
     frame: Frame
@@ -34,6 +34,11 @@ class _Stage:
 
 class SplitWriter:
     """Writes the kernels and the host function of a split row region."""
+
+    numbered: tuple[str, ...] = ("pid = tl.program_id(0)",)
+    """How the code of a stage learns which program it is."""
+    endings = ("partial_kernel", "kernel")
+    """What the functions of partial results and of the last stage are called after the region's name."""
 
     def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: RowLayout) -> None:
         """Take the region and its layout."""
@@ -48,26 +53,7 @@ class SplitWriter:
 
     def write(self) -> RegionText:
         """Write every stage and the host function."""
-        levels = self._stage().loop.levels(merged=True)
-        texts: list[str] = []
-        calls: list[tuple[_Stage, str, bool]] = []
-        combined: dict[int, int | None] = {}
-        for place, (plain, pairs) in enumerate(levels):
-            stage = self._stage()
-            name = f"{self.name}_partial_kernel" if len(levels) == 1 else f"{self.name}_partial_kernel_{place}"
-            self._write_partial(stage, plain, pairs, combined)
-            texts.append(self._kernel_text(stage, name, "Partial results of one chunk of a row"))
-            calls.append((stage, name, True))
-            combined.update(dict.fromkeys(plain))
-            combined.update(pairs)
-        stage = self._stage()
-        wide = any(set(access.strides) & set(self.plan.cols) for access in self._writes())
-        self._write_final(stage, combined, wide)
-        name = f"{self.name}_kernel"
-        texts.append(
-            self._kernel_text(stage, name, "Combines the partial results" + (", then goes through one chunk of a row" if wide else ""))
-        )
-        calls.append((stage, name, wide))
+        texts, calls = self._stages()
         return RegionText(
             self.name,
             tuple(access.ref for access in self._reads()),
@@ -77,13 +63,37 @@ class SplitWriter:
             tuple({name: number for stage, _, _ in calls for name, number in stage.frame.given.items()}.values()),
         )
 
+    def _stages(self) -> tuple[list[str], list[tuple[Stage, str, bool]]]:
+        """Write the functions of all stages; with each its name, and whether it has a program a chunk."""
+        levels = self._stage().loop.levels(merged=True)
+        texts: list[str] = []
+        calls: list[tuple[Stage, str, bool]] = []
+        combined: dict[int, int | None] = {}
+        for place, (plain, pairs) in enumerate(levels):
+            stage = self._stage()
+            name = f"{self.name}_{self.endings[0]}" if len(levels) == 1 else f"{self.name}_{self.endings[0]}_{place}"
+            self._write_partial(stage, plain, pairs, combined)
+            texts.append(self._kernel_text(stage, name, "Partial results of one chunk of a row"))
+            calls.append((stage, name, True))
+            combined.update(dict.fromkeys(plain))
+            combined.update(pairs)
+        stage = self._stage()
+        wide = any(set(access.strides) & set(self.plan.cols) for access in self._writes())
+        self._write_final(stage, combined, wide)
+        name = f"{self.name}_{self.endings[1]}"
+        texts.append(
+            self._kernel_text(stage, name, "Combines the partial results" + (", then goes through one chunk of a row" if wide else ""))
+        )
+        calls.append((stage, name, wide))
+        return texts, calls
+
     def _reads(self) -> tuple[Access, ...]:
         return tuple(access for access in self.plan.accesses if not access.is_output)
 
     def _writes(self) -> tuple[Access, ...]:
         return tuple(access for access in self.plan.accesses if access.is_output)
 
-    def _stage(self) -> _Stage:
+    def _stage(self) -> Stage:
         space = self.plan.space(self.kernel, self.vector, looped=True)
         lines: list[str] = []
 
@@ -102,15 +112,15 @@ class SplitWriter:
         steps = row_steps(space, self.plan, self.parameters, self.vector, chunked=True)
         frame = Frame(space, self.name, body.names, self._reads(), self._writes(), body, row_masks(steps))
         loop = LoopWriter(frame, steps, self.parameters)
-        return _Stage(frame, loop, lines, {}, reads_columns=True)
+        return Stage(frame, loop, lines, {}, reads_columns=True)
 
-    def _buffer(self, stage: _Stage, expr: int) -> str:
+    def _buffer(self, stage: Stage, expr: int) -> str:
         if expr not in self.buffers:
             self.buffers[expr] = self.buffer_names.fresh(f"{stage.frame.body.name_of(expr)}_parts".replace("__", "_"))
         stage.parts[expr] = self.buffers[expr]
         return self.buffers[expr]
 
-    def _row(self, stage: _Stage) -> str:
+    def _row(self, stage: Stage) -> str:
         if not self.plan.rows:
             return ""
         if not self.vector:
@@ -121,10 +131,10 @@ class SplitWriter:
         return f"(outer * {n_rows} + rows) * n_splits + "
 
     @staticmethod
-    def _has_outer(stage: _Stage) -> bool:
+    def _has_outer(stage: Stage) -> bool:
         return any(axis.name == "outer" for axis in stage.frame.space.axes)
 
-    def _write_partial(self, stage: _Stage, plain: list[int], pairs: dict[int, int], combined: dict[int, int | None]) -> None:
+    def _write_partial(self, stage: Stage, plain: list[int], pairs: dict[int, int], combined: dict[int, int | None]) -> None:
         scope = Scope(stage.lines, "    ")
         below = [arg for expr in (*plain, *pairs) for arg in self.kernel.builder.exprs[expr].args]
         self._combine(stage, scope, combined, below)
@@ -134,14 +144,14 @@ class SplitWriter:
             buffer = self._buffer(stage, expr)
             scope.say(f"tl.store({buffer}_ptr + {self._row(stage)}split, {scope.find(expr)}{mask})")
 
-    def _write_final(self, stage: _Stage, combined: dict[int, int | None], wide: bool) -> None:
+    def _write_final(self, stage: Stage, combined: dict[int, int | None], wide: bool) -> None:
         scope = Scope(stage.lines, "    ")
         self._combine(stage, scope, combined, [output.expr for output in self.kernel.outputs])
         narrow = any(not set(access.strides) & set(self.plan.cols) for access in self._writes())
         stage.reads_columns = wide
         stage.loop.stores(scope, "split == 0" if wide and narrow else "")
 
-    def _combine(self, stage: _Stage, scope: Scope, combined: dict[int, int | None], roots: list[int]) -> None:
+    def _combine(self, stage: Stage, scope: Scope, combined: dict[int, int | None], roots: list[int]) -> None:
         """Write what puts the earlier levels' partial results together, as far as this stage rests on them."""
         needed = set(stage.loop.reductions(roots))
         for first, second in combined.items():
@@ -157,11 +167,11 @@ class SplitWriter:
             else:
                 self._combine_pair(stage, scope, first, second)
 
-    def _load_parts(self, stage: _Stage, expr: int, other: str, mask: str = "mask_s") -> str:
+    def _load_parts(self, stage: Stage, expr: int, other: str, mask: str = "mask_s") -> str:
         mask = f"{mask} & mask_m" if self.vector else mask
         return f"tl.load({self._buffer(stage, expr)}_ptr + {self._row(stage)}parts, mask={mask}, other={other})"
 
-    def _combine_before(self, stage: _Stage, scope: Scope, expr: int) -> None:
+    def _combine_before(self, stage: Stage, scope: Scope, expr: int) -> None:
         """Write what a scan starts from in this chunk."""
         record, name = self.kernel.builder.exprs[expr], stage.frame.names.fresh(f"{stage.frame.body.name_of(expr)}_before")
         mask = "(mask_s & (parts > split))" if self.plan.backwards else "(parts < split)"
@@ -169,12 +179,12 @@ class SplitWriter:
         scope.say(f"{name} = {stage.loop.whole(expr, found)}")
         stage.loop.carries[expr] = name
 
-    def _combine_one(self, stage: _Stage, scope: Scope, expr: int) -> None:
+    def _combine_one(self, stage: Stage, scope: Scope, expr: int) -> None:
         record = self.kernel.builder.exprs[expr]
         kind = record.op.removeprefix("reduce_")
         stage.frame.body.bind(scope, expr, f"tl.{kind}({self._load_parts(stage, expr, neutral(kind, record.dtype))}, {stage.loop.axis})")
 
-    def _combine_pair(self, stage: _Stage, scope: Scope, first: int, second: int) -> None:
+    def _combine_pair(self, stage: Stage, scope: Scope, first: int, second: int) -> None:
         body, axis, names = stage.frame.body, stage.loop.axis, stage.frame.names
         one, two = names.fresh("first_parts"), names.fresh("second_parts")
         softmax = self.kernel.builder.exprs[first].op == "reduce_max"
@@ -198,11 +208,11 @@ class SplitWriter:
         scope.say(f"{spread} = tl.where(mask_s, {one} / {count} - {total} / {n_cols}, 0.0)")
         body.bind(scope, second, f"tl.sum({two} + {count} * {spread} * {spread}, {axis})")
 
-    def _kernel_text(self, stage: _Stage, name: str, words: str) -> str:
+    def _kernel_text(self, stage: Stage, name: str, words: str) -> str:
         self.helpers.update(stage.frame.body.helpers)
         space = stage.frame.space
         if stage.reads_columns:
-            head = ["pid = tl.program_id(0)", "split = pid % n_splits", *row_lines(space, self.plan, self.vector, "(pid // n_splits)")]
+            head = [*self.numbered, "split = pid % n_splits", *row_lines(space, self.plan, self.vector, "(pid // n_splits)")]
             head += [*stage.loop.steps.opening(), *stage.loop.steps.bounds()]
         else:
             head = [*row_lines(space, self.plan, self.vector, "tl.program_id(0)"), *stage.loop.steps.opening()]
@@ -212,32 +222,39 @@ class SplitWriter:
         words = f"{words}: {arrow.removesuffix(' -> ').removeprefix(' -> ')}"
         return "\n".join(["@triton.jit", *block(f"def {name}", self._parameters(stage), ":"), f'    """{words}."""', *text])
 
-    def _extra(self, stage: _Stage) -> list[str]:
+    def _extra(self, stage: Stage) -> list[str]:
         """List the buffers of partial results and the sizes of the split that a stage uses, as they are called on the host."""
         buffers = [name for name in stage.parts.values() if f"{name}_ptr" in stage.frame.used]
         return [*buffers, *(name for name in ("n_splits", "chunk") if name in stage.frame.used)]
 
-    def _parameters(self, stage: _Stage) -> list[str]:
+    def _parameters(self, stage: Stage) -> list[str]:
         extra = [name if name in ("n_splits", "chunk") else f"{name}_ptr" for name in self._extra(stage)]
         own = stage.frame.signature([])
         count = len(stage.frame.tensors())
         constants = [f"{name}: tl.constexpr" for name in ("ROWS", "SPLITS", "UNROLL", "BLOCK_N") if name in stage.frame.used]
         return [*own[:count], *extra, *own[count:], *constants]
 
-    def _call(self, stage: _Stage, name: str, wide: bool) -> list[str]:
-        own = stage.frame.call_arguments({})
-        count = len(stage.frame.tensors())
-        values = {
+    def _arguments(self, stage: Stage) -> dict[str, str]:
+        """Write what the host gives for each parameter of a stage; constants by name."""
+        own = dict(zip(stage.frame.signature([]), stage.frame.call_arguments({}), strict=True))
+        given = own | {name: name.removesuffix("_ptr") for name in self._parameters(stage) if name not in own}
+        constants = {
             "ROWS": self.parameters["ROWS"],
             "SPLITS": "triton.next_power_of_2(n_splits)",
             "UNROLL": stage.loop.steps.unroll,
             "BLOCK_N": "block_n",
         }
-        constants = [f"{key}={value}" for key, value in values.items() if key in stage.frame.used]
-        arguments = [*own[:count], *self._extra(stage), *own[count:], *constants, f"num_warps={self.parameters['num_warps']}"]
-        return block(f"{name}[({'tiles * n_splits' if wide else 'tiles'},)]", arguments, "")
+        named = {f"{key}: tl.constexpr": f"{key}={value}" for key, value in constants.items()}
+        return {name: (given | named)[name] for name in self._parameters(stage)}
 
-    def _host(self, calls: list[tuple[_Stage, str, bool]]) -> list[str]:
+    def _launches(self, calls: list[tuple[Stage, str, bool]]) -> list[str]:
+        warps, space = f"num_warps={self.parameters['num_warps']}", calls[0][0].frame.space
+        lines = [f"tiles = {row_tiles(space, self.plan, self.vector, int(self.parameters['ROWS']))}"]
+        for stage, name, wide in calls:
+            lines += block(f"{name}[({'tiles * n_splits' if wide else 'tiles'},)]", [*self._arguments(stage).values(), warps], "")
+        return lines
+
+    def _host(self, calls: list[tuple[Stage, str, bool]]) -> list[str]:
         known: dict[str, tuple[int, ...]] = {}
         first = calls[0][0]
         space = first.frame.space
@@ -259,9 +276,6 @@ class SplitWriter:
                 f"chunk = triton.cdiv(triton.cdiv(n_cols, {self.parameters['SPLITS']}), block_n) * block_n",
                 "n_splits = triton.cdiv(n_cols, chunk)",
             ]
-        lines += [
-            f"tiles = {row_tiles(space, self.plan, self.vector, int(self.parameters['ROWS']))}",
-        ]
         total = "1" if not self.plan.rows else "n_outer * n_rows" if self._has_outer(first) else "n_rows"
         exprs = self.kernel.builder.exprs
         lines += [
@@ -270,8 +284,7 @@ class SplitWriter:
         ]
         lines += [allocation(space, access, known, reads[0].name) for access in writes]
         lines += [] if self.plan.inner_reduction else guard(space, reads[:1])
-        for stage, name, wide in calls:
-            lines += self._call(stage, name, wide)
+        lines += self._launches(calls)
         lines.append("return " + ", ".join(access.name for access in writes))
         result = "torch.Tensor" if len(writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(writes))}]"
         parameters = list(dict.fromkeys(each for stage, _, _ in calls for each in stage.frame.host_parameters()))

@@ -2,7 +2,8 @@
 
 `registers` holds whole rows in registers: each input is read once. `looped` walks long rows block by block, once for each
 level of reductions that depend on one another and once more to write; `online` merges the levels of a softmax or a variance
-by running rescaled sums. `split` gives a row to several programs (`rows_split`). Sums are kept by lane and combined at the
+by running rescaled sums. `split` gives a row to several programs (`rows_split`), `staggered` does so in one launch whose second
+reading of a row follows soon upon the first (`rows_staggered`). Sums are kept by lane and combined at the
 end, so that long rows lose no accuracy.
 """
 
@@ -16,16 +17,19 @@ from tools.codegen.rows_head import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.rows_loops import LoopWriter
 from tools.codegen.rows_space import RowLayout, row_layout
 from tools.codegen.rows_split import SplitWriter
+from tools.codegen.rows_staggered import StaggeredWriter
 from tools.codegen.spaces import Access
 
 NAME = "rows"
+SEVERAL = {"split": SplitWriter, "staggered": StaggeredWriter}
+"""Algorithms that give a row to several programs."""
 
 
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
     """Write the kernel and its host function."""
     plan = row_layout(kernel)
-    if parameters["algorithm"] == "split":
-        return SplitWriter(kernel, name, parameters, plan).write()
+    if parameters["algorithm"] in SEVERAL:
+        return SEVERAL[parameters["algorithm"]](kernel, name, parameters, plan).write()
     return _Writer(kernel, name, parameters, plan).write()
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from tools.codegen.layouts import FORMAT, FORMATS
 from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.codegen.remembered import row_layout_of
+from tools.codegen.rows_space import RowLayout
 from tools.codegen.schedule import LIBRARY
 from tools.codegen.tuning_compute import (
     attention_defaults,
@@ -50,7 +51,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "num_warps": WARPS,
     },
     ROWS: {
-        "algorithm": Knob(ActionKind.ALGORITHM, ("registers", "looped", "online", "split")),
+        "algorithm": Knob(ActionKind.ALGORITHM, ("registers", "looped", "online", "split", "staggered")),
         "ROWS": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64, 128)),
         "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)),
         "UNROLL": Knob(ActionKind.PIPELINE, (1, 2, 4, 8)),
@@ -126,8 +127,13 @@ def may_round(policy: PrecisionPolicy) -> bool:
 
 
 def possible(planned: Planned, parameters: Mapping[str, Value]) -> bool:
-    """Whether the template can be emitted with these parameters: one program walks a scan that something along the row waits for."""
-    return planned.template != ROWS or parameters["algorithm"] != "split" or not row_layout_of(planned.kernel).chained
+    """Whether the template can be emitted with these parameters: not every row can be given to several programs."""
+    if planned.template != ROWS:
+        return True
+    layout: RowLayout = row_layout_of(planned.kernel)
+    if parameters["algorithm"] == "staggered":
+        return layout.staggers and int(parameters["ROWS"]) == 1
+    return parameters["algorithm"] != "split" or not layout.chained
 
 
 def worthwhile(planned: Planned, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:

@@ -189,7 +189,7 @@ def _settled(template: str, setting: Parameters, start: Parameters) -> Parameter
         return {**setting, **right, "accumulate": "chunked" if parts or setting["precision"] == "tf32x3" else "direct"}
     if template != ROWS:
         return setting
-    idle = {"registers": ("BLOCK_N", "UNROLL", "SPLITS"), "split": ()}.get(str(setting["algorithm"]), ("SPLITS",))
+    idle = {"registers": ("BLOCK_N", "UNROLL", "SPLITS"), "split": (), "staggered": ()}.get(str(setting["algorithm"]), ("SPLITS",))
     if int(setting["ROWS"]) > 1:
         idle = (*idle, "UNROLL")
     return {**setting, **{name: start[name] for name in idle}}

@@ -10,6 +10,7 @@ from tools.codegen.kernel import Kernel
 from tools.codegen.remembered import row_layout_of
 from tools.codegen.rows_online import online_pairs
 from tools.codegen.rows_space import RowLayout
+from tools.codegen.rows_staggered import AHEAD
 from tools.codegen.sizes import power_of_two
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
@@ -21,6 +22,9 @@ LEAST_BEFORE = 3.0
 BEFORE_COST = 4.0
 """Time of such instructions over that of others: few programs fit with their registers, and each waits for its own walk. Fitted on two
 group norms by `online` over long rows on an H200 (2026-11-21, 6347 and 1452 µs); of other ways to walk a row twice it is assumed."""
+STAGGERED_AGAIN = 0.35
+"""Time of the second reading of staggered rows over that of one from memory, where the L2 holds what lies between the two: fitted with the
+model's other constants on four norms on an H200 (4504, 4857, 3906 and 5378 µs where copying took 3521, 3521, 3020 and 4002)."""
 BEFORE_REGISTERS = 2.5
 """Registers that each element of a lane takes beyond its own where that many instructions or more stand before a merged reduction: read off
 the machine code of two group norms on sm_90 (95 and 102 registers for 16 elements, 64 for the norm alone)."""
@@ -30,10 +34,12 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
     """One launch, or where rows are split one a level and one that combines."""
     plan = row_layout_of(kernel)
     row = _Row.read(kernel, plan, parameters)
-    if parameters["algorithm"] != "split":
+    if parameters["algorithm"] not in ("split", "staggered"):
         return (_row_shape(row, row.programs, row.n_cols, row.passes, sheet),)
     splits = min(int(parameters["SPLITS"]), math.ceil(row.n_cols / row.block))
     chunk = math.ceil(row.n_cols / splits)
+    if parameters["algorithm"] == "staggered":
+        return (_staggered(row, splits, chunk, sheet),)
     if row.scans:
         return _split_scan(row, row.programs * splits, chunk, sheet)
     partial = _row_shape(row, row.programs * splits, chunk, 1, sheet)
@@ -49,6 +55,18 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
         barriers=2.0,
     )
     return (partial,) * max(1, row.levels - row.merged) + (combine,)
+
+
+def _staggered(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> LaunchShape:
+    """One launch with a program a chunk; what lies between two readings of a row is in the L2 as far as that holds it."""
+    shape = _row_shape(row, row.programs * splits, chunk, row.passes, sheet)
+    between = 2 * (math.ceil(AHEAD / splits) + 1) * row.n_cols * row.item
+    again = (row.passes - 1) * min(1.0, max(STAGGERED_AGAIN, between / (sheet.l2_mib * 2**20)))
+    return replace(
+        shape,
+        dram_bytes=row.wide_bytes * (1 + again) + row.other_bytes,
+        l2_bytes=shape.l2_bytes + float(row.programs * splits * splits * 8),
+    )
 
 
 def _split_scan(row: _Row, programs: int, chunk: int, sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
@@ -93,7 +111,7 @@ class _Row:
         reads = [a for a in wide if not a.is_output and nbytes_of(a) // item(a) >= plan.n_rows * plan.n_cols // 2] or wide[:1]
         outputs = [a for a in wide if a.is_output]
         levels = _levels(kernel)
-        merged = algorithm == "online" and bool(_pairs(kernel))
+        merged = algorithm in ("online", "split", "staggered") and bool(_pairs(kernel))
         passes = 1 if algorithm == "registers" else max(1, levels - merged) + bool(outputs)
         if plan.scans:
             passes = 1
@@ -107,7 +125,7 @@ class _Row:
             rows=rows, block=columns if whole else min(int(parameters["BLOCK_N"]), columns),
             unroll=int(parameters.get("UNROLL", 1)) if rows == 1 and not plan.scans and not whole else 1,
             warps=int(parameters["num_warps"]), programs=max(1, programs), n_cols=plan.n_cols, passes=passes, levels=levels,
-            is_wide=bool(outputs), inner=plan.inner_reduction, merged=merged or (algorithm == "split" and bool(_pairs(kernel))),
+            is_wide=bool(outputs), inner=plan.inner_reduction, merged=merged,
             scans=plan.scans, whole=whole, item=max((item(a) for a in reads), default=4), wide_reads=len(reads),
             wide_bytes=sum(nbytes_of(a) for a in reads), other_bytes=sum(nbytes_of(a) for a in plan.accesses if a not in reads),
             ops=ops_of(kernel), before=_before(kernel), piece=piece,

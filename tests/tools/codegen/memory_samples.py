@@ -94,6 +94,12 @@ MEMORY_SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, COLS), torch.randn(3, ROWS, COLS)",
         "x, y",
     ),
+    "long_norms": function(
+        "(torch.log_softmax(x * 3, -1) * w, torch.softmax(F.layer_norm(x, (x.shape[1],)), -1), F.group_norm(y, 3, v), "
+        "x / torch.norm(x, dim=1, keepdim=True), torch.relu(F.instance_norm(y)), torch.softmax(x.masked_fill(x < 1, float('-inf')), 1))",
+        "torch.randn(ROWS, COLS), torch.randn(COLS), torch.randn(4, 6, COLS) + 3, torch.randn(6)",
+        "x, w, y, v",
+    ),
     "minus_infinity": function("(torch.logsumexp(x.masked_fill(x < 5, float('-inf')), 1), torch.softmax(x * 50, 1))"),
 }
 """By name: source text."""

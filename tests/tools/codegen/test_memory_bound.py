@@ -32,6 +32,7 @@ SETTINGS = {
     "block": settings("flat", algorithm="online", UNROLL=1),
     "levels": settings("tile", algorithm="looped", UNROLL=4),
     "shared": settings("flat", algorithm="split", UNROLL=2),
+    "staggered": settings("flat", algorithm="staggered", UNROLL=2),
     "whole": settings("tile", algorithm="registers"),
     "pairs": settings("pairs", algorithm="registers"),
 }
@@ -53,6 +54,7 @@ CHOSEN = {
     "triangles": ("blocks", "flat"),
     "triangles_along_rows": ("blocks", "levels", "shared", "whole"),
     "minus_infinity": ("blocks", "block", "shared"),
+    "long_norms": ("shared", "staggered"),
 }
 """Which ways each sample is run: those that differ for it."""
 CASES = [(name, setting) for name, ways in CHOSEN.items() for setting in ways]
@@ -65,6 +67,7 @@ COMPILED = {
     "pooled_places": "block",
     "pairs": "pairs",
     "triangles_along_rows": "shared",
+    "long_norms": "staggered",
 }
 """Samples that are compiled, and their way."""
 

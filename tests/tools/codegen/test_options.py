@@ -110,14 +110,29 @@ def test_generated_region_returns_to_the_library() -> None:
 
 
 def test_defaults_follow_the_shapes() -> None:
-    """Rows that fit are held in registers, long rows are walked, few long rows are split over programs."""
-    found = {}
-    for rows, cols in ((4096, 1024), (4096, 65536), (2, 1 << 20)):
-        text = SAMPLES["half_softmax"].replace("ROWS = 33", f"ROWS = {rows}").replace("COLS = 70", f"COLS = {cols}")
-        graph = trace(problem_of(text))
+    """Rows that fit are held in registers, long ones walked, or staggered where they are written, few long ones split over programs."""
+    softmax, sums = SAMPLES["half_softmax"], function("torch.logsumexp(x, 1)")
+    found = []
+    for text, rows, cols in ((softmax, 4096, 1024), (sums, 4096, 65536), (softmax, 4096, 65536), (softmax, 2, 1 << 20)):
+        graph = trace(problem_of(text.replace("ROWS = 33", f"ROWS = {rows}").replace("COLS = 70", f"COLS = {cols}")))
         schedule = initial_schedule(graph)
-        found[rows, cols] = apply(graph, schedule, options(graph, schedule, SHEET)[0]).regions[0].parameters["algorithm"]
-    assert list(found.values()) == ["registers", "online", "split"]
+        found.append(apply(graph, schedule, options(graph, schedule, SHEET)[0]).regions[0].parameters["algorithm"])
+    assert found == ["registers", "online", "staggered", "split"]
+
+
+def test_staggered_rows_are_one_a_program_and_written() -> None:
+    """Several rows a program, or rows of which only a sum is left, are not staggered, and the error says which rows are."""
+    softmax, sums = SAMPLES["half_softmax"], function("torch.logsumexp(x, 1)")
+    staggered = {"algorithm": "staggered"}
+    for text, kind, change in ((softmax, ActionKind.TILING, {"ROWS": 2}), (sums, ActionKind.ALGORITHM, staggered)):
+        graph = trace(problem_of(text.replace("ROWS = 33", "ROWS = 4096").replace("COLS = 70", "COLS = 65536")))
+        schedule = initial_schedule(graph)
+        schedule = apply(graph, schedule, options(graph, schedule, SHEET)[0])
+        offered = {str(action) for action in options(graph, schedule, SHEET)}
+        wrong = Action(kind=kind, region="r0", parameters=change)
+        assert str(wrong) not in offered
+        with pytest.raises(IllegalAction, match="one a program \\(ROWS=1\\)"):
+            apply(graph, schedule, wrong)
 
 
 def test_every_knob_has_a_first_value_among_its_values() -> None:
