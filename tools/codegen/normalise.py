@@ -3,8 +3,9 @@
 What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the
 same dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by
 row and a reduction; einsum of several tensors becomes products of two; batch norm in training mode becomes its functional twin and two
-writes to its buffers; a scan between two flips becomes a reversed scan, and one laid after zeros or ones a scan of what begins with
-them; a concatenation that starts with the pieces of an earlier one takes its result.
+writes to its buffers; attention with wide heads becomes its products and its softmax; a scan between two flips becomes a reversed
+scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
+takes its result.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tools.codegen.attention_rewrites import written_out
 from tools.codegen.einsum_rewrites import pairwise
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta, find_refs
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
@@ -290,4 +292,5 @@ RULES: dict[str, Callable[[Rewriter, Node], Sequence[Node] | None]] = {
     "cross_entropy_loss": _row_loss,
     "nll_loss_nd": _row_loss,
     "triplet_margin_loss": _triplet,
+    "scaled_dot_product_attention": written_out,
 }

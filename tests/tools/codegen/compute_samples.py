@@ -33,6 +33,7 @@ ATTENTION: dict[str, str] = {
         "q, k, v, m",
     ),
     "without_softmax": reference("F.relu((q @ k.transpose(-2, -1)) * 0.3) @ v", HEADS, "q, k, v"),
+    "wide_heads": reference("F.scaled_dot_product_attention(q, k, v) + 1", HEADS.replace("DIM", "272"), "q, k, v"),
     "half": reference("F.scaled_dot_product_attention(q, k, v)", HALF, "q, k, v"),
     "heads_apart": reference(
         "F.scaled_dot_product_attention(x.view(2, ROWS, 4, -1).transpose(1, 2), x.view(2, ROWS, 4, -1).transpose(1, 2), "

@@ -87,6 +87,16 @@ def test_written_out_attention_is_offered_as_one_fusion() -> None:
     assert {"softmax", "matmul"} <= {graph.by_name[name].op for name in schedule.regions[0].nodes}
 
 
+def test_attention_with_wide_heads_is_written_out() -> None:
+    """Heads of more elements than one kernel keeps make two products and a softmax; masked or narrower, attention stays one operator."""
+    body = "F.scaled_dot_product_attention(q, k, v{})"
+    found = []
+    for more, width in (("", "272"), (", is_causal=True", "272"), ("", "256")):
+        graph = trace(problem_of(reference(body.format(more), HEADS.replace("DIM", width), "q, k, v")))
+        found.append([node.op for node in graph.nodes])
+    assert found == [["transpose", "matmul", "mul", "softmax", "matmul"], *[["scaled_dot_product_attention"]] * 2]
+
+
 def test_a_causal_kernel_skips_keys_after_its_rows() -> None:
     """A causal attention's loop ends with the last row of its tile."""
     problem, graph, schedule = fused(ATTENTION["causal"])
