@@ -297,3 +297,8 @@ class Value:
     def dtype(self) -> str:
         """Compute dtype."""
         return self.builder.exprs[self.id].dtype
+
+
+def kind_of(op: str) -> str:
+    """Name what a reduction or a scan does with its elements: `sum`, `prod`, `max`, `min`."""
+    return op.split("_")[1]

@@ -9,7 +9,7 @@ from tools.codegen.graph import Ref
 from tools.codegen.jit_helpers import NAMES
 
 RESERVED = {
-    "BLOCK", "BLOCK_M", "BLOCK_N", "F", "False", "None", "ROWS", "SPLITS", "True", "UNROLL", "a", "abs", "acc", "anchor", "and", "b",
+    "BLOCK", "BLOCK_M", "BLOCK_N", "F", "False", "None", "ROWS", "SPLITS", "True", "UNROLL", "a", "abs", "acc", "anchor", "and", "at", "b",
     "batch", "begin", "block", "block_m", "block_mean", "block_n", "blocks", "chunk", "class", "cols", "count", "def", "del", "delta",
     "else", "end", "exponent", "first", "float", "for", "from", "full", "global", "grid", "group", "group_rows", "half", "halves_kernel",
     "here", "if", "in", "input_", "int", "is", "k", "lag", "lambda", "lanes", "last", "left", "left_tile", "mask", "mask_k", "mask_m",
@@ -18,7 +18,7 @@ RESERVED = {
     "print", "programs", "range", "residue", "return", "right", "right_tile", "row", "row_index", "rows", "self", "share", "small", "split",
     "start", "steps", "sum", "tile", "tiles", "tiles_m", "tiles_n", "tl", "torch", "triton", "with", "yield",
 }  # fmt: skip
-RESERVED |= {"halves_exponent", "n_held", "n_wide", "off_k"}
+RESERVED |= {"better", "block_best", "candidate", "halves_exponent", "n_held", "n_wide", "off_k"}
 RESERVED |= {f"{word}_{place}" for word in ("at", "in", "n_part") for place in range(8)}
 """Names that templates use themselves, and Python's."""
 

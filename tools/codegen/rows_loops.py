@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.codegen.expressions import Builder
+from tools.codegen.expressions import Builder, kind_of
 from tools.codegen.frame import Frame, Parameters, Scope, neutral, vanishes
 from tools.codegen.rows_online import online_pair, online_pairs
 from tools.codegen.rows_steps import Steps
@@ -202,8 +202,3 @@ class LoopWriter:
 def is_scan(builder: Builder, expr: int) -> bool:
     """Whether an expression accumulates along its row."""
     return builder.exprs[expr].op.startswith(("scan_", "backscan_"))
-
-
-def kind_of(op: str) -> str:
-    """Name what a reduction or a scan does with its elements: `sum`, `prod`, `max`, `min`."""
-    return op.split("_")[1]

@@ -1,28 +1,37 @@
-"""Pairs of reductions that one pass over a row can compute: a softmax's maximum and sum, a variance's sum and deviations."""
+"""Pairs of reductions that one pass over a row can compute.
+
+A softmax's maximum and sum, a variance's sum and deviations, an extremum and the first position that holds it.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tools.codegen.expressions import Builder
+from tools.codegen.expressions import Builder, kind_of
+from tools.codegen.frame import neutral
 from tools.codegen.naming import Scope
 
 if TYPE_CHECKING:
     from tools.codegen.rows_loops import LoopWriter
 
 LOWEST = '-float("inf")'
+NOWHERE = str(2**31 - 1)
+"""Position of an extremum that no element of a lane is yet."""
 
 
 def online_pairs(b: Builder, reductions: list[int]) -> dict[int, int]:
-    """Find pairs that one pass can compute: a row's maximum with its sum of exponentials, its sum with its squared deviations."""
+    """Find pairs that one pass can compute: maximum and sum of exponentials, sum and squared deviations, extremum and its position."""
     pairs: dict[int, int] = {}
     for second in reductions:
         record = b.exprs[second]
-        if record.op != "reduce_sum":
+        if record.op not in ("reduce_sum", "reduce_min"):
             continue
-        first = (
-            _softmax_first(b, record.args[0]) if b.exprs[record.args[0]].op in ("exp_fast", "exp") else _variance_first(b, record.args[0])
-        )
+        if record.op == "reduce_min":
+            first = _extremum_first(b, record.args[0])
+        elif b.exprs[record.args[0]].op in ("exp_fast", "exp"):
+            first = _softmax_first(b, record.args[0])
+        else:
+            first = _variance_first(b, record.args[0])
         if first is not None and first in reductions and first not in pairs:
             pairs[first] = second
     return pairs
@@ -56,8 +65,21 @@ def _variance_first(b: Builder, square: int) -> int | None:
     return total if total is not None and b.exprs[total].args[0] == x else None
 
 
-def online_pair(loop: LoopWriter, first: int, second: int) -> OnlineSoftmax | OnlineVariance:
+def _extremum_first(b: Builder, hit: int) -> int | None:
+    if b.exprs[hit].op != "where":
+        return None
+    test, place, beyond = (b.exprs[arg] for arg in b.exprs[hit].args)
+    if test.op != "eq" or place.op != "index" or (beyond.op, beyond.extra) != ("const", ("int", NOWHERE)):
+        return None
+    x, best = test.args
+    record = b.exprs[best]
+    return best if record.op in ("reduce_max", "reduce_min") and record.args[0] == x and record.dtype != "bool" else None
+
+
+def online_pair(loop: LoopWriter, first: int, second: int) -> OnlineSoftmax | OnlineVariance | OnlineExtremum:
     """Choose the writer of a pair."""
+    if loop.b.exprs[second].op == "reduce_min":
+        return OnlineExtremum(loop, first, second)
     return OnlineSoftmax(loop, first, second) if loop.b.exprs[first].op == "reduce_max" else OnlineVariance(loop, first, second)
 
 
@@ -178,3 +200,56 @@ class OnlineVariance:
         scope.say(f"{mean} = {total} / {length}")
         spread = f"({self.mean} - {mean})"
         body.bind(scope, self.second, f"tl.sum({self.squares} + {self.count} * {spread} * {spread}, {steps.axis})")
+
+
+class OnlineExtremum:
+    """A maximum or minimum and the first position that holds it, each lane by itself; of equal lanes the first position counts."""
+
+    def __init__(self, loop: LoopWriter, first: int, second: int) -> None:
+        """Name the accumulators of the extremum `first` and its position `second`."""
+        self.loop, self.first, self.second = loop, first, second
+        record = loop.b.exprs[first]
+        self.source, self.kind, self.dtype = record.args[0], kind_of(record.op), record.dtype
+        self.index = loop.b.exprs[loop.b.exprs[second].args[0]].args[1]
+        self.none = neutral(self.kind, self.dtype)
+        self.best, self.place = loop.frame.names.fresh(f"lane_{self.kind}"), loop.frame.names.fresh("lane_place")
+
+    def open(self, scope: Scope) -> None:
+        """Start the accumulators."""
+        scope.say(f"{self.best} = tl.full({self.loop.steps.lanes}, {self.none}, tl.{self.dtype})")
+        scope.say(f"{self.place} = tl.full({self.loop.steps.lanes}, {NOWHERE}, tl.int32)")
+
+    def load(self, inner: Scope) -> None:
+        """Nothing to load otherwise."""
+
+    def update(self, inner: Scope) -> None:
+        """Take in one step."""
+        best, place = self.best, self.place
+        x = self.loop.frame.body.assign(inner, self.source)
+        at = self.loop.frame.body.assign(inner, self.index) + (".to(tl.int32)" if self.loop.frame.space.is_wide() else "")
+        inner.say(f"candidate = tl.where(mask_n, {x}, {self.none})")
+        if self.loop.steps.tall:
+            inner.say(f"block_best = tl.{self.kind}(candidate, axis=0)")
+            inner.say(f"at = tl.min(tl.where(mask_n & (candidate == block_best[None, :]), {at}, {NOWHERE}), axis=0)")
+            inner.say(f"better = (block_best {self._sign} {best}) | ({place} == {NOWHERE})")
+            inner.say(f"{place} = tl.where(better, at, {place})")
+            inner.say(f"{best} = tl.{self.kind}imum({best}, block_best)")
+            return
+        inner.say(f"better = mask_n & ((candidate {self._sign} {best}) | ({place} == {NOWHERE}))")
+        inner.say(f"{place} = tl.where(better, {at}, {place})")
+        inner.say(f"{best} = tl.{self.kind}imum({best}, candidate)")
+
+    def close(self, scope: Scope) -> None:
+        """Combine the lanes."""
+        extremum_of(self.loop, scope, (self.first, self.second), (self.best, self.place))
+
+    @property
+    def _sign(self) -> str:
+        return ">" if self.kind == "max" else "<"
+
+
+def extremum_of(loop: LoopWriter, scope: Scope, pair: tuple[int, int], found: tuple[str, str]) -> None:
+    """Write the extremum of several and the first of their positions that holds it."""
+    body, axis = loop.frame.body, loop.steps.axis
+    best = body.bind(scope, pair[0], f"tl.{kind_of(loop.b.exprs[pair[0]].op)}({found[0]}, {axis})")
+    body.bind(scope, pair[1], f"tl.min(tl.where({found[0]} == {best}, {found[1]}, {NOWHERE}), {axis})")

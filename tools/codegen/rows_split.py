@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tools.codegen.body import Body
-from tools.codegen.expressions import LoweringError
+from tools.codegen.expressions import LoweringError, kind_of
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.rows_head import row_lines, row_masks, row_steps, row_tiles
-from tools.codegen.rows_loops import LoopWriter, is_scan, kind_of
+from tools.codegen.rows_loops import LoopWriter, is_scan
+from tools.codegen.rows_online import NOWHERE, extremum_of
 from tools.codegen.rows_space import RowLayout
 from tools.codegen.spaces import Access
 
@@ -187,7 +188,13 @@ class SplitWriter:
     def _combine_pair(self, stage: Stage, scope: Scope, first: int, second: int) -> None:
         body, axis, names = stage.frame.body, stage.loop.axis, stage.frame.names
         one, two = names.fresh("first_parts"), names.fresh("second_parts")
-        softmax = self.kernel.builder.exprs[first].op == "reduce_max"
+        exprs = self.kernel.builder.exprs
+        if exprs[second].op == "reduce_min":
+            scope.say(f"{one} = {self._load_parts(stage, first, neutral(kind_of(exprs[first].op), exprs[first].dtype))}")
+            scope.say(f"{two} = {self._load_parts(stage, second, NOWHERE)}")
+            extremum_of(stage.loop, scope, (first, second), (one, two))
+            return
+        softmax = exprs[first].op == "reduce_max"
         scope.say(f"{one} = {self._load_parts(stage, first, neutral('max' if softmax else 'sum', 'float32'))}")
         scope.say(f"{two} = {self._load_parts(stage, second, '0.0')}")
         if softmax:

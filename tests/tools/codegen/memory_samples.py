@@ -100,6 +100,12 @@ MEMORY_SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, COLS), torch.randn(COLS), torch.randn(4, 6, COLS) + 3, torch.randn(6)",
         "x, w, y, v",
     ),
+    "extrema": function(
+        "(torch.floor(x).argmax(1), x.masked_fill(x < 5, float('-inf')).argmax(1), *torch.min(torch.floor(x * 2), 0), y.argmin(1), "
+        "torch.amin((y - y.mean(2, keepdim=True)).square(), 2), x.argmax())",
+        "torch.randn(ROWS, COLS), torch.randn(3, ROWS, COLS)",
+        "x, y",
+    ),
     "minus_infinity": function("(torch.logsumexp(x.masked_fill(x < 5, float('-inf')), 1), torch.softmax(x * 50, 1))"),
 }
 """By name: source text."""

@@ -55,6 +55,7 @@ CHOSEN = {
     "triangles_along_rows": ("blocks", "levels", "shared", "whole"),
     "minus_infinity": ("blocks", "block", "shared"),
     "long_norms": ("shared", "staggered"),
+    "extrema": ("blocks", "block", "levels", "shared"),
 }
 """Which ways each sample is run: those that differ for it."""
 CASES = [(name, setting) for name, ways in CHOSEN.items() for setting in ways]
