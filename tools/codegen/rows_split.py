@@ -18,7 +18,7 @@ from tools.codegen.rows_head import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.rows_loops import LoopWriter, is_scan
 from tools.codegen.rows_online import NOWHERE, extremum_of
 from tools.codegen.rows_space import RowLayout
-from tools.codegen.spaces import Access
+from tools.codegen.spaces import Access, Space
 
 
 @dataclass
@@ -255,11 +255,16 @@ class SplitWriter:
         return {name: (given | named)[name] for name in self._parameters(stage)}
 
     def _launches(self, calls: list[tuple[Stage, str, bool]]) -> list[str]:
-        warps, space = f"num_warps={self.parameters['num_warps']}", calls[0][0].frame.space
-        lines = [f"tiles = {row_tiles(space, self.plan, self.vector, int(self.parameters['ROWS']))}"]
-        for stage, name, wide in calls:
-            lines += block(f"{name}[({'tiles * n_splits' if wide else 'tiles'},)]", [*self._arguments(stage).values(), warps], "")
-        return lines
+        warps = f"num_warps={self.parameters['num_warps']}"
+        return [
+            line
+            for stage, name, wide in calls
+            for line in block(f"{name}[({'tiles * n_splits' if wide else 'tiles'},)]", [*self._arguments(stage).values(), warps], "")
+        ]
+
+    def _tiles(self, space: Space) -> list[str]:
+        """Write how many programs cover all rows."""
+        return [f"tiles = {row_tiles(space, self.plan, self.vector, int(self.parameters['ROWS']))}"]
 
     def _host(self, calls: list[tuple[Stage, str, bool]]) -> list[str]:
         known: dict[str, tuple[int, ...]] = {}
@@ -283,6 +288,7 @@ class SplitWriter:
                 f"chunk = triton.cdiv(triton.cdiv(n_cols, {self.parameters['SPLITS']}), block_n) * block_n",
                 "n_splits = triton.cdiv(n_cols, chunk)",
             ]
+        lines += self._tiles(space)
         total = "1" if not self.plan.rows else "n_outer * n_rows" if self._has_outer(first) else "n_rows"
         exprs = self.kernel.builder.exprs
         lines += [

@@ -15,6 +15,7 @@ from tools.codegen.frame import Parameters, block, summary
 from tools.codegen.kernel import Kernel
 from tools.codegen.rows_space import RowLayout
 from tools.codegen.rows_split import SplitWriter, Stage
+from tools.codegen.spaces import Space
 
 AHEAD = 256
 """Programs whose chunks lie between two readings of a row: of 256 to 1024 the fewest were the fastest on an H200, on four norms."""
@@ -80,6 +81,9 @@ class StaggeredWriter(SplitWriter):
         found = {name: value for stage, _, _ in reversed(calls) for name, value in self._arguments(stage).items() if name != "pid"}
         found |= {f"{self.turns}_ptr": self.turns, "n_rows": "n_rows", "n_splits": "n_splits", "lag": "lag"}
         return dict(sorted(found.items(), key=lambda item: (item[0].endswith(CONSTANT), not item[0].endswith("_ptr"))))
+
+    def _tiles(self, space: Space) -> list[str]:
+        return []
 
     def _launches(self, calls: list[tuple[Stage, str, bool]]) -> list[str]:
         behind = "lag" if len(calls) == 2 else f"{len(calls) - 1} * lag"

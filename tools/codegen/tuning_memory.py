@@ -30,6 +30,8 @@ LONGEST_STAGGERED = 16 << 20
 
 On an H200, an instance norm with rows of 1 MiB took 4.5 ms (torch.compile 5.6), a group norm with rows of 8 MiB 4.9 ms (5.7).
 """
+LEAST_STAGGERED = 64 << 20
+"""Bytes of all rows from which on they do not stay in the L2 by themselves until they are read again: more than an H200 has of it."""
 STAGGERED_CHUNK = 8192
 """Elements of a program of staggered rows. On an H200, with four norms, 4096 and 8192 were alike, 2048 and 16384 slower."""
 FULL = 8
@@ -142,8 +144,9 @@ def rows_fit(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool
 
 
 def _stays_cached(layout: RowLayout) -> bool:
-    """Whether rows can be staggered and the second reading of one may find it in the cache."""
-    return layout.staggers and layout.n_cols * max(ITEM_BYTES[access.meta.dtype] for access in layout.accesses) <= LONGEST_STAGGERED
+    """Whether rows can be staggered, and the second reading of one finds it in the cache then and not otherwise."""
+    row = layout.n_cols * max(ITEM_BYTES[access.meta.dtype] for access in layout.accesses)
+    return layout.staggers and row <= LONGEST_STAGGERED and row * layout.n_rows >= LEAST_STAGGERED
 
 
 def _rows_exist(layout: RowLayout, rows: int) -> bool:

@@ -39,7 +39,7 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
     splits = min(int(parameters["SPLITS"]), math.ceil(row.n_cols / row.block))
     chunk = math.ceil(row.n_cols / splits)
     if parameters["algorithm"] == "staggered":
-        return (_staggered(row, splits, chunk, sheet),)
+        return (_COUNTERS, _staggered(row, splits, chunk, sheet))
     if row.scans:
         return _split_scan(row, row.programs * splits, chunk, sheet)
     partial = _row_shape(row, row.programs * splits, chunk, 1, sheet)
@@ -55,6 +55,10 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
         barriers=2.0,
     )
     return (partial,) * max(1, row.levels - row.merged) + (combine,)
+
+
+_COUNTERS = LaunchShape(programs=1, warps=4, dram_bytes=1.0, l2_bytes=1.0, flight_bytes=512.0, steps=1, lane_work=128.0)
+"""The launch that sets the counters of staggered rows to zero."""
 
 
 def _staggered(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> LaunchShape:
