@@ -2,7 +2,8 @@
 
 `flat` numbers the elements of the result one by one and takes each number apart; `tile` gives a program a tile of the
 result's last two dimensions, so that only the program's own number is taken apart. `pairs` is a tile of whole rows whose windows
-are two elements apart: what is in memory is loaded once, neighbours together, and handed from lane to lane.
+are two elements apart: what is in memory is loaded once, neighbours together, and handed from lane to lane. `quads` is a tile
+whose windows are one element apart: a lane makes four neighbours of blocks of four, each loaded once and taken apart in registers.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.sliding import Window
 from tools.codegen.spaces import Axis, Space
-from tools.codegen.window_space import LETTERS, OWN_NAMES, fits_pairs, leaves_out_padding, parts_along, tile_axes, window_layout
+from tools.codegen.window_quads import OWN, blocks_along, bounds, helpers, quotient, shares
+from tools.codegen.window_space import LETTERS, OWN_NAMES, fits_pairs, fits_quads, leaves_out_padding, parts_along, tile_axes, window_layout
 
 NAME = "window"
 UNROLLED = 16
@@ -39,7 +41,9 @@ class _Writer:
         accesses, axis = window_layout(kernel)
         algorithm = parameters.get("algorithm", "flat")
         self.pairs = algorithm == "pairs" and fits_pairs(kernel)
-        self.tile = algorithm in ("tile", "pairs") and len(axis.groups) > 1
+        self.quads = algorithm == "quads" and fits_quads(kernel)
+        self.tile = algorithm in ("tile", "pairs", "quads") and len(axis.groups) > 1
+        self.one = "[1, 1, 1]" if self.quads else "[1, 1]"
         axes: tuple[Axis, ...] = (axis,)
         masks, self.shape = {"elements": "mask"}, "[BLOCK]"
         if self.tile:
@@ -70,10 +74,11 @@ class _Writer:
             self.frame.store(scope, access, self.body.assign(scope, output.expr))
         head = self._tile_head() if self.tile else self._flat_head()
         text = self.frame.finish([*("    " + line for line in head), *lines])
+        made = "Four neighbours a lane, acc_0 to acc_3, of blocks of four elements" if self.quads else "One element a lane"
         kernel = [
             "@triton.jit",
             *block(f"def {self.name}_kernel", self.frame.signature(["BLOCK_M", "BLOCK_N", "BLOCK"]), ":"),
-            f'    """One element a lane: {summary(self.space.kernel, self.reads, self.writes)}."""',
+            f'    """{made}: {summary(self.space.kernel, self.reads, self.writes)}."""',
             *text,
         ]
         inputs, outputs = tuple(access.ref for access in self.reads), tuple(access.ref for access in self.writes)
@@ -100,34 +105,44 @@ class _Writer:
             tile = "pid % tiles_m"
         return [
             *lines,
-            f"rows = ({tile}){wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
+            f"rows = ({tile}){wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None{', None' if self.quads else ''}]",
             f"mask_m = rows < {self.space.monomial(rows.atoms)}",
             *self.space.parts(rows),
-            f"cols = {'' if self.pairs else 'tl.program_id(1) * BLOCK_N + '}tl.arange(0, BLOCK_N)[None, :]",
+            *self._cols(),
             f"mask_n = cols < {self.space.monomial(cols.atoms)}",
         ]
+
+    def _cols(self) -> list[str]:
+        if self.quads:
+            quads = "quads = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :, None]"
+            return [quads, "cols = quads * 4 + tl.arange(0, 4)[None, None, :]"]
+        return [f"cols = {'' if self.pairs else 'tl.program_id(1) * BLOCK_N + '}tl.arange(0, BLOCK_N)[None, :]"]
 
     def _gather(self, scope: Scope) -> None:
         """Write the loops over the window."""
         window = self.window
         self._before(scope)
         start = '-float("inf")' if window.kind == "max" else "0.0"
-        for name in ("evens", "odds") if self.pairs else ("acc",):
+        for name in ("evens", "odds") if self.pairs else [f"acc_{own}" for own in OWN] if self.quads else ("acc",):
             scope.say(f"{name} = tl.full({self.shape}, {start}, tl.float32)")
         if window.position >= 0:
             scope.say(f"best = tl.full({self.shape}, -1, tl.int32)")
         counted = leaves_out_padding(window)
-        if counted:
+        if counted and not self.quads:
             scope.say(f"count = tl.zeros({self.shape}, tl.float32)")
         total, loop = math.prod(window.size), scope
         self._bounds(scope)
-        walk = "tl.static_range" if total <= UNROLLED and not window.windows else "range"
+        steps = math.prod(window.size[:-1]) * len(blocks_along(window)) if self.quads else total
+        walk = "tl.static_range" if steps <= UNROLLED and not window.windows else "range"
         tests: list[str] = []
-        for place in range(len(self.letters) - self.pairs):
+        for place in range(len(self.letters) - (self.pairs or self.quads)):
             loop = self._walk(loop, tests, place, walk)
         if self.pairs:
             self._load_pairs(loop, tests, start)
             self._share_out(scope, start)
+        elif self.quads:
+            self._load_quads(loop, tests, start)
+            scope.say("acc = together(acc_0, acc_1, acc_2, acc_3)")
         else:
             self._step(loop, ["mask_m & mask_n" if self.tile else "mask", *tests], start, counted)
         for line in self._divide(total, counted):
@@ -150,7 +165,7 @@ class _Writer:
         terms += f" + step_{letter}" + (f" * {dilation}" if dilation != 1 else "") + (f" - {padding}" if padding else "")
         scalar = self.tile and self._index(self.spatial[place]).startswith("outer")
         # as a block: Triton's interpreter makes a number of a block's mask and a single truth value
-        loop.say(f"at_{letter} = {'tl.zeros([1, 1], tl.int32) + ' if scalar and (padding or window.ceil) else ''}{terms}")
+        loop.say(f"at_{letter} = {f'tl.zeros({self.one}, tl.int32) + ' if scalar and (padding or window.ceil) else ''}{terms}")
         tests += [f"(at_{letter} >= 0)"] if padding else []
         tests += [f"(at_{letter} < {extent})"] if padding or window.ceil else []
         return loop
@@ -165,6 +180,22 @@ class _Writer:
         loop.say(f"even, odd = tl.split(tl.reshape({here}, [BLOCK_M, BLOCK_N, 2]))")
         loop.say(f"evens = {self._grown('even', 'evens')}")
         loop.say(f"odds = {self._grown('odd', 'odds')}")
+
+    def _load_quads(self, loop: Scope, tests: list[str], start: str) -> None:
+        """Write the loads of blocks of four neighbours, and to which of four windows each of their elements belongs."""
+        window, extent = self.window, self.space.monomial((self.inside[-1],))
+        self.mask, self.fill = "inside", start
+        self.body.helpers |= dict.fromkeys(helpers(window))
+        direct = self.body.b.exprs[window.source].op == "load"
+        for block_ in blocks_along(window):
+            for line in bounds(block_, self.letters[-1], extent, tests):
+                loop.say(line)
+            here = self.body.assign(Scope(loop.lines, loop.indent, loop), window.source)
+            if not direct:
+                # what was computed of an element outside is not the element that changes nothing
+                loop.say(f"{here} = tl.where(inside, {here}, {start})")
+            for line in shares(window, block_, here):
+                loop.say(line)
 
     def _share_out(self, scope: Scope, start: str) -> None:
         """Write how a window is put together of its own pairs and of those of lanes beside it."""
@@ -190,7 +221,7 @@ class _Writer:
         """Write where the windows of an adaptive pooling begin and end: they cover the input, and neighbours may share an element."""
         for place, count in enumerate(self.window.windows):
             letter, index, extent = self.letters[place], self._index(self.spatial[place]), self.space.monomial((self.inside[place],))
-            block_ = "tl.zeros([1, 1], tl.int32) + " if self.tile and index.startswith("outer") else ""
+            block_ = f"tl.zeros({self.one}, tl.int32) + " if self.tile and index.startswith("outer") else ""
             scope.say(f"first_{letter} = {block_}{index} * {extent} // {count}")
             scope.say(f"last_{letter} = {block_}(({index} + 1) * {extent} + {count - 1}) // {count}")
 
@@ -249,7 +280,15 @@ class _Writer:
         if self.window.windows:
             elements = " * ".join(f"(last_{letter} - first_{letter})" for letter in self.letters)
             return [f"acc = acc / ({elements}).to(tl.float32)"]
+        if counted and self.quads:
+            return self._counted_quads()
         return ["acc = acc / count"] if counted else [f"acc = acc * {1 / (self.window.divisor or total)!r}"]
+
+    def _counted_quads(self) -> list[str]:
+        """Write the division by the elements of a window that are inside the input."""
+        strides = [f" * {stride}" if stride != 1 else "" for stride in self.window.stride]
+        begins = [self._index(atom) + stride for atom, stride in zip(self.spatial, strides, strict=True)]
+        return quotient(self.window, self.letters, begins, [self.space.monomial((atom,)) for atom in self.inside])
 
     def _host(self) -> list[str]:
         device = self.reads[0].name
@@ -277,9 +316,10 @@ class _Writer:
             lines.append(f"grid = ({'n_outer * ' if len(self.walked) == 3 else ''}triton.cdiv(n_rows, block_m),)")
             constants = {"BLOCK_M": "block_m", "BLOCK_N": "block_n"}
         elif self.tile:
-            lines += [f"block_n = min(triton.next_power_of_2(n_cols), {elements})", f"block_m = {elements} // block_n"]
+            lanes, across = (elements // 4, "triton.cdiv(n_cols, 4)") if self.quads else (elements, "n_cols")
+            lines += [f"block_n = min(triton.next_power_of_2({across}), {lanes})", f"block_m = {lanes} // block_n"]
             outer = "n_outer * " if len(self.walked) == 3 else ""
-            lines.append(f"grid = ({outer}triton.cdiv(n_rows, block_m), triton.cdiv(n_cols, block_n))")
+            lines.append(f"grid = ({outer}triton.cdiv(n_rows, block_m), triton.cdiv(n_cols, {'4 * ' if self.quads else ''}block_n))")
             constants = {"BLOCK_M": "block_m", "BLOCK_N": "block_n"}
         else:
             lines.append(f"grid = (triton.cdiv(n_elements, {elements}),)")

@@ -60,7 +60,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4)),
     },
     WINDOW: {
-        "algorithm": Knob(ActionKind.ALGORITHM, ("flat", "tile", "pairs")),
+        "algorithm": Knob(ActionKind.ALGORITHM, ("flat", "tile", "pairs", "quads")),
         "ELEMENTS": Knob(ActionKind.VECTORISATION, (1, 2, 4, 8, 16, 32)),
         "num_warps": WARPS,
     },

@@ -1,4 +1,4 @@
-"""The iteration space of a pooling: elements of the result in one order, or tiles of its last two dimensions, and what `pairs` shares."""
+"""The iteration space of a pooling: elements of the result in one order, or tiles of its last two dimensions, and what suits these."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from tools.codegen.spaces import Access, Axis, Stride, accesses_of, coalesce
 
 LETTERS = "dhw"
 OWN_NAMES = (
-    "inside", "count", "best", "better", "even", "odd", "evens", "odds", "place", "beside",
+    "inside", "count", "best", "better", "even", "odd", "evens", "odds", "place", "beside", "quads",
+    *(f"{kind}{place}" for kind in ("acc_", "e") for place in range(4)), *(f"count_{letter}" for letter in LETTERS),
     *(f"{kind}_{letter}" for letter in LETTERS for kind in ("n_in", "out", "step", "at", "first", "last")),
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
@@ -19,6 +20,10 @@ SMALLEST_PLANE = 512
 """Elements of the result's last two dimensions below which a tile would be mostly idle."""
 LONGEST_ROW = 4096
 """Elements of the input along the last dimension up to which a program of `pairs` takes whole rows."""
+SHORTEST_ROW = 128
+"""Elements of the result along the last dimension from which on a warp of `quads`, four elements a lane, is not idle."""
+LONGEST_WINDOW = 16
+"""Elements of a window along the last dimension up to which `quads` takes it apart: each adds four terms to the text."""
 WIDEST = 1 << 20
 """Columns from which on there could be more tiles, of 32 columns at least, than a grid's second dimension has places."""
 
@@ -82,6 +87,33 @@ def fits_pairs(kernel: Kernel) -> bool:
     if kernel.builder.atoms.size(last)[0] > LONGEST_ROW:
         return False
     return read.strides.get(last) == () and axis.groups[-1] == kernel.builder.atoms.leaves(window.spatial)[-1:]
+
+
+def fits_quads(kernel: Kernel) -> bool:
+    """Whether a tile's windows are one element apart in tensors that have neighbours along the last dimension, in rows of some length."""
+    window, found = kernel.window, tile_of(kernel)
+    if window is None or window.windows or window.position >= 0 or found is None or found[1] < SHORTEST_ROW:
+        return False
+    if window.stride[-1] != 1 or not 1 < window.size[-1] <= LONGEST_WINDOW:
+        return False
+    accesses, axis = window_layout(kernel)
+    (last,) = kernel.builder.atoms.leaves(window.inside)[-1:]
+    neighbours = all(access.strides.get(last, ()) == () for access in accesses)
+    return neighbours and axis.groups[-1] == kernel.builder.atoms.leaves(window.spatial)[-1:]
+
+
+def is_aligned(kernel: Kernel) -> bool:
+    """Whether Triton can tell, by the rows' length as written, that a load can bring four neighbours of what a window looks at."""
+    assert kernel.window is not None
+    return kernel.builder.atoms.size(kernel.window.inside[-1])[0] % 16 == 0
+
+
+def keeps_busy(kernel: Kernel, elements: int) -> bool:
+    """Whether tiles of that many elements, whole rows if those are shorter, have few idle lanes along the result's rows."""
+    found = tile_of(kernel)
+    assert found is not None
+    wide = min(power_of_two(found[1]), elements)
+    return 4 * found[1] >= 3 * -(-found[1] // wide) * wide
 
 
 def leaves_out_padding(window: Window) -> bool:

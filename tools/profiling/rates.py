@@ -157,6 +157,12 @@ WINDOW_L1_BYTES = 30e3
 max_pool2d (data/sweeps, H200): times grow with the
 tile from 8 KB on and no longer beyond 30 KB."""
 
+QUADS_SHARE = 0.85
+"""Share of the copy's rate that is left to a pooling of four neighbours a thread, beside what else is counted of it. Fitted on a prototype
+written by hand on an H200: a maximum of 8 elements with a dilation of 3 (1859 µs, 1500 at the copy's rate) and a mean of 8 (1272, 990). One
+loads twice as much from the L1 as the other and is held back as little. The rows of both results are of odd length, so that no store is
+wide; whether that is the reason was not measured."""
+
 L1_LINES_PER_CLOCK = 1
 """Lines of 128 bytes that a multiprocessor's L1 looks up in a clock for the loads and stores of its warps. Measured on an H200 on
 two kernels whose lanes lay far apart, which took 0.86 and 0.98 of their lines' time (tools/tuning/shapes_depthwise.py)."""

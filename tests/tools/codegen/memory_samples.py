@@ -66,6 +66,19 @@ MEMORY_SAMPLES: dict[str, str] = {
         "F.avg_pool3d(x, 3, 2, 1), F.max_pool1d(x[0], 3, 2), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False))",
         "torch.randn(1, 3, 18, 121).where(torch.rand(1, 3, 18, 121) > 0.01, float('nan'))",
     ),
+    "quads": function(
+        "(F.avg_pool1d(x[0], 8, 1, 4) * b, torch.tanh(F.avg_pool2d(x, (3, 4), (2, 1), (1, 2))), F.avg_pool3d(x, 3, 1, 1), "
+        "F.avg_pool2d(torch.exp(x) + b, (1, 3), 1, (0, 1)), F.avg_pool3d(x, 3, (1, 2, 1), 1, count_include_pad=False), "
+        "F.avg_pool1d(x[0, :, :, 1:], 5, 1, 2), F.avg_pool1d(y, 3, 1, 1, count_include_pad=False))",
+        "torch.randn(1, 4, 7, 144), torch.randn(4, 1, 1).abs(), torch.randn(3, 2, (ROWS - 4) * 5 - 2)",
+        "x, b, y",
+    ),
+    "quads_maxima": function(
+        "(F.max_pool1d(x[0], 8, 1, 4, 3), F.max_pool2d(x, 4, 1, 1), F.max_pool2d(x, 5, (2, 1), 2, ceil_mode=True), "
+        "F.max_pool3d(x, 2, 1, 1), F.max_pool2d(x[..., :-1], (2, 3), 1, 1, (1, 5)), F.max_pool1d(y, 4, 1, 2), F.max_pool1d(y, 2, 1, 1, 3))",
+        "torch.randn(1, 3, 8, 144).where(torch.rand(1, 3, 8, 144) > 0.01, float('nan')), torch.randn(3, 2, (ROWS - 4) * 5 - 2)",
+        "x, y",
+    ),
     "adaptive_pooling": function(
         "(F.adaptive_avg_pool2d(torch.relu(x), (4, 6)) + 1, F.adaptive_avg_pool1d(x[0], 5), torch.tanh(F.adaptive_avg_pool2d(x, (9, 20))), "
         "F.adaptive_avg_pool3d(x, (2, 3, 10)))",

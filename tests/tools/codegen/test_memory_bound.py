@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,9 @@ SETTINGS = {
     "staggered": settings("flat", algorithm="staggered", UNROLL=2),
     "whole": settings("tile", algorithm="registers"),
     "pairs": settings("pairs", algorithm="registers"),
+    "quads": settings("quads", algorithm="registers"),
 }
+SETTINGS["quads"]["window"]["ELEMENTS"] = 4
 SETTINGS["flat"] = {**SETTINGS["whole"], "pointwise": {"algorithm": "flat", "ELEMENTS": 2, "num_warps": 2}}
 CHOSEN = {
     "batch_norm": ("blocks", "block", "shared"),
@@ -48,6 +51,8 @@ CHOSEN = {
     "pooled_view": ("blocks", "block"),
     "before_pooling": ("blocks", "block"),
     "pairs": ("blocks", "pairs"),
+    "quads": ("blocks", "quads"),
+    "quads_maxima": ("blocks", "quads"),
     "adaptive_pooling": ("blocks", "block"),
     "pooled_places": ("blocks", "block"),
     "adaptive_maxima": ("blocks", "block"),
@@ -67,6 +72,8 @@ COMPILED = {
     "adaptive_pooling": "blocks",
     "pooled_places": "block",
     "pairs": "pairs",
+    "quads": "quads",
+    "quads_maxima": "quads",
     "triangles_along_rows": "shared",
     "long_norms": "staggered",
 }
@@ -103,6 +110,12 @@ def test_every_schedule_gives_the_references_results(judged: Any, name: str, set
     assert result["error"] <= 1.0
 
 
+@pytest.mark.slow
+def test_maxima_of_four_neighbours_are_exact(judged: Any) -> None:
+    """Padding, odd widths, dilations, rows shorter than a block and NaN: maxima made four at a time are the reference's, bit by bit."""
+    assert judged["quads_maxima", "quads"] == judged["quads_maxima", "blocks"] == {"error": 0.0}
+
+
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
     """Compile a sample of each way along a row for every target."""
@@ -124,6 +137,17 @@ def test_kernels_compile_for_every_target(compiled: Any, target: int | str) -> N
         result = compiled[name, target]
         assert "crash" not in result, (name, result["crash"])
         assert result["kernels"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [80, 90, 100])
+def test_blocks_of_four_are_one_load(compiled: Any, target: int) -> None:
+    """Where the rows' length is a multiple of 16, blocks of four are each a load of 16 bytes, and none goes through shared memory."""
+    kernels = {kernel["name"]: kernel for kernel in compiled["quads_maxima", target]["kernels"]}
+    for name, blocks in (("max_pool1d_op_kernel", 7), ("max_pool2d_op_kernel", 4 * 3)):
+        ptx, before_store = kernels[name]["ptx"], kernels[name]["ttgir"].split("tt.join")[0]
+        assert ptx.count("ld.global") == ptx.count("ld.global.v4") == blocks
+        assert not re.search(r"convert_layout.*xf32", before_store)
 
 
 def test_no_lane_waits_inside_the_loop_of_an_online_softmax() -> None:
@@ -179,6 +203,14 @@ def test_windows_two_apart_load_neighbours_together() -> None:
     assert ["tl.split(" in kernel for kernel in emitted] == [True] * 6 + [False]
     assert [kernel.count("tl.load(") for kernel in emitted] == [1] * 7
     assert [kernel.count("tl.gather(") for kernel in emitted] == [1, 0, 2, 3, 1, 1, 0]
+
+
+def test_windows_one_apart_load_each_block_once() -> None:
+    """All fourteen poolings load blocks of four: as many as four windows touch, from the first one's begin to the last one's end."""
+    emitted = [part for name in ("quads", "quads_maxima") for part in sources(name)["quads"].split("@triton.jit") if "_kernel(" in part]
+    looked = [part.count(" = quarters(") for part in emitted]
+    assert looked == [3, 3, 3, 3, 3, 3, 3, 7, 3, 3, 2, 5, 3, 3]
+    assert all("acc = together(acc_0, acc_1, acc_2, acc_3)" in part for part in emitted)
 
 
 def test_a_maximum_is_found_only_where_somebody_asks() -> None:
