@@ -23,3 +23,10 @@ def test_what_does_not_pass_or_win_counts_as_the_reference() -> None:
     assert "| 1 | 3 | 2 | 1.41x | 4.00x | 0.71x | 4.00x | 1.32x, 1.15x | 1, 1 |" in text
     assert "level 1: 3 kernels, Spearman 1.00, modelled over measured 0.50" in text
     assert "4.500 in the median of 2" in text
+
+
+def test_the_fastest_kernel_that_passed_counts_whoever_chose_it() -> None:
+    """Of a problem's kernels that passed the fastest counts, a search's too; one that is wrong or slower than eager does not."""
+    judged = [row(1, "PASS", 4.0), row(1, "PASS", 2.0), row(2, "PASS", 16.0, kernel="delivered by the lab"), row(3, "PASS", 0.5)]
+    text = report([*judged, row(4, "WRONG")], {1: [{"problem": f"level1/{number}_a"} for number in range(1, 5)]})
+    assert "| 1 | 3 | 2.83x, 2.00x | 2, 2 |" in text
