@@ -62,11 +62,14 @@ def half_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def backwards(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """A product that adds in another order, in float32."""
-    total = torch.zeros(x.shape[0], y.shape[1])
+    """A product that adds in another order, in float32: from the end, in eight partial sums, as vectors do.
+
+    One running sum of a thousand terms is about five times as far off as the BLAS of a processor with wide vectors, which `exact` refuses.
+    """
+    totals = torch.zeros(8, x.shape[0], y.shape[1])
     for k in reversed(range(x.shape[1])):
-        total = total + x[:, k : k + 1] * y[k : k + 1]
-    return total
+        totals[k % 8] += x[:, k : k + 1] * y[k : k + 1]
+    return totals.flip(0).sum(0)
 
 
 @pytest.mark.parametrize("maker", MAKERS)
