@@ -18,8 +18,9 @@ from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
 from tools.codegen.sliding import Window
 from tools.codegen.spaces import Axis, Space
+from tools.codegen.window_pairs import halves, shared_out
 from tools.codegen.window_quads import OWN, blocks_along, bounds, helpers, quotient, shares
-from tools.codegen.window_space import LETTERS, OWN_NAMES, fits_pairs, fits_quads, leaves_out_padding, parts_along, tile_axes, window_layout
+from tools.codegen.window_space import LETTERS, OWN_NAMES, fits_pairs, fits_quads, leaves_out_padding, tile_axes, window_layout
 
 NAME = "window"
 UNROLLED = 16
@@ -139,7 +140,8 @@ class _Writer:
             loop = self._walk(loop, tests, place, walk)
         if self.pairs:
             self._load_pairs(loop, tests, start)
-            self._share_out(scope, start)
+            for line in shared_out(window, start, self._grown):
+                scope.say(line)
         elif self.quads:
             self._load_quads(loop, tests, start)
             scope.say("acc = together(acc_0, acc_1, acc_2, acc_3)")
@@ -177,9 +179,8 @@ class _Writer:
         loop.say(f"inside = {' & '.join(['mask_m', *tests, f'(at_{letter} < {self.space.monomial((self.inside[-1],))})'])}")
         self.mask, self.fill = "inside", start
         here = self.body.assign(Scope(loop.lines, loop.indent, loop), self.window.source)
-        loop.say(f"even, odd = tl.split(tl.reshape({here}, [BLOCK_M, BLOCK_N, 2]))")
-        loop.say(f"evens = {self._grown('even', 'evens')}")
-        loop.say(f"odds = {self._grown('odd', 'odds')}")
+        for line in halves(here, self._grown):
+            loop.say(line)
 
     def _load_quads(self, loop: Scope, tests: list[str], start: str) -> None:
         """Write the loads of blocks of four neighbours, and to which of four windows each of their elements belongs."""
@@ -196,23 +197,6 @@ class _Writer:
                 loop.say(f"{here} = tl.where(inside, {here}, {start})")
             for line in shares(window, block_, here):
                 loop.say(line)
-
-    def _share_out(self, scope: Scope, start: str) -> None:
-        """Write how a window is put together of its own pairs and of those of lanes beside it."""
-        parts = sorted(parts_along(self.window), key=lambda part: (part[0] != 0, part))
-        made = ""
-        for place, (shift, odd) in enumerate(parts):
-            name = "odds" if odd else "evens"
-            if shift:
-                moved = f"cols {'+' if shift > 0 else '-'} {abs(shift)}"
-                beyond = f"cols < BLOCK_N - {shift}" if shift > 0 else f"cols >= {-shift}"
-                if shift not in [before for before, _ in parts[:place]]:
-                    held = f"tl.minimum({moved}, BLOCK_N - 1)" if shift > 0 else f"tl.maximum({moved}, 0)"
-                    scope.say(f"place = tl.broadcast_to({held}, [BLOCK_M, BLOCK_N])")
-                scope.say(f"beside = tl.where({beyond}, tl.gather({name}, place, 1), {start})")
-                name = "beside"
-            made = self._grown(name, "acc") if made else name
-            scope.say(f"acc = {made}")
 
     def _grown(self, here: str, acc: str = "acc") -> str:
         return f"tl.maximum({acc}, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind == "max" else f"{acc} + {here}"

@@ -121,12 +121,6 @@ def leaves_out_padding(window: Window) -> bool:
     return window.kind == "mean" and any(window.padding) and not window.count_padding and not window.divisor
 
 
-def parts_along(window: Window) -> list[tuple[int, bool]]:
-    """List what of a row of neighbours makes a window of `pairs`: how many pairs further on, and whether the second of the pair."""
-    start = -window.padding[-1]
-    return [(at // 2, bool(at % 2)) for at in range(start, start + window.size[-1])]
-
-
 def tile_axes(axis: Axis) -> tuple[Axis, ...]:
     """Take the last two dimensions as a tile's rows and columns, and everything before them as one number a program."""
     *before, rows, cols = axis.groups
