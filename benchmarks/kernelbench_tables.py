@@ -12,7 +12,7 @@ import argparse
 import math
 import statistics
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.kept_rows import KeptRows, Row
@@ -37,10 +37,15 @@ PROBLEM_HEAD = (
 def main() -> None:
     """Print the tables, or what a page lacks of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="level1.jsonl, level2.jsonl and level3.jsonl")
+    parser.add_argument(
+        "folder",
+        type=Path,
+        help="level1.jsonl, level2.jsonl and level3.jsonl, and what benchmarks.admitted said of the problems: admitted.jsonl",
+    )
     parser.add_argument("--check", type=Path, help="a page that should hold every line")
     options = parser.parse_args()
-    lines = tables({number: KeptRows(options.folder / f"level{number}.jsonl").rows for number in (1, 2, 3)})
+    marked = {row["problem"] for row in KeptRows(options.folder / "admitted.jsonl").rows if row["marks"]}
+    lines = tables({number: KeptRows(options.folder / f"level{number}.jsonl").rows for number in (1, 2, 3)}, marked)
     if not options.check:
         print("\n".join(lines))
         return
@@ -50,13 +55,16 @@ def main() -> None:
     sys.exit(bool(missing))
 
 
-def tables(levels: dict[int, list[Row]]) -> list[str]:
-    """Write the table of levels, then the problems of each."""
+def tables(levels: dict[int, list[Row]], marked: Collection[str] = ()) -> list[str]:
+    """Write the table of levels, with the problems that admission marked apart, then the problems of each."""
     lines = list(HEAD)
     for number, rows in levels.items():
         lines.append(summary(f"level {number}", rows, bold="**"))
         lines.append(summary("– development", [row for row in rows if row["number"] % 3 == 1]))
         lines.append(summary("– held out", [row for row in rows if row["number"] % 3 != 1]))
+        for name, wanted in (("– not marked by admission", False), ("– marked by admission", True)):
+            part = [row for row in rows if (row["problem"] in marked) is wanted]
+            lines += [summary(name, part)] if part and marked else []
     for number, rows in levels.items():
         lines += ["", f"## Level {number}", "", *PROBLEM_HEAD, *map(problem, sorted(rows, key=lambda row: row["number"]))]
     return lines

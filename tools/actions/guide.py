@@ -154,9 +154,11 @@ GUIDE: dict[ActionKind, Meaning] = {
             ),
             _P(
                 "algorithm",
-                "flat, tile; registers, looped, online, split, staggered",
-                "how a pointwise region is walked (flat: one vector; tile: rows by columns) or a row is reduced (registers: whole; "
-                "looped: one pass a level; online: levels merged by rescaled running sums; split: several programs a row; "
+                "flat, tile; pairs, quads; registers, looped, online, split, staggered",
+                "how a pointwise region is walked (flat: one vector; tile: rows by columns), a "
+                "pooling shares what it loads (pairs: windows two apart; quads: windows one apart, four a lane) or a row is reduced "
+                "(registers: whole; looped: one pass a level; online: levels merged by rescaled running sums; "
+                "split: several programs a row; "
                 "staggered: so, in one launch, a row read again while the cache has it)",
             ),
             _P("SPLIT_K", "1, 2, 4, … 64", "programs that share the sum of one tile of a product, for few tiles with long sums"),

@@ -30,8 +30,8 @@ USUAL_SMS = 132
 """Multiprocessors assumed where an action does not say (H100 and H200)."""
 EXACT = PrecisionPolicy()
 WHOLE_ROWS = (
-    "split are no rows with a scan that something along them waits for; staggered are those that are written along their columns after "
-    "a reduction, lie one behind the other and are one a program (ROWS=1)"
+    "rows with a scan that a later step along them waits for are not split; staggered are only rows that lie one behind the other and "
+    "are written along their columns after a reduction, one a program (ROWS=1)"
 )
 """Which rows can be given to several programs."""
 MOST_PAIRS = 64

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from tools.codegen.layouts import FORMAT, FORMATS
 from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.codegen.remembered import row_layout_of
-from tools.codegen.rows_space import RowLayout
 from tools.codegen.schedule import LIBRARY
 from tools.codegen.tuning_compute import (
     attention_defaults,
@@ -130,7 +129,7 @@ def possible(planned: Planned, parameters: Mapping[str, Value]) -> bool:
     """Whether the template can be emitted with these parameters: not every row can be given to several programs."""
     if planned.template != ROWS:
         return True
-    layout: RowLayout = row_layout_of(planned.kernel)
+    layout = row_layout_of(planned.kernel)
     if parameters["algorithm"] == "staggered":
         return layout.staggers and int(parameters["ROWS"]) == 1
     return parameters["algorithm"] != "split" or not layout.chained

@@ -24,7 +24,7 @@ BEFORE_COST = 4.0
 group norms by `online` over long rows on an H200 (2026-11-21, 6347 and 1452 µs); of other ways to walk a row twice it is assumed."""
 STAGGERED_AGAIN = 0.35
 """Time of the second reading of staggered rows over that of one from memory, where the L2 holds what lies between the two: fitted with the
-model's other constants on four norms on an H200 (4504, 4857, 3906 and 5378 µs where copying took 3521, 3521, 3020 and 4002)."""
+model's other constants on four norms on an H200 (4504, 4857, 3906 and 5378 µs; copying in another sitting 3521, 3521, 3020 and 4002)."""
 BEFORE_REGISTERS = 2.5
 """Registers that each element of a lane takes beyond its own where that many instructions or more stand before a merged reduction: read off
 the machine code of two group norms on sm_90 (95 and 102 registers for 16 elements, 64 for the norm alone)."""

@@ -62,10 +62,15 @@ def half_sum(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def backwards(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """A product that adds in another order, in float32: from the end, in eight partial sums, as vectors do.
+    """A product that adds in another order, in float32."""
+    total = torch.zeros(x.shape[0], y.shape[1])
+    for k in reversed(range(x.shape[1])):
+        total = total + x[:, k : k + 1] * y[k : k + 1]
+    return total
 
-    One running sum of a thousand terms is about five times as far off as the BLAS of a processor with wide vectors, which `exact` refuses.
-    """
+
+def in_lanes(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """A product that adds in another order, in float32: from the end, in eight partial sums, as vectors do."""
     totals = torch.zeros(8, x.shape[0], y.shape[1])
     for k in reversed(range(x.shape[1])):
         totals[k % 8] += x[:, k : k + 1] * y[k : k + 1]
@@ -91,7 +96,11 @@ def test_products_on_shorter_inputs_are_caught(tmp_path: Path, k: int, roundoff:
     given = problem(tmp_path, PRODUCT, f"3, {k}", f"{k}, 5", maker)
 
     assert not passes(given, in_format(torch.matmul, roundoff))
-    assert passes(given, backwards)
+    assert passes(given, in_lanes)
+    # where a thousand terms are all rounded one way, a running sum is about five times as far off as the BLAS of a processor with wide
+    # vectors, and `exact` allows four: it depends on the machine
+    if (k, maker) != (1000, "integers"):
+        assert passes(given, backwards)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 17])
