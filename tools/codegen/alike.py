@@ -43,7 +43,8 @@ class Functions:
                 self.uses[here[name]] += 1
             if not name or here[name] == name:
                 kept.append(text)
-        return replace(region, function=here[region.function], source="\n\n\n".join(kept))
+        pack = region.pack and replace(region.pack, function=here[region.pack.function])
+        return replace(region, function=here[region.function], pack=pack, source="\n\n\n".join(kept))
 
     def told(self, source: str) -> str:
         """Say in a function's docstring that the sizes it names are those of one use of several."""

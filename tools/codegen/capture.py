@@ -11,6 +11,7 @@ import ast
 
 from tools.codegen.buffer_updates import deferrable
 from tools.codegen.graph import Node, OperatorGraph, Ref
+from tools.codegen.packing import CHECK
 from tools.codegen.schedule import Schedule
 from tools.codegen.views import is_view
 from tools.records import Problem, ProblemForm
@@ -183,8 +184,15 @@ def captured(source: str) -> str:
     lines.insert(forward.lineno - 1, f"{indent}@replayed")
     first = next(node for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef))
     place = min([first.lineno, *(each.lineno for each in first.decorator_list)]) - 1
-    lines[place:place] = [*HELPER.strip("\n").split("\n"), "", ""]
+    lines[place:place] = [*_helper(source).strip("\n").split("\n"), "", ""]
     start = next(node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)).lineno - 1
     known = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
     lines[start:start] = [f"import {name}" for name in ("functools", "weakref") if name not in known]
     return "\n".join(lines)
+
+
+def _helper(source: str) -> str:
+    """Give what a capture needs; weights that are packed are looked at before a replay, which reads what was packed."""
+    check = f"        if module.{CHECK}():\n            captures.pop(module, None)\n"
+    place = "        known = captures.setdefault(module, {})\n"
+    return HELPER.replace(place, check + place) if f"def {CHECK}(" in source else HELPER

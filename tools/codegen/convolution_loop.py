@@ -26,10 +26,12 @@ class ConvolutionLoop:
     split: bool = False
     """Whether input and weights are read as several shorter parts, of which the first is the largest."""
 
-    @property
-    def helpers(self) -> tuple[str, ...]:
-        """Name the pass that writes the parts, after what it needs."""
-        return ("power_of_two", "as_halves", "image_halves") if self.split else ()
+    def helpers(self, *, packed: bool) -> tuple[str, ...]:
+        """Name the passes that write the parts, after what they need."""
+        if not self.split:
+            return ()
+        passes = ("packed_weight_halves", "packed_image_halves") if packed else ("image_halves",)
+        return ("power_of_two", "as_halves", "image_kernels", *passes)
 
     def sources(self, name: str) -> list[str]:
         """Name what the kernel reads in the place of a tensor."""

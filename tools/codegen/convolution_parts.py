@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 
 from tools.codegen.convolution_space import ConvolutionLayout
 from tools.codegen.frame import block
+from tools.codegen.packing import Pass
 from tools.codegen.sliding import Convolution
+from tools.codegen.spaces import Access
 
 LEAST_CHANNELS = 16
 """Input channels below which a step of the sum takes elements of several kernel positions."""
@@ -64,17 +66,27 @@ class ConvolutionParts:
         """The same of the weights."""
         return self.n_channels / self.plan.n_inputs / (self.convolution.size[-1] if self.unfolds else 1)
 
-    def host(self, source: str, weight: str, sources: list[str], weights: list[str]) -> list[str]:
-        """Write the host's call of the passes."""
-        c = self.convolution
-        arguments = [source, weight]
-        if self.unfolds:
-            usual = {"stride": 1, "dilation": 1, "padding": 0}
-            numbers = {"stride": c.stride[-1], "dilation": c.dilation[-1], "padding": c.padding[-1]}
-            arguments += [str(c.size[-1]), *(f"{name}={value}" for name, value in numbers.items() if value != usual[name])]
-        arguments += [f"groups={self.plan.n_groups}"] if self.plan.n_groups > 1 else []
-        arguments += ["transposed=True"] if c.transposed else []
+    def host(self, source: str, weight: str, sources: list[str], weights: list[str], *, packed: bool) -> list[str]:
+        """Write the host's call of the passes; of the images alone where the weights are packed."""
+        made = sources if packed else [*sources, *weights]
+        arguments = [source, *([] if packed else [weight]), *self._arguments(images=True, weights=not packed)]
         shared = f" // {self.plan.n_groups}" if self.plan.n_groups > 1 else ""
-        lines = block(f"{', '.join([*sources, *weights])} = image_halves", arguments, "")
+        lines = block(f"{', '.join(made)} = {'packed_image_halves' if packed else 'image_halves'}", arguments, "")
         lines.append(f"n_channels = {sources[0]}.shape[2]{shared}")
         return [*lines, *(["in_w = out_w"] if self.unfolds else [])]
+
+    def packing(self, access: Access, weights: list[str]) -> Pass:
+        """Write the pass over the weights alone."""
+        call = f"packed_weight_halves({', '.join([access.name, *self._arguments(images=False, weights=True)])})"
+        return Pass(access, f"{', '.join(weights)} = {call}", tuple(weights))
+
+    def _arguments(self, *, images: bool, weights: bool) -> list[str]:
+        """Write what the passes are told of the convolution, where it is not the usual."""
+        c = self.convolution
+        arguments = []
+        if self.unfolds:
+            usual = {"stride": 1, "dilation": 1, "padding": 0}
+            numbers = {"stride": c.stride[-1], "dilation": c.dilation[-1], "padding": c.padding[-1]} if images else {}
+            arguments += [str(c.size[-1]), *(f"{name}={value}" for name, value in numbers.items() if value != usual[name])]
+        arguments += [f"groups={self.plan.n_groups}"] if self.plan.n_groups > 1 else []
+        return [*arguments, *(["transposed=True"] if c.transposed and weights else [])]

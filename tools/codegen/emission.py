@@ -24,6 +24,7 @@ from tools.codegen.kernel import Kernel
 from tools.codegen.layouts import lay_out
 from tools.codegen.module_text import ForwardText, class_text
 from tools.codegen.naming import Names
+from tools.codegen.packing import VERSIONS, refuse_clash
 from tools.codegen.reference_text import KeptText, keep
 from tools.codegen.region_names import function_name
 from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, plan_region
@@ -55,8 +56,11 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
     names = Names({*(kept.names if kept else ()), "ModelNew", "F", "torch", "nn"})
     functions = Functions()
     generated = {region.id: _region(seen, region, names, functions) for region in schedule.regions if region.is_generated}
-    forward = ForwardText(seen, problem, frozenset({*names.taken})).write(schedule, generated)
-    text = class_text(problem, graph, kept, forward)
+    forward = ForwardText(seen, problem, frozenset({*names.taken}))
+    lines = forward.write(schedule, generated)
+    if forward.packing.packs:
+        refuse_clash(problem.source)
+    text = class_text(problem, graph, kept, lines, forward.packing)
     source = functions.told(_assemble(problem, schedule, graph, kept, list(generated.values()), text))
     return Emission(source=captured(source) if schedule.captured else source, notes=_notes(graph, schedule))
 
@@ -93,6 +97,8 @@ def _assemble(
     problem: Problem, schedule: Schedule, graph: OperatorGraph, kept: KeptText | None, regions: Sequence[RegionText], model: str
 ) -> str:
     helpers = dict.fromkeys(helper for region in regions for helper in region.helpers)
+    if any(region.pack for region in regions):
+        helpers[VERSIONS] = None
     body = "\n\n\n".join(
         part.strip("\n")
         for part in ([kept.module] if kept else [])

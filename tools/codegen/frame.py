@@ -11,6 +11,7 @@ from tools.codegen.graph import Ref, TensorMeta
 from tools.codegen.host_sizes import host_size, shape_values
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
+from tools.codegen.packing import Pack
 from tools.codegen.sizes import Varying, express
 from tools.codegen.spaces import Access, Axis, Space, piece_mask
 from tools.codegen.tidy import prune, words
@@ -34,6 +35,8 @@ class RegionText:
     """Device functions it calls, by map."""
     numbers: tuple[Varying, ...] = ()
     """Numbers its host function takes after the tensors: those that come from sizes which none of the tensors has."""
+    pack: Pack | None = None
+    """The function that writes what its host function takes last, where its weights are packed in a step of their own."""
 
 
 @dataclass

@@ -7,6 +7,7 @@ run under the interpreter. Coefficients of `tanh` are those of the Cephes librar
 from __future__ import annotations
 
 from tools.codegen.jit_images import IMAGES
+from tools.codegen.jit_packed import PACKED
 from tools.codegen.jit_quads import QUADS
 from tools.codegen.jit_splits import SPLITS
 
@@ -88,12 +89,13 @@ def multiply(one, other):
 ''',
     **SPLITS,
     **IMAGES,
+    **PACKED,
     **QUADS,
 }
 """By the map that needs them: text of the device function, or of a pass and its host function."""
 
 NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
-    "mean": "centring_mean", "pow": "power", "multiply": "multiply", **{name: name for name in (*SPLITS, *IMAGES, *QUADS)},
+    "mean": "centring_mean", "pow": "power", "multiply": "multiply", **{name: name for name in (*SPLITS, *IMAGES, *PACKED, *QUADS)},
 }  # fmt: skip
 """What each is called in the emitted source."""

@@ -8,7 +8,7 @@ the ones that the first launch has just read, and the first ones are then the on
 from __future__ import annotations
 
 IMAGES: dict[str, str] = {
-    "image_halves": '''
+    "image_kernels": '''
 @triton.jit
 def largest_finite(x_ptr, n_elements, n_together, step, APART: tl.constexpr, BLOCK: tl.constexpr):
     """The largest finite magnitude of n_elements that lie side by side; n_together of them every `step` if APART."""
@@ -196,8 +196,8 @@ def image_halves_kernel(
         mask = (place < n_places) & (channel < n_wide)
         tl.store(high_ptr + place * n_wide + channel, high, mask=mask)
         tl.store(low_ptr + place * n_wide + channel, rest, mask=mask)
-
-
+''',
+    "image_halves": '''
 def image_halves(
     x: torch.Tensor,
     weight: torch.Tensor,

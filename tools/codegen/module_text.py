@@ -11,6 +11,7 @@ from tools.codegen.frame import RegionText, block
 from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.library import Caller
 from tools.codegen.naming import Names
+from tools.codegen.packing import CHECK, Packing
 from tools.codegen.reference_text import KeptText
 from tools.codegen.schedule import Schedule
 from tools.codegen.sizes import Fact
@@ -27,6 +28,8 @@ class ForwardText:
     taken: frozenset[str]
     lines: list[str] = field(default_factory=list)
     bound: dict[Ref, str] = field(default_factory=dict)
+    packing: Packing = field(default_factory=Packing)
+    """Weights that regions want packed in a step of their own."""
 
     def __post_init__(self) -> None:
         """Name the arguments and the parameters."""
@@ -55,7 +58,7 @@ class ForwardText:
                         self._library(self.graph.by_name[name])
         self.lines += written_together(self.graph, [node for node in self.graph.nodes if node.name in later], self.use)
         self.lines.append(f"return {self._output(self.graph.outputs)}")
-        return self.lines
+        return [f"self.{CHECK}()", *self.lines] if self.packing.packs else self.lines
 
     def use(self, ref: Ref) -> str:
         """Name a value, writing the views it hangs on first."""
@@ -84,6 +87,8 @@ class ForwardText:
 
     def _call(self, region: RegionText) -> None:
         arguments = [*(self.use(ref) for ref in region.inputs), *(self.caller.text(number) for number in region.numbers)]
+        if region.pack:
+            arguments.append(self.packing.add(region.pack, [self.use(ref) for ref in region.pack.inputs]))
         results = []
         for ref in region.outputs:
             name = self.names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}")
@@ -116,7 +121,7 @@ def attribute(key: str, form: ProblemForm) -> str:
     return text
 
 
-def class_text(problem: Problem, graph: OperatorGraph, kept: KeptText | None, forward: Iterable[str]) -> str:
+def class_text(problem: Problem, graph: OperatorGraph, kept: KeptText | None, forward: Iterable[str], packing: Packing) -> str:
     """Write `ModelNew`."""
     base = kept.base if kept else "nn.Module"
     arguments = ", ".join(["self", *(f"{name}{_annotation(problem, name)}" for name in graph.arguments)])
@@ -125,6 +130,8 @@ def class_text(problem: Problem, graph: OperatorGraph, kept: KeptText | None, fo
         lines += [kept.body, ""]
     elif problem.form is ProblemForm.EXPORTED and problem.abi.parameters:
         lines += [*_constructor(problem, graph), ""]
+    if methods := packing.methods():
+        lines += [*(f"    {line}" if line else "" for line in methods), ""]
     lines += [f"    def forward({arguments}):", *(f"        {line}" for line in forward)]
     return "\n".join(lines)
 

@@ -11,6 +11,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.layouts import AS_IS, CONVOLUTIONS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution, lay_out
 from tools.codegen.lower_products import PRODUCTS
+from tools.codegen.packing import EVERY_CALL, WEIGHTS
 from tools.codegen.regions import (
     CONVOLUTION,
     STANDING_ALONE,
@@ -34,6 +35,8 @@ WHOLE_ROWS = (
     "are written along their columns after a reduction, one a program (ROWS=1)"
 )
 """Which rows can be given to several programs."""
+UNSAID = {WEIGHTS: EVERY_CALL}
+"""Values of parameters that a region need not have."""
 MOST_PAIRS = 64
 """Pairs of regions looked at for fusion in one schedule."""
 
@@ -151,7 +154,7 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy:
             if value in ROUGH and not may_round(policy):
                 continue
             changed = {**region.parameters, name: value}
-            if value != region.parameters.get(name) and worthwhile(planned, changed, name, sheet):
+            if value != region.parameters.get(name, UNSAID.get(name)) and worthwhile(planned, changed, name, sheet):
                 yield Action(kind=knob.kind, region=region.id, parameters={name: value})
     yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": LIBRARY})
 

@@ -12,6 +12,7 @@ import re
 
 from tools.codegen.expressions import LoweringError
 from tools.codegen.naming import Scope
+from tools.codegen.packing import Pass
 from tools.codegen.product_limits import HELD, holds_left
 from tools.codegen.product_loop import ProductLoop
 from tools.codegen.product_parts import LOW
@@ -45,12 +46,13 @@ class HeldLoop(ProductLoop):
         """Name the pass that the host calls and the function that splits what is held."""
         return (*self.parts[self.walking].helpers, *(("wide_halves",) if self.fills_up else ()), "column_halves")
 
-    def host(self) -> list[str]:
+    def passes(self) -> list[Pass]:
         """Write the pass over what is walked, which fills vectors up that lie in one piece each."""
         walked = self.parts[self.walking]
         if not self.fills_up:
             return [walked.host(self.space)]
-        return [f"{', '.join([*walked.names, *walked.exponent_names])} = wide_halves({walked.access.name}, n_inner)"]
+        made = (*walked.names, *walked.exponent_names)
+        return [Pass(walked.access, f"{', '.join(made)} = wide_halves({walked.access.name}, n_inner)", made)]
 
     def along(self, axis: str) -> str:
         """Write a tile's positions along rows or columns of the result: held ones lie along its second dimension."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters
 from tools.codegen.naming import Scope
+from tools.codegen.packing import Pass
 from tools.codegen.product_parts import WAYS, Parts, parts_of, sum_lines
 from tools.codegen.product_space import ProductLayout, matrix_order
 from tools.codegen.spaces import Access, Axis, Space
@@ -156,9 +157,13 @@ class ProductLoop:
             return "{}"
         return f"{{}} * {text}" if " " not in text else f"{{}} * ({text})"
 
-    def host(self) -> list[str]:
-        """Write the host's passes that make parts, and its descriptors."""
-        lines = [each.host(self.space) for each in self.parts]
+    def passes(self) -> list[Pass]:
+        """Write the host's passes that make parts."""
+        return [each.host(self.space) for each in self.parts]
+
+    def descriptors(self) -> list[str]:
+        """Write the host's descriptors."""
+        lines = []
         for place, order in enumerate(self.orders if self.described else ()):
             assert order is not None
             sizes = ", ".join(f"n_{axis}" for axis in order)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tools.codegen.expressions import LoweringError
+from tools.codegen.packing import Pass
 from tools.codegen.spaces import Access, Space, contiguous_strides
 
 LOW = {"fp16x3": "0.00048828125", "bf16x3": "0.00390625", "bf16x6": "0.00390625"}
@@ -69,12 +70,13 @@ class Parts:
         """The pass that writes the parts, after what it needs."""
         return ("power_of_two", "as_halves", "halves") if self.way.scaled else ("bfloat16_parts",)
 
-    def host(self, space: Space) -> str:
+    def host(self, space: Space) -> Pass:
         """Write the host's call of the pass."""
-        names = ", ".join([*self.names, *self.exponent_names])
-        if not self.way.scaled:
-            return f"{names} = bfloat16_parts({self.access.name}, {len(self.names)})"
-        return f"{names} = halves({self.access.name}, n_inner, {space.monomial(self.trailing) or '1'})"
+        made = (*self.names, *self.exponent_names)
+        call = f"bfloat16_parts({self.access.name}, {len(self.names)})"
+        if self.way.scaled:
+            call = f"halves({self.access.name}, n_inner, {space.monomial(self.trailing) or '1'})"
+        return Pass(self.access, f"{', '.join(made)} = {call}", made)
 
 
 def parts_of(access: Access, precision: str, space: Space) -> Parts:

@@ -16,6 +16,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, summary
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
+from tools.codegen.packing import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
 from tools.codegen.product_parts import WAYS
 from tools.codegen.sliding import Convolution
 
@@ -45,6 +46,7 @@ class _Writer:
         read = self.parts.read if self.parts else convolution
         self.places = ConvolutionPlaces(read, plan)
         self.loop = ConvolutionLoop(read, plan, self.places, parameters, self.batched, split)
+        self.packed = packed([self._weight_pass()], parameters.get(WEIGHTS))
         self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
         self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, {"rows": "mask_m", "cols": "mask_n"})
 
@@ -66,8 +68,13 @@ class _Writer:
             *text,
         ]
         inputs, outputs = tuple(access.ref for access in self.reads), tuple(access.ref for access in self.writes)
+        pack: Pack | None = None
+        if self.packed:
+            pack, text = packing_function(self.name, self.name, self.packed, self.space)
+            kernel += ["", "", *text]
         source = "\n".join([*kernel, "", "", *self._host()])
-        return RegionText(self.name, inputs, outputs, source, (*self.body.helpers, *self.loop.helpers))
+        helpers = (*self.body.helpers, *self.loop.helpers(packed=bool(self.packed)))
+        return RegionText(self.name, inputs, outputs, source, helpers, pack=pack)
 
     def _extent_names(self) -> list[str]:
         return [f"{kind}_{letter}" for kind in ("in", "out") for letter in self.letters] + ["n_channels"]
@@ -130,6 +137,7 @@ class _Writer:
         lines += self.frame.size_lines(known)
         lines += [allocation(self.space, access, known, source) for access in self.writes]
         spatial = ", ".join(str(2 + place) for place in range(len(letters)))
+        lines += taken_lines(self.packed)
         lines += self._channels_last(source, weight, spatial)
         p = self.parameters
         batch = "n_outer * " if self.batched else ""
@@ -147,19 +155,27 @@ class _Writer:
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         arguments = [f"{access.name}: torch.Tensor" for access in self.reads]
+        arguments += [f"{ARGUMENT}: list[torch.Tensor]"] if self.packed else []
         return [*block(f"def {self.name}", arguments, f" -> {result}:"), *("    " + line for line in lines)]
 
     def _channels_last(self, source: str, weight: str, spatial: str) -> list[str]:
         """Write how input and weights are brought to channels last, as the parts that the kernel reads where there are any."""
         if self.parts:
-            return self.parts.host(source, weight, self.loop.sources(source), self.loop.sources(weight))
-        turned = self.convolution.transposed
-        order = f"{'1' if turned else '0'}, {spatial}, {'0' if turned else '1'}"
+            return self.parts.host(source, weight, self.loop.sources(source), self.loop.sources(weight), packed=bool(self.packed))
         return [
             f"{source} = {source}.permute(0, {spatial}, 1).contiguous()",
-            f"{weight} = {weight}.permute({order}).contiguous()",
+            *([] if self.packed else [self._weight_pass().line]),
             f'assert {source}[0].numel() < 2**31, "offsets within an image are 32-bit"',
         ]
+
+    def _weight_pass(self) -> Pass:
+        """Write how weights are brought to the form in which the kernel reads them."""
+        weight, turned = self.weight.name, self.convolution.transposed
+        if self.parts:
+            return self.parts.packing(self.weight, self.loop.sources(weight))
+        spatial = ", ".join(str(2 + place) for place in range(len(self.letters)))
+        order = f"{'1' if turned else '0'}, {spatial}, {'0' if turned else '1'}"
+        return Pass(self.weight, f"{weight} = {weight}.permute({order}).contiguous()", (weight,))
 
     def _read(self, end: str = "") -> list[str]:
         """List what stands in the place of input and weights: the frame knows only tensors that are read as they are."""

@@ -17,6 +17,7 @@ from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.kernel import Kernel
 from tools.codegen.naming import Names, Scope
+from tools.codegen.packing import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
 from tools.codegen.product_held import HeldLoop
 from tools.codegen.product_limits import HELD
 from tools.codegen.product_loop import ProductLoop
@@ -47,6 +48,8 @@ class _Writer:
         self.batched = plan.axes[0].name == "outer"
         self.splits = int(parameters.get("SPLIT_K", 1))
         self.programs = str(parameters.get("programs", A_TILE))
+        self.pack: Pack | None = None
+        self.packed: tuple[Pass, ...] = ()
         self.held = HeldLoop(self.space, plan, parameters) if self.programs == HELD else None
         self.loop = self.held or ProductLoop(self.space, plan, parameters, _triangle(kernel))
         if self.splits > 1 and self.programs != A_TILE:
@@ -57,13 +60,18 @@ class _Writer:
         kernels = self._split() if self.splits > 1 else self._held(self.held) if self.held else self._whole()
         if self.programs == STREAM:
             kernels += ["", "", *self._stream()]
+        host = self._host()
+        if self.packed:
+            self.pack, text = packing_function(self.name, self.name, self.packed, self.space)
+            kernels += ["", "", *text]
         counted = ("multiprocessors",) if self.programs != A_TILE else ()
         return RegionText(
             self.name,
             tuple(access.ref for access in self.reads),
             tuple(access.ref for access in self.writes),
-            "\n".join([*kernels, "", "", *self._host()]),
+            "\n".join([*kernels, "", "", *host]),
             (*self.body.helpers, *self.loop.helpers(), *counted),
+            pack=self.pack,
         )
 
     def _frame(self, name: str) -> Frame:
@@ -240,23 +248,35 @@ class _Writer:
         known: dict[str, tuple[int, ...]] = {}
         device = self.reads[0].name
         lines = []
-        for access in self.reads:
-            if self.k_major and access.name == self.plan.right.name:
-                lines.append(f"{access.name} = {access.name}.transpose(-2, -1).contiguous()")
-            elif access.may_need_copy:
-                lines.append(f"{access.name} = {access.name}.contiguous()")
         for axis in self.space.axes:
             self.space.used.setdefault(axis.size_name, axis.atoms)
-        passes = self.loop.host()
+        passes = self.loop.passes()
+        copy = self._k_major_copy()
+        # parts of a copy are made after it, at every call
+        able = [each for each in passes if not copy or each.access.name != copy.access.name]
+        self.packed = packed([copy] if copy and not passes else able, self.parameters.get(WEIGHTS))
+        for access in self.reads:
+            if copy and access.name == copy.access.name:
+                lines += [] if copy in self.packed else [copy.line]
+            elif access.may_need_copy:
+                lines.append(f"{access.name} = {access.name}.contiguous()")
+        lines += taken_lines(self.packed)
         lines += self.frame.size_lines(known)
-        lines += passes
+        lines += [each.line for each in passes if each not in self.packed]
+        lines += self.loop.descriptors()
         lines += [allocation(self.space, access, known, device) for access in self.writes]
         lines += guard(self.space, (self.plan.left, self.plan.right, *self.writes))
         lines += self._launches(device)
         lines.append("return " + ", ".join(access.name for access in self.writes))
         result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         parameters = [f"{access.name}: torch.Tensor" for access in self.reads]
+        parameters += [f"{ARGUMENT}: list[torch.Tensor]"] if self.packed else []
         return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]
+
+    def _k_major_copy(self) -> Pass | None:
+        """Write the copy of a right operand that lies along the sum."""
+        right = self.plan.right
+        return Pass(right, f"{right.name} = {right.name}.transpose(-2, -1).contiguous()", (right.name,)) if self.k_major else None
 
     def _launches(self, device: str) -> list[str]:
         p = self.parameters

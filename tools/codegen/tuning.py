@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tools.codegen.layouts import FORMAT, FORMATS
+from tools.codegen.packing import CHOICES, WEIGHTS
 from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.codegen.remembered import row_layout_of
 from tools.codegen.schedule import LIBRARY
@@ -76,6 +77,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
         "programs": Knob(ActionKind.LAUNCH, ("a_tile", "persistent", "stream_k", "held")),
         "loads": Knob(ActionKind.PIPELINE, ("pointers", "descriptors")),
+        WEIGHTS: Knob(ActionKind.LAYOUT, CHOICES),
     },
     DEPTHWISE: {
         "BLOCK_M": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64)),
@@ -89,6 +91,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
         FORMAT: Knob(ActionKind.LAYOUT, FORMATS),
         "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3")),
         "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked")),
+        WEIGHTS: Knob(ActionKind.LAYOUT, CHOICES),
         "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
     },

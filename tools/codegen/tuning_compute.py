@@ -8,10 +8,13 @@ from collections.abc import Mapping
 from tools.codegen.convolution_parts import ConvolutionParts
 from tools.codegen.depthwise_space import UNROLLED, rows_a_lane, walks
 from tools.codegen.kernel import Kernel
-from tools.codegen.product_limits import HELD, held_fits, loads_fit, programs_fit
+from tools.codegen.packing import WEIGHTS
+from tools.codegen.product_limits import HELD, held_fits, holds_left, loads_fit, programs_fit
 from tools.codegen.product_parts import WAYS
+from tools.codegen.product_space import ProductLayout
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two, product
+from tools.codegen.spaces import Access
 from tools.records import ITEM_BYTES, HardwareSheet
 
 Value = bool | int | float | str
@@ -74,7 +77,8 @@ def convolution_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str,
     """Whether changing `knob` to what `parameters` say changes a convolution's kernel and can run on the device."""
     layout = convolution_layout_of(kernel)
     way = WAYS.get(str(parameters["precision"]))
-    if {"precision": layout.dtype != "float32", "accumulate": way is not None}.get(knob):
+    idle = {"precision": layout.dtype != "float32", "accumulate": way is not None, WEIGHTS: not layout.weight.parameter}
+    if idle.get(knob):
         return False
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     if block_m > max(16, power_of_two(layout.n_positions)) or block_n > max(16, power_of_two(layout.n_channels)):
@@ -151,6 +155,7 @@ def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, she
         "accumulate": way is not None,
         "right": layout.right_is_k_major,
         "SPLIT_K": layout.n_inner < 64 * int(parameters.get("SPLIT_K", 1)),
+        WEIGHTS: not packable_operands(layout, parameters),
     }
     if idle.get(knob) or (way and not (layout.left.meta.contiguous and layout.right.meta.contiguous)):
         return False
@@ -166,6 +171,18 @@ def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, she
     shared = (block_m + block_n) * block_k * each * int(parameters["num_stages"])
     fits = shared <= sheet.shared_kib_per_block * 1024 and 8 <= block_m * block_n // (32 * warps) <= 128
     return fits and programs_fit(layout, parameters, sheet.sms) and loads_fit(layout, parameters, sheet)
+
+
+def packable_operands(layout: ProductLayout, parameters: Mapping[str, Value]) -> tuple[Access, ...]:
+    """Name the operands of a product that are parameters and that a pass writes anew before the kernel."""
+    copied = parameters.get("right") == "k_major" and not layout.right_is_k_major
+    if parameters.get("precision") not in WAYS:
+        passed = [layout.right] if copied else []
+    elif parameters.get("programs") == HELD:
+        passed = [layout.right if holds_left(layout) else layout.left]
+    else:
+        passed = [layout.left, *([] if copied else [layout.right])]
+    return tuple(operand for operand in passed if operand.parameter)
 
 
 def attention_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:

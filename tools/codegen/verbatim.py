@@ -6,6 +6,7 @@ import re
 
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.module_text import class_text
+from tools.codegen.packing import Packing
 from tools.errors import UserError
 from tools.records import Problem, ProblemForm
 
@@ -16,6 +17,6 @@ def verbatim(problem: Problem, graph: OperatorGraph) -> str:
         return re.sub(rf"\b{re.escape(problem.entry)}\b", "ModelNew", problem.source)
     if problem.form is ProblemForm.FUNCTION:
         arguments = ", ".join(graph.arguments or tuple(spec.name for spec in problem.abi.arguments))
-        model = class_text(problem, graph, None, [f"return {problem.entry}({arguments})"])
+        model = class_text(problem, graph, None, [f"return {problem.entry}({arguments})"], Packing())
         return f"{problem.source.rstrip()}\n\n\nfrom torch import nn  # noqa: E402\n\n\n{model}\n"
     raise UserError("This exported module cannot be traced again.", "Give it as a KernelBench file instead.")

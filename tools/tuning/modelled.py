@@ -14,7 +14,8 @@ from tools.records import Action, ActionKind, HardwareSheet, OperatorFamily, Pre
 from tools.tuning.call_time import call_us, counted, worth_capturing
 from tools.tuning.channels import channels_last, copies_us, library_convolutions
 from tools.tuning.library import layout_gain, left_us, library_us
-from tools.tuning.settings import SCORED, Parameters, Setting, key, modelled_names, ranked, spread, words_of
+from tools.tuning.packed import ranked_with_packing
+from tools.tuning.settings import SCORED, Parameters, Setting, key, spread, words_of
 from tools.tuning.shapes import MODELLED, region_shapes, region_us
 from tools.tuning.structures import structures
 
@@ -168,8 +169,7 @@ class ScheduleModel:
         start: Parameters = dict(region.parameters)
         name = (region.nodes, key(start), most)
         if name not in self._rankings:
-            names = modelled_names(region.template)
-            self._rankings[name] = ranked(self.planned(region), start, names, self.sheet, self.policy, most)
+            self._rankings[name] = ranked_with_packing(self.planned(region), start, self.sheet, self.policy, most)
         return self._rankings[name]
 
     def choices(self, schedule: Schedule, most: int) -> list[Choice]:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tools.codegen.layouts import FORMAT
+from tools.codegen.packing import WEIGHTS
 from tools.codegen.product_limits import HELD, held_settings
 from tools.codegen.product_parts import WAYS
 from tools.codegen.regions import CONVOLUTION, MATMUL, ROWS, Planned
@@ -58,8 +59,8 @@ def numbers(template: str) -> tuple[str, ...]:
 
 
 def modelled_names(template: str) -> tuple[str, ...]:
-    """Name a template's parameters that the model tells apart, words included."""
-    return tuple(name for name in KNOBS[template] if name not in UNMODELLED and (template, name) != (ROWS, "num_stages"))
+    """Name a template's parameters that the model tells apart, words included; packing is weighed by itself."""
+    return tuple(name for name in KNOBS[template] if name not in (*UNMODELLED, WEIGHTS) and (template, name) != (ROWS, "num_stages"))
 
 
 def ranked(

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 
 from tools.codegen.convolution_parts import LEAST_CHANNELS, ConvolutionParts
 from tools.codegen.kernel import Kernel
+from tools.codegen.packing import PACKED, WEIGHTS
 from tools.codegen.product_limits import HELD, tiles_of
 from tools.codegen.product_parts import WAYS
 from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.sizes import power_of_two
 from tools.codegen.tuning import ROUNDED
+from tools.codegen.tuning_compute import packable_operands
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import ITEM_BYTES, HardwareSheet
@@ -66,10 +68,14 @@ is modelled to be the fastest took at most 1.11 times as long as the fastest mea
 
 
 def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
-    """The product, before it the copy of a right operand and the passes that write parts, after it the sum of split tiles."""
+    """The product, before it the copy of a right operand and the passes that write parts, after it the sum of split tiles.
+
+    Passes over weights that are packed are in no call.
+    """
     plan = product_layout_of(kernel)
+    packed = packable_operands(plan, parameters) if parameters.get(WEIGHTS) == PACKED else ()
     if parameters.get("programs") == HELD:
-        passes = (_pass(nbytes, sheet) for nbytes in walked_bytes(plan))
+        passes = (_pass(nbytes, sheet) for nbytes in (() if packed else walked_bytes(plan)))
         return held_launch(plan, parameters, ops_of(kernel), sheet), *passes
     splits, outputs = int(parameters.get("SPLIT_K", 1)), plan.n_batch * plan.n_rows * plan.n_cols
     turned = parameters.get("right") == "k_major" and not plan.right_is_k_major
@@ -82,13 +88,14 @@ def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Hardw
         straight=turned or plan.right_is_k_major,
     )
     extra = []
-    if turned:
+    if turned and plan.right not in packed:
         extra.append(_pass(2.0 * nbytes_of(plan.right), sheet))
     if splits > 1:
         extra.append(_pass(float(outputs * 4 * (splits + 1)), sheet))
     way = WAYS.get(str(parameters["precision"]))
-    if way:
-        extra.append(_pass((1 + way.nbytes / 4) * (nbytes_of(plan.left) + nbytes_of(plan.right)), sheet))
+    passed = sum(nbytes_of(operand) for operand in (plan.left, plan.right) if operand not in packed)
+    if way and passed:
+        extra.append(_pass((1 + way.nbytes / 4) * passed, sheet))
     tiles = _tiles(work, parameters, ops_of(kernel), sheet)
     results = RESULT_CYCLES * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"]) / max(1, work.steps)
     return (*_dealt(replace(tiles, exchange_cycles=results), work, parameters, sheet), *extra)
@@ -144,12 +151,17 @@ def convolution_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: H
         gathered=(SPLIT_GATHER_WORK if way else GATHER_WORK) if each_tap else SCATTERED_WORK,
     )
     image, weights = float(nbytes_of(plan.source)), float(nbytes_of(plan.weight))
+    packed = parameters.get(WEIGHTS) == PACKED and plan.weight.parameter
     moved = [2.0 * image, 2.0 * weights]
     if way:
         # the first pass writes the weights and reads the images for their largest elements, the second writes the images
         growths = (parts.weight_growth, parts.growth)
         weights, image_parts = (nbytes * (1 + way.nbytes / 4 * growth) for nbytes, growth in zip((weights, image), growths, strict=True))
         moved = [image + weights, image_parts]
+        if packed:
+            moved[0] = image
+    elif packed:
+        moved = moved[:1]
     copies = tuple(_pass(nbytes, sheet) for nbytes in moved)
     return (_tiles(work, parameters, ops_of(kernel), sheet), *copies)
 

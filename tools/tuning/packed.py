@@ -1,0 +1,53 @@
+"""Whether the weights of a region are worth packing, and which settings the cost model likes then."""
+
+from __future__ import annotations
+
+from tools.codegen.packing import PACKED, WEIGHTS
+from tools.codegen.regions import CONVOLUTION, MATMUL, Planned
+from tools.codegen.remembered import convolution_layout_of, product_layout_of
+from tools.codegen.spaces import Access
+from tools.codegen.tuning_compute import packable_operands
+from tools.records import HardwareSheet, PrecisionPolicy
+from tools.tuning.settings import SCORED, Parameters, Setting, key, modelled_names, ranked
+from tools.tuning.shapes_memory import nbytes_of
+
+WORTH = 0.95
+"""Share of the time without packing that a region may take at most with it: packing holds a second copy of the weights."""
+
+
+def ranked_with_packing(
+    planned: Planned, start: Parameters, sheet: HardwareSheet, policy: PrecisionPolicy, most: int = SCORED
+) -> list[Setting]:
+    """Rank a region's settings; those that pack its weights are among them where the best of them is worth it."""
+    names = modelled_names(planned.template)
+    found = ranked(planned, start, names, sheet, policy, most)
+    if not _may_be_worth(planned, found[0].us, sheet):
+        return found
+    walked = ranked(planned, {**start, WEIGHTS: PACKED}, names, sheet, policy, most)
+    packed = [one for one in walked if _packs(planned, one.parameters)]
+    if not packed or packed[0].us > WORTH * found[0].us:
+        return found
+    return sorted([*found, *packed], key=lambda each: (each.us, key(each.parameters)))
+
+
+def _weights(planned: Planned) -> tuple[Access, ...]:
+    """List the operands of a product or a convolution that are parameters."""
+    if planned.template == CONVOLUTION:
+        operands: tuple[Access, ...] = (convolution_layout_of(planned.kernel).weight,)
+    elif planned.template == MATMUL:
+        layout = product_layout_of(planned.kernel)
+        operands = (layout.left, layout.right)
+    else:
+        operands = ()
+    return tuple(operand for operand in operands if operand.parameter)
+
+
+def _may_be_worth(planned: Planned, us: float, sheet: HardwareSheet) -> bool:
+    """Whether reading the weights, writing them again and one launch is that share of a region's time: a second walk costs as much."""
+    nbytes = sum(nbytes_of(operand) for operand in _weights(planned))
+    return nbytes > 0 and sheet.launch_us + 2 * nbytes / (sheet.memory_gbps * 1e3) > (1 - WORTH) * us
+
+
+def _packs(planned: Planned, parameters: Parameters) -> bool:
+    """Whether there is a pass over weights to be done beforehand."""
+    return planned.template == CONVOLUTION or bool(packable_operands(product_layout_of(planned.kernel), parameters))
