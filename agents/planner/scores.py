@@ -164,6 +164,9 @@ VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
     ("precision", "ieee"): {ANY: -6.0},
     ("accumulate", "chunked"): {ANY: -1.0},
     ("right", "as_is"): {ANY: -1.0},
+    # a pass less over the weights in every call; weights that are packed stay so
+    ("weights", "packed"): {ANY: 3.0},
+    ("weights", "every_call"): {ANY: -8.0},
 }
 """Points for single values of the guide's parameters, by bottleneck: what the kind alone does not tell."""
 

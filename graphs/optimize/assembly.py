@@ -21,7 +21,7 @@ from knowledge.protocol import FrozenMemory, Memory, NoMemory
 from tools.errors import UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.hardware import detect_sheet, load_sheet
-from tools.problems import load_problem, small_variants
+from tools.problems import load_problem, small_variants, with_changing_weights
 from tools.records import HardwareSheet, Problem
 from tools.tracing import RunStore
 
@@ -47,6 +47,8 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     """
     open_search(settings.search, settings.search_settings)
     settings = checked(settings)
+    if settings.weights == "changing":
+        problem = with_changing_weights(problem)
     check_share(settings.share, settings.chroma_server)
     check_language(settings)
     sheet = resolve_target(settings.target or announced_target(settings))

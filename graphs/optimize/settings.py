@@ -31,6 +31,8 @@ class RunSettings(Record):
     """
     against: Against = "better"
     """What a delivered kernel must be faster than: the better of eager and torch.compile, or eager alone."""
+    weights: Literal["fixed", "changing"] = "fixed"
+    """`fixed`: a kernel may pack weights once for all calls, in a step that is timed by itself. `changing`: every call pays for it."""
     start: str = ""
     """Text of the kernel that the user brings: the first candidate, and a parent where it passes; empty: none."""
     start_file: str = ""

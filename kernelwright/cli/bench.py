@@ -28,7 +28,7 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from kernelwright.cli.options import HALF_LIFE, AgainstOption, ChromaServer, Counters, HalfLife, Json, Tune
+from kernelwright.cli.options import HALF_LIFE, AgainstOption, ChromaServer, Counters, HalfLife, Json, Tune, Weights
 
 FAILED = 1
 """Exit status where not one run of the shard came to anything: no file could be read, or the machine failed every time."""
@@ -85,6 +85,7 @@ def run(
     batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round of a run.")] = 2,
     patience: Annotated[int, typer.Option(min=0, help="Rounds without progress before a search ends; 0: spend the whole budget.")] = 4,
     against: AgainstOption = "better",
+    weights: Weights = "fixed",
     tune: Tune = 8,
     counters: Counters = "never",
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
@@ -146,6 +147,7 @@ def run(
                 budget=Budget(evaluations=evaluations, tokens=tokens, money_usd=usd, wall_s=seconds, gpu_s=gpu_seconds),
                 search_settings=search_settings,
                 against=against,
+                weights=weights,
                 tune=tune,
                 counters=counters,
                 repairs=repairs,

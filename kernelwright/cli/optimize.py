@@ -52,6 +52,7 @@ from kernelwright.cli.options import (
     Tolerance,
     Tune,
     Wait,
+    Weights,
     home_folder,
     search_options,
 )
@@ -86,6 +87,7 @@ def command(
     batch: Annotated[int, typer.Option(min=1, help="Plans in flight in one round.")] = 2,
     floor: Floor = 1.01,
     against: AgainstOption = "better",
+    weights: Weights = "fixed",
     tune: Tune = 8,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
     timeout: Annotated[float, typer.Option(min=1, help="Seconds the candidate's own build, check and timing may each take.")] = 120.0,
@@ -151,6 +153,7 @@ def command(
         search_settings=SearchSettings(width=width, batch=batch, seed=seed, options=search_options(search_set)),
         floor=floor,
         against=against,
+        weights=weights,
         tune=tune,
         repairs=repairs,
         timeout_s=timeout,

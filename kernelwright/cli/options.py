@@ -40,6 +40,14 @@ AgainstOption = Annotated[
     Literal["better", "eager"],
     typer.Option("--against", help="What a delivered kernel must be faster than: the better of eager and torch.compile, or eager alone."),
 ]
+Weights = Annotated[
+    Literal["fixed", "changing"],
+    typer.Option(
+        "--weights",
+        help="fixed: a kernel may pack its weights once for all calls; that step is timed and shown by itself. "
+        "changing: they change between calls, as in training, and every call pays for what it makes of them.",
+    ),
+]
 Policy = Annotated[
     str,
     typer.Option(

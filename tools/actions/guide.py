@@ -107,8 +107,14 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "reading it as it lies; the same for what forward returns, whose strides then differ from the reference's",
             ),
             _P("right", "as_is, k_major", "k_major copies the right operand so that it is contiguous along the summed dimension"),
+            _P(
+                "weights",
+                "every_call, packed",
+                "packed writes what a product or convolution reads of its weights (halves, another order) once for all calls, in "
+                "`pack_weights`, and again when a weight changes; that step is timed by itself",
+            ),
         ),
-        "The copy costs a pass over the operand: it pays only for large products and convolutions.",
+        "The copy costs a pass over the operand: it pays for large products and convolutions only. Packed weights take memory of their own.",
     ),
     ActionKind.PRECISION: Meaning(
         "Change how products are computed",

@@ -74,6 +74,8 @@ class Load:
     """Read under atoms of its own: other readers of the tensor do not share it."""
     parameter: bool = False
     """A parameter or buffer of the module: contiguous by construction."""
+    fixed: bool = False
+    """One whose contents stay from call to call, so that what is made of it may be kept."""
 
 
 @dataclass(frozen=True)
@@ -102,14 +104,14 @@ class Builder:
         self.labels: dict[int, str] = {}
         self._known: dict[Expr, int] = {}
 
-    def load(self, ref: Ref, meta: TensorMeta, again: bool = False, parameter: bool = False) -> tuple[Value, Dims]:
+    def load(self, ref: Ref, meta: TensorMeta, again: bool = False, parameter: bool = False, fixed: bool = False) -> tuple[Value, Dims]:
         """Read a tensor of the region's surroundings, once however often it is used; with `again` under atoms of its own."""
         for place, known in enumerate(self.loads):
             if known.ref == ref and not again and not known.private:
                 return self._load_expr(place, known), known.dims
         if meta.dtype not in COMPUTE:
             raise LoweringError(f"{meta.dtype} tensors are not generated")
-        self.loads.append(Load(ref, meta, self.atoms.dims(meta.shape), again, parameter))
+        self.loads.append(Load(ref, meta, self.atoms.dims(meta.shape), again, parameter, fixed))
         return self._load_expr(len(self.loads) - 1, self.loads[-1]), self.loads[-1].dims
 
     def _load_expr(self, place: int, load: Load) -> Value:

@@ -111,6 +111,8 @@ class OperatorGraph:
     """Nodes that write to a buffer: always run, always by the library."""
     buffers: frozenset[str] = field(default_factory=frozenset)
     """Which of `parameters` are buffers, by value name."""
+    fixed: frozenset[str] = field(default_factory=frozenset)
+    """Which of `parameters` keep their contents from call to call, by value name: what is made of them may be kept."""
 
     @cached_property
     def told(self) -> dict[tuple[int | float, ...], bool]:

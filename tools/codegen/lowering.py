@@ -67,7 +67,7 @@ class Lowering:
         elif node is not None and is_view(node):
             found = self._through(node, ref)
         else:
-            value, dims = self.b.load(ref, self.graph.meta(ref), parameter=ref.name in self.graph.parameters)
+            value, dims = self._load(ref)
             self.b.label(value, ref.name)
             found = Lowered(value, dims)
         self.known[ref] = found
@@ -84,15 +84,20 @@ class Lowering:
                 return Lowered(base.value, see_through(self.b.atoms, node, base.dims))
             except (LoweringError, ShapeMismatchError):
                 self.b.loads.pop()
-        value, dims = self.b.load(ref, self.graph.meta(ref), again=True, parameter=ref.name in self.graph.parameters)
+        value, dims = self._load(ref, again=True)
         return Lowered(value, dims)
 
     def read_as_it_is(self, ref: Ref) -> Lowered:
         """Read a value from memory under atoms of its own, one for each dimension; the host makes it where it is a view."""
         if self.is_internal(ref):
             raise LoweringError("what a pooling or a convolution looks at is made in the same region: it must be in memory")
-        value, dims = self.b.load(ref, self.graph.meta(ref), again=True, parameter=ref.name in self.graph.parameters)
+        value, dims = self._load(ref, again=True)
         return Lowered(value, dims)
+
+    def _load(self, ref: Ref, *, again: bool = False) -> tuple[Value, Dims]:
+        graph = self.graph
+        parameter, fixed = ref.name in graph.parameters, ref.name in graph.fixed
+        return self.b.load(ref, graph.meta(ref), again=again, parameter=parameter, fixed=fixed)
 
     def define(self, node: Node, value: Value, dims: Dims, index: int = 0) -> None:
         """Record a member's result."""
@@ -117,7 +122,7 @@ class Lowering:
                 self.known = known
         if any(self.is_internal(each) for each in node.refs):
             raise LoweringError(f"{node.target} of an intermediate is not generated")
-        value, dims = self.b.load(ref, self.graph.meta(ref), parameter=ref.name in self.graph.parameters)
+        value, dims = self._load(ref)
         self.b.label(value, ref.name)
         return Lowered(value, dims)
 

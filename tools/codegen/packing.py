@@ -76,8 +76,8 @@ class Pass:
 
 
 def packed(passes: Iterable[Pass], wanted: object) -> tuple[Pass, ...]:
-    """Choose the passes that belong into a step of their own: those over parameters, where that is `wanted` of the region."""
-    return tuple(each for each in passes if each.access.parameter) if wanted == PACKED else ()
+    """Choose the passes that belong into a step of their own: those over fixed parameters, where that is `wanted` of the region."""
+    return tuple(each for each in passes if each.access.fixed) if wanted == PACKED else ()
 
 
 def packing_function(name: str, reader: str, passes: Sequence[Pass], space: Space) -> tuple[Pack, list[str]]:

@@ -37,6 +37,8 @@ class Access:
     is_output: bool = False
     parameter: bool = False
     """Contiguous by construction: a parameter or buffer of the module."""
+    fixed: bool = False
+    """A parameter whose contents stay from call to call."""
 
     @property
     def may_need_copy(self) -> bool:
@@ -215,7 +217,7 @@ def accesses_of(kernel: Kernel, names: Sequence[str]) -> tuple[Access, ...]:
     found = []
     for load, name in zip(kernel.builder.loads, names, strict=False):
         dims = atoms.resolve(load.dims)
-        found.append(Access(load.ref, name, load.meta, dims, _strides(dims, name, load.meta), parameter=load.parameter))
+        found.append(Access(load.ref, name, load.meta, dims, _strides(dims, name, load.meta), parameter=load.parameter, fixed=load.fixed))
     for output, name in zip(kernel.outputs, names[len(kernel.builder.loads) :], strict=True):
         dims = atoms.resolve(output.dims)
         strides = _strides(dims, "", replace(output.meta, contiguous=True))

@@ -72,6 +72,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
     if blocked:
         return _blocked(problem, first, blocked)
     inputs = {name: _merge_meta([export.inputs[name] for export in exports]) for name in first.inputs}
+    changing = {spec.name for spec in problem.abi.parameters if spec.dynamic}
     nodes = tuple(_merge_node(group) for group in zip(*(export.nodes for export in exports), strict=True))
     graph = OperatorGraph(
         arguments=first.arguments,
@@ -84,6 +85,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
         keeps_state=keeps_state(problem),
         effects=first.effects,
         buffers=first.buffers,
+        fixed=frozenset(name for name, key in first.parameters.items() if key not in changing),
     )
     return normalise(graph)
 

@@ -77,7 +77,7 @@ def convolution_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str,
     """Whether changing `knob` to what `parameters` say changes a convolution's kernel and can run on the device."""
     layout = convolution_layout_of(kernel)
     way = WAYS.get(str(parameters["precision"]))
-    idle = {"precision": layout.dtype != "float32", "accumulate": way is not None, WEIGHTS: not layout.weight.parameter}
+    idle = {"precision": layout.dtype != "float32", "accumulate": way is not None, WEIGHTS: not layout.weight.fixed}
     if idle.get(knob):
         return False
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
@@ -174,7 +174,7 @@ def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, she
 
 
 def packable_operands(layout: ProductLayout, parameters: Mapping[str, Value]) -> tuple[Access, ...]:
-    """Name the operands of a product that are parameters and that a pass writes anew before the kernel."""
+    """Name the operands of a product that are fixed parameters and that a pass writes anew before the kernel."""
     copied = parameters.get("right") == "k_major" and not layout.right_is_k_major
     if parameters.get("precision") not in WAYS:
         passed = [layout.right] if copied else []
@@ -182,7 +182,7 @@ def packable_operands(layout: ProductLayout, parameters: Mapping[str, Value]) ->
         passed = [layout.right if holds_left(layout) else layout.left]
     else:
         passed = [layout.left, *([] if copied else [layout.right])]
-    return tuple(operand for operand in passed if operand.parameter)
+    return tuple(operand for operand in passed if operand.fixed)
 
 
 def attention_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:

@@ -6,7 +6,7 @@ torch: modules that need it are imported inside the functions that run reference
 """
 
 from tools.problems.constants import takes_views
-from tools.problems.load import load_problem, problem_from_module, problem_notes, reload_problem
+from tools.problems.load import load_problem, problem_from_module, problem_notes, reload_problem, with_changing_weights
 from tools.problems.opening import Reference, open_problem
 from tools.problems.variants import describe_sizes, small_variants
 
@@ -20,4 +20,5 @@ __all__ = [
     "reload_problem",
     "small_variants",
     "takes_views",
+    "with_changing_weights",
 ]

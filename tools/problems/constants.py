@@ -91,19 +91,24 @@ def small_sizes(tree: ast.Module, title: str) -> list[dict[str, int]] | None:
     return None
 
 
-def input_views(tree: ast.Module, title: str) -> bool:
-    """Read the optional module-level `INPUT_VIEWS`: whether inputs may begin anywhere in memory, as views of other tensors do."""
+def takes_views(problem: Problem) -> bool:
+    """Whether a problem's inputs may begin anywhere in memory (`INPUT_VIEWS` in its file); contiguous they are in any case."""
+    return problem.form is not ProblemForm.EXPORTED and _flag(parsed(problem.source), problem.name, "INPUT_VIEWS")
+
+
+def weights_change(problem: Problem) -> bool:
+    """Whether a problem's parameters change from call to call (`WEIGHTS_CHANGE` in its file), as in training."""
+    return problem.form is not ProblemForm.EXPORTED and _flag(parsed(problem.source), problem.name, "WEIGHTS_CHANGE")
+
+
+def _flag(tree: ast.Module, title: str, name: str) -> bool:
+    """Read an optional module-level constant that is True or False; False where the file has none."""
     for target, value in _bindings(tree):
-        if target == "INPUT_VIEWS":
+        if target == name:
             if not isinstance(value, ast.Constant) or not isinstance(value.value, bool):
-                raise UserError(f"INPUT_VIEWS in {title} is neither True nor False (line {value.lineno}).", "Write INPUT_VIEWS = True.")
+                raise UserError(f"{name} in {title} is neither True nor False (line {value.lineno}).", f"Write {name} = True.")
             return value.value
     return False
-
-
-def takes_views(problem: Problem) -> bool:
-    """Whether a problem's inputs may begin anywhere in memory; contiguous they are in any case."""
-    return problem.form is not ProblemForm.EXPORTED and input_views(parsed(problem.source), problem.name)
 
 
 def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:

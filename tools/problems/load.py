@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tools.errors import UserError
 from tools.native import in_turn
-from tools.problems.constants import takes_views
+from tools.problems.constants import takes_views, weights_change
 from tools.problems.opening import blueprint_of
 from tools.problems.source import parse, read_source, recognise
 from tools.problems.variants import describe_sizes, first_variant
@@ -61,6 +61,8 @@ def problem_from_module(
 def reload_problem(problem: Problem) -> Problem:
     """Read ABI and work anew out of a problem's own source, which is run for it; whatever is wrong with it raises UserError."""
     fresh = _problem(problem.name, problem.name, problem.form, problem.entry, problem.source, problem.policy)
+    if any(spec.dynamic for spec in problem.abi.parameters):
+        fresh = with_changing_weights(fresh)
     if problem.form is not ProblemForm.EXPORTED:
         return fresh
     return fresh.model_copy(update={"abi": fresh.abi.model_copy(update={"training": problem.abi.training})})
@@ -84,6 +86,12 @@ def problem_notes(problem: Problem) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def with_changing_weights(problem: Problem) -> Problem:
+    """Say of a problem that its parameters change from call to call, so that nothing made of them may be kept."""
+    parameters = tuple(spec.model_copy(update={"dynamic": True}) for spec in problem.abi.parameters)
+    return problem.model_copy(update={"abi": problem.abi.model_copy(update={"parameters": parameters})})
+
+
 def _problem(name: str, title: str, form: ProblemForm, entry: str, source: str, policy: PrecisionPolicy) -> Problem:
     from tools.problems.analysis import analyse
     from tools.problems.trial import refuse_random, require_deterministic
@@ -92,6 +100,8 @@ def _problem(name: str, title: str, form: ProblemForm, entry: str, source: str, 
     problem = Problem(name=name, form=form, entry=entry, source=source, abi=facts.abi, work=facts.work, policy=policy)
     # read here, so that a mistake in it is found at once
     takes_views(problem)
+    if weights_change(problem):
+        problem = with_changing_weights(problem)
     small = first_variant(problem) if form is not ProblemForm.EXPORTED else None
     if small is not None or _is_cheap(problem):
         require_deterministic(small or problem, title, facts.random)

@@ -29,7 +29,7 @@ class TensorSpec(Record):
     dtype: str
     """A key of `ITEM_BYTES`."""
     dynamic: bool = True
-    """True where contents change from call to call (arguments); False where they are fixed for a module (parameters, buffers)."""
+    """True where contents change from call to call (arguments, and parameters where the problem says so); False where they stay."""
 
     @property
     def numel(self) -> int:
@@ -164,4 +164,5 @@ class Problem(Record):
     def id(self) -> str:
         """Content hash of what defines the problem."""
         sizes = ",".join(f"{k}={v}" for k, v in sorted(self.sizes.items()))
-        return content_hash(self.form, self.entry, self.source, sizes, self.policy.model_dump_json())
+        changing = ("weights change",) if any(spec.dynamic for spec in self.abi.parameters) else ()
+        return content_hash(self.form, self.entry, self.source, sizes, self.policy.model_dump_json(), *changing)

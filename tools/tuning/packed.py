@@ -31,7 +31,7 @@ def ranked_with_packing(
 
 
 def _weights(planned: Planned) -> tuple[Access, ...]:
-    """List the operands of a product or a convolution that are parameters."""
+    """List the operands of a product or a convolution that are fixed parameters."""
     if planned.template == CONVOLUTION:
         operands: tuple[Access, ...] = (convolution_layout_of(planned.kernel).weight,)
     elif planned.template == MATMUL:
@@ -39,7 +39,7 @@ def _weights(planned: Planned) -> tuple[Access, ...]:
         operands = (layout.left, layout.right)
     else:
         operands = ()
-    return tuple(operand for operand in operands if operand.parameter)
+    return tuple(operand for operand in operands if operand.fixed)
 
 
 def _may_be_worth(planned: Planned, us: float, sheet: HardwareSheet) -> bool:

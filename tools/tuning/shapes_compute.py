@@ -151,7 +151,7 @@ def convolution_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: H
         gathered=(SPLIT_GATHER_WORK if way else GATHER_WORK) if each_tap else SCATTERED_WORK,
     )
     image, weights = float(nbytes_of(plan.source)), float(nbytes_of(plan.weight))
-    packed = parameters.get(WEIGHTS) == PACKED and plan.weight.parameter
+    packed = parameters.get(WEIGHTS) == PACKED and plan.weight.fixed
     moved = [2.0 * image, 2.0 * weights]
     if way:
         # the first pass writes the weights and reads the images for their largest elements, the second writes the images

@@ -8,15 +8,16 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.compute_samples import DIRECT, PRODUCTS, module
-from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.test_convolutions import HALVES
 from tests.tools.codegen.test_products import TILES, whole
-from tools.codegen import LoweringError, Schedule, apply, emit, initial_schedule, options
+from tools.codegen import LoweringError, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.capture import captured
 from tools.codegen.packing import EVERY_CALL, PACKED, WEIGHTS
 from tools.codegen.regions import can_generate, plan_region
 from tools.codegen.tuning import defaults
 from tools.hardware import load_sheet
+from tools.problems import with_changing_weights
 from tools.records import Action, ActionKind
 from tools.tuning.packed import ranked_with_packing
 from tools.tuning.shapes import region_shapes
@@ -140,6 +141,21 @@ def test_packing_is_offered_for_parameters_alone() -> None:
         if able:
             packed = apply(graph, schedule, wanted)
             assert Action(kind=ActionKind.LAYOUT, region="r0", parameters={WEIGHTS: EVERY_CALL}) in options(graph, packed, sheet)
+
+
+def test_packing_is_not_offered_where_weights_change() -> None:
+    """A problem whose parameters change from call to call gets no packing, whatever its schedule says."""
+    problem = with_changing_weights(problem_of(LINEAR))
+    graph = trace(problem)
+    _, _, schedule = whole(LINEAR)
+    (region,) = schedule.regions
+    packed = schedule.replaced(
+        region.model_copy(update={"parameters": {**region.parameters, **PARTS, **PROGRAM, "num_warps": 2, WEIGHTS: PACKED}})
+    )
+    assert not any(
+        WEIGHTS in action.parameters and action.parameters[WEIGHTS] == PACKED for action in options(graph, schedule, load_sheet("h200"))
+    )
+    assert "pack_weights" not in emit(problem, graph, packed).source
 
 
 def test_a_reference_with_such_names_is_not_packed() -> None:

@@ -5,7 +5,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tools.problems import load_problem, problem_notes
+import pytest
+
+from tools.errors import UserError
+from tools.problems import load_problem, problem_notes, reload_problem, with_changing_weights
 from tools.records import OperatorFamily, PrecisionPolicy, Problem, ProblemForm, ScalarSpec, TensorSpec
 
 Load = Callable[..., Problem]
@@ -145,3 +148,14 @@ def test_notes_say_what_weakens_a_check(load: Load) -> None:
     zero = load("def f(x):\n    return x - x\n\ndef example_inputs():\n    return (torch.randn(20, 30),)\n")
     assert "do not depend" in problem_notes(zero)[0]
     assert problem_notes(load(PLUS_ONE)) == ()
+
+
+def test_a_file_may_say_that_its_weights_change(load: Load, write: Callable[..., Path]) -> None:
+    """WEIGHTS_CHANGE makes parameters dynamic; said from outside it makes another problem, which a reload keeps; a number is refused."""
+    fixed = load(LINEAR)
+    assert all(spec.dynamic for spec in load(f"{LINEAR}\nWEIGHTS_CHANGE = True\n").abi.parameters)
+    changing = with_changing_weights(fixed)
+    assert changing.id != fixed.id
+    assert all(spec.dynamic for spec in reload_problem(changing).abi.parameters)
+    with pytest.raises(UserError, match="WEIGHTS_CHANGE in"):
+        load_problem(write(f"{LINEAR}\nWEIGHTS_CHANGE = 1\n"))
