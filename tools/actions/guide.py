@@ -114,7 +114,7 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "`pack_weights`, and again when a weight changes; that step is timed by itself",
             ),
         ),
-        "The copy costs a pass over the operand: it pays for large products and convolutions only. Packed weights take memory of their own.",
+        "The copy costs a pass over the operand: it pays for large products and convolutions only. Packed weights take memory as well.",
     ),
     ActionKind.PRECISION: Meaning(
         "Change how products are computed",

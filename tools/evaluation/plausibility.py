@@ -44,9 +44,14 @@ def unexplained_us(event_us: Sequence[float], answer_us: Sequence[float], overhe
 
     `overhead_us` is the same difference for trusted code that was called in the same way. Allowed are twice its upper quartile,
     half of the candidate's own time, and 300 µs of jitter between processes: only work that the events do not see exceeds that.
+    Where the machine is busy that is much; so the least difference is held against the lower quartile in the same way. A call that
+    found the machine quiet waits for nobody, and what is hidden is in every call.
     """
-    gap = float(np.median(np.asarray(answer_us) - np.asarray(event_us)))
-    return gap if gap > _allowed_us(event_us, overhead_us) else 0.0
+    gaps = np.asarray(answer_us) - np.asarray(event_us)
+    for gap, quartile in ((float(np.median(gaps)), 75), (float(gaps.min()), 25)):
+        if gap > _allowed_us(event_us, overhead_us, quartile):
+            return gap
+    return 0.0
 
 
 def hidden_us(primed_us: Sequence[float], answer_us: Sequence[float], judged_us: Sequence[float], overhead_us: Sequence[float]) -> float:
@@ -60,8 +65,8 @@ def hidden_us(primed_us: Sequence[float], answer_us: Sequence[float], judged_us:
     return gap if gap > _allowed_us(primed_us, overhead_us) + HEAD_START_US else 0.0
 
 
-def _allowed_us(event_us: Sequence[float], overhead_us: Sequence[float]) -> float:
-    return 2 * float(np.percentile(overhead_us, 75)) + 0.5 * float(np.median(event_us)) + 300.0
+def _allowed_us(event_us: Sequence[float], overhead_us: Sequence[float], quartile: int = 75) -> float:
+    return 2 * float(np.percentile(overhead_us, quartile)) + 0.5 * float(np.median(event_us)) + 300.0
 
 
 def left_out(event_us: Sequence[float], judged_us: Sequence[float]) -> str:

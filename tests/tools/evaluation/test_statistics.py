@@ -58,6 +58,14 @@ def test_work_outside_the_events_is_unexplained() -> None:
     assert unexplained_us([10.0] * 9, [5000.0] * 9, overhead) == pytest.approx(4990.0)
 
 
+def test_a_busy_machine_hides_no_work() -> None:
+    """Where most answers wait for others the quiet ones tell: a call that hides 2 ms has none as quick as trusted code's."""
+    overhead = [150.0, 160.0, 3000.0, 3100.0, 3200.0]
+    hiding, honest = [2160.0, 2170.0, 5000.0, 5100.0, 5200.0], [160.0, 170.0, 3000.0, 3100.0, 3200.0]
+    assert unexplained_us([10.0] * 5, hiding, overhead) == pytest.approx(2150.0)
+    assert unexplained_us([10.0] * 5, honest, overhead) == 0.0
+
+
 @pytest.mark.parametrize(
     ("answer_us", "judged_us", "told"),
     [
