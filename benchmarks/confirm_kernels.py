@@ -152,6 +152,9 @@ async def _row(pool: LocalPool, options: argparse.Namespace, file: Path, kernel:
         timing = found.timing
         row |= {"us": timing.candidate.median_us, "tier": timing.tier, "device": timing.device, "speedups": timing.speedups}
         row |= {"baselines_us": {name: sample.median_us for name, sample in timing.baselines.items()}}
+        if timing.packing is not None:
+            packing = timing.packing
+            row |= {"packing_us": packing.time.median_us, "packing_tier": packing.tier, "packed_bytes": packing.nbytes}
     return row
 
 

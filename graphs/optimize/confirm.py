@@ -102,9 +102,20 @@ def _praise(evaluation: Evaluation, against: Against) -> str:
         name, (value, low, high) = _rival(evaluation.timing, against)
         others = "".join(f", {one[0]:.2f}x against {other}" for other, one in evaluation.timing.speedups.items() if other != name)
         beside = ", the faster baseline" if against == "better" else others
-        return f"Right, and {value:.2f}x [{low:.2f}, {high:.2f}] against {name}{beside}; measured ({evaluation.timing.tier})."
+        packed = _packed(evaluation, name, f" ({evaluation.timing.packing.tier})" if evaluation.timing.packing else "")
+        return f"Right, and {value:.2f}x [{low:.2f}, {high:.2f}] against {name}{beside}; measured ({evaluation.timing.tier}).{packed}"
     assert evaluation.estimate is not None
-    return f"Right, and an estimated {evaluation.estimate.speedup:.2f}x against eager; nothing was timed."
+    packed = _packed(evaluation, "", ", estimated")
+    return f"Right, and an estimated {evaluation.estimate.speedup:.2f}x against eager; nothing was timed.{packed}"
+
+
+def _packed(evaluation: Evaluation, against: str, trust: str) -> str:
+    """Say what packing the weights takes beside that; nothing where there is no step for it."""
+    if evaluation.packing_us is None:
+        return ""
+    calls = evaluation.packing_pays_after(against)
+    paid = f", which {calls} call{'s' if calls != 1 else ''} pay{'s' if calls == 1 else ''} for" if calls else ""
+    return f" Not in that: its weights are packed once, in {evaluation.packing_us:,.0f} µs{trust}{paid}."
 
 
 def _write(services: Services, delivery: Delivery) -> Delivery:

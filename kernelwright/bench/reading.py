@@ -97,6 +97,8 @@ def _delivered_facts(confirmed: Evaluation) -> dict[str, Any]:
         "speedups": speedups,
         "candidate_us": confirmed.time_us,
         "tier": confirmed.tier.value if confirmed.tier else "",
+        "packing_us": confirmed.packing_us,
+        "packing_pays_after": confirmed.packing_pays_after(),
         "relative_l2": worst.relative_l2,
         "reference_relative_l2": worst.reference_relative_l2,
         "throttled": confirmed.timing.throttled if confirmed.timing else None,

@@ -49,6 +49,16 @@ class ProblemLine(Record):
     """Of the first seed."""
 
 
+class PackedLine(Record):
+    """A delivered kernel that packs its weights in a step of its own."""
+
+    problem: str
+    candidate_us: float
+    packing_us: float
+    pays_after: int | None
+    """Calls, against the better baseline."""
+
+
 class ArmReport(Record):
     """One arm: its groups of problems and its problems."""
 
@@ -72,6 +82,7 @@ class Section(Record):
     """Delivered kernels by the tier of their time."""
     throttled: int
     """Confirming sessions in which the device reported that it was slowed down."""
+    packed: tuple[PackedLine, ...] = ()
 
 
 class Report(Record):
@@ -123,6 +134,11 @@ def _section(basis: Basis, rows: Sequence[ResultRow], settings: BenchSettings) -
         devices=tuple(dict.fromkeys(row.device for row in rows if row.device)),
         tiers={tier: sum(row.tier == tier for row in kernels) for tier in dict.fromkeys(row.tier for row in kernels)},
         throttled=sum(row.throttled is True for row in kernels),
+        packed=tuple(
+            PackedLine(problem=row.problem, candidate_us=row.candidate_us, packing_us=row.packing_us, pays_after=row.packing_pays_after)
+            for row in kernels
+            if row.packing_us is not None and row.candidate_us is not None
+        ),
     )
 
 

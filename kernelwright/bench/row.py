@@ -77,6 +77,10 @@ class ResultRow(Record):
     candidate_us: float | None = None
     """Time of what was delivered, microseconds."""
     tier: str = ""
+    packing_us: float | None = None
+    """What packing its weights takes once, in no call's time, microseconds; None without a step for it."""
+    packing_pays_after: int | None = None
+    """Calls after which that has paid for itself against the better baseline."""
     baselines_us: dict[str, float] = Field(default_factory=dict)
     """Reference alone, microseconds; `eager` alone where estimated."""
     floor_us: float = 0.0

@@ -125,9 +125,12 @@ def _times(evaluation: Facts) -> list[tuple[str, str]]:
         for name, sample in timing["baselines"].items():
             value, low, high = timing["speedups"][name]
             rows.append((f"against {name}", f"{value:.2f}x [{low:.2f}, {high:.2f}] ({trust}); {name} takes {_sample(sample)}"))
+        if packing := timing.get("packing"):
+            held = f", {packing['nbytes'] / 1e6:,.0f} MB" if packing["nbytes"] else ""
+            rows.append(("packing weights", f"{_sample(packing['time'])}, measured ({packing['tier']}){held}; once, and in no call's time"))
         return rows
     if estimate:
-        ratio = estimate["eager_us"] / estimate["candidate_us"]
+        ratio, packing = estimate["eager_us"] / estimate["candidate_us"], estimate.get("packing_us")
         return [
             (
                 "kernel time",
@@ -136,6 +139,7 @@ def _times(evaluation: Facts) -> list[tuple[str, str]]:
             ),
             ("against eager", f"{ratio:.2f}x ({kernels}), ESTIMATED; eager takes {estimate['eager_us']:,.1f} µs by the same model"),
             ("roofline floor", f"{estimate['floor_us']:,.1f} µs, computed from bytes and operations"),
+            *([("packing weights", f"{packing:,.1f} µs, ESTIMATED; once, and in no call's time")] if packing else []),
         ]
     return []
 

@@ -98,6 +98,15 @@ def replayed(forward):
 '''
 
 
+PACKED_FIRST = """        module.refresh_weights()
+{place}        if known.get("weights") is not module.packed_weights:
+            # packed anew since: a capture reads what was packed before
+            known.clear()
+            known["weights"] = module.packed_weights
+"""
+"""What stands in a capture's way to a replay where weights are packed."""
+
+
 def launches(graph: OperatorGraph, schedule: Schedule) -> int:
     """Count the launches of one call, at least: one for each generated region and each operator of the library.
 
@@ -193,6 +202,5 @@ def captured(source: str) -> str:
 
 def _helper(source: str) -> str:
     """Give what a capture needs; weights that are packed are looked at before a replay, which reads what was packed."""
-    check = f"        if module.{CHECK}():\n            captures.pop(module, None)\n"
     place = "        known = captures.setdefault(module, {})\n"
-    return HELPER.replace(place, check + place) if f"def {CHECK}(" in source else HELPER
+    return HELPER.replace(place, PACKED_FIRST.format(place=place)) if f"def {CHECK}(" in source else HELPER

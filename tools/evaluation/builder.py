@@ -51,6 +51,8 @@ class BuildAnswer(Record):
     reason: str = ""
     """The shortest telling part of what failed."""
     launches: tuple[Launch, ...] = ()
+    packing: tuple[Launch, ...] = ()
+    """Of the step that packs weights."""
     kernels: tuple[KernelBinary, ...] = ()
     bfloat16: bool = False
     """Some kernel computes with bfloat16, which Triton's interpreter gets wrong."""
@@ -88,7 +90,7 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
     known: dict[str, Any] = {"kernels": native, "cache": _packed() if native else ""}
     phase.answer(interim.model_copy(update=known).model_dump_json().encode())
     try:
-        plans = _dry_run(module, job.abi, recorder)
+        plans, packing = _dry_run(module, job.abi, recorder)
     except BaseException as error:
         if _is_cause(recorder.failure, error):
             return BuildAnswer(status="failed", reason=_telling(error))
@@ -105,6 +107,7 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
     return BuildAnswer(
         status="built",
         launches=launches,
+        packing=packing,
         kernels=(*triton, *native),
         bfloat16=any(b.bfloat16 for b in binaries),
         notes=tuple(standin.notes),
@@ -138,8 +141,11 @@ def _plan(plans: list[LaunchPlan | None], recorder: Recorder) -> tuple[LaunchPla
     return plans[0].model_copy(update={"several_streams": standin.entered[0]}), ""
 
 
-def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> list[LaunchPlan | None]:
-    """Call the model on tensors without contents, twice: what only the first call does is no part of a call."""
+def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan | None], tuple[Launch, ...]]:
+    """Call the model on tensors without contents, twice: what only the first call does is no part of a call.
+
+    Before that it packs its weights where it has a step for it, whose launches come beside the plans.
+    """
     import torch
 
     device = standin.fake_name()
@@ -153,16 +159,24 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> list[LaunchPlan | Non
         modes.enter_context(recorder.library_mode())
         state = model.state_dict(keep_vars=True)
         parameters = [state[spec.name] for spec in abi.parameters if spec.name in state]
-        plans = []
+        recorder.launches.clear()
+        recorder.planner.begin(inputs, parameters)
+        step = loading.packing_step(model)
+        each_call = any(spec.dynamic for spec in abi.parameters)
+        if step is not None and not each_call:
+            step()
+        packing, plans = tuple(recorder.launches[:MAX_LAUNCHES]), []
         for _ in range(2):
             recorder.launches.clear()
-            recorder.planner.begin(inputs, parameters)
+            recorder.planner.begin_call()
+            if step is not None and each_call:
+                step()
             if len(parameters) != len(abi.parameters):
                 recorder.planner.refuse("its parameters are not the reference's")
             given = iter(inputs)
             result = model(*[a.value if isinstance(a, ScalarSpec) else next(given) for a in abi.arguments])
             plans.append(recorder.planner.finish(loading.flatten(result)))
-        return plans
+        return plans, packing
 
 
 def _move(model: torch.nn.Module, device: str) -> None:

@@ -38,6 +38,8 @@ class Order(IntEnum):
     POISON = 4
     COMPILE = 5
     """For the baseline only: compile the reference, and launch nothing of what was compiled."""
+    PACK = 6
+    """Pack the weights once more, primed, and say how long that took."""
 
 
 class Load(IntFlag):

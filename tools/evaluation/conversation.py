@@ -139,6 +139,14 @@ class Conversation:
         self._longest_s = max(self._longest_s, (now - start) / 1e9)
         return CallTimes(reply.event_us, (now - start) / 1e3)
 
+    def pack(self) -> CallTimes:
+        """Have it pack its weights once more."""
+        assert self._child is not None
+        start = time.perf_counter_ns()
+        self._child.send(Command(Order.PACK).pack())
+        reply = self._expect(State.DONE, "while it packed its weights")
+        return CallTimes(reply.event_us, (time.perf_counter_ns() - start) / 1e3)
+
     def poison(self, load: Load) -> None:
         """Have it poison for the next call, which is then made `UNPOISONED`: for calls that this side's clock times."""
         assert self._child is not None

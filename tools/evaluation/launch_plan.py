@@ -49,8 +49,8 @@ _MAX_GRID = (2**31 - 1, 65535, 65535)
 class Buffer(Record):
     """One allocation; nothing of one lies in another."""
 
-    role: Literal["input", "parameter", "made"]
-    """`made`: by the call itself, with no contents of its own."""
+    role: Literal["input", "parameter", "packed", "made"]
+    """`packed`: by the step that packs weights, for calls to read; `made`: by the call itself, with no contents of its own."""
     index: int = Field(default=0, ge=0)
     """Of the input or parameter, in the ABI's order."""
     nbytes: int = Field(ge=0)
@@ -122,6 +122,8 @@ class LaunchPlan(Record):
     """Everything that one call of a candidate does, at the problem's own sizes."""
 
     buffers: tuple[Buffer, ...]
+    packing: tuple[KernelLaunch | Fill, ...] = ()
+    """What the step that packs weights does, before any call."""
     steps: tuple[KernelLaunch | Fill, ...]
     outputs: tuple[OutputPlace, ...]
     cubins: tuple[str, ...]
@@ -137,6 +139,11 @@ class LaunchPlan(Record):
     def nbytes(self) -> int:
         """Memory of all buffers."""
         return sum(buffer.nbytes for buffer in self.buffers)
+
+    @property
+    def packed_nbytes(self) -> int:
+        """Memory that the step that packs weights fills."""
+        return sum(buffer.nbytes for buffer in self.buffers if buffer.role == "packed")
 
 
 def layout(arguments: tuple[Argument | TensorMap, ...], base: int = 0) -> list[tuple[int, int]]:
@@ -162,10 +169,12 @@ def fault(plan: LaunchPlan, abi: ABI, sheet: HardwareSheet) -> str:
 
 
 def _faults(plan: LaunchPlan, abi: ABI, sheet: HardwareSheet) -> Iterator[str]:
-    if len(plan.buffers) > MAX_BUFFERS or len(plan.cubins) > MAX_STEPS:
+    if len(plan.buffers) > MAX_BUFFERS or len(plan.cubins) > 2 * MAX_STEPS:
         yield "it has too many buffers or kernels"
     if len(plan.steps) > MAX_STEPS:
         yield f"it has {len(plan.steps)} launches; more than {MAX_STEPS} cannot be issued ahead of the device"
+    if len(plan.packing) > MAX_STEPS:
+        yield f"it packs its weights in {len(plan.packing)} launches; more than {MAX_STEPS} cannot be issued ahead of the device"
     if not any(isinstance(step, KernelLaunch) for step in plan.steps):
         yield "it launches no kernel"
     if plan.nbytes > sheet.memory_gb * 1e9 / 2:
@@ -176,8 +185,10 @@ def _faults(plan: LaunchPlan, abi: ABI, sheet: HardwareSheet) -> Iterator[str]:
         if known is not None and (buffer.index >= len(known) or known[buffer.index].nbytes != buffer.nbytes):
             yield f"its {buffer.role} {buffer.index} is not the ABI's"
     yield from (_code_fault(plan, index) for index in range(len(plan.cubins)))
-    for step in plan.steps:
-        yield _kernel_fault(plan, step, sheet) if isinstance(step, KernelLaunch) else _fill_fault(plan, step)
+    for steps, role in ((plan.packing, "packed"), (plan.steps, "made")):
+        for step in steps:
+            yield _kernel_fault(plan, step, sheet) if isinstance(step, KernelLaunch) else _fill_fault(plan, step, role)
+    yield from (_packing_fault(plan, step) for step in plan.packing if isinstance(step, KernelLaunch))
     yield from _output_faults(plan, abi)
 
 
@@ -217,8 +228,15 @@ def _argument_fault(plan: LaunchPlan, step: KernelLaunch, argument: Argument | T
     return ""
 
 
-def _fill_fault(plan: LaunchPlan, step: Fill) -> str:
-    if not 0 <= step.buffer < len(plan.buffers) or plan.buffers[step.buffer].role != "made":
+def _packing_fault(plan: LaunchPlan, step: KernelLaunch) -> str:
+    """Weights are packed before any call: there is no input yet, and nothing that a call makes."""
+    places = (a.buffer for a in step.arguments if isinstance(a, TensorMap) or (a.type == POINTER and a.buffer >= 0))
+    early = any(plan.buffers[place].role in ("input", "made") for place in places)
+    return f"{step.function} packs weights and is given what only a call has" if early else ""
+
+
+def _fill_fault(plan: LaunchPlan, step: Fill, role: str) -> str:
+    if not 0 <= step.buffer < len(plan.buffers) or plan.buffers[step.buffer].role != role:
         return "it fills what it has not made"
     whole = step.nbytes % step.width == 0 and step.offset % step.width == 0 and step.pattern < 1 << (8 * step.width)
     return "" if whole and step.offset + step.nbytes <= plan.buffers[step.buffer].nbytes else "it fills memory outside of its buffer"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import torch
 
 FILE = "candidate.py"
+PACKING = "pack_weights"
+"""Method of ModelNew that writes what its kernels read of its parameters: without arguments, called before forward, timed by itself."""
 _DRAWN = (
     "uniform_",
     "normal_",
@@ -70,6 +72,22 @@ def nothing_drawn() -> Iterator[None]:
         for name in _DRAWN:
             stack.enter_context(patch.object(init, name, lambda tensor, *_, **__: tensor))
         yield
+
+
+def packing_step(model: torch.nn.Module) -> Callable[[], object] | None:
+    """Give the step by which a module packs its weights, once for all calls; None where it declares none."""
+    step: object = getattr(model, PACKING, None)
+    if step is None:
+        return None
+    if not callable(step):
+        raise InterfaceError(f"{PACKING} of ModelNew is no method")
+    return step
+
+
+def declares_packing(source: str) -> bool:
+    """Whether a candidate's text has a method by the step's name in some class; nothing is imported."""
+    classes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef))
+    return any(isinstance(item, ast.FunctionDef) and item.name == PACKING for node in classes for item in node.body)
 
 
 def check_parameters(model: torch.nn.Module, specs: tuple[TensorSpec, ...]) -> None:

@@ -9,7 +9,8 @@ import base64
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from tools.evaluation.launch_plan import POINTER, SCALARS, Argument, Buffer, Fill, KernelLaunch, LaunchPlan, OutputPlace
 from tools.evaluation.tensor_maps import TensorMap, described, is_descriptor
@@ -40,6 +41,18 @@ class Unsealable(Exception):  # noqa: N818 - a finding, and no error of anybody
     """The candidate does what a plan cannot say."""
 
 
+@dataclass(frozen=True)
+class _Ground:
+    """What every call of a module finds: its parameters, and what it packed of them."""
+
+    storages: dict[int, int]
+    kept: list[Any]
+    buffers: list[Buffer]
+    steps: list[KernelLaunch | Fill]
+    cubins: dict[bytes, int]
+    reason: str
+
+
 class Planner:
     """One call's plan in the making; a refusal is remembered and ends it, never the call."""
 
@@ -48,11 +61,13 @@ class Planner:
         self.reason = ""
         """Why there is no plan; the first thing that has no place in one."""
         self._recording = False
+        self._ground: _Ground | None = None
 
     def begin(self, inputs: Sequence[torch.Tensor], parameters: Sequence[torch.Tensor]) -> None:
-        """Begin a call on these tensors, parameters in the ABI's order."""
+        """Begin with a module that has these parameters, in the ABI's order: with the step that packs them, if there is one."""
         self._recording = True
         self.reason = ""
+        self._role: Literal["made", "packed"] = "packed"
         self._storages: dict[int, int] = {}
         # a storage that is gone may give its address to another
         self._kept: list[Any] = []
@@ -63,6 +78,17 @@ class Planner:
             self._own(tensor, Buffer(role="input", index=index, nbytes=_storage_bytes(tensor)))
         for index, tensor in enumerate(parameters):
             self._own(tensor, Buffer(role="parameter", index=index, nbytes=_storage_bytes(tensor)))
+        self._ground = None
+
+    def begin_call(self) -> None:
+        """Begin a call, which finds the module and what it packed."""
+        if self._ground is None:
+            reason = f"while it packs its weights, {self.reason}" if self.reason else ""
+            self._ground = _Ground(self._storages, self._kept, self._buffers, self._steps, self._cubins, reason)
+        ground = self._ground
+        self._recording, self._role, self.reason = True, "made", ground.reason
+        self._storages, self._kept, self._buffers = dict(ground.storages), list(ground.kept), list(ground.buffers)
+        self._steps, self._cubins = [], dict(ground.cubins)
 
     def finish(self, outputs: Sequence[torch.Tensor]) -> LaunchPlan | None:
         """End the call; None where it has no plan, which `reason` explains."""
@@ -74,8 +100,14 @@ class Planner:
         except Unsealable as refusal:
             self.reason = str(refusal)
             return None
-        cubins = tuple(base64.b64encode(code).decode() for code in self._cubins)
-        return LaunchPlan(buffers=tuple(self._buffers), steps=tuple(self._steps), outputs=places, cubins=cubins)
+        assert self._ground is not None
+        return LaunchPlan(
+            buffers=tuple(self._buffers),
+            packing=tuple(self._ground.steps),
+            steps=tuple(self._steps),
+            outputs=places,
+            cubins=tuple(base64.b64encode(code).decode() for code in self._cubins),
+        )
 
     def refuse(self, reason: str) -> None:
         """Say that the call does what no plan can hold."""
@@ -156,11 +188,11 @@ class Planner:
     def _scratch(self, nbytes: int) -> Argument:
         if not nbytes:
             return Argument(type=POINTER)
-        self._buffers.append(Buffer(role="made", nbytes=nbytes))
+        self._buffers.append(Buffer(role=self._role, nbytes=nbytes))
         return Argument(type=POINTER, buffer=len(self._buffers) - 1)
 
     def _made(self, tensor: torch.Tensor) -> None:
-        self._own(tensor, Buffer(role="made", nbytes=_storage_bytes(tensor)))
+        self._own(tensor, Buffer(role=self._role, nbytes=_storage_bytes(tensor)))
 
     def _filled(self, name: str, args: Sequence[Any], kwargs: Mapping[str, Any], result: torch.Tensor) -> None:
         if not name.endswith("_"):
@@ -171,8 +203,8 @@ class Planner:
         item = result.element_size()
         width, pattern = _pattern(value, str(result.dtype).removeprefix("torch."), item)
         buffer = self._buffer(result)
-        if self._buffers[buffer].role != "made":
-            raise Unsealable("its host code fills an input or a parameter")
+        if self._buffers[buffer].role != self._role:
+            raise Unsealable("its host code fills an input, a parameter, or in a call what it packed")
         offset, nbytes = result.storage_offset() * item, result.numel() * item
         self._steps.append(Fill(buffer=buffer, offset=offset, nbytes=nbytes, width=width, pattern=pattern))
 

@@ -56,21 +56,30 @@ class SealedModel:
         self._outputs = [self._output(place.buffer, place.offset, place.strides, spec) for place, spec in _places(plan, abi)]
         self._driver = driver or Driver()
         addresses = tuple(held.inside.data_ptr() for held in self._held)
-        self._steps = [self._prepared(step, addresses) for step in plan.steps]
+        self._packing, self._steps = ([self._prepared(step, addresses) for step in steps] for steps in (plan.packing, plan.steps))
+        self.pack()
 
     def __call__(self, *_: object) -> list[torch.Tensor]:
         """Issue every step in order on the default stream; the outputs are there when the device has ended."""
-        for step in self._steps:
+        self._issue(self._steps)
+        return self._outputs
+
+    def pack(self) -> None:
+        """Issue the steps that pack weights, if there are any."""
+        self._issue(self._packing)
+
+    def poison(self, byte: int) -> None:
+        """Fill all that is neither input nor parameter with a pattern and pack the weights anew: nothing of an earlier call is left."""
+        for held in self._held:
+            if held.buffer.role in ("made", "packed"):
+                held.inside.fill_(byte)
+        self.pack()
+
+    def _issue(self, steps: Sequence[Callable[[], int]]) -> None:
+        for step in steps:
             result = step()
             if result:
                 self._driver.check(result, "launching a recorded kernel")
-        return self._outputs
-
-    def poison(self, byte: int) -> None:
-        """Fill all that the call makes with a pattern, so that nothing of an earlier call is left."""
-        for held in self._held:
-            if held.buffer.role == "made":
-                held.inside.fill_(byte)
 
     def check_borders(self) -> None:
         """Raise BreachError where anything around a buffer has changed."""

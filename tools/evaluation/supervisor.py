@@ -256,7 +256,7 @@ class Supervisor:
         figures: dict[str, Any] = {"kernels": case.kernels}
         if case.build.status == "built" and case.build.launches:
             request = case.request
-            figures["estimate"] = estimate_time(request.problem, case.build.launches, case.kernels, request.target)
+            figures["estimate"] = estimate_time(request.problem, case.build.launches, case.kernels, request.target, case.build.packing)
         else:
             case.notes.append("No time is estimated: the candidate's launches are not known.")
         return figures

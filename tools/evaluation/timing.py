@@ -8,7 +8,6 @@ import statistics
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from pydantic import ValidationError
@@ -21,6 +20,8 @@ from tools.evaluation.correctness import ORACLE_S, Outcome, complaint, size_of, 
 from tools.evaluation.defences import Defence
 from tools.evaluation.launch_plan import LaunchPlan
 from tools.evaluation.lead_in import flush_bytes
+from tools.evaluation.loading import declares_packing
+from tools.evaluation.measured import Measured
 from tools.evaluation.oracle import OracleAnswer, OracleJob
 from tools.evaluation.protocol import EvaluationRequest
 from tools.evaluation.rival import RivalProcess
@@ -30,7 +31,7 @@ from tools.evaluation.statistics import sample, speedup
 from tools.evaluation.timing_tape import TimingTape
 from tools.evaluation.workshop import Workshop
 from tools.profiling.nvml import NvmlSampler
-from tools.records import Correctness, HardwareSheet, Problem, RawTimes, Seeds, Tier, Timing, Verdict
+from tools.records import Correctness, HardwareSheet, Packing, Problem, Seeds, Tier, Timing, Verdict
 
 _BUDGET_US = {"search": 0.4e6, "confirm": 1.5e6}
 """Time on the device that one thing is timed for, as far as the bounds on repetitions allow."""
@@ -45,49 +46,11 @@ _IDLE_CALLS = {"search": 5, "confirm": 10}
 """Calls on an idle device: by the supervisor's clock they show what events can hide. Small outputs are collected: the bracket."""
 _IDLE_VALIDATED, _IDLE_VALIDATED_LARGE = 2, 1
 """Those of them whose outputs are judged, so that none can be left undone; the second from `MIDDLE_BYTES` on."""
+_PACKINGS = {"search": 5, "confirm": 15}
+"""Times that a candidate packs its weights once more, where it has a step for that: nothing is ranked by it, so a median of few will do."""
 _WARM_UPS = 3
 _ALONE = (3, 9)
 """Calls of each baseline before the candidate's process and as many after it, at least and at most: a quarter of those beside it."""
-
-
-@dataclass
-class Measured:
-    """Raw times in microseconds, in order."""
-
-    event_us: list[float] = field(default_factory=list)
-    """Of primed calls: the figure."""
-    judged_us: list[float] = field(default_factory=list)
-    """Those of them whose outputs are judged."""
-    rivals: dict[str, list[float]] = field(default_factory=dict)
-    """Of the baselines' primed calls."""
-    idle_event_us: list[float] = field(default_factory=list)
-    """Of calls on an idle device, as the runner says."""
-    answer_us: list[float] = field(default_factory=list)
-    """Of the same calls, from inputs revealed to the runner's answer by the supervisor's clock."""
-    judged_answer_us: list[float] = field(default_factory=list)
-    """Those of them whose outputs are judged."""
-    bracket_us: list[float] = field(default_factory=list)
-    """Of the same calls, from inputs revealed to outputs collected."""
-    overhead_us: list[float] = field(default_factory=list)
-    """Answer less event of the eager baseline on an idle device: what being called from outside costs."""
-    before: dict[str, list[float]] = field(default_factory=dict)
-    """Of the baselines alone, before the candidate's process was started."""
-    after: dict[str, list[float]] = field(default_factory=dict)
-    """The same after it had ended."""
-
-    @property
-    def raw(self) -> RawTimes:
-        """All of them, as a record."""
-        return RawTimes(
-            candidate=tuple(self.event_us),
-            baselines={name: tuple(times) for name, times in self.rivals.items()},
-            idle_event=tuple(self.idle_event_us),
-            answer=tuple(self.answer_us),
-            bracket=tuple(self.bracket_us),
-            overhead=tuple(self.overhead_us),
-            alone_before={name: tuple(times) for name, times in self.before.items()},
-            alone_after={name: tuple(times) for name, times in self.after.items()},
-        )
 
 
 def repetitions(stage: Stage, reference_us: float) -> int:
@@ -187,19 +150,21 @@ class TimedSession:
             alone = max(_ALONE[0], min(_ALONE[1], count // 4))
             before = _by_themselves(rival, alone)
             deadline = time.monotonic() + timeout_s
+            fixed = not any(spec.dynamic for spec in self._problem.abi.parameters)
+            packs = fixed and (bool(plan.packing) if plan is not None else declares_packing(source))
             try:
                 with (
                     NvmlSampler(self._shop.device) as sampler,
                     Conversation(self._shop, job, self._held.tape, deadline, self._cancel, gpu=True) as runner,
                 ):
-                    measured = self._measure(runner, rival, count)
+                    measured = self._measure(runner, rival, count, packs=packs)
             except RunError as error:
                 return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
             measured.before, measured.after = before, _by_themselves(rival, alone)
             wrong = self._validate()
-            return wrong or self._conclude(measured, sampler)
+            return wrong or self._conclude(measured, sampler, plan)
 
-    def _measure(self, runner: Conversation, rival: RivalProcess, count: int) -> Measured:
+    def _measure(self, runner: Conversation, rival: RivalProcess, count: int, *, packs: bool) -> Measured:
         runner.give(0)
         for _ in range(_WARM_UPS):
             runner.call(Load.ALL)
@@ -217,6 +182,8 @@ class TimedSession:
             if turn in chosen:
                 runner.collect(1 + chosen.index(turn))
         self._measure_idle(runner, rival, measured)
+        # last: whatever it leaves behind is in no call that was timed or judged
+        measured.packing_us = [runner.pack().event_us for _ in range(_PACKINGS[self._stage] if packs else 0)]
         return measured
 
     def _measure_idle(self, runner: Conversation, rival: RivalProcess, measured: Measured) -> None:
@@ -273,7 +240,7 @@ class TimedSession:
         correctness = Correctness(outputs=errors, calls=len(answer.calls), sizes=(size,), executor="gpu")
         return Outcome(Verdict.WRONG, None, correctness, [note, *(complaint(error, size) for error in errors if not error.passed)])
 
-    def _conclude(self, measured: Measured, sampler: NvmlSampler) -> Outcome | Timing:
+    def _conclude(self, measured: Measured, sampler: NvmlSampler, plan: LaunchPlan | None) -> Outcome | Timing:
         median_us = statistics.median(measured.event_us)
         impossible = plausibility.is_impossible(median_us, self._problem, self._sheet)
         if impossible and (Defence.ROOFLINE not in self._shop.off or median_us == 0):
@@ -301,8 +268,16 @@ class TimedSession:
             clock_mhz=sampler.clock_mhz,
             power_w=sampler.power_w,
             throttled=sampler.throttled,
+            packing=self._packing(measured.packing_us, plan),
             raw=measured.raw,
         )
+
+    def _packing(self, times: list[float], plan: LaunchPlan | None) -> Packing | None:
+        """Say what packing took; nothing where there is no step for it, or none that took any time."""
+        if not times or not statistics.median(times):
+            return None
+        tier, nbytes = (Tier.SEALED, plan.packed_nbytes) if plan is not None else (Tier.IN_PROCESS, None)
+        return Packing(time=sample(times), tier=tier, nbytes=nbytes)
 
 
 def _there_and_back(names: list[str], turn: int) -> Iterable[str]:

@@ -66,9 +66,20 @@ class LaunchCost(NamedTuple):
         return rates.KERNEL_US + max(self.memory_us, self.compute_us, self.issue_us) + self.spill_us
 
 
-def estimate_time(problem: Problem, launches: tuple[Launch, ...], kernels: tuple[KernelResources, ...], sheet: HardwareSheet) -> Estimate:
-    """Estimate how long the recorded launches take on `sheet`, beside the reference by the same model."""
-    return _estimate(problem, call_us(launch_costs(problem, launches, kernels, sheet), sheet), sheet)
+def estimate_time(
+    problem: Problem,
+    launches: tuple[Launch, ...],
+    kernels: tuple[KernelResources, ...],
+    sheet: HardwareSheet,
+    packing: tuple[Launch, ...] = (),
+) -> Estimate:
+    """Estimate how long the recorded launches take on `sheet`, beside the reference by the same model; apart from them those that pack."""
+    found = _estimate(problem, call_us(launch_costs(problem, launches, kernels, sheet), sheet), sheet)
+    if not packing:
+        return found
+    # passes over weights: none of the problem's operations is theirs
+    idle = problem.model_copy(update={"work": problem.work.model_copy(update={"matmul_flops": 0, "pointwise_flops": 0})})
+    return found.model_copy(update={"packing_us": call_us(launch_costs(idle, packing, kernels, sheet), sheet)})
 
 
 def estimate_reference(problem: Problem, sheet: HardwareSheet) -> Estimate:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
 from typing import Literal, Self
 
@@ -103,6 +104,16 @@ class RawTimes(Record):
     """The same after it had ended."""
 
 
+class Packing(Record):
+    """What the declared step that packs weights took: once for all calls, and in no call's time."""
+
+    time: Sample
+    tier: Tier
+    """In-process, or sealed; a hint in either case, since nothing is ranked by it."""
+    nbytes: int | None = None
+    """Memory that it fills and that calls read, where the launches are known."""
+
+
 class Timing(Record):
     """Measured times: the candidate's and, interleaved with it in one session, the baselines'."""
 
@@ -120,6 +131,8 @@ class Timing(Record):
     power_w: float | None = None
     throttled: bool | None = None
     """Whether NVML reported a throttle reason while timing; None where it could not be read."""
+    packing: Packing | None = None
+    """Of a candidate that packs its weights in a step of their own."""
     raw: RawTimes | None = None
     """None in evaluations of versions that did not keep it."""
 
@@ -145,6 +158,8 @@ class Estimate(Record):
     """The same model applied to the operators of eager execution."""
     floor_us: float = Field(gt=0)
     """Roofline floor of the problem on the target."""
+    packing_us: float | None = Field(default=None, gt=0)
+    """The same model applied to the step that packs weights, where the candidate has one: in no call's time."""
     model: str
     """Name and version of the model that made it."""
 
@@ -269,6 +284,24 @@ class Evaluation(Record):
             off = ", ".join(self.weakened)
             raise UserError(f"This evaluation is no evidence: defences were switched off ({off}).", "Evaluate again with all of them.")
         return self
+
+    @property
+    def packing_us(self) -> float | None:
+        """What packing the weights takes once, in no call's time: measured or else estimated; None without a step for it."""
+        if self.timing:
+            return self.timing.packing.time.median_us if self.timing.packing else None
+        return self.estimate.packing_us if self.estimate else None
+
+    def packing_pays_after(self, against: str = "") -> int | None:
+        """Calls after which that has paid for itself against a baseline, by default the fastest; None where a call gains nothing."""
+        if self.packing_us is None or self.time_us is None:
+            return None
+        if self.timing:
+            baseline_us = self.timing.baselines[against or self.timing.best_baseline].median_us
+        else:
+            assert self.estimate is not None
+            baseline_us = self.estimate.eager_us
+        return math.ceil(self.packing_us / (baseline_us - self.time_us)) if self.time_us < baseline_us else None
 
     @property
     def tier(self) -> Tier | None:

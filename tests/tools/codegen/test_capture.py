@@ -185,3 +185,33 @@ def test_replays_of_recurrent_layers_follow_their_inputs_and_weights(tmp_path: P
             if step == 2:
                 mine.cells.weight_ih_l1.data = mine.cells.weight_ih_l1.data.clone()
             torch.testing.assert_close(mine(x), forward(mine, x))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no NVIDIA GPU")
+def test_replays_follow_weights_that_are_packed(tmp_path: Path) -> None:
+    """A captured forward that packs its weights is captured anew when they were written in place, or packed again by hand."""
+    problem = problem_of(DEEP)
+    graph = trace(problem)
+    parts = {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "GROUP_M": 1, "SPLIT_K": 1, "num_warps": 2, "num_stages": 2, "right": "as_is"}
+    ways = {"precision": "fp16x3", "accumulate": "chunked", "programs": "a_tile", "loads": "pointers", "weights": "packed"}
+    regions = [
+        region.model_copy(update={"template": "matmul", "parameters": {**parts, **ways}})
+        if any(graph.by_name[name].op == "linear" for name in region.nodes)
+        else region
+        for region in initial_schedule(graph).regions
+    ]
+    source = emit(problem, graph, Schedule(regions=tuple(regions), captured=True)).source
+    (tmp_path / "deep_packed.py").write_text(source)
+    model = load(str(tmp_path / "deep_packed.py")).ModelNew(8).cuda().eval()
+    x = torch.randn(3, 8, device="cuda")
+    with torch.no_grad():
+        for step in range(4):
+            if step == 2:
+                # not noticed by itself: the version counter of what `.data` gives is another one
+                model.layers[0].weight.data.mul_(3.0)
+                model.pack_weights()
+            else:
+                model.layers[0].weight.mul_(1.0 + step)
+            for _ in range(2):
+                torch.testing.assert_close(model(x), model.layers(x))

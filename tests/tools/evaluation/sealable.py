@@ -122,6 +122,33 @@ MAKES_OUT
 """.replace("MAKES_OUT", _MAKES_OUT)
 )
 
+PACKED = (
+    MATMUL.replace(
+        "class ModelNew",
+        """@triton.jit
+def turn_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)[:, None]
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)[None, :]
+    mask = (row < n) & (column < n)
+    tl.store(out_ptr + column * n + row, tl.load(x_ptr + row * n + column, mask=mask), mask=mask)
+
+
+class ModelNew""",
+    )
+    .replace("b_ptr + rk[:, None] * N + rn[None, :]", "b_ptr + rn[None, :] * K + rk[:, None]")
+    .replace(
+        "    def forward(self, x):",
+        """    def pack_weights(self):
+        self.turned = torch.empty_like(self.weight)
+        n = self.weight.shape[0]
+        turn_kernel[(triton.cdiv(n, 64), triton.cdiv(n, 64))](self.weight, self.turned, n, BLOCK=64)
+
+    def forward(self, x):""",
+    )
+    .replace("matmul_kernel[grid](x, self.weight, out", "matmul_kernel[grid](x, self.turned, out")
+)
+"""The product, of weights that lie the other way about: turned in a step of its own."""
+
 SUM_REFERENCE = """
 import torch
 

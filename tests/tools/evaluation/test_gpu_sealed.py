@@ -27,6 +27,7 @@ HONEST = {
     "matmul": (sealable.MATMUL, sealable.MATMUL_REFERENCE),
     "tiles": (sealable.TILES, sealable.MATMUL_REFERENCE),
     "sum": (sealable.sum_with(""), sealable.SUM_REFERENCE),
+    "packed": (sealable.PACKED, sealable.MATMUL_REFERENCE),
 }
 SIDE_STREAM = sealable.SOFTMAX.replace(
     "        softmax_kernel[",

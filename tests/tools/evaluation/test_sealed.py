@@ -43,8 +43,9 @@ def seal(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., SealedModel]
     library = compile_library(tmp_path_factory.mktemp("driver"))
     ctypes.c_int.in_dll(ctypes.CDLL(str(library)), "works").value = 1
 
-    def make(**changes: Any) -> SealedModel:
-        return SealedModel(plan(**changes), ABI_, [torch.tensor([5, 6], dtype=torch.int32)], "cpu", Driver(str(library)))
+    def make(offset: int = 0, function: str = "kernel", types: tuple[str, ...] = ("pointer", "i32"), **changes: Any) -> SealedModel:
+        made = plan(offset, function, types).model_copy(update=changes)
+        return SealedModel(made, ABI_, [torch.tensor([5, 6], dtype=torch.int32)], "cpu", Driver(str(library)))
 
     return make
 
@@ -90,3 +91,16 @@ def test_a_kernel_that_is_not_there_is_the_drivers_word(seal: Callable[..., Seal
     """The driver's refusal names what was looked for."""
     with pytest.raises(DriverError, match="finding other"):
         seal(function="other")
+
+
+def test_packed_weights_are_packed_anew_before_every_call(seal: Callable[..., SealedModel]) -> None:
+    """What a kernel leaves in packed memory is gone when the next call begins: the pattern goes over it, and the step runs again."""
+    packing = Fill(buffer=3, offset=0, nbytes=8, width=1, pattern=3)
+    model = seal(buffers=(*plan().buffers, Buffer(role="packed", nbytes=16)), packing=(packing,))
+    packed = model._held[3].inside
+    assert packed[:8].tolist() == [3] * 8
+    packed.fill_(9)
+    model()
+    assert packed.tolist() == [9] * 16
+    model.poison(0xFF)
+    assert packed.tolist() == [3] * 8 + [0xFF] * 8

@@ -1,0 +1,147 @@
+"""Weights packed in a step of their own: called before any call, recorded apart, timed by itself; what a forged plan may not do."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tests.agents.reviewer.cases import passed, timing
+from tests.tools.evaluation import sealable
+from tools.evaluation import EvaluationRequest, LocalPool
+from tools.evaluation.builder import BuildAnswer, BuilderJob
+from tools.evaluation.launch_plan import Fill, KernelLaunch, LaunchPlan, fault
+from tools.evaluation.loading import InterfaceError, declares_packing, packing_step
+from tools.hardware import load_sheet
+from tools.problems import load_problem, small_variants, with_changing_weights
+from tools.records import Evaluation, Packing, Problem, Sample, Tier, Verdict
+
+SHEET = load_sheet("h200")
+REFERENCE = sealable.MATMUL_REFERENCE
+
+
+@pytest.fixture(scope="session")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Problem:
+    """A product with a square weight."""
+    file = tmp_path_factory.mktemp("product") / "product.py"
+    file.write_text(REFERENCE)
+    return load_problem(file)
+
+
+@pytest.fixture
+def judge(pool: LocalPool, product: Problem) -> Callable[[str], Evaluation]:
+    """Evaluate a candidate in the interpreter."""
+
+    def run(source: str) -> Evaluation:
+        request = EvaluationRequest(
+            problem=product, variants=small_variants(product), candidate="c", source=source, target=SHEET, timeout_s=120, stage="search"
+        )
+        return asyncio.run(pool.evaluate(request))
+
+    return run
+
+
+def followed(pool: LocalPool, problem: Problem, source: str) -> BuildAnswer:
+    """Have the builder follow a source."""
+    pool._shop.start()
+    job = BuilderJob(abi=problem.abi, source=source, sheet=SHEET)
+    done = pool._shop.ask("builder", job.model_dump_json().encode(), {}, time.monotonic() + 120, -1, sandboxed=True)
+    return BuildAnswer.model_validate_json(done.answer)
+
+
+def test_the_step_is_done_before_any_call(judge: Callable[[str], Evaluation]) -> None:
+    """A candidate whose forward reads what only the step has written passes, and its packing is estimated apart from its time."""
+    found = judge(sealable.PACKED)
+    assert found.verdict is Verdict.PASS, (found.notes, found.log)
+    assert found.estimate is not None
+    assert found.packing_us
+    assert [launch.name for launch in found.launches] == ["matmul_kernel"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (("        n = self.weight.shape[0]", "        raise ValueError('no room')"), "no room"),
+        (("    def pack_weights(self):", "    pack_weights = 3\n\n    def other(self):"), "pack_weights of ModelNew is no method"),
+    ],
+    ids=["it raises", "it is no method"],
+)
+def test_a_step_that_fails_ends_the_candidate(judge: Callable[[str], Evaluation], change: tuple[str, str], reason: str) -> None:
+    """What the step raises is the candidate's failure, told before any call."""
+    found = judge(sealable.PACKED.replace(*change))
+    assert found.verdict is Verdict.CRASHED
+    assert any(reason in note for note in found.notes), found.notes
+
+
+def test_a_plan_holds_packing_apart(pool: LocalPool, product: Problem) -> None:
+    """What the step launches and makes stands in a place of its own: calls read it, and make their own memory."""
+    found = followed(pool, product, sealable.PACKED)
+    assert found.plan is not None, found.unsealable
+    assert [buffer.role for buffer in found.plan.buffers] == ["input", "parameter", "packed", "made"]
+    assert [step.function for step in found.plan.packing if isinstance(step, KernelLaunch)] == ["turn_kernel"]
+    assert [launch.name for launch in found.packing] == ["turn_kernel"]
+    assert [step.function for step in found.plan.steps if isinstance(step, KernelLaunch)] == ["matmul_kernel"]
+    assert found.plan.packed_nbytes == 2048 * 2048 * 4
+    assert fault(found.plan, product.abi, SHEET) == ""
+
+
+def test_packing_by_the_library_has_no_plan(pool: LocalPool, product: Problem) -> None:
+    """A step that copies by an operator of torch cannot be done without its host code, and the reason names the step."""
+    source = sealable.PACKED.replace(
+        "        self.turned = torch.empty_like(self.weight)", "        self.turned = self.weight.t().contiguous()"
+    )
+    found = followed(pool, product, source)
+    assert found.plan is None
+    assert "while it packs its weights, its host code calls the library's" in found.unsealable
+
+
+def test_weights_that_change_are_packed_in_every_call(pool: LocalPool, product: Problem) -> None:
+    """Where the problem's weights change from call to call the step is part of each: its launches are the call's."""
+    found = followed(pool, with_changing_weights(product), sealable.PACKED)
+    assert [launch.name for launch in found.launches] == ["turn_kernel", "matmul_kernel"]
+    assert found.packing == ()
+    assert found.plan is not None
+    assert [buffer.role for buffer in found.plan.buffers] == ["input", "parameter", "made", "made"]
+
+
+def test_forged_packing_is_refused(pool: LocalPool, product: Problem) -> None:
+    """A call that fills packed memory, an output in it, and a step that is given an input are no plan."""
+    plan = followed(pool, product, sealable.PACKED).plan
+    assert plan is not None
+    fill = Fill(buffer=2, offset=0, nbytes=16, width=1, pattern=0)
+    (launch,), (place,) = plan.packing, plan.outputs
+    assert isinstance(launch, KernelLaunch)
+    early = launch.model_copy(update={"arguments": (launch.arguments[0].model_copy(update={"buffer": 0}), *launch.arguments[1:])})
+    for change, reason in (
+        ({"steps": (fill, *plan.steps)}, "fills what it has not made"),
+        ({"outputs": (place.model_copy(update={"buffer": 2}),)}, "not in memory that the call made"),
+        ({"packing": (early,)}, "given what only a call has"),
+        ({"packing": (launch,) * 101}, "packs its weights in 101 launches"),
+        ({"packing": (fill.model_copy(update={"buffer": 3}),)}, "fills what it has not made"),
+    ):
+        forged = LaunchPlan.model_validate({**dict(plan), **change})
+        assert reason in fault(forged, product.abi, SHEET)
+
+
+def test_a_module_without_the_step_has_none() -> None:
+    """Nothing is asked of a module that does not declare it; what is there must be a method."""
+    module = torch.nn.Module()
+    assert packing_step(module) is None
+    module.pack_weights = 3  # type: ignore[assignment]
+    with pytest.raises(InterfaceError, match="is no method"):
+        packing_step(module)
+    assert declares_packing(sealable.PACKED)
+    assert not declares_packing(sealable.MATMUL)
+
+
+def test_calls_pay_for_packing() -> None:
+    """Packing of 1 ms is paid for by 21 calls that take 50 µs less each than eager does; a slower kernel never pays for it."""
+    packing = Packing(time=Sample(median_us=1010.0, low_us=1000.0, high_us=1020.0, count=5), tier=Tier.IN_PROCESS)
+    for kernel_us, calls in ((50.0, 21), (120.0, None)):
+        found = passed(timing(kernel_us, eager_us=100.0, compile_us=200.0).model_copy(update={"packing": packing}))
+        assert found.packing_pays_after() == calls
+        assert found.packing_us == 1010.0
+    assert passed(timing(50.0)).packing_us is None
