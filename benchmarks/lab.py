@@ -35,7 +35,7 @@ from tools.evaluation.statistics import sample, speedup
 from tools.evaluation.tape import CallSpec, Sitting
 from tools.hardware.detect import device_title
 from tools.hardware.devices import visible_devices
-from tools.records import Correctness, Evaluation, Problem, Seeds, Tier, Timing, Verdict, content_hash
+from tools.records import Correctness, Evaluation, Packing, Problem, Seeds, Tier, Timing, Verdict, content_hash
 
 COMPILE_S = 300.0
 """What compiling one source may take."""
@@ -182,6 +182,7 @@ class Lab:
             baselines={name: sample(times) for name, times in baselines.times.items()},
             speedups={name: speedup(times, found.times_us) for name, times in baselines.times.items()},
             device=self.title,
+            packing=Packing(time=sample(found.packing_us), tier=Tier.IN_PROCESS) if found.packing_us else None,
         )
         return self._evaluation(
             problem,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from benchmarks.lab_truth import Known, KnownCall, Truths
 from benchmarks.lab_turns import Turns
 from benchmarks.trusted import load_source, make_model, outputs_of, times_us
+from tools.evaluation.loading import packing_step
 from tools.evaluation.oracle import CallVerdict
 from tools.evaluation.tape import CallSpec
 from tools.hardware import load_sheet
@@ -39,6 +40,8 @@ class Judged(NamedTuple):
 
     verdict: Verdict
     times_us: tuple[float, ...] = ()
+    packing_us: tuple[float, ...] = ()
+    """Of the step that packs weights, where the candidate has one; it was done before the calls that were timed."""
     calls: tuple[CallVerdict, ...] = ()
     """What the oracle found; empty where nothing was judged."""
     notes: tuple[str, ...] = ()
@@ -115,10 +118,13 @@ class Bench:
                 return Judged(Verdict.WRONG, calls=found, notes=known.notes)
             arguments = known.calls[0].arguments
             times = times_us(lambda: model(*arguments), self._cold)
+            step = packing_step(model)
+            packing = times_us(step, self._cold) if step is not None else ()
             # a candidate that keeps something, or writes to its inputs, is wrong by now
             again = self._verdict(model, problem, len(found), known.calls[0]).model_copy(update={"group": AFTER})
         verdict = Verdict.PASS if all(error.passed for error in again.outputs) else Verdict.WRONG
-        return Judged(verdict, times if verdict is Verdict.PASS else (), (*found, again), known.notes)
+        passed = verdict is Verdict.PASS
+        return Judged(verdict, times if passed else (), packing if passed else (), (*found, again), known.notes)
 
     def _verdict(self, model: Any, problem: Problem, number: int, call: KnownCall) -> CallVerdict:
         outputs = outputs_of(model, call.arguments, problem)

@@ -203,7 +203,7 @@ def test_replays_follow_weights_that_are_packed(tmp_path: Path) -> None:
     ]
     source = emit(problem, graph, Schedule(regions=tuple(regions), captured=True)).source
     (tmp_path / "deep_packed.py").write_text(source)
-    model = load(str(tmp_path / "deep_packed.py")).ModelNew(8).cuda().eval()
+    model = load(str(tmp_path / "deep_packed.py")).ModelNew(8).cuda()
     x = torch.randn(3, 8, device="cuda")
     with torch.no_grad():
         for step in range(4):
