@@ -22,13 +22,14 @@ from tools.codegen.graph import OperatorGraph
 from tools.codegen.jit_helpers import HELPERS
 from tools.codegen.kernel import Kernel
 from tools.codegen.layouts import lay_out
+from tools.codegen.library_epilogues import HELPER
 from tools.codegen.module_text import ForwardText, class_text
 from tools.codegen.naming import Names
 from tools.codegen.packing import VERSIONS, refuse_clash
 from tools.codegen.reference_text import KeptText, keep
 from tools.codegen.region_names import function_name
 from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, plan_region
-from tools.codegen.schedule import Region, Schedule
+from tools.codegen.schedule import EPILOGUE, Region, Schedule
 from tools.records import Problem, ProblemForm, Record
 
 Emitter = Callable[[Kernel, str, Parameters], RegionText]
@@ -99,6 +100,8 @@ def _assemble(
     helpers = dict.fromkeys(helper for region in regions for helper in region.helpers)
     if any(region.pack for region in regions):
         helpers[VERSIONS] = None
+    if any(EPILOGUE in region.parameters for region in schedule.regions):
+        helpers[HELPER] = None
     body = "\n\n\n".join(
         part.strip("\n")
         for part in ([kept.module] if kept else [])

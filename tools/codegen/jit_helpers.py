@@ -10,6 +10,7 @@ from tools.codegen.jit_images import IMAGES
 from tools.codegen.jit_packed import PACKED
 from tools.codegen.jit_quads import QUADS
 from tools.codegen.jit_splits import SPLITS
+from tools.codegen.library_helpers import LIBRARY_HELPERS
 
 HELPERS: dict[str, str] = {
     "exp": '''
@@ -90,12 +91,14 @@ def multiply(one, other):
     **SPLITS,
     **IMAGES,
     **PACKED,
+    **LIBRARY_HELPERS,
     **QUADS,
 }
 """By the map that needs them: text of the device function, or of a pass and its host function."""
 
 NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
-    "mean": "centring_mean", "pow": "power", "multiply": "multiply", **{name: name for name in (*SPLITS, *IMAGES, *PACKED, *QUADS)},
+    "mean": "centring_mean", "pow": "power", "multiply": "multiply",
+    **{name: name for name in (*SPLITS, *IMAGES, *PACKED, *LIBRARY_HELPERS, *QUADS)},
 }  # fmt: skip
 """What each is called in the emitted source."""

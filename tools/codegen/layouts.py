@@ -15,7 +15,7 @@ from tools.codegen.early_sums import with_early_sums
 from tools.codegen.expressions import COMPUTE
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
-from tools.codegen.schedule import LIBRARY, Region, Schedule
+from tools.codegen.schedule import EPILOGUE, LIBRARY, Region, Schedule
 
 FORMAT = "memory_format"
 AS_IS, CHANNELS_LAST, RESULT_TOO = "contiguous", "channels_last", "channels_last_result"
@@ -40,7 +40,11 @@ class LaidOut(Node):
 
 def has_convolution(graph: OperatorGraph, region: Region) -> bool:
     """Whether a region is a library call, or a dense convolution of ours, with a layout to choose."""
-    return region.template in (LIBRARY, "convolution") and any(graph.by_name[name].op in CONVOLUTIONS for name in region.nodes)
+    return (
+        region.template in (LIBRARY, "convolution")
+        and EPILOGUE not in region.parameters
+        and any(graph.by_name[name].op in CONVOLUTIONS for name in region.nodes)
+    )
 
 
 def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:

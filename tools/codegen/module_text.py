@@ -10,10 +10,11 @@ from tools.codegen.buffer_updates import deferrable, written_together
 from tools.codegen.frame import RegionText, block
 from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.library import Caller
+from tools.codegen.library_epilogues import call_text
 from tools.codegen.naming import Names
 from tools.codegen.packing import CHECK, Packing
 from tools.codegen.reference_text import KeptText
-from tools.codegen.schedule import Schedule
+from tools.codegen.schedule import EPILOGUE, Schedule
 from tools.codegen.sizes import Fact
 from tools.codegen.views import is_view
 from tools.records import Problem, ProblemForm, TensorSpec
@@ -52,6 +53,10 @@ class ForwardText:
         for region in schedule.regions:
             if region.id in generated:
                 self._call(generated[region.id])
+            elif EPILOGUE in region.parameters:
+                name = self.names.fresh(region.nodes[-1])
+                self.lines.append(f"{name} = {call_text(self.caller, self.graph, region)}")
+                self.bound[Ref(region.nodes[-1])] = name
             else:
                 for name in region.nodes:
                     if name not in later:

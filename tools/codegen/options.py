@@ -10,6 +10,7 @@ from tools.codegen.early_sums import with_early_sums
 from tools.codegen.expressions import LoweringError
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.layouts import AS_IS, CONVOLUTIONS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution, lay_out
+from tools.codegen.library_epilogues import SCOPE, epilogues, with_epilogue
 from tools.codegen.lower_products import PRODUCTS
 from tools.codegen.packing import EVERY_CALL, WEIGHTS
 from tools.codegen.regions import (
@@ -65,6 +66,7 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, poli
     for region in schedule.regions:
         found += _generate(graph, region, sheet)
     found += fusions(graph, schedule, sheet)
+    found += _epilogues(graph, schedule, sheet)
     for region in schedule.regions:
         found += _changes(graph, region, sheet, policy)
     found += captures
@@ -129,6 +131,12 @@ def fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> I
     for one, two in list(pairs.values())[:MOST_PAIRS]:
         if can_generate(graph, (*one.nodes, *two.nodes)):
             yield Action(kind=ActionKind.FUSION, region=f"{one.id}+{two.id}", parameters={"scope": "together", "sms": sheet.sms})
+
+
+def _epilogues(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+    """Yield what leaves a convolution and the relu after it to one call of cuDNN."""
+    for one, two in epilogues(graph, schedule) if sheet.backend == "cuda" else ():
+        yield Action(kind=ActionKind.FUSION, region=f"{one.id}+{two.id}", parameters={"scope": SCOPE})
 
 
 def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region]) -> Iterator[tuple[tuple[str, ...], str]]:
@@ -228,8 +236,13 @@ def _change_layout(graph: OperatorGraph, schedule: Schedule, regions: list[Regio
 
 def _fuse(graph: OperatorGraph, schedule: Schedule, regions: list[Region], action: Action) -> Schedule:
     scope = action.parameters.get("scope", "together" if len(regions) > 1 else "each")
-    if scope not in ("each", "together"):
-        raise IllegalActionError(f"scope is each or together, not {scope!r}")
+    if scope not in ("each", "together", SCOPE):
+        raise IllegalActionError(f"scope is each, together or {SCOPE}, not {scope!r}")
+    if scope == SCOPE:
+        joined = with_epilogue(graph, schedule, regions)
+        if joined is None:
+            raise IllegalActionError(f"{action.region} is no library convolution with a relu that alone reads it")
+        return joined
     if scope == "together":
         return _merge(graph, schedule, regions, _sms(action))
     for region in regions:

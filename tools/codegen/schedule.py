@@ -7,6 +7,8 @@ from pydantic import Field
 from tools.records import Record
 
 LIBRARY = "library"
+EPILOGUE = "epilogue"
+"""Parameter of a library region whose operators are one call."""
 
 
 class Region(Record):

@@ -206,11 +206,37 @@ def install(sheet: HardwareSheet) -> None:
     }
     for name, reply in replies.items():
         setattr(torch.cuda, name, reply)
+    _follow_cudnn()
     # Triton ships no types
     tuned: Any = autotuner.Autotuner
     tuned.run = first_configuration
     active: Any = driver
     active.set_active(DriverStandIn(sheet))
+
+
+_shapes: list[Any] = []
+"""The library of operators' shapes, once it is made: it must outlive this module's functions."""
+
+
+def _follow_cudnn() -> None:
+    """Tell torch the shapes of cuDNN's fused convolutions, which it only knows on a device."""
+    import torch
+
+    if _shapes:
+        return
+    library: Any = torch.library.Library
+    _shapes.append(library("aten", "IMPL"))
+
+    def convolved(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+        return torch.ops.aten.convolution(x, weight, bias, stride, padding, dilation, False, [0] * len(stride), groups)
+
+    def added(x: Any, weight: Any, z: Any, alpha: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+        del z, alpha
+        return convolved(x, weight, bias, stride, padding, dilation, groups)
+
+    for name, shape in (("cudnn_convolution_relu", convolved), ("cudnn_convolution_add_relu", added)):
+        if not torch._C._dispatch_has_kernel_for_dispatch_key(f"aten::{name}", "Meta"):
+            _shapes[0].impl(name, shape, "Meta")
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ from tools.profiling.rates import operator_family
 from tools.records import Action, ActionKind, HardwareSheet, OperatorFamily, PrecisionPolicy
 from tools.tuning.call_time import call_us, counted, worth_capturing
 from tools.tuning.channels import channels_last, copies_us, library_convolutions
+from tools.tuning.epilogues import with_epilogues
 from tools.tuning.library import layout_gain, left_us, library_us
 from tools.tuning.packed import ranked_with_packing
 from tools.tuning.settings import SCORED, Parameters, Setting, key, spread, words_of
@@ -195,9 +196,21 @@ class ScheduleModel:
         return found
 
     def alternatives(self, choices: list[Choice]) -> list[Choice]:
-        """Lay the library's convolutions out with their channels last, and capture what may be waiting for its launches."""
-        turned = [other for choice in choices if (other := self._turned(choice))]
-        return [*turned, *(other for choice in (*choices, *turned) if (other := self._captured(choice)))]
+        """Lay the library's convolutions out with their channels last or give them their relu, and capture what may wait for launches."""
+        others = [other for change in (self._turned, self._with_epilogues) for choice in choices if (other := change(choice))]
+        return [*others, *(other for choice in (*choices, *others) if (other := self._captured(choice)))]
+
+    def _with_epilogues(self, choice: Choice) -> Choice | None:
+        found = with_epilogues(self.graph, choice.schedule, self._pass_us) if self.sheet.backend == "cuda" else None
+        if found is None:
+            return None
+        schedule, saved = found
+        device = choice.device_us - saved
+        us, order_us = (self.call_us(schedule, time) for time in (device, device + self._doubt_us(schedule)))
+        return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, "fused epilogues"))
+
+    def _pass_us(self, region: Region) -> float:
+        return self._generated(region) if region.is_generated else self._library(region)
 
     def _turned(self, choice: Choice) -> Choice | None:
         schedule = channels_last(self.graph, choice.schedule)
