@@ -52,9 +52,9 @@ def report(judged: Sequence[Row], levels: dict[int, list[Row]]) -> str:
         lines.append(f"| {number} | {len(mine)} | {len(passed)} | {' | '.join(means)} | {_whole(sides[0], len(rows))} |")
     lines += ["", "| level | problems with a kernel that passed | the fastest of each: eager, better | delivered, faster than the better |"]
     lines.append("|" + "---|" * 4)
-    fastest = _fastest(judged)
+    best = fastest(judged)
     for number, rows in levels.items():
-        found = [fastest[row["problem"]] for row in rows if row["problem"] in fastest]
+        found = [best[row["problem"]] for row in rows if row["problem"] in best]
         lines.append(f"| {number} | {len(found)} | {_whole([(row['speedups']['eager'][0], _better(row)) for row in found], len(rows))} |")
     timed = [row for row in judged if "us" in row and "expected_us" in row]
     lines += [
@@ -80,7 +80,7 @@ def _whole(gains: Sequence[tuple[float, float]], problems: int) -> str:
     return f"{', '.join(whole)} | {len(kept)}, {sum(pair[1] >= FLOOR for pair in kept)}"
 
 
-def _fastest(judged: Iterable[Row]) -> dict[str, Row]:
+def fastest(judged: Iterable[Row]) -> dict[str, Row]:
     """Find the fastest kernel of each problem that passed, whoever chose it."""
     passed = [row for row in judged if row["verdict"] == Verdict.PASS and "us" in row]
     return {row["problem"]: row for row in sorted(passed, key=lambda row: -float(row["us"]))}

@@ -178,8 +178,8 @@ def layers() -> Iterator[tuple[dict[str, Any], tuple[Ways, torch.Tensor]]]:
     for shape in CONVOLUTION:
         for last in (False, True):
             for add in (False, True):
-                what = {"layer": "conv2d", "shape": shape, "channels_last": last, "after": "add, relu" if add else "relu"}
-                yield what, convolution_ways(*shape, last=last, add=add)
+                which: dict[str, Any] = {"layer": "conv2d", "shape": shape, "channels_last": last}
+                yield which | {"after": "add, relu" if add else "relu"}, convolution_ways(*shape, last=last, add=add)
 
 
 def main() -> None:

@@ -43,8 +43,9 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P(
                 "scope",
-                "each, together",
-                "each: every named region becomes one kernel of its own; together: the named regions become one kernel",
+                "each, together, library",
+                "each: every named region becomes one kernel of its own; together: the named regions become one kernel; library: a "
+                "convolution and the relu that alone reads it become one call of cuDNN",
             ),
             _P("sms", "a whole number", "multiprocessors of the device, from which first block sizes are chosen"),
         ),

@@ -1,0 +1,51 @@
+"""Tables of kernels that pack their weights: which kernel counts, what pays for packing, and the page that holds them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.confirmed_report import fastest
+from benchmarks.kept_rows import KeptRows
+from benchmarks.packed_report import tables
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "docs" / "results" / "kernelbench"
+
+
+def row(us: float, packing_us: float = 0.0, name: str = "level2/7_Layer") -> dict[str, Any]:
+    """One judged kernel of a problem whose eager takes 400 µs and torch.compile 200."""
+    speedups = {"eager": (400 / us, 0.0, 0.0), "compile": (200 / us, 0.0, 0.0)}
+    found = {
+        "problem": name,
+        "number": 7,
+        "verdict": "PASS",
+        "us": us,
+        "speedups": speedups,
+        "baselines_us": {"eager": 400, "compile": 200},
+    }
+    return found | ({"packing_us": packing_us} if packing_us else {})
+
+
+def test_the_faster_of_both_counts_in_a_level() -> None:
+    """Of two problems one gains by packing and one does not: the level has the better kernel of each, and each kind stands by itself."""
+    plain = {name: row(100.0, name=name) for name in ("level2/7_Layer", "level2/8_Other")}
+    packed = {"level2/7_Layer": row(50.0, 75.0), "level2/8_Other": row(200.0, 75.0, "level2/8_Other")}
+    lines = tables({2: 2}, plain, packed)
+    assert "| 2 | 2 | 4.00x, 2.00x | 4.00x, 2.00x | 4.00x, 2.00x | **5.66x, 2.83x**, 2 |" in lines
+
+
+def test_calls_pay_for_packing_against_what_is_slower_alone() -> None:
+    """75 µs are paid for by two calls that save 50 each; against something as fast nothing pays."""
+    packed = {"level2/7_Layer": row(50.0, 75.0)}
+    for plain_us, paid in ((100.0, "2, 1"), (50.0, "–, 1")):
+        lines = tables({2: 1}, {"level2/7_Layer": row(plain_us)}, packed)
+        assert lines[-1] == f"| 2: 7 Layer | 400 | 200 | {plain_us:.0f} | 50 | 8.00x | 4.00x | 75 | {paid} |"
+
+
+def test_the_page_has_the_tables_of_the_rows() -> None:
+    """Every line that the rows make stands on KernelBench's page."""
+    sizes = {number: len(KeptRows(FOLDER / f"level{number}.jsonl").rows) for number in (1, 2, 3)}
+    plain, packed = (fastest(KeptRows(FOLDER / f"{name}.jsonl").rows) for name in ("confirmed", "packed"))
+    page = set((ROOT / "docs" / "results" / "kernelbench.md").read_text().splitlines())
+    assert [line for line in tables(sizes, plain, packed) if line not in page] == []
