@@ -32,7 +32,7 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
             keep_evidence(services, request, evaluation)
         reason = shortfall(evaluation, services.settings.floor, services.settings.against)
         if not reason:
-            said = _praise(evaluation, services.settings.against) + _as_sentence(_no_room(services, name))
+            said = praise(evaluation, services.settings.against) + _as_sentence(_no_room(services, name))
             return _write(services, Delivery(candidate=name, evaluation=request.key, reason=said, ended=ended))
         reasons.append(f"{name}: {reason}")
     full = "" if candidates else _no_room(services, ROOT)
@@ -97,7 +97,8 @@ def _too_little(low: float, floor: float) -> str:
     return f"too little to deliver (lower end {low:.3f}x, floor {floor:.2f}x)"
 
 
-def _praise(evaluation: Evaluation, against: Against) -> str:
+def praise(evaluation: Evaluation, against: Against) -> str:
+    """Say how fast a confirmed kernel is, against what, how far to trust that, and what is not in it."""
     if evaluation.timing:
         name, (value, low, high) = _rival(evaluation.timing, against)
         others = "".join(f", {one[0]:.2f}x against {other}" for other, one in evaluation.timing.speedups.items() if other != name)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from graphs.optimize.confirm import shortfall
+import pytest
+
+from graphs.optimize.confirm import praise, shortfall
 from tests.agents.reviewer.cases import passed, timing
+from tools.records import Packing, Sample, Tier
 
 
 def test_the_better_baseline_counts_unless_eager_is_asked_for() -> None:
@@ -16,3 +19,12 @@ def test_the_better_baseline_counts_unless_eager_is_asked_for() -> None:
 def test_against_eager_the_noise_counts_as_ever() -> None:
     """An interval that reaches below the floor is no gain over eager either."""
     assert "against eager when confirmed" in shortfall(passed(timing(99.0, compile_us=300.0, spread=0.02)), 1.01, "eager")
+
+
+@pytest.mark.parametrize(("kernel_us", "told"), [(50.0, "in 3,000 µs (in-process), which 100 calls pay for."), (100.0, "(in-process).")])
+def test_packing_is_told_apart_from_the_speed_up(kernel_us: float, told: str) -> None:
+    """What is delivered says what packing its weights takes once, and how many calls pay for it where any do."""
+    packing = Packing(time=Sample(median_us=3000.0, low_us=2990.0, high_us=3010.0, count=15), tier=Tier.IN_PROCESS)
+    found = passed(timing(kernel_us, eager_us=100.0).model_copy(update={"packing": packing}))
+    assert praise(found, "better").endswith(told)
+    assert "packed" not in praise(passed(timing(kernel_us, eager_us=100.0)), "better")

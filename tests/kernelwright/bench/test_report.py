@@ -126,6 +126,16 @@ def test_the_pages_hold_together_without_a_network(tmp_path: Path) -> None:
     assert "| level 1 | 5 | 2 | 2 | 2 | 1 | 0 | eager |" in (tmp_path / "report.md").read_text()
 
 
+def test_kernels_that_pack_their_weights_are_listed(tmp_path: Path) -> None:
+    """A report names them with what packing takes and the calls that pay for it; where none does, it says nothing of packing."""
+    packed = kernel("level1/5_e", 20.0, [2.0]).model_copy(update={"packing_us": 3148.0, "packing_pays_after": 2})
+    for rows, told in (((*ROWS, packed), True), (ROWS, False)):
+        write_report(gathered(*rows), tmp_path)
+        texts = [(tmp_path / f"report.{kind}").read_text() for kind in ("md", "html")]
+        assert all(("Weights packed once" in text) is told for text in texts)
+        assert ("| level1/5_e | 20 | 3,148 | 2 |" in texts[0]) is told
+
+
 @pytest.mark.parametrize("rows", [(ROWS[3],), (ROWS[2],), (kernel("level3/50_x", 0.01),)])
 def test_a_report_can_be_made_of_any_single_row(rows: tuple[object, ...], tmp_path: Path) -> None:
     """One problem that cannot be judged, one that kept its reference, one extreme gain."""

@@ -77,7 +77,7 @@ def test_fusing_a_product_with_what_follows_makes_one_region() -> None:
     [
         (Action(kind=ActionKind.TILING, region="r9"), "no region r9"),
         (Action(kind=ActionKind.TILING, region="r0", parameters={"ROWS": 2}), "left to the library"),
-        (Action(kind=ActionKind.FUSION, region="r0", parameters={"scope": "sideways"}), "each or together"),
+        (Action(kind=ActionKind.FUSION, region="r0", parameters={"scope": "sideways"}), "each, together or library"),
         (Action(kind=ActionKind.FUSION, region="r0", parameters={"scope": "together"}), "two regions"),
         (Action(kind=ActionKind.ALGORITHM, region="r0", parameters={"implementation": "library"}), "changes nothing"),
     ],
