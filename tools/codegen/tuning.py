@@ -9,7 +9,7 @@ from tools.codegen.layouts import FORMAT, FORMATS
 from tools.codegen.packing import CHOICES, WEIGHTS
 from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.codegen.remembered import row_layout_of
-from tools.codegen.schedule import EPILOGUE, LIBRARY
+from tools.codegen.schedule import LIBRARY
 from tools.codegen.tuning_compute import (
     attention_defaults,
     attention_fits,
@@ -44,7 +44,7 @@ ROUNDING = 1e-3
 WARPS = Knob(ActionKind.LAUNCH, (1, 2, 4, 8, 16, 32))
 
 KNOBS: dict[str, dict[str, Knob]] = {
-    LIBRARY: {FORMAT: Knob(ActionKind.LAYOUT, FORMATS), EPILOGUE: Knob(ActionKind.FUSION, ("fused",))},
+    LIBRARY: {FORMAT: Knob(ActionKind.LAYOUT, FORMATS)},
     POINTWISE: {
         "algorithm": Knob(ActionKind.ALGORITHM, ("flat", "tile")),
         "ELEMENTS": Knob(ActionKind.VECTORISATION, (1, 2, 4, 8, 16, 32)),

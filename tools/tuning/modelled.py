@@ -15,7 +15,7 @@ from tools.tuning.call_time import call_us, counted, worth_capturing
 from tools.tuning.channels import channels_last, copies_us, library_convolutions
 from tools.tuning.epilogues import with_epilogues
 from tools.tuning.library import layout_gain, left_us, library_us
-from tools.tuning.packed import ranked_with_packing
+from tools.tuning.packed import packed_where_worth, ranked_with_packing
 from tools.tuning.settings import SCORED, Parameters, Setting, key, spread, words_of
 from tools.tuning.shapes import MODELLED, region_shapes, region_us
 from tools.tuning.structures import structures
@@ -177,8 +177,9 @@ class ScheduleModel:
         """Set a structure's regions to their best settings, then the heavy ones to their next different ones."""
         known = [region for region in schedule.regions if region.template in self.known]
         share = max(FEWEST, min(SCORED, SEEN // max(1, len(known))))
-        spreads = {region.id: spread(self._ranked(region, share), dict(region.parameters), most) for region in known}
         others = self._left(schedule)
+        rankings = packed_where_worth({region.id: self._ranked(region, share) for region in known}, others)
+        spreads = {region.id: spread(rankings[region.id], dict(region.parameters), most) for region in known}
         total = others + sum(settings[0].us for settings in spreads.values())
         heavy = {name for name, settings in spreads.items() if settings[0].us >= HEAVY * total}
         unmodelled = tuple(region.id for region in schedule.regions if region.is_generated and region.template not in self.known)

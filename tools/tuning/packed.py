@@ -14,6 +14,9 @@ from tools.tuning.shapes_memory import nbytes_of
 WORTH = 0.95
 """Share of the time without packing that a region may take at most with it: packing holds a second copy of the weights."""
 
+WORTH_WHOLE = 0.98
+"""The same of a whole call."""
+
 
 def ranked_with_packing(
     planned: Planned, start: Parameters, sheet: HardwareSheet, policy: PrecisionPolicy, most: int = SCORED
@@ -28,6 +31,18 @@ def ranked_with_packing(
     if not packed or packed[0].us > WORTH * found[0].us:
         return found
     return sorted([*found, *packed], key=lambda each: (each.us, key(each.parameters)))
+
+
+def packed_where_worth(rankings: dict[str, list[Setting]], others_us: float) -> dict[str, list[Setting]]:
+    """Leave settings that pack out of the rankings of a schedule's regions where all packing together saves too little of a call.
+
+    `others_us` is what the rest of the call takes. On networks whose regions were promised a twentieth each, and the call less than a
+    fiftieth, nothing was gained on an H200 (docs/results/kernelbench.md).
+    """
+    plain = {name: [one for one in found if one.parameters.get(WEIGHTS) != PACKED] for name, found in rankings.items()}
+    without = sum(found[0].us for found in plain.values())
+    saved = without - sum(found[0].us for found in rankings.values())
+    return rankings if saved > (1 - WORTH_WHOLE) * (others_us + without) else plain
 
 
 def _weights(planned: Planned) -> tuple[Access, ...]:

@@ -19,7 +19,8 @@ from tools.codegen.tuning import defaults
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights
 from tools.records import Action, ActionKind
-from tools.tuning.packed import ranked_with_packing
+from tools.tuning.packed import packed_where_worth, ranked_with_packing
+from tools.tuning.settings import Setting
 from tools.tuning.shapes import region_shapes
 
 PARTS = {**TILES, "precision": "fp16x3", "accumulate": "chunked"}
@@ -202,3 +203,11 @@ def test_a_capture_looks_at_the_weights_before_it_replays() -> None:
     _, packing, plain = both(*CASES["halves"])
     assert 'if known.get("weights") is not module.packed_weights:' in captured(packing)
     assert "refresh_weights" not in captured(plain)
+
+
+def test_a_call_that_gains_little_packs_nothing() -> None:
+    """Packing that saves half of a short region is left out where the rest of the call takes a hundred times as long."""
+    plain, packing = Setting(10.0, {"BLOCK_M": 64}), Setting(5.0, {"BLOCK_M": 64, WEIGHTS: PACKED})
+    found = {"r0": [packing, plain]}
+    assert packed_where_worth(found, 100.0) == found
+    assert packed_where_worth(found, 1000.0) == {"r0": [plain]}
