@@ -44,6 +44,7 @@ class Measured:
             answer=tuple(self.answer_us),
             bracket=tuple(self.bracket_us),
             overhead=tuple(self.overhead_us),
+            packing=tuple(self.packing_us),
             alone_before={name: tuple(times) for name, times in self.before.items()},
             alone_after={name: tuple(times) for name, times in self.after.items()},
         )

@@ -159,7 +159,7 @@ def _timing(bundle: Bundle, timing: Timing) -> Iterator[Claim]:
     if raw is None:
         yield unchecked("timing", "no raw times are given")
         return
-    if max(map(len, (raw.candidate, *raw.baselines.values()))) > MOST_TIMES:
+    if max(map(len, (raw.candidate, raw.packing, *raw.baselines.values()))) > MOST_TIMES:
         yield fails("timing", f"more than {MOST_TIMES:,} raw times: no session takes that many")
         return
     try:
@@ -175,6 +175,7 @@ def _samples(timing: Timing, raw: RawTimes) -> Claim:
     given: dict[str, tuple[Sample | None, tuple[float, ...]]] = {"candidate": (timing.candidate, raw.candidate)}
     given |= {name: (timing.baselines.get(name), times) for name, times in raw.baselines.items()}
     given |= {"bracket": (timing.bracket, raw.bracket)} if timing.bracket else {}
+    given |= {"packing": (timing.packing.time, raw.packing)} if timing.packing else {}
     if set(raw.baselines) != set(timing.baselines):
         return fails("medians", "raw times and medians are of different baselines")
     for name, (stated, times) in given.items():

@@ -98,6 +98,8 @@ class RawTimes(Record):
     """The same calls, from inputs revealed to outputs collected."""
     overhead: tuple[float, ...] = ()
     """Answer less event of the eager baseline on an idle device: what being called from outside costs."""
+    packing: tuple[float, ...] = ()
+    """Of packing the weights once more, as the candidate's own process says, or the sealed one."""
     alone_before: dict[str, tuple[float, ...]] = Field(default_factory=dict)
     """The baselines by themselves, before the candidate's process was started."""
     alone_after: dict[str, tuple[float, ...]] = Field(default_factory=dict)

@@ -148,3 +148,14 @@ def test_a_policy_asked_for_must_be_the_policy(folder: Path, failing: Failing) -
     forge(folder, "problem.json", lambda value: value["problem"]["policy"].update(tolerance=0.1))
     assert failing(folder, policy=PrecisionPolicy()) == {"policy", "names", "limits"}
     assert failing(folder, policy=PrecisionPolicy(tolerance=0.1)) == {"names", "limits"}
+
+
+def test_what_packing_takes_follows_from_its_raw_times(timed: Path, failing: Failing) -> None:
+    """A packing time with its raw times holds; one that they do not give, or without any, fails."""
+    stated = {"time": {"median_us": 30.0, "low_us": 25.0, "high_us": 35.0, "count": 3}, "tier": "in-process", "nbytes": None}
+    forge(timed, "evaluation.json", lambda value: value["evaluation"]["timing"].update(packing=stated))
+    assert failing(timed) == {"medians"}
+    forge(timed, "timings.json", lambda value: value.update(packing=[20.0, 30.0, 40.0]))
+    assert failing(timed) == set()
+    forge(timed, "timings.json", lambda value: value.update(packing=[20.0, 20.0, 40.0]))
+    assert failing(timed) == {"medians"}
