@@ -38,7 +38,9 @@ def epilogues(graph: OperatorGraph, schedule: Schedule) -> Iterator[tuple[Region
 
 def _after(graph: OperatorGraph, node: Node) -> tuple[Node, ...]:
     """List the operators that cuDNN does with a convolution: an addition and a relu, or a relu; empty where it does neither."""
-    if node.target != "aten.conv2d.default" or node.outputs[0].dtype not in DTYPES or node.kwargs:
+    (made,) = node.outputs
+    # without a batch PyTorch's convolution takes an image, cuDNN's call does not
+    if node.target != "aten.conv2d.default" or made.dtype not in DTYPES or len(made.shape) != 4 or node.kwargs:
         return ()
     found: list[Node] = []
     last = node

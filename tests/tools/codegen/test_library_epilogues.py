@@ -25,6 +25,7 @@ NOT = {
     "read elsewhere": module(CONV, "y = self.conv(x); return torch.relu(y) + y", INPUT),
     "returned": module(CONV, "y = self.conv(x); return torch.relu(y), y", INPUT),
     "another activation": module(CONV, "return torch.tanh(self.conv(x))", INPUT),
+    "one image without a batch": module(CONV, "return torch.relu(self.conv(x))", "torch.randn(8, 9, 10)"),
     "relu6": module(CONV, "return F.relu6(self.conv(x))", INPUT),
     "more in one kernel": module(CONV, "return torch.relu(self.conv(x)) * 3", INPUT),
     "added twice": module(CONV, "return torch.relu(self.conv(x) + 1.0 + 2.0)", INPUT),
