@@ -13,6 +13,7 @@ from tools.codegen import IllegalAction, Schedule, apply
 from tools.codegen.capture import CAPTURE
 from tools.codegen.early_actions import ALGEBRA
 from tools.codegen.layouts import FORMAT
+from tools.codegen.rewriting import rewritten
 from tools.codegen.tuning import KNOBS
 from tools.records import Action, Candidate, HardwareSheet, Problem
 from tools.tuning.modelled import CHOICE, MADE, Choice, ScheduleModel, choice_action, chosen_number, modelled_choices
@@ -95,9 +96,9 @@ def expectations(problem: Problem, parent: Candidate | None, options: Sequence[A
     own = Schedule.model_validate_json(parent.schedule) if parent and parent.schedule else None
     if own is None and not any(chosen_number(action) for action in options):
         return {}
-    graph = traced_graph(problem)
+    graph = rewritten(traced_graph(problem), own) if own else traced_graph(problem)
     model = ScheduleModel(graph, sheet, problem.policy)
-    plain = own is not None and not own.early_sums and not any(FORMAT in region.parameters for region in own.regions)
+    plain = own is not None and not any(FORMAT in region.parameters for region in own.regions)
     before = model.schedule_us(own) if own and plain else None
     for action in options:
         choice = choice_of(action, problem, sheet) if chosen_number(action) else None

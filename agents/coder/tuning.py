@@ -7,7 +7,7 @@ from collections.abc import Collection
 from agents.coder.protocol import Draft
 from agents.coder.traced import traced_graph
 from tools.codegen import LoweringError, Schedule, emit
-from tools.codegen.early_sums import with_early_sums
+from tools.codegen.rewriting import rewritten
 from tools.records import Action, ActionKind, Candidate, HardwareSheet, Problem, content_hash
 from tools.tuning import Parameters, Tunable, Tuned, sizes_of, tunable, tunable_regions, work_of
 
@@ -43,7 +43,7 @@ class TuningSpace:
         assert parent.schedule is not None
         self._problem, self._sheet = problem, sheet
         schedule = Schedule.model_validate_json(parent.schedule)
-        self._graph = with_early_sums(traced_graph(problem), schedule.early_sums)
+        self._graph = rewritten(traced_graph(problem), schedule)
         names = tuple(action.region.split("+"))
         self._regions = tuple(region for region in schedule.regions if region.id in names)
         self.tunable: Tunable = tunable(self._graph, schedule, names, sheet)

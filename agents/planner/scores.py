@@ -155,6 +155,8 @@ VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
     ("capture", "none"): {ANY: -8.0},
     # a product less: the work itself shrinks by the length of the sum
     ("algebra", "sum_first"): {ANY: 12.0},
+    # a pass less over a convolution's result, or nothing where the norm is part of its kernel already
+    ("algebra", "fold_norm"): {ANY: 4.0},
     ("algorithm", "split"): {Bottleneck.PARALLELISM: 2.0, ANY: -2.0},
     ("algorithm", "staggered"): {Bottleneck.EXCESS_TRAFFIC: 3.0, ANY: -1.0},
     ("algorithm", "registers"): {Bottleneck.EXCESS_TRAFFIC: 2.0, Bottleneck.REGISTERS: -4.0, Bottleneck.PARALLELISM: -2.0},

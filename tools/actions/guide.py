@@ -111,8 +111,8 @@ GUIDE: dict[ActionKind, Meaning] = {
             _P(
                 "weights",
                 "every_call, packed",
-                "packed writes what a product or convolution reads of its weights (halves, another order) once for all calls, in "
-                "`pack_weights`, and again when a weight changes; that step is timed by itself",
+                "packed writes what a product or convolution reads of its weights (halves, another order), or what regions make of "
+                "parameters alone, once for all calls, in `pack_weights`, and again when a weight changes; that step is timed by itself",
             ),
         ),
         "The copy costs a pass over the operand: it pays for large products and convolutions only. Packed weights take memory as well.",
@@ -155,9 +155,10 @@ GUIDE: dict[ActionKind, Meaning] = {
             ),
             _P(
                 "algebra",
-                "sum_first",
-                "a sum or mean of a product, or of a convolution over positions, is taken before it: of one operand instead of the result, "
-                "which makes a product with a vector of it; equal for finite values whose partial results stay in range",
+                "sum_first, fold_norm",
+                "sum_first: a sum or mean of a product, or of a convolution over positions, is taken before it: of one operand instead of "
+                "the result, which makes a product with a vector of it; fold_norm: a batch norm with running statistics becomes part of "
+                "the weight and bias before it, made in `pack_weights`; both equal for finite values whose partial results stay in range",
             ),
             _P(
                 "algorithm",

@@ -133,7 +133,9 @@ def _summed(bench: Workbench, found: EarlySum, dims: tuple[int, ...]) -> Ref:
     source, kind = found.product, found.reduction.op
     if source.op not in PRODUCTS:
         value = convolution_sum(bench, source, dims)
-        return bench.call("div.Tensor", value, _count(bench.graph, source, dims)) if kind == "mean" else value
+        for count in _counts(bench.graph, source, dims) if kind == "mean" else ():
+            value = bench.call("div.Tensor", value, count)
+        return value
     left, right = source.args[:2]
     if dims[0] == len(source.outputs[0].shape) - 2:
         rows = bench.reduce(kind, left, len(bench.meta(left).shape) - 2)
@@ -175,8 +177,11 @@ def _shift(bench: Workbench, found: EarlySum, other: Any, dims: tuple[int, ...])
     return number(tuple(value * times for value, times in zip(values, count, strict=True)))
 
 
-def _count(graph: OperatorGraph, source: Node, dims: tuple[int, ...]) -> Any:
-    return number(product((source.outputs[0].shape[dim] for dim in dims), graph.traces))
+def _counts(graph: OperatorGraph, source: Node, dims: tuple[int, ...]) -> list[Any]:
+    """List what a sum over `dims` is divided by: their product, or where that varies each of them, which shapes tell more easily."""
+    sizes = [source.outputs[0].shape[dim] for dim in dims]
+    count = number(product(sizes, graph.traces))
+    return [number(size) for size in sizes] if isinstance(count, Varying) else [count]
 
 
 def number(values: tuple[Any, ...]) -> Any:

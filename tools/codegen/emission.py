@@ -15,7 +15,6 @@ from tools.codegen import (
 )
 from tools.codegen.alike import Functions
 from tools.codegen.capture import captured
-from tools.codegen.early_sums import with_early_sums
 from tools.codegen.expressions import LoweringError
 from tools.codegen.frame import Parameters, RegionText
 from tools.codegen.graph import OperatorGraph
@@ -23,12 +22,14 @@ from tools.codegen.jit_helpers import HELPERS
 from tools.codegen.kernel import Kernel
 from tools.codegen.layouts import lay_out
 from tools.codegen.library_epilogues import HELPER
+from tools.codegen.library_helpers import LIBRARY_HELPERS
 from tools.codegen.module_text import ForwardText, class_text
 from tools.codegen.naming import Names
 from tools.codegen.packing import VERSIONS, refuse_clash
 from tools.codegen.reference_text import KeptText, keep
 from tools.codegen.region_names import function_name
 from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, plan_region
+from tools.codegen.rewriting import rewritten
 from tools.codegen.schedule import EPILOGUE, Region, Schedule
 from tools.records import Problem, ProblemForm, Record
 
@@ -51,7 +52,7 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
         source = verbatim(problem, graph)
         notes = tuple(f"Left to the reference: {reason}." for reason in graph.blocked)
         return Emission(source=captured(source) if schedule.captured else source, notes=notes)
-    graph = with_early_sums(graph, schedule.early_sums)
+    graph = rewritten(graph, schedule)
     seen = lay_out(graph, schedule)
     kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
     names = Names({*(kept.names if kept else ()), "ModelNew", "F", "torch", "nn"})
@@ -98,8 +99,9 @@ def _assemble(
     problem: Problem, schedule: Schedule, graph: OperatorGraph, kept: KeptText | None, regions: Sequence[RegionText], model: str
 ) -> str:
     helpers = dict.fromkeys(helper for region in regions for helper in region.helpers)
-    if any(region.pack for region in regions):
+    if graph.packed or any(region.pack for region in regions):
         helpers[VERSIONS] = None
+    helpers |= dict.fromkeys(node.op for node in graph.packed if node.op in LIBRARY_HELPERS)
     if any(EPILOGUE in region.parameters for region in schedule.regions):
         helpers[HELPER] = None
     body = "\n\n\n".join(
@@ -152,6 +154,10 @@ def _notes(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
         notes.append("Results may lie with their channels last: same shapes and values as the reference's, other strides.")
     if schedule.early_sums:
         notes.append("A sum is taken before its product: equal for finite values whose partial results stay in range.")
+    if schedule.folded_norms:
+        notes.append("Batch norm is folded into weights: equal for finite values whose partial results stay in range.")
+    if graph.packed:
+        notes.append(f"Made of parameters once for all calls, in `pack_weights`: {', '.join(node.name for node in graph.packed)}.")
     if graph.traces == 1:
         notes.append("The problem has no sizes that can be varied: constants of its shapes are literals.")
     return tuple(notes)

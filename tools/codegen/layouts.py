@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tools.codegen.early_sums import with_early_sums
 from tools.codegen.expressions import COMPUTE
 from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.rewriting import rewritten
 from tools.codegen.schedule import EPILOGUE, LIBRARY, Region, Schedule
 
 FORMAT = "memory_format"
@@ -48,8 +48,8 @@ def has_convolution(graph: OperatorGraph, region: Region) -> bool:
 
 
 def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
-    """Rewrite the graph as a schedule says: its early sums, then its regions' layouts; the same graph where it says nothing."""
-    graph = with_early_sums(graph, schedule.early_sums)
+    """Rewrite the graph as a schedule says, then lay its regions out; the same graph where it says nothing."""
+    graph = rewritten(graph, schedule)
     chosen: dict[str, str] = {}
     for region in schedule.regions:
         wanted = str(region.parameters.get(FORMAT, AS_IS))

@@ -31,7 +31,7 @@ FUNCTIONS = {
     "sqrt": "torch.sqrt", "rsqrt": "torch.rsqrt", "abs": "torch.abs", "mm": "torch.mm", "bmm": "torch.bmm", "where": "torch.where",
     "maximum": "torch.maximum", "minimum": "torch.minimum", "cumsum": "torch.cumsum", "cumprod": "torch.cumprod", "cat": "torch.cat",
     "stack": "torch.stack", "flip": "torch.flip", "reciprocal": "torch.reciprocal", "neg": "torch.neg", "tril": "torch.tril",
-    "triu": "torch.triu", "erf": "torch.erf",
+    "triu": "torch.triu", "erf": "torch.erf", "folded_weight": "folded_weight", "folded_bias": "folded_bias",
 }  # fmt: skip
 """Operators whose public function takes the same arguments in the same order."""
 

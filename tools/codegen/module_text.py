@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tools.codegen.buffer_updates import deferrable, written_together
 from tools.codegen.frame import RegionText, block
@@ -12,6 +12,7 @@ from tools.codegen.graph import Node, OperatorGraph, Ref
 from tools.codegen.library import Caller
 from tools.codegen.library_epilogues import call_text
 from tools.codegen.naming import Names
+from tools.codegen.packed_values import packed_sources
 from tools.codegen.packing import CHECK, Packing
 from tools.codegen.reference_text import KeptText
 from tools.codegen.schedule import EPILOGUE, Schedule
@@ -35,17 +36,36 @@ class ForwardText:
     def __post_init__(self) -> None:
         """Name the arguments and the parameters."""
         self.names = Names({*self.taken, *self.graph.arguments})
-        for name in self.graph.inputs:
+        self._make_packed()
+        inputs = {name: meta for name, meta in self.graph.inputs.items() if name not in self.packed}
+        for name in inputs:
             key = self.graph.parameters.get(name)
             text = name if key is None else attribute(key, self.problem.form)
             self.bound[Ref(name)] = text
         self.facts = [
             Fact(f"{self.bound[Ref(name)]}.shape[{place}]", sizes)
-            for name, meta in self.graph.inputs.items()
+            for name, meta in inputs.items()
             for place, sizes in enumerate(meta.shape)
         ]
-        device = next((self.bound[Ref(name)] for name in self.graph.inputs), "")
+        device = next((self.bound[Ref(name)] for name in inputs), "")
         self.caller = Caller(self.use, self.facts, device)
+
+    def _make_packed(self) -> None:
+        """Write the statements of the step that makes values of parameters alone, and name these values."""
+        self.packed: dict[str, str] = {}
+        if not self.graph.packed:
+            return
+        made = {node.name for node in self.graph.packed}
+        inputs = {name: meta for name, meta in self.graph.inputs.items() if name not in made}
+        step = ForwardText(
+            replace(self.graph, nodes=(*self.graph.packed, *self.graph.nodes), inputs=inputs, packed=()), self.problem, self.taken
+        )
+        for node in self.graph.packed:
+            step._library(node)
+            self.packed[node.name] = step.bound[Ref(node.name)]
+        self.packing.lines += step.lines
+        self.packing.values = frozenset(self.packed.values())
+        self.packing.watch(step.bound[ref] for ref in packed_sources(self.graph))
 
     def write(self, schedule: Schedule, generated: Mapping[str, RegionText]) -> list[str]:
         """Write every region in order, what is left to write to buffers, then the return."""
@@ -69,6 +89,8 @@ class ForwardText:
         """Name a value, writing the views it hangs on first."""
         if ref in self.bound:
             return self.bound[ref]
+        if ref.name in self.packed:
+            return self.packing.keep(self.packed[ref.name])
         node = self.graph.by_name[ref.name]
         if Ref(ref.name) not in self.bound or len(node.outputs) > 1:
             if not is_view(node):
@@ -93,7 +115,8 @@ class ForwardText:
     def _call(self, region: RegionText) -> None:
         arguments = [*(self.use(ref) for ref in region.inputs), *(self.caller.text(number) for number in region.numbers)]
         if region.pack:
-            arguments.append(self.packing.add(region.pack, [self.use(ref) for ref in region.pack.inputs]))
+            given = [self.packed.get(ref.name) or self.use(ref) for ref in region.pack.inputs]
+            arguments.append(self.packing.add(region.pack, given))
         results = []
         for ref in region.outputs:
             name = self.names.fresh(ref.name if ref.index == 0 else f"{ref.name}_{ref.index}")

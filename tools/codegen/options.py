@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 from tools.codegen.capture import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
 from tools.codegen.early_actions import ALGEBRA, early_actions, take_early
-from tools.codegen.early_sums import with_early_sums
 from tools.codegen.expressions import LoweringError
+from tools.codegen.folding_actions import FOLD_NORM, folded, folding_actions, packed_regions
 from tools.codegen.graph import OperatorGraph
 from tools.codegen.layouts import AS_IS, CONVOLUTIONS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution, lay_out
 from tools.codegen.library_epilogues import SCOPE, epilogues, with_epilogue
 from tools.codegen.lower_products import PRODUCTS
-from tools.codegen.packing import EVERY_CALL, WEIGHTS
+from tools.codegen.packing import EVERY_CALL, PACKED, WEIGHTS
 from tools.codegen.regions import (
     CONVOLUTION,
     STANDING_ALONE,
@@ -24,6 +24,7 @@ from tools.codegen.regions import (
     producers,
     producers_of,
 )
+from tools.codegen.rewriting import rewritten
 from tools.codegen.schedule import LIBRARY, Region, Schedule
 from tools.codegen.tuning import KNOBS, ROUGH, defaults, may_round, possible, worthwhile
 from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
@@ -58,8 +59,9 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, poli
     """List every legal action that changes something and that the policy allows, the widest first."""
     if graph.blocked:
         return tuple(_captures(graph, schedule))
-    graph = with_early_sums(graph, schedule.early_sums)
-    early = list(early_actions(graph, schedule, sheet))
+    early = list(folding_actions(graph, schedule, sheet))
+    graph = rewritten(graph, schedule)
+    early += early_actions(graph, schedule, sheet)
     captures = list(_captures(graph, schedule))
     graph = lay_out(graph, schedule)
     found = [*early, *_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
@@ -169,7 +171,7 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy:
 
 def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     """Return the schedule after `action`; raises IllegalAction with the reason."""
-    graph = with_early_sums(graph, schedule.early_sums)
+    reference, graph = graph, rewritten(graph, schedule)
     if action.region == WHOLE:
         return _capture(graph, schedule, action)
     if graph.blocked:
@@ -179,8 +181,8 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     if len(found) != len(regions) or len({region.id for region in found}) != len(found):
         known = ", ".join(region.id for region in schedule.regions)
         raise IllegalActionError(f"there is no region {action.region}; the schedule has {known}")
-    if ALGEBRA in action.parameters:
-        return _take_early(graph, schedule, action)
+    if changed := _rewrite(reference, schedule, action):
+        return changed
     if FORMAT in action.parameters:
         return _change_layout(graph, schedule, found, action)
     graph = lay_out(graph, schedule)
@@ -193,11 +195,21 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     return _turn(graph, schedule, found[0], action)
 
 
-def _take_early(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
-    taken = take_early(graph, schedule, action, _sms(action))
-    if taken is None:
-        raise IllegalActionError(f"{action.region} holds no sum that can be taken before a product")
-    return taken
+def _rewrite(reference: OperatorGraph, schedule: Schedule, action: Action) -> Schedule | None:
+    """Change the graph that the schedule's regions are of; none where the action is not about that."""
+    graph = rewritten(reference, schedule)
+    if action.parameters.get(ALGEBRA) == FOLD_NORM:
+        changed = folded(reference, schedule, action, _sms(action))
+        if changed is None:
+            raise IllegalActionError(f"{action.region} are not the regions of batch norms in eval mode and of what they alone read")
+        return changed
+    if ALGEBRA in action.parameters:
+        changed = take_early(graph, schedule, action, _sms(action))
+        if changed is None:
+            raise IllegalActionError(f"{action.region} holds no sum that can be taken before a product")
+        return changed
+    # a product of parameters alone is packed as it is; of any other one the halves are, which is a parameter of its region
+    return packed_regions(graph, schedule, action) if action.parameters == {WEIGHTS: PACKED} else None
 
 
 def _capture(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:

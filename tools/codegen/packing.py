@@ -35,7 +35,7 @@ def weights_to_pack(self) -> list[torch.Tensor]:
 @torch.no_grad()
 def pack_weights(self) -> None:
     """Write weights as kernels read them: a step of its own, once for all calls."""
-    self.packed_weights = {packs}
+{lines}    self.packed_weights = {packs}
     # held, so that no other weight gets their memory
     self.packed_from = [weight.detach() for weight in self.weights_to_pack()]
     self.packed_at = versions(self.weights_to_pack())
@@ -116,19 +116,34 @@ class Packing:
     weights: list[str] = field(default_factory=list)
     """Parameters, as the module names them."""
     packs: list[str] = field(default_factory=list)
-    """Calls of the regions' functions."""
+    """What is kept: calls of the regions' functions, and values made of parameters alone."""
+    lines: list[str] = field(default_factory=list)
+    """Statements that make such values."""
+    values: frozenset[str] = frozenset()
+    """Their names."""
 
-    def add(self, pack: Pack, weights: Sequence[str]) -> str:
-        """Add a region's pack of `weights` and write what its host function is given."""
-        self.weights += [weight for weight in weights if weight not in self.weights]
-        self.packs.append(f"{pack.function}({', '.join(weights)})")
+    def add(self, pack: Pack, given: Sequence[str]) -> str:
+        """Add a region's pack of what it is given, parameters or `values`, and write what its host function is given."""
+        self.watch(name for name in given if name not in self.values)
+        self.packs.append(f"{pack.function}({', '.join(given)})")
         return f"self.{STATE}[{len(self.packs) - 1}]"
+
+    def watch(self, weights: Iterable[str]) -> None:
+        """Add parameters whose change asks for the step."""
+        self.weights += [weight for weight in dict.fromkeys(weights) if weight not in self.weights]
+
+    def keep(self, value: str) -> str:
+        """Keep a value that `lines` make and write how it is read."""
+        if value not in self.packs:
+            self.packs.append(value)
+        return f"self.{STATE}[{self.packs.index(value)}]"
 
     def methods(self) -> list[str]:
         """Write the step and its check, unindented; nothing where nothing is packed."""
         if not self.packs:
             return []
-        text = METHODS.format(weights=_listed(self.weights, 8), packs=_listed(self.packs, 8))
+        lines = "".join(f"    {line}\n" for line in self.lines)
+        text = METHODS.format(weights=_listed(self.weights, 8), packs=_listed(self.packs, 8), lines=lines)
         return text.strip("\n").split("\n")
 
 

@@ -35,6 +35,10 @@ class Schedule(Record):
     regions: tuple[Region, ...]
     early_sums: tuple[str, ...] = ()
     """Sums and means, by node, that are taken before the product that feeds them; regions name the nodes of the graph so rewritten."""
+    folded_norms: tuple[str, ...] = ()
+    """Batch norms, by node, that are folded into the weights of what they normalise, before any sum is taken early."""
+    packed: tuple[str, ...] = ()
+    """Other nodes, made of parameters alone, whose results are packed: `pack_weights` makes them, no region does."""
     captured: bool = False
     """Whether the whole forward is captured as a CUDA graph at its first call, and replayed afterwards."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tools.codegen import OperatorGraph, Region, Schedule, initial_schedule
 from tools.codegen.capture import WHOLE
 from tools.codegen.regions import STANDING_ALONE, Planned, can_generate, plan_region
+from tools.codegen.rewriting import rewritten
 from tools.profiling.estimate import issuing_us
 from tools.profiling.rates import operator_family
 from tools.records import Action, ActionKind, HardwareSheet, OperatorFamily, PrecisionPolicy
@@ -15,7 +16,8 @@ from tools.tuning.call_time import call_us, counted, worth_capturing
 from tools.tuning.channels import channels_last, copies_us, library_convolutions
 from tools.tuning.epilogues import with_epilogues
 from tools.tuning.library import layout_gain, left_us, library_us
-from tools.tuning.packed import packed_where_worth, ranked_with_packing
+from tools.tuning.packed import WORTH_WHOLE, packed_where_worth, ranked_with_packing
+from tools.tuning.rewrites import packs, rewriting_words, rewritings
 from tools.tuning.settings import SCORED, Parameters, Setting, key, spread, words_of
 from tools.tuning.shapes import MODELLED, region_shapes, region_us
 from tools.tuning.structures import structures
@@ -90,11 +92,7 @@ def modelled_choices(
     """
     if graph.blocked:
         return ()
-    model = ScheduleModel(graph, sheet, policy, known)
-    found = structures(graph, sheet, model.glance, model.prefers_own)
-    of_each = [model.choices(schedule, most) for schedule in found]
-    pool = [choice for choices in of_each for choice in choices]
-    pool += model.alternatives([choices[0] for choices in of_each or [model.choices(initial_schedule(graph), 1)]])
+    pool = _pool(graph, sheet, policy, known, most)
     first = in_order(pool, 1)
     plain = [choice for choice in pool if not _convolves(graph, choice)]
     if plain and first and _convolves(graph, first[0]):
@@ -102,8 +100,32 @@ def modelled_choices(
     return in_order(pool, most, first)
 
 
+def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str], most: int) -> list[Choice]:
+    """List choices of each rewriting of a graph; one that packs values only where it saves enough of a call, held against its like."""
+    pool: list[Choice] = []
+    for rewriting in rewritings(graph):
+        changed = rewritten(graph, rewriting)
+        model = ScheduleModel(changed, sheet, policy, known)
+        of_each = [model.choices(schedule, most) for schedule in structures(changed, sheet, model.glance, model.prefers_own)]
+        found = [choice for choices in of_each for choice in choices]
+        found += model.alternatives([choices[0] for choices in of_each or [model.choices(initial_schedule(changed), 1)]])
+        if packs(rewriting):
+            fastest = min(one.order_us for one in pool)
+            alike = {words: min(one.order_us for one in pool if one.words == words) for words in {one.words for one in pool}}
+            found = [one for one in found if one.order_us <= WORTH_WHOLE * alike.get(one.words, fastest)]
+        pool += [_rewriting(choice, rewriting) for choice in found]
+    return pool
+
+
+def _rewriting(choice: Choice, rewriting: Schedule) -> Choice:
+    """Say in a choice's schedule what its regions are of."""
+    schedule = rewriting.model_copy(update={"regions": choice.schedule.regions, "captured": choice.schedule.captured})
+    return replace(choice, schedule=schedule, words=(*choice.words, *rewriting_words(rewriting)))
+
+
 def _convolves(graph: OperatorGraph, choice: Choice) -> bool:
     """Whether a choice generates a convolution: another one leaves them all to the library and is among the first two."""
+    graph = rewritten(graph, choice.schedule)
     return any(is_convolution(graph, region) for region in choice.schedule.regions if region.is_generated)
 
 
