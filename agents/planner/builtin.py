@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agents.planner.invent import invented_actions
 from agents.planner.protocol import Briefing
-from agents.planner.room import no_room
+from agents.planner.room import LESS, no_room
 from agents.planner.scoring import Scored, score_action
 from tools.actions import headline
 from tools.records import Plan
@@ -12,7 +12,7 @@ from tools.records import Plan
 WORTH_TRYING = 0.75
 """Below this score nothing is planned. Every kind that a bottleneck leaves any use starts above it, so it takes failures to fall below."""
 AT_FLOOR = 0.95
-"""From this share of the roofline floor on, what is left to gain cannot be told from noise."""
+"""From this share of the roofline floor on, up to `LESS`, what is left to gain cannot be told from noise."""
 SAME_AGAIN = 2.5
 """Taken off for each plan of one batch that already changes the same kind of thing in the same region: a batch should differ."""
 
@@ -34,7 +34,8 @@ class BuiltinPlanner:
 
 def rank(briefing: Briefing, least: float | None = WORTH_TRYING) -> list[Scored]:
     """Score every allowed action not yet tried, from a score of `least` on; best first, the coder's own order among equals."""
-    if (briefing.profile.figure("floor_share") or 0.0) >= AT_FLOOR or no_room(briefing.profile, briefing.sheet, briefing.against):
+    share = briefing.profile.figure("floor_share") or 0.0
+    if AT_FLOOR <= share <= LESS or no_room(briefing.profile, briefing.sheet, briefing.against):
         return []
     done = {one.action.id for one in briefing.tried}
     listed = {action.id: action for action in briefing.options if briefing.allows(action)}

@@ -98,13 +98,23 @@ def replayed(forward):
 '''
 
 
-PACKED_FIRST = """        module.refresh_weights()
-{place}        if known.get("weights") is not module.packed_weights:
-            # packed anew since: a capture reads what was packed before
+PACKED_FIRST = """{place}        kept = known.get("weights")
+        if not kept or known["packed"] is not module.packed_weights or versions(kept) != module.packed_at:
+            # new weights, or packed anew since: a capture reads what was packed before
+            module.refresh_weights()
             known.clear()
-            known["weights"] = module.packed_weights
+            known |= {{"packed": module.packed_weights, "weights": module.weights_to_pack()}}
 """
 """What stands in a capture's way to a replay where weights are packed."""
+
+RESTORED = """        for buffer, value in zip(module.buffers(), before):
+            buffer.copy_(value)
+"""
+PACKED_RESTORED = """        for buffer, value, then, now in zip(module.buffers(), before, untouched, versions(module.buffers())):
+            if then != now:
+                buffer.copy_(value)
+"""
+"""How buffers are restored where weights are packed: a write to one that is packed, as a folded norm's are, would ask for packing again."""
 
 
 def launches(graph: OperatorGraph, schedule: Schedule) -> int:
@@ -202,5 +212,11 @@ def captured(source: str) -> str:
 
 def _helper(source: str) -> str:
     """Give what a capture needs; weights that are packed are looked at before a replay, which reads what was packed."""
-    place = "        known = captures.setdefault(module, {})\n"
-    return HELPER.replace(place, PACKED_FIRST.format(place=place)) if f"def {CHECK}(" in source else HELPER
+    if f"def {CHECK}(" not in source:
+        return HELPER
+    place, clones = (
+        "        known = captures.setdefault(module, {})\n",
+        "        before = [buffer.clone() for buffer in module.buffers()]\n",
+    )
+    text = HELPER.replace(clones, f"{clones}        untouched = versions(module.buffers())\n").replace(RESTORED, PACKED_RESTORED)
+    return text.replace(place, PACKED_FIRST.format(place=place))

@@ -242,7 +242,7 @@ class TimedSession:
 
     def _conclude(self, measured: Measured, sampler: NvmlSampler, plan: LaunchPlan | None) -> Outcome | Timing:
         median_us = statistics.median(measured.event_us)
-        impossible = plausibility.is_impossible(median_us, self._problem, self._sheet)
+        impossible = plausibility.is_impossible(median_us, self._problem, self._sheet, packs=bool(measured.packing_us))
         if impossible and (Defence.ROOFLINE not in self._shop.off or median_us == 0):
             note = f"A median of {median_us:.3g} µs is less than this device needs to read the inputs once."
             return Outcome(Verdict.IMPOSSIBLE_TIME, notes=[note])

@@ -217,7 +217,7 @@ def _tier(timing: Timing, raw: RawTimes) -> Claim:
 
 def _plausible(bundle: Bundle, timing: Timing, raw: RawTimes) -> Claim:
     median = timing.candidate.median_us
-    if plausibility.is_impossible(median, bundle.problem, own_sheet(bundle) or bundle.hardware):
+    if plausibility.is_impossible(median, bundle.problem, own_sheet(bundle) or bundle.hardware, packs=timing.packing is not None):
         return fails("plausible", f"a median of {median:.3g} µs is less than the device needs to read the inputs once")
     if raw.idle_event and len(raw.idle_event) == len(raw.answer) and raw.overhead:
         if gap := plausibility.unexplained_us(raw.idle_event, raw.answer, raw.overhead):

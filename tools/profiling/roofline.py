@@ -61,17 +61,18 @@ _READ_WHOLE = frozenset(
 """Families whose operators need all of what they are given; a gather does not, nor does a window whose stride is wider than itself."""
 
 
-def impossible_us(problem: Problem, sheet: HardwareSheet) -> float:
+def impossible_us(problem: Problem, sheet: HardwareSheet, *, packs: bool = False) -> float:
     """Return the time, microseconds, below which no honest kernel can be on `sheet`; 0 where there is no such bound.
 
     Only what must cross the memory bus counts: inputs and parameters, each read once at the datasheet's bandwidth, and no
     more than eager execution reads. What an L2 holds is left out, on the way in (contents just written may still be
     there) and on the way out (a store may leave the L2 after the clock has stopped). There is no bound where an
-    operator may leave out part of its input. An output that does not depend on an input at all is for admission to find.
+    operator may leave out part of its input. An output that does not depend on an input at all is for admission to find. Of a kernel
+    that `packs` parameters in a step of its own the inputs alone count: what it reads of the others may be as little as a sum of them.
     """
     if not set(problem.work.families) <= _READ_WHOLE or any("nll_loss" in name for name in problem.work.operators):
         return 0.0
-    given = sum(t.nbytes for t in (*problem.abi.inputs, *problem.abi.parameters))
+    given = sum(t.nbytes for t in (*problem.abi.inputs, *(() if packs else problem.abi.parameters)))
     # a view that narrows an input is no operator, but the operators after it read less
     eager = problem.work.eager_bytes - sum(t.nbytes for t in problem.abi.outputs)
     return bytes_us(max(min(given, eager) - sheet.l2_mib * 2**20, 0), sheet.memory_gbps)

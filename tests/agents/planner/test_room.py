@@ -77,3 +77,10 @@ async def test_what_was_not_measured_here_ends_nothing(unknown: dict[str, str]) 
     guessed = profiled({"time": 3030.0, "eager": 3030.0}, **unknown)  # type: ignore[arg-type]
     assert no_room(guessed, SHEET) == ""
     assert await BuiltinPlanner().plan(samples.briefing(profile=guessed), 3)
+
+
+async def test_a_candidate_that_does_less_than_the_reference_goes_on() -> None:
+    """Far below the reference's floor, by algebra or with packed weights, nothing is known of what is left: planning goes on."""
+    less = profiled({"time": 600.0, "compile": 3050.0}, candidate="c1")
+    assert no_room(less, SHEET) == ""
+    assert await BuiltinPlanner().plan(samples.briefing(profile=less), 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 import torch
@@ -242,3 +243,66 @@ def test_cudnn_does_all_of_it(tmp_path: Path) -> None:
     exact = model.double()
     wanted = torch.relu(exact.norm(exact.layer(x.double())) + exact.side(x.double()))
     assert ((made.double() - wanted).norm() / wanted.norm()).item() < 1e-6
+
+
+def deep(folder: Path) -> tuple[Any, Any, Any]:
+    """Load four layers with their norms, folded and captured; give the file, its module and the reference's with the same values."""
+    layers = "torch.nn.Sequential(*(part for _ in range(4) for part in (torch.nn.Linear(8, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh())))"
+    problem, graph, schedule = folded(module(f"self.layers = {layers}; self.eval()", "return self.layers(x)", "torch.randn(5, 8)"))
+    (folder / "deep.py").write_text(emit(problem, graph, schedule.model_copy(update={"captured": True})).source)
+    (folder / "deep_reference.py").write_text(problem.source)
+    file = load(str(folder / "deep.py"))
+    mine, theirs = file.ModelNew(8), load(str(folder / "deep_reference.py")).Model(8)
+    mine.load_state_dict(theirs.state_dict())
+    return file, mine, theirs
+
+
+class Captures:
+    """Counts how often a file's forward is captured."""
+
+    def __init__(self, file: Any) -> None:
+        """Count from now on."""
+        self.count, make = 0, file.Capture.__init__
+
+        def counted(*given: Any) -> None:
+            self.count += 1
+            make(*given)
+
+        file.Capture.__init__ = counted
+
+
+def test_capturing_does_not_ask_for_folding_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Calls on equal weights are captured once, though a capture restores buffers; a change of statistics asks for one more.
+
+    What CUDA does of it is stood in for: a replay gives what the capture gave.
+    """
+    for name in ("Stream", "current_stream", "stream", "CUDAGraph", "graph"):
+        monkeypatch.setattr(torch.cuda, name, MagicMock())
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
+    file, mine, theirs = deep(tmp_path)
+    captures, x = Captures(file), torch.randn(5, 8)
+    with torch.no_grad():
+        for count in (1, 1, 2, 2):
+            if count == 2 and captures.count == 1:
+                mine.layers[4].running_mean.add_(1.0)
+                theirs.layers[4].running_mean.add_(1.0)
+            torch.testing.assert_close(mine(x), theirs(x), rtol=1e-5, atol=1e-5)
+            assert captures.count == count
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no NVIDIA GPU")
+def test_replays_follow_folded_norms(tmp_path: Path) -> None:
+    """On a GPU, too, calls on equal weights are captured once, and replays follow weights, statistics and packing by hand."""
+    file, mine, theirs = deep(tmp_path)
+    mine, theirs, captures = mine.cuda(), theirs.cuda(), Captures(file)
+    with torch.no_grad():
+        for name, count in ((None, 1), (None, 1), ("layers.0.weight", 2), ("layers.4.running_var", 3), (None, 3), ("pack", 4)):
+            if name == "pack":
+                mine.pack_weights()
+            elif name:
+                for model in (mine, theirs):
+                    model.state_dict()[name].mul_(1.5)
+            x = torch.randn(5, 8, device="cuda")
+            torch.testing.assert_close(mine(x), theirs(x), rtol=1e-5, atol=1e-5)
+            assert captures.count == count
