@@ -17,7 +17,7 @@ from tools.tuning.channels import channels_last, copies_us, library_convolutions
 from tools.tuning.epilogues import with_epilogues
 from tools.tuning.library import layout_gain, left_us, library_us
 from tools.tuning.packed import WORTH_WHOLE, packed_where_worth, ranked_with_packing
-from tools.tuning.rewrites import packs, rewriting_words, rewritings
+from tools.tuning.rewrites import rewriting_words, rewritings
 from tools.tuning.settings import SCORED, Parameters, Setting, key, spread, words_of
 from tools.tuning.shapes import MODELLED, region_shapes, region_us
 from tools.tuning.structures import structures
@@ -101,7 +101,7 @@ def modelled_choices(
 
 
 def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str], most: int) -> list[Choice]:
-    """List choices of each rewriting of a graph; one that packs values only where it saves enough of a call, held against its like."""
+    """List choices of each rewriting of a graph; one that packs only where that saves enough of a call, held against its like."""
     pool: list[Choice] = []
     for rewriting in rewritings(graph):
         changed = rewritten(graph, rewriting)
@@ -109,10 +109,11 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
         of_each = [model.choices(schedule, most) for schedule in structures(changed, sheet, model.glance, model.prefers_own)]
         found = [choice for choices in of_each for choice in choices]
         found += model.alternatives([choices[0] for choices in of_each or [model.choices(initial_schedule(changed), 1)]])
-        if packs(rewriting):
+        if rewriting.packed:
+            unpacked = rewriting.model_copy(update={"packed": ()})
             fastest = min(one.order_us for one in pool)
             alike = {words: min(one.order_us for one in pool if one.words == words) for words in {one.words for one in pool}}
-            found = [one for one in found if one.order_us <= WORTH_WHOLE * alike.get(one.words, fastest)]
+            found = [one for one in found if one.order_us <= WORTH_WHOLE * alike.get(_rewriting(one, unpacked).words, fastest)]
         pool += [_rewriting(choice, rewriting) for choice in found]
     return pool
 

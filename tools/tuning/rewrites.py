@@ -1,34 +1,27 @@
-"""Which rewritings of a reference are worth modelling: sums taken before their products, norms folded into weights, values packed."""
+"""Which rewritings of a reference are worth modelling: norms folded into weights, sums taken before their products, values packed."""
 
 from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
-from tools.codegen.early_sums import early_sums, with_early_sums
-from tools.codegen.folded_norms import folded_norms, with_folded_norms
+from tools.codegen.early_sums import early_sums
+from tools.codegen.folded_norms import folded_norms
 from tools.codegen.packed_values import packable
+from tools.codegen.rewriting import rewritten
 
 
 def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
-    """List schedules without regions, each of which says how the graph is rewritten: as it is, then all sums early, then all packed too.
+    """List schedules without regions, each of which says how the graph is rewritten: as it is, then all sums early, then those packed too.
 
-    The last one packs whatever is made of parameters alone, if a sum or a norm leaves something of weight there.
+    Norms that can be folded are folded in each: on H200s no network was slower for it (docs/results/kernelbench.md). The last one packs
+    whatever is made of parameters alone, if sums leave something of weight there.
     """
-    folded = tuple(found.norm.name for found in folded_norms(graph))
-    base = with_folded_norms(graph, folded)
-    early = tuple(found.reduction.name for found in early_sums(base))
-    plain = tuple(found.reduction.name for found in early_sums(graph))
-    found = [Schedule(regions=())]
-    if plain:
-        found.append(Schedule(regions=(), early_sums=plain))
-    packed = packable(with_early_sums(base, early))
-    if folded or (early and packed):
-        found.append(Schedule(regions=(), early_sums=early, folded_norms=folded, packed=packed))
-    return tuple(found)
-
-
-def packs(schedule: Schedule) -> bool:
-    """Whether a rewriting has a step that makes values once for all calls."""
-    return bool(schedule.folded_norms or schedule.packed)
+    start = Schedule(regions=(), folded_norms=tuple(found.norm.name for found in folded_norms(graph)))
+    early = tuple(found.reduction.name for found in early_sums(rewritten(graph, start)))
+    if not early:
+        return (start,)
+    first = start.model_copy(update={"early_sums": early})
+    packed = packable(rewritten(graph, first))
+    return (start, first, first.model_copy(update={"packed": packed})) if packed else (start, first)
 
 
 def rewriting_words(schedule: Schedule) -> tuple[str, ...]:
