@@ -4,7 +4,8 @@ Usage: python -m benchmarks.packed_report docs/results/kernelbench [--check docs
 
 `packed.jsonl` has what the whole evaluator said of kernels with a packing step, `confirmed.jsonl` of kernels without one. Of each problem
 the fastest that passed counts, and in the means of a level the faster of its two kinds; where neither is faster than eager the reference
-is kept and counts 1.00. Exit status 1 where `--check` finds a line that the page lacks.
+is kept and counts 1.00. `folded.jsonl` has problems in eval mode (`benchmarks.eval_suite`), with their batch norms folded into packed
+weights and, where that was judged too, without; the last table is of those. Exit status 1 where `--check` finds a line that the page lacks.
 """
 
 from __future__ import annotations
@@ -29,17 +30,18 @@ PROBLEM_HEAD = (
     "packing, µs | calls that pay for it: against ours, against the better |",
     "|" + "---|" * 9,
 )
+FOLDED_HEAD = ("| level, in eval mode | problems with a norm that folds | eager, better | faster than the better |", "|" + "---|" * 4)
 
 
 def main() -> None:
     """Print the tables, or what a page lacks of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, help="level1.jsonl, level2.jsonl, level3.jsonl, confirmed.jsonl and packed.jsonl")
+    parser.add_argument("folder", type=Path, help="level1.jsonl, level2.jsonl, level3.jsonl, confirmed.jsonl, packed.jsonl, folded.jsonl")
     parser.add_argument("--check", type=Path, help="a page that should hold every line")
     given = parser.parse_args()
     sizes = {number: len(KeptRows(given.folder / f"level{number}.jsonl").rows) for number in (1, 2, 3)}
     plain, packed = (fastest(KeptRows(given.folder / f"{name}.jsonl").rows) for name in ("confirmed", "packed"))
-    lines = tables(sizes, plain, packed)
+    lines = [*tables(sizes, plain, packed), "", *folded_tables(KeptRows(given.folder / "folded.jsonl").rows)]
     if not given.check:
         print("\n".join(lines))
         return
@@ -63,10 +65,23 @@ def tables(sizes: Mapping[int, int], plain: Mapping[str, Row], packed: Mapping[s
         sides = [_pair([source[name] for name in known]) for source in (plain, packed)]
         count = sum(_gains(row)[1] >= FLOOR for row in both)
         lines.append(f"| {number} | {len(names)} | {sides[0]} | {sides[1]} | {_whole(before, size)} | **{_whole(both, size)}**, {count} |")
-    lines += ["", *PROBLEM_HEAD]
-    for name in sorted(packed, key=lambda name: (name.split("/")[0], packed[name]["number"])):
-        lines.append(_problem(packed[name], plain.get(name)))
-    return lines
+    return [*lines, "", *_problems(plain, packed)]
+
+
+def folded_tables(rows: Sequence[Row]) -> list[str]:
+    """Write the tables of problems in eval mode: kernels with folded norms are those that pack, the others pack nothing."""
+    plain, folded = (fastest([row for row in rows if ("packing_us" in row) == packs]) for packs in (False, True))
+    lines = list(FOLDED_HEAD)
+    for number in (1, 2, 3):
+        mine = [row for name, row in folded.items() if name.startswith(f"level{number}/")]
+        if mine:
+            lines.append(f"| {number} | {len(mine)} | {_pair(mine)} | {sum(_gains(row)[1] >= FLOOR for row in mine)} |")
+    return [*lines, "", *_problems(plain, folded)]
+
+
+def _problems(plain: Mapping[str, Row], packed: Mapping[str, Row]) -> list[str]:
+    names = sorted(packed, key=lambda name: (name.split("/")[0], packed[name]["number"]))
+    return [*PROBLEM_HEAD, *(_problem(packed[name], plain.get(name)) for name in names)]
 
 
 def _problem(row: Row, plain: Row | None) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from benchmarks.confirm_kernels import delivered
-from benchmarks.first_choices import Wish, write
+from benchmarks.first_choices import write
 from tests.tools.codegen.compute_samples import module
 from tools.errors import UserError
 from tools.hardware import load_sheet
@@ -31,10 +31,10 @@ def test_each_problem_that_has_a_kernel_gets_one(tmp_path: Path, capsys: pytest.
         gains = {"speedups": {"eager": [2.0, 1.9, 2.1]}, "candidate_us": 10.0 + number}
         lines.append({"problem": f"level1/{number}_double", "number": number, "status": status, **gains})
     rows.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    write(suite, out, [rows], "1", Wish(load_sheet("h200")))
+    write(suite, out, [rows], "1", load_sheet("h200"))
     assert [one.number for one in delivered([out])] == [1]
     capsys.readouterr()
-    write(suite, out, [rows], "", Wish(load_sheet("h200")))
+    write(suite, out, [rows], "", load_sheet("h200"))
     assert capsys.readouterr().out.count("µs expected") == 1
     found = delivered([out])
     assert [(one.problem, one.us, one.speedups) for one in found] == [
@@ -45,35 +45,42 @@ def test_each_problem_that_has_a_kernel_gets_one(tmp_path: Path, capsys: pytest.
 
 
 def test_another_suite_than_the_rows_is_refused(tmp_path: Path) -> None:
-    """A problem that the suite lacks is named, and nothing is taken down as done."""
+    """Where the suite has no problem of the rows one is named, and nothing is taken down as done."""
     (tmp_path / "softmax.py").write_text(REFERENCE)
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"problem": "level1/1_double", "number": 1, "status": "kernel"}) + "\n")
-    with pytest.raises(UserError, match="has no level1/1_double"):
-        write(tmp_path, tmp_path / "out", [rows], "", Wish(load_sheet("h200")))
+    with pytest.raises(UserError, match="has no level1/1_double, nor any other"):
+        write(tmp_path, tmp_path / "out", [rows], "", load_sheet("h200"))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_suite_may_have_a_part_of_the_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Rows of problems that the suite lacks are counted and left out."""
+    (tmp_path / "clone" / "KernelBench" / "level1").mkdir(parents=True)
+    (tmp_path / "clone" / "KernelBench" / "level1" / "2_double.py").write_text(REFERENCE)
+    rows = tmp_path / "rows.jsonl"
+    row = {"status": "kernel", "candidate_us": 9.0, "speedups": {}}
+    rows.write_text("".join(json.dumps(row | {"problem": f"level1/{n}_double", "number": n}) + "\n" for n in (1, 2)))
+    write(tmp_path / "clone", tmp_path / "out", [rows], "", load_sheet("h200"))
+    assert "1 of 2 rows are of problems" in capsys.readouterr().out
+    assert [one.number for one in delivered([tmp_path / "out"])] == [2]
 
 
 def test_rows_that_are_not_there_are_refused(tmp_path: Path) -> None:
     """A file that does not exist is named, and no folder is begun."""
     with pytest.raises(UserError, match=r"There is no .*none\.jsonl"):
-        write(tmp_path, tmp_path / "out", [tmp_path / "none.jsonl"], "", Wish(load_sheet("h200")))
+        write(tmp_path, tmp_path / "out", [tmp_path / "none.jsonl"], "", load_sheet("h200"))
     assert not (tmp_path / "out").exists()
 
 
-def test_choices_can_be_asked_to_pack_nothing_or_to_fold_norms(tmp_path: Path) -> None:
-    """Where weights change nothing is packed; where no norm can be folded nothing is written, and the row says so."""
+def test_choices_can_be_asked_to_pack_nothing(tmp_path: Path) -> None:
+    """Where weights change nothing is packed."""
     level = tmp_path / "clone" / "KernelBench" / "level1"
     level.mkdir(parents=True)
     (level / "1_summed.py").write_text(SUMMED)
     rows = tmp_path / "rows.jsonl"
     rows.write_text(json.dumps({"problem": "level1/1_summed", "number": 1, "status": "kernel", "candidate_us": 9.0, "speedups": {}}) + "\n")
-    sheet = load_sheet("h200")
-    sources = {}
-    for name, wish in (("fixed", Wish(sheet)), ("changing", Wish(sheet, changing=True)), ("folded", Wish(sheet, fold=True))):
-        write(tmp_path / "clone", tmp_path / name, [rows], "", wish)
-        (row,) = [json.loads(line) for line in (tmp_path / name / "results-first.jsonl").read_text().splitlines()]
-        sources[name] = delivered([tmp_path / name])[0].source if row["status"] == "kernel" else row["reason"]
-    assert "def pack_weights" in sources["fixed"]
-    assert "def pack_weights" not in sources["changing"]
-    assert "no batch norm that could be folded" in sources["folded"]
+    for changing in (False, True):
+        out = tmp_path / str(changing)
+        write(tmp_path / "clone", out, [rows], "", load_sheet("h200"), changing=changing)
+        assert ("def pack_weights" in delivered([out])[0].source) != changing

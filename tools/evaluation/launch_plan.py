@@ -15,6 +15,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from tools.evaluation.library_calls import LibraryCall, library_fault
 from tools.evaluation.tensor_maps import TensorMap
 from tools.records import ABI, HardwareSheet, Record
 
@@ -122,8 +123,8 @@ class LaunchPlan(Record):
     """Everything that one call of a candidate does, at the problem's own sizes."""
 
     buffers: tuple[Buffer, ...]
-    packing: tuple[KernelLaunch | Fill, ...] = ()
-    """What the step that packs weights does, before any call."""
+    packing: tuple[KernelLaunch | Fill | LibraryCall, ...] = ()
+    """What the step that packs weights does, before any call: some of torch's operators, too."""
     steps: tuple[KernelLaunch | Fill, ...]
     outputs: tuple[OutputPlace, ...]
     cubins: tuple[str, ...]
@@ -185,10 +186,11 @@ def _faults(plan: LaunchPlan, abi: ABI, sheet: HardwareSheet) -> Iterator[str]:
         if known is not None and (buffer.index >= len(known) or known[buffer.index].nbytes != buffer.nbytes):
             yield f"its {buffer.role} {buffer.index} is not the ABI's"
     yield from (_code_fault(plan, index) for index in range(len(plan.cubins)))
-    for steps, role in ((plan.packing, "packed"), (plan.steps, "made")):
-        for step in steps:
-            yield _kernel_fault(plan, step, sheet) if isinstance(step, KernelLaunch) else _fill_fault(plan, step, role)
-    yield from (_packing_fault(plan, step) for step in plan.packing if isinstance(step, KernelLaunch))
+    for step in (*plan.packing, *plan.steps):
+        if isinstance(step, KernelLaunch):
+            yield _kernel_fault(plan, step, sheet)
+    yield from (_fill_fault(plan, step, "made") for step in plan.steps if isinstance(step, Fill))
+    yield from (_packing_fault(plan, step) for step in plan.packing)
     yield from _output_faults(plan, abi)
 
 
@@ -228,8 +230,12 @@ def _argument_fault(plan: LaunchPlan, step: KernelLaunch, argument: Argument | T
     return ""
 
 
-def _packing_fault(plan: LaunchPlan, step: KernelLaunch) -> str:
+def _packing_fault(plan: LaunchPlan, step: KernelLaunch | Fill | LibraryCall) -> str:
     """Weights are packed before any call: there is no input yet, and nothing that a call makes."""
+    if isinstance(step, Fill):
+        return _fill_fault(plan, step, "packed")
+    if isinstance(step, LibraryCall):
+        return library_fault(step, [(buffer.role, buffer.nbytes) for buffer in plan.buffers])
     places = (a.buffer for a in step.arguments if isinstance(a, TensorMap) or (a.type == POINTER and a.buffer >= 0))
     early = any(plan.buffers[place].role in ("input", "made") for place in places)
     return f"{step.function} packs weights and is given what only a call has" if early else ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from tools.evaluation.launch_plan import POINTER, SCALARS, Argument, Buffer, Fill, KernelLaunch, LaunchPlan, OutputPlace
+from tools.evaluation.library_calls import WRITES, LibraryCall, View, written_down
 from tools.evaluation.tensor_maps import TensorMap, described, is_descriptor
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class _Ground:
     storages: dict[int, int]
     kept: list[Any]
     buffers: list[Buffer]
-    steps: list[KernelLaunch | Fill]
+    steps: list[KernelLaunch | Fill | LibraryCall]
     cubins: dict[bytes, int]
     reason: str
 
@@ -72,7 +73,7 @@ class Planner:
         # a storage that is gone may give its address to another
         self._kept: list[Any] = []
         self._buffers: list[Buffer] = []
-        self._steps: list[KernelLaunch | Fill] = []
+        self._steps: list[KernelLaunch | Fill | LibraryCall] = []
         self._cubins: dict[bytes, int] = {}
         for index, tensor in enumerate(inputs):
             self._own(tensor, Buffer(role="input", index=index, nbytes=_storage_bytes(tensor)))
@@ -125,9 +126,24 @@ class Planner:
             elif name in _ZEROS | _ONES or name in _VALUE_AT:
                 self._filled(name, args, kwargs, result)
             elif not free:
-                raise Unsealable(f"its host code calls the library's {func}")
+                self._called(func, args, kwargs, result)
         except Unsealable as refusal:
             self.reason = str(refusal)
+
+    def _called(self, func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> None:
+        """Take an operator that computes something: while weights are packed, and there alone."""
+        import torch
+
+        call = None
+        if self._role == "packed" and isinstance(result, torch.Tensor):
+            if str(func) != WRITES:
+                self._made(result)
+            elif self._buffers[self._buffer(result)].role != "packed":
+                raise Unsealable("its host code writes to a parameter")
+            call = written_down(func, args, kwargs, result, self._view)
+        if call is None:
+            raise Unsealable(f"its host code calls the library's {func}")
+        self._steps.append(call)
 
     def launch(self, kernel: Any, values: Mapping[str, Any], grid: Sequence[int]) -> None:
         """Take one launch of a compiled Triton kernel with `values` by name."""
@@ -219,6 +235,17 @@ class Planner:
         if found is None:
             raise Unsealable("it uses a tensor that is no input, no parameter, and not made in the same call")
         return found
+
+    def _view(self, tensor: torch.Tensor) -> View:
+        offset = tensor.storage_offset() * tensor.element_size()
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        return View(
+            buffer=self._buffer(tensor),
+            offset=offset,
+            dtype=dtype,
+            shape=tuple(map(int, tensor.shape)),
+            strides=tuple(map(int, tensor.stride())),
+        )
 
     def _output(self, tensor: torch.Tensor) -> OutputPlace:
         offset = tensor.storage_offset() * tensor.element_size()

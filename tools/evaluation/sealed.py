@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tools.evaluation.driver_api import Driver
 from tools.evaluation.launch_plan import BASES, Argument, Buffer, Fill, KernelLaunch, LaunchPlan, layout, pack
+from tools.evaluation.library_calls import LibraryCall, View, ready
 from tools.evaluation.tensor_maps import TensorMap
 from tools.records import ABI, TensorSpec
 
@@ -98,18 +99,24 @@ class SealedModel:
         return held.inside.view(dtype).view(spec.shape) if spec.numel else torch.empty(spec.shape, dtype=dtype, device=self._device)
 
     def _output(self, buffer: int, offset: int, strides: tuple[int, ...], spec: TensorSpec) -> torch.Tensor:
+
+        return self._tensor(View(buffer=buffer, offset=offset, dtype=spec.dtype, shape=spec.shape, strides=strides))
+
+    def _tensor(self, view: View) -> torch.Tensor:
         import torch
 
-        dtype: torch.dtype = getattr(torch, spec.dtype)
+        dtype: torch.dtype = getattr(torch, view.dtype)
         item = dtype.itemsize
-        inside = self._held[buffer].inside
+        inside = self._held[view.buffer].inside
         whole = inside[: inside.numel() // item * item].view(dtype)
-        return whole.as_strided(spec.shape, strides, whole.storage_offset() + offset // item)
+        return whole.as_strided(view.shape, view.strides, whole.storage_offset() + view.offset // item)
 
-    def _prepared(self, step: KernelLaunch | Fill, addresses: tuple[int, ...]) -> Callable[[], int]:
+    def _prepared(self, step: KernelLaunch | Fill | LibraryCall, addresses: tuple[int, ...]) -> Callable[[], int]:
         if isinstance(step, Fill):
             address, count = addresses[step.buffer] + step.offset, step.nbytes // step.width
             return lambda: self._driver.fill(address, step.pattern, step.width, count) if count else 0
+        if isinstance(step, LibraryCall):
+            return ready(step, self._tensor)
         function = self._driver.function(self._plan.code(step.cubin), step.function, step.shared_bytes)
         found = self._driver.layout(function)
         if all(found != layout(step.arguments, base) for base in BASES):

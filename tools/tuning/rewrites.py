@@ -12,8 +12,8 @@ from tools.codegen.rewriting import rewritten
 def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
     """List schedules without regions, each of which says how the graph is rewritten: as it is, then all sums early, then those packed too.
 
-    Norms that can be folded are folded in each: on H200s no network was slower for it (docs/results/kernelbench.md). The last one packs
-    whatever is made of parameters alone, if sums leave something of weight there.
+    Norms that can be folded are folded in each: that takes work out of a call and puts none in. The last one packs whatever is made of
+    parameters alone, if sums leave something of weight there.
     """
     start = Schedule(regions=(), folded_norms=tuple(found.norm.name for found in folded_norms(graph)))
     early = tuple(found.reduction.name for found in early_sums(rewritten(graph, start)))

@@ -149,6 +149,22 @@ class ModelNew""",
 )
 """The product, of weights that lie the other way about: turned in a step of its own."""
 
+PACKED_BY_THE_LIBRARY = PACKED.replace(
+    """        self.turned = torch.empty_like(self.weight)
+        n = self.weight.shape[0]
+        turn_kernel[(triton.cdiv(n, 64), triton.cdiv(n, 64))](self.weight, self.turned, n, BLOCK=64)
+""",
+    """        zeros = torch.zeros(self.weight.shape[0], device=self.weight.device)
+        is_positive = self.weight > 0
+        both = torch.stack([torch.where(is_positive, self.weight, zeros), torch.where(is_positive, zeros, self.weight)])
+        turned = both.double().sum(0).float().t()
+        self.turned = torch.empty(turned.shape, device=turned.device)
+        self.turned[:5].copy_(turned[:5])
+        self.turned[5:].copy_(turned[5:])
+""",
+)
+"""The same by operators of torch, and no kernel: positive and negative weights are put together again."""
+
 SUM_REFERENCE = """
 import torch
 

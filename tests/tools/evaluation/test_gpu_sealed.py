@@ -28,6 +28,7 @@ HONEST = {
     "tiles": (sealable.TILES, sealable.MATMUL_REFERENCE),
     "sum": (sealable.sum_with(""), sealable.SUM_REFERENCE),
     "packed": (sealable.PACKED, sealable.MATMUL_REFERENCE),
+    "packed by the library": (sealable.PACKED_BY_THE_LIBRARY, sealable.MATMUL_REFERENCE),
 }
 SIDE_STREAM = sealable.SOFTMAX.replace(
     "        softmax_kernel[",

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import shutil
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 
 from tests.agents.reviewer.cases import passed, timing
 from tests.tools.evaluation import sealable
+from tests.tools.evaluation.driver_library import compile_library
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.builder import BuildAnswer, BuilderJob
+from tools.evaluation.driver_api import Driver
 from tools.evaluation.launch_plan import Fill, KernelLaunch, LaunchPlan, fault
+from tools.evaluation.library_calls import LibraryCall, View, Word
 from tools.evaluation.loading import InterfaceError, declares_packing, packing_step
+from tools.evaluation.sealed import SealedModel
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants, with_changing_weights
 from tools.records import Evaluation, Packing, Problem, Sample, Tier, Verdict
@@ -88,14 +95,39 @@ def test_a_plan_holds_packing_apart(pool: LocalPool, product: Problem) -> None:
     assert fault(found.plan, product.abi, SHEET) == ""
 
 
-def test_packing_by_the_library_has_no_plan(pool: LocalPool, product: Problem) -> None:
-    """A step that copies by an operator of torch cannot be done without its host code, and the reason names the step."""
-    source = sealable.PACKED.replace(
-        "        self.turned = torch.empty_like(self.weight)", "        self.turned = self.weight.t().contiguous()"
-    )
-    found = followed(pool, product, source)
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_packing_by_the_library_is_done_without_host_code(pool: LocalPool, product: Problem, tmp_path: Path) -> None:
+    """A step's operators of torch are in the plan, and a process without its code makes the same bits of them."""
+    found = followed(pool, product, sealable.PACKED_BY_THE_LIBRARY)
+    plan = found.plan
+    assert plan is not None, found.unsealable
+    assert fault(plan, product.abi, SHEET) == ""
+    (read,) = {step.result.buffer for step in plan.packing if isinstance(step, LibraryCall)} & {
+        argument.buffer for step in plan.steps if isinstance(step, KernelLaunch) for argument in step.arguments
+    }
+    weight = torch.randn(2048, 2048)
+    again = LaunchPlan.model_validate_json(plan.model_dump_json()).model_copy(update={"steps": ()})
+    library = str(compile_library(tmp_path))
+    ctypes.c_int.in_dll(ctypes.CDLL(library), "works").value = 1
+    model = SealedModel(again, product.abi, [weight], "cpu", Driver(library))
+    model.poison(0xFF)
+    assert torch.equal(model._held[read].inside.view(torch.float32).view(2048, 2048), weight.t())
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("self.turned = torch.nn.functional.gelu(self.weight.t()).contiguous()", "its host code calls the library's aten.gelu.default"),
+        ("self.weight.copy_(self.weight.t()); self.turned = self.weight", "its host code writes to a parameter"),
+        ("self.turned = self.weight.t() * torch.tensor(2.0)", "no input, no parameter, and not made in the same call"),
+    ],
+    ids=["another operator", "into a parameter", "from elsewhere"],
+)
+def test_packing_by_other_means_has_no_plan(pool: LocalPool, product: Problem, line: str, reason: str) -> None:
+    """A step that computes by what a plan cannot hold cannot be done without its host code, and the reason names the step."""
+    found = followed(pool, product, sealable.PACKED.replace("        self.turned = torch.empty_like(self.weight)", f"        {line}"))
     assert found.plan is None
-    assert "while it packs its weights, its host code calls the library's" in found.unsealable
+    assert f"while it packs its weights, {reason}" in found.unsealable or reason in found.unsealable
 
 
 def test_weights_that_change_are_packed_in_every_call(pool: LocalPool, product: Problem) -> None:
@@ -113,6 +145,13 @@ def test_forged_packing_is_refused(pool: LocalPool, product: Problem) -> None:
     assert plan is not None
     fill = Fill(buffer=2, offset=0, nbytes=16, width=1, pattern=0)
     (launch,), (place,) = plan.packing, plan.outputs
+    weight = View(buffer=1, offset=0, dtype="float32", shape=(4, 4), strides=(4, 1))
+    call = LibraryCall(operator="copy", arguments=(weight,), result=weight.model_copy(update={"buffer": 2}))
+
+    def other(**change: object) -> dict[str, object]:
+        return {"packing": (call.model_copy(update=change),)}
+
+    assert fault(plan.model_copy(update={"packing": (call,)}), product.abi, SHEET) == ""
     assert isinstance(launch, KernelLaunch)
     early = launch.model_copy(update={"arguments": (launch.arguments[0].model_copy(update={"buffer": 0}), *launch.arguments[1:])})
     for change, reason in (
@@ -121,6 +160,14 @@ def test_forged_packing_is_refused(pool: LocalPool, product: Problem) -> None:
         ({"packing": (early,)}, "given what only a call has"),
         ({"packing": (launch,) * 101}, "packs its weights in 101 launches"),
         ({"packing": (fill.model_copy(update={"buffer": 3}),)}, "fills what it has not made"),
+        (other(operator="aten.from_file.default"), "packs weights by the library's aten.from_file.default"),
+        (other(arguments=(weight.model_copy(update={"buffer": 0}),)), "given what only a call has"),
+        (other(result=weight), "makes what is not packed"),
+        (other(arguments=(weight.model_copy(update={"offset": 2048 * 2048 * 4 - 60}),)), "outside of its buffer"),
+        (other(arguments=(weight.model_copy(update={"strides": (-1, 1)}),)), "outside of its buffer"),
+        (other(arguments=(weight.model_copy(update={"dtype": "complex64"}),)), "outside of its buffer"),
+        (other(operator="aten.sum.default", named=(("dtype", Word(word="os")),)), "is given os"),
+        (other(arguments=(weight, weight)), "copies something other than one tensor"),
     ):
         forged = LaunchPlan.model_validate({**dict(plan), **change})
         assert reason in fault(forged, product.abi, SHEET)
