@@ -40,8 +40,6 @@ OPERATORS = frozenset(f"aten.{name}.{overload}" for overload, names in _BY_OVERL
 DTYPES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1, "bool": 1}
 """Dtypes that a view may have, and the bytes of an element."""
 MAX_RANK = 8
-_ABOUT_PLACE = frozenset(["device", "layout", "pin_memory", "non_blocking"])
-"""Arguments that say where a result lies: a plan has one device."""
 
 
 class View(Record):
@@ -105,7 +103,7 @@ def written_down(
         return None
     try:
         arguments = tuple(_value(value, view) for value in args)
-        named = tuple((key, _value(value, view)) for key, value in kwargs.items() if key not in _ABOUT_PLACE)
+        named = tuple((key, _value(value, view)) for key, value in kwargs.items())
     except TypeError:
         return None
     return LibraryCall(operator=name, arguments=arguments, named=named, result=view(result))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from tools.codegen import OperatorGraph, Region, Schedule, initial_schedule
 from tools.codegen.capture import WHOLE
+from tools.codegen.options import stands_alone
 from tools.codegen.regions import STANDING_ALONE, Planned, can_generate, plan_region
 from tools.codegen.rewriting import rewritten
 from tools.profiling.estimate import issuing_us
@@ -107,8 +108,13 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
         changed = rewritten(graph, rewriting)
         model = ScheduleModel(changed, sheet, policy, known)
         of_each = [model.choices(schedule, most) for schedule in structures(changed, sheet, model.glance, model.prefers_own)]
+        start = initial_schedule(changed)
+        by_library = model.choices(start, 1)
         found = [choice for choices in of_each for choice in choices]
-        found += model.alternatives([choices[0] for choices in of_each or [model.choices(initial_schedule(changed), 1)]])
+        found += model.alternatives([choices[0] for choices in of_each or [by_library]])
+        if rewriting_words(rewriting) and all(stands_alone(changed, start, region.id) for region in start.regions):
+            # nothing is left around products and convolutions: the library's may be best, and are not what the reference calls
+            found += by_library
         if rewriting.packed:
             unpacked = rewriting.model_copy(update={"packed": ()})
             fastest = min(one.order_us for one in pool)

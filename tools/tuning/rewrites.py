@@ -12,7 +12,7 @@ from tools.codegen.rewriting import rewritten
 def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
     """List schedules without regions, each of which says how the graph is rewritten: as it is, then all sums early, then those packed too.
 
-    Norms that can be folded are folded in each: that takes work out of a call and puts none in. The last one packs whatever is made of
+    Norms that can be folded are folded in each: that takes work from the device and gives it none. The last one packs whatever is made of
     parameters alone, if sums leave something of weight there.
     """
     start = Schedule(regions=(), folded_norms=tuple(found.norm.name for found in folded_norms(graph)))

@@ -226,6 +226,14 @@ def test_the_model_folds_all_it_can() -> None:
         assert {any(region.template == "convolution" for region in one.schedule.regions) for one in choices} == {False, True}
 
 
+def test_the_library_may_be_left_with_nothing_but_the_convolution() -> None:
+    """Where a norm is all that follows a convolution of few channels, the first choice is cuDNN's with the norm folded."""
+    problem, graph = traced_text(normed("Conv2d(3, 32, 3, stride=2, padding=1)", "BatchNorm2d(32)", inputs="torch.randn(10, 3, 224, 224)"))
+    first = modelled_choices(graph, SHEET, problem.policy)[0]
+    assert first.made == "norms folded"
+    assert [(region.nodes, region.is_generated) for region in first.schedule.regions] == [(("batch_norm",), False)]
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no NVIDIA GPU")
 def test_cudnn_does_all_of_it(tmp_path: Path) -> None:

@@ -153,6 +153,15 @@ def test_the_model_takes_sums_first_and_packs_them() -> None:
     assert second.us > first.us
 
 
+def test_the_model_packs_no_sums_that_save_too_little() -> None:
+    """Where summing the weights is less than a fiftieth of the call they are summed in every call, though the sum is first."""
+    source = module("self.layer = torch.nn.Linear(1024, 64, bias=False)", "return self.layer(x).sum(1)", f"torch.randn({1 << 19}, 1024)")
+    problem, graph = traced_text(source)
+    first = modelled_choices(graph, SHEET, problem.policy)[0]
+    assert first.schedule.early_sums
+    assert not first.schedule.packed
+
+
 def test_a_mean_over_positions_is_written_for_all_sizes() -> None:
     """The number of positions of a convolution that changes their number is told by the input's shape, one dimension at a time."""
     source = module("self.up = torch.nn.ConvTranspose2d(c, 6, 3)", "return self.up(x).mean((2, 3))", "torch.randn(2, 8, HEIGHT, WIDTH)")

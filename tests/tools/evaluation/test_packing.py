@@ -19,7 +19,7 @@ from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.builder import BuildAnswer, BuilderJob
 from tools.evaluation.driver_api import Driver
 from tools.evaluation.launch_plan import Fill, KernelLaunch, LaunchPlan, fault
-from tools.evaluation.library_calls import LibraryCall, View, Word
+from tools.evaluation.library_calls import OPERATORS, LibraryCall, View, Word
 from tools.evaluation.loading import InterfaceError, declares_packing, packing_step
 from tools.evaluation.sealed import SealedModel
 from tools.hardware import load_sheet
@@ -129,6 +129,17 @@ def test_packing_by_other_means_has_no_plan(pool: LocalPool, product: Problem, l
     assert found.plan is None
     assert found.unsealable.startswith("while it packs its weights")
     assert reason in found.unsealable
+
+
+def test_a_plans_operators_write_nothing_of_what_they_are_given() -> None:
+    """Each makes one tensor that is no view of its arguments, writes to none of them, and draws no random numbers."""
+    for name in OPERATORS:
+        _, packet, overload = name.split(".")
+        operator = getattr(getattr(torch.ops.aten, packet), overload)
+        (result,) = operator._schema.returns
+        assert not operator._schema.is_mutable, name
+        assert result.alias_info is None, name
+        assert torch.Tag.nondeterministic_seeded not in operator.tags, name
 
 
 def test_weights_that_change_are_packed_in_every_call(pool: LocalPool, product: Problem) -> None:
