@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tools.codegen import LoweringError, emit, initial_schedule, limits, trace
-from tools.codegen.early_sums import early_sums
-from tools.codegen.options import apply, options
+from tools.codegen.rewrite.reduction_pushdown import early_sums
+from tools.codegen.schedule.actions import apply, options
 from tools.errors import UserError
 from tools.hardware import load_sheet
 from tools.problems import load_problem

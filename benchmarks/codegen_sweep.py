@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen import LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.tuning import KNOBS
+from tools.codegen.schedule.knobs import KNOBS
 from tools.hardware import load_sheet
 from tools.problems import load_problem, open_problem
 from tools.records import HardwareSheet, Problem

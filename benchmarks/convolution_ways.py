@@ -20,8 +20,8 @@ from typing import Any
 from benchmarks.kept_rows import KeptRows, Row
 from benchmarks.lab import Lab
 from tools.codegen import Region, Schedule, emit, trace
-from tools.codegen.regions import CONVOLUTION, plan_region
-from tools.codegen.tuning import worthwhile
+from tools.codegen.schedule.knobs import worthwhile
+from tools.codegen.schedule.partition import CONVOLUTION, plan_region
 from tools.hardware import detect_sheet, load_sheet
 from tools.problems import load_problem
 from tools.records import Problem

@@ -27,7 +27,7 @@ from typing import Any
 
 from graphs.search.landscape import Landscape, Place, load_landscapes
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.regions import plan_region
+from tools.codegen.schedule.partition import plan_region
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.profiling.resources import read_resources

@@ -16,7 +16,7 @@ from pathlib import Path
 from agents.coder.traced import traced_graph
 from benchmarks.kept_rows import KeptRows
 from tools.codegen import initial_schedule
-from tools.codegen.regions import CONVOLUTION
+from tools.codegen.schedule.partition import CONVOLUTION
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.problems.suite import open_suite

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.codegen import OperatorGraph, Region, Schedule, emit, trace
-from tools.codegen.regions import plan_region
-from tools.codegen.views import is_view
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.partition import plan_region
 from tools.problems import load_problem
 from tools.records import Problem
 

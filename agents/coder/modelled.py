@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from agents.coder.traced import traced_graph
 from agents.planner.protocol import Expectation
 from tools.codegen import IllegalAction, Schedule, apply
-from tools.codegen.capture import CAPTURE
-from tools.codegen.early_actions import ALGEBRA
-from tools.codegen.layouts import FORMAT
-from tools.codegen.rewriting import rewritten
-from tools.codegen.tuning import KNOBS
+from tools.codegen.module.cuda_graph import CAPTURE
+from tools.codegen.rewrite.apply import rewritten
+from tools.codegen.rewrite.channels_last import FORMAT
+from tools.codegen.schedule.knobs import KNOBS
+from tools.codegen.schedule.push_down import ALGEBRA
 from tools.records import Action, Candidate, HardwareSheet, Problem
 from tools.tuning.modelled import CHOICE, MADE, Choice, ScheduleModel, choice_action, chosen_number, modelled_choices
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from agents.coder.protocol import Draft
 from agents.coder.traced import traced_graph
 from tools.codegen import LoweringError, Schedule, emit
-from tools.codegen.rewriting import rewritten
+from tools.codegen.rewrite.apply import rewritten
 from tools.records import Action, ActionKind, Candidate, HardwareSheet, Problem, content_hash
 from tools.tuning import Parameters, Tunable, Tuned, sizes_of, tunable, tunable_regions, work_of
 

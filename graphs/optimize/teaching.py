@@ -8,7 +8,7 @@ from agents import AgentTeam
 from agents.lessons import ModelLessonWriter
 from graphs.optimize.context import Services
 from knowledge.lessons import LessonWriter
-from tools.codegen.schedule import Schedule
+from tools.codegen.ir.schedule import Schedule
 from tools.errors import KernelwrightError
 from tools.records import Candidate, Evaluation
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tools.codegen import emit, initial_schedule, trace
-from tools.codegen.options import apply, options
+from tools.codegen.schedule.actions import apply, options
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Problem

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.hacks.court import REFERENCE, SIZES
 from tools.codegen import LoweringError, Schedule, emit, initial_schedule, trace
-from tools.codegen.options import apply, options
+from tools.codegen.schedule.actions import apply, options
 from tools.errors import UserError
 from tools.evaluation.machine_view import readable_trees
 from tools.hardware import load_sheet

@@ -6,13 +6,13 @@ generated, add a formula to `pointwise_ops.py`, a rule to `lower_rows.py` or `lo
 others with its parameters in `tuning.py`.
 """
 
-from tools.codegen.emission import Emission, emit
-from tools.codegen.expressions import LoweringError
-from tools.codegen.graph import OperatorGraph
-from tools.codegen.limits import Limit, limits
-from tools.codegen.options import IllegalAction, apply, initial_schedule, options
-from tools.codegen.schedule import Region, Schedule
-from tools.codegen.tracing import trace
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.schedule import Region, Schedule
+from tools.codegen.module.emit import Emission, emit
+from tools.codegen.schedule.actions import IllegalAction, apply, initial_schedule, options
+from tools.codegen.schedule.limits import Limit, limits
+from tools.codegen.trace.tracing import trace
 
 __all__ = [
     "Emission", "IllegalAction", "Limit", "LoweringError", "OperatorGraph", "Region", "Schedule", "apply", "emit", "initial_schedule",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tools.codegen import OperatorGraph, Region, Schedule
-from tools.codegen.library_epilogues import epilogues, with_epilogue
+from tools.codegen.schedule.cudnn_fusion import epilogues, with_epilogue
 
 SAVED = {1: 1.0, 2: 0.5}
 """Share of the pass after a convolution that its epilogue saves, by the operators in it: relu, or an addition and a relu.

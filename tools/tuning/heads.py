@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.codegen import OperatorGraph, Region, Schedule
-from tools.codegen.expressions import LoweringError
-from tools.codegen.regions import CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, plan_region
-from tools.codegen.tuning import defaults
-from tools.codegen.views import is_view
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.knobs import defaults
+from tools.codegen.schedule.partition import CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, plan_region
 from tools.records import HardwareSheet
 
 BEFORE = (CONVOLUTION, DEPTHWISE, MATMUL)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 from tools.codegen import Region, Schedule
-from tools.codegen.capture import launches
-from tools.codegen.graph import Node, OperatorGraph
-from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, Planned
-from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
-from tools.codegen.views import is_view
+from tools.codegen.ir.graph import Node, OperatorGraph
+from tools.codegen.ir.views import is_view
+from tools.codegen.module.cuda_graph import launches
+from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, Planned
+from tools.codegen.templates.layout_cache import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.hardware import peak_tflops
 from tools.profiling import rates
 from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPolicy

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass, replace
 
 from tools.codegen import OperatorGraph, Region, Schedule, initial_schedule
-from tools.codegen.capture import WHOLE
-from tools.codegen.options import stands_alone
-from tools.codegen.regions import STANDING_ALONE, Planned, can_generate, plan_region
-from tools.codegen.rewriting import rewritten
+from tools.codegen.module.cuda_graph import WHOLE
+from tools.codegen.rewrite.apply import rewritten
+from tools.codegen.schedule.actions import stands_alone
+from tools.codegen.schedule.partition import STANDING_ALONE, Planned, can_generate, plan_region
 from tools.profiling.estimate import issuing_us
 from tools.profiling.rates import operator_family
 from tools.records import Action, ActionKind, HardwareSheet, OperatorFamily, PrecisionPolicy

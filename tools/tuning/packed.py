@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tools.codegen.packing import PACKED, WEIGHTS
-from tools.codegen.regions import CONVOLUTION, MATMUL, Planned
-from tools.codegen.remembered import convolution_layout_of, product_layout_of
-from tools.codegen.spaces import Access
-from tools.codegen.tuning_compute import packable_operands
+from tools.codegen.schedule.knobs_compute import packable_operands
+from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, Planned
+from tools.codegen.templates.iteration_space import Access
+from tools.codegen.templates.layout_cache import convolution_layout_of, product_layout_of
+from tools.codegen.templates.prepack import PACKED, WEIGHTS
 from tools.records import HardwareSheet, PrecisionPolicy
 from tools.tuning.settings import SCORED, Parameters, Setting, key, modelled_names, ranked
 from tools.tuning.shapes_memory import nbytes_of

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
-from tools.codegen.early_sums import early_sums
-from tools.codegen.folded_norms import folded_norms
-from tools.codegen.packed_values import packable
-from tools.codegen.rewriting import rewritten
+from tools.codegen.rewrite.apply import rewritten
+from tools.codegen.rewrite.fold_batch_norm import folded_norms
+from tools.codegen.rewrite.fold_constants import packable
+from tools.codegen.rewrite.reduction_pushdown import early_sums
 
 
 def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:

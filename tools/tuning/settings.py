@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tools.codegen.layouts import FORMAT
-from tools.codegen.packing import WEIGHTS
-from tools.codegen.product_limits import HELD, held_settings
-from tools.codegen.product_parts import WAYS
-from tools.codegen.regions import CONVOLUTION, MATMUL, ROWS, Planned
-from tools.codegen.remembered import product_layout_of
-from tools.codegen.tuning import KNOBS, ROUGH, may_round, worthwhile
+from tools.codegen.rewrite.channels_last import FORMAT
+from tools.codegen.schedule.knobs import KNOBS, ROUGH, may_round, worthwhile
+from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, ROWS, Planned
+from tools.codegen.templates.layout_cache import product_layout_of
+from tools.codegen.templates.matmul.legality import HELD, held_settings
+from tools.codegen.templates.matmul.split_float import WAYS
+from tools.codegen.templates.prepack import WEIGHTS
 from tools.records import HardwareSheet, PrecisionPolicy
 from tools.tuning.shapes import region_us
 from tools.tuning.shapes_memory import Value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tools.codegen.regions import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
+from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
 from tools.profiling.shape import LaunchShape, shape_us
 from tools.records import HardwareSheet
 from tools.tuning.shapes_compute import attention_shapes, convolution_shapes, product_shapes

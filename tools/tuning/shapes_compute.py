@@ -6,15 +6,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tools.codegen.convolution_parts import LEAST_CHANNELS, ConvolutionParts
-from tools.codegen.kernel import Kernel
-from tools.codegen.packing import PACKED, WEIGHTS
-from tools.codegen.product_limits import HELD, tiles_of
-from tools.codegen.product_parts import WAYS
-from tools.codegen.remembered import attention_layout_of, convolution_layout_of, product_layout_of
-from tools.codegen.sizes import power_of_two
-from tools.codegen.tuning import ROUNDED
-from tools.codegen.tuning_compute import packable_operands
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.schedule.knobs import ROUNDED
+from tools.codegen.schedule.knobs_compute import packable_operands
+from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, ConvolutionParts
+from tools.codegen.templates.layout_cache import attention_layout_of, convolution_layout_of, product_layout_of
+from tools.codegen.templates.matmul.legality import HELD, tiles_of
+from tools.codegen.templates.matmul.split_float import WAYS
+from tools.codegen.templates.prepack import PACKED, WEIGHTS
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import ITEM_BYTES, HardwareSheet

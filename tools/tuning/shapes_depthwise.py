@@ -17,9 +17,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tools.codegen.depthwise_space import PAIRED, pairs, reach, rows_a_lane, walks
-from tools.codegen.kernel import Kernel
-from tools.codegen.sliding import Depthwise
+from tools.codegen.ir.geometry import Depthwise
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.templates.depthwise.layout import PAIRED, pairs, reach, rows_a_lane, walks
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import ITEM_BYTES

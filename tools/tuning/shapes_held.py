@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tools.codegen.product_held import PROGRAMS
-from tools.codegen.product_limits import held_bytes, holds_left
-from tools.codegen.product_parts import WAYS
-from tools.codegen.product_space import ProductLayout
+from tools.codegen.templates.matmul.layout import ProductLayout
+from tools.codegen.templates.matmul.legality import held_bytes, holds_left
+from tools.codegen.templates.matmul.operand_stationary import PROGRAMS
+from tools.codegen.templates.matmul.split_float import WAYS
 from tools.profiling.shape import LaunchShape
 from tools.records import HardwareSheet
 from tools.tuning.shapes_memory import Value, nbytes_of

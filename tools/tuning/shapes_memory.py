@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from tools.codegen.kernel import Kernel
-from tools.codegen.remembered import pointwise_layout_of
-from tools.codegen.sizes import power_of_two, product
-from tools.codegen.sliding import Window
-from tools.codegen.spaces import Access
-from tools.codegen.window_quads import blocks_along
-from tools.codegen.window_space import is_aligned, window_layout
+from tools.codegen.ir.geometry import Window
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.sizes import power_of_two, product
+from tools.codegen.templates.iteration_space import Access
+from tools.codegen.templates.layout_cache import pointwise_layout_of
+from tools.codegen.templates.pooling.layout import is_aligned, window_layout
+from tools.codegen.templates.pooling.vec4 import blocks_along
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import ITEM_BYTES

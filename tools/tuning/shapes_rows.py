@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tools.codegen.kernel import Kernel
-from tools.codegen.remembered import row_layout_of
-from tools.codegen.rows_online import online_pairs
-from tools.codegen.rows_space import RowLayout
-from tools.codegen.rows_staggered import AHEAD
-from tools.codegen.sizes import power_of_two
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.layout_cache import row_layout_of
+from tools.codegen.templates.rows.l2_two_pass import AHEAD
+from tools.codegen.templates.rows.layout import RowLayout
+from tools.codegen.templates.rows.online import online_pairs
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape
 from tools.records import HardwareSheet

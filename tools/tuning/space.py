@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tools.codegen import OperatorGraph, Region, Schedule
-from tools.codegen.layouts import lay_out
-from tools.codegen.regions import plan_region
+from tools.codegen.rewrite.channels_last import lay_out
+from tools.codegen.schedule.partition import plan_region
 from tools.records import HardwareSheet
 from tools.tuning.search import Point
 from tools.tuning.settings import Parameters, Setting, numbers, ranked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.actions import GUIDE, describe, render_guide
-from tools.codegen.tuning import KNOBS
+from tools.codegen.schedule.knobs import KNOBS
 from tools.records import Action, ActionKind
 
 

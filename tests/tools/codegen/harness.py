@@ -20,8 +20,8 @@ import pytest
 
 from tests.tools.codegen.samples import SAMPLES
 from tools.codegen import LoweringError, OperatorGraph, Schedule, initial_schedule, trace
-from tools.codegen.regions import plan_region
-from tools.codegen.tuning import defaults, possible
+from tools.codegen.schedule.knobs import defaults, possible
+from tools.codegen.schedule.partition import plan_region
 from tools.problems import load_problem
 from tools.records import Problem
 

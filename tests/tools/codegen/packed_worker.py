@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from tests.tools.codegen.interpreter_worker import load
-from tools.codegen.inspection import tensor_leaves
+from tools.codegen.templates.device.inspection import tensor_leaves
 from tools.problems import open_problem
 from tools.records import Problem
 

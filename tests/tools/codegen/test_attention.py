@@ -11,7 +11,7 @@ import pytest
 from tests.tools.codegen.compute_samples import ATTENTION, HEADS, reference
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
 from tools.codegen import Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.limits import limits
+from tools.codegen.schedule.limits import limits
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 

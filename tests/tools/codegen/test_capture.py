@@ -12,8 +12,8 @@ from tests.tools.codegen.harness import problem_of, run_worker, traced, write_jo
 from tests.tools.codegen.interpreter_worker import load
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, Region, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.capture import CAPTURE, WHOLE, keeps_state, launches
-from tools.codegen.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.module.cuda_graph import CAPTURE, WHOLE, keeps_state, launches
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 

@@ -12,7 +12,7 @@ from tests.tools.codegen.compute_samples import DIRECT, module, reference
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.test_products import WAYS, whole
 from tools.codegen import emit, limits, trace
-from tools.codegen.regions import plan_region
+from tools.codegen.schedule.partition import plan_region
 from tools.hardware import load_sheet
 from tools.tuning.shapes import region_shapes
 from tools.tuning.shapes_depthwise import lane_counts

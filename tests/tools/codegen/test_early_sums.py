@@ -12,7 +12,7 @@ from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, options, trace
-from tools.codegen.early_sums import early_sums
+from tools.codegen.rewrite.reduction_pushdown import early_sums
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 

@@ -15,11 +15,11 @@ from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace
 from tests.tools.codegen.interpreter_worker import load
 from tests.tools.codegen.test_convolutions import HALVES
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.early_actions import ALGEBRA
-from tools.codegen.folded_norms import folded_norms
-from tools.codegen.folding_actions import FOLD_NORM
-from tools.codegen.library_epilogues import SCOPE
-from tools.codegen.packing import PACKED, WEIGHTS
+from tools.codegen.rewrite.fold_batch_norm import folded_norms
+from tools.codegen.schedule.cudnn_fusion import SCOPE
+from tools.codegen.schedule.fold import FOLD_NORM
+from tools.codegen.schedule.push_down import ALGEBRA
+from tools.codegen.templates.prepack import PACKED, WEIGHTS
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights
 from tools.records import Action, ActionKind, Problem

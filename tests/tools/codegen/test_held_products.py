@@ -12,10 +12,10 @@ from tests.tools.codegen.compute_samples import DIRECT, PRODUCTS, reference
 from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.test_product_ways import PLAIN, large, offered
 from tools.codegen import LoweringError, Region, Schedule, emit
-from tools.codegen.product_limits import HELD, held_bytes, held_settings, holds_left
-from tools.codegen.regions import Planned, plan_region
-from tools.codegen.remembered import product_layout_of
-from tools.codegen.views import is_view
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.partition import Planned, plan_region
+from tools.codegen.templates.layout_cache import product_layout_of
+from tools.codegen.templates.matmul.legality import HELD, held_bytes, held_settings, holds_left
 
 TILE: dict[str, Any] = {**PLAIN, "programs": HELD}
 ROUND: dict[str, str] = {

@@ -11,8 +11,8 @@ from tests.tools.codegen.harness import for_targets, generated, made_once, probl
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, trace
-from tools.codegen.regions import plan_region
-from tools.codegen.tuning import defaults
+from tools.codegen.schedule.knobs import defaults
+from tools.codegen.schedule.partition import plan_region
 from tools.hardware import load_sheet
 from tools.profiling.shape import shape_us
 from tools.tuning.shapes_memory import pointwise_shapes

@@ -11,7 +11,7 @@ from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import run_worker, traced_text, write_job
 from tests.tools.codegen.interpreter_worker import load
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options
-from tools.codegen.library_epilogues import SCOPE, epilogues
+from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 from tools.tuning.epilogues import with_epilogues

@@ -13,7 +13,7 @@ from tests.tools.codegen.compute_samples import DIAGONAL
 from tests.tools.codegen.harness import problem_of, traced
 from tests.tools.codegen.samples import SAMPLES, function
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.tuning import KNOBS
+from tools.codegen.schedule.knobs import KNOBS
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Action, ActionKind

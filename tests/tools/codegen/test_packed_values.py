@@ -11,9 +11,9 @@ from tests.tools.codegen.compute_samples import HEAD, module
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.packed_worker import CHANGES
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.early_actions import ALGEBRA, SUM_FIRST
-from tools.codegen.packed_values import packable
-from tools.codegen.packing import PACKED, WEIGHTS
+from tools.codegen.rewrite.fold_constants import packable
+from tools.codegen.schedule.push_down import ALGEBRA, SUM_FIRST
+from tools.codegen.templates.prepack import PACKED, WEIGHTS
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights
 from tools.records import Action, ActionKind

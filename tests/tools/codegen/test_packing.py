@@ -12,10 +12,10 @@ from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace
 from tests.tools.codegen.test_convolutions import HALVES
 from tests.tools.codegen.test_products import TILES, whole
 from tools.codegen import LoweringError, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.capture import captured
-from tools.codegen.packing import EVERY_CALL, PACKED, WEIGHTS
-from tools.codegen.regions import can_generate, plan_region
-from tools.codegen.tuning import defaults
+from tools.codegen.module.cuda_graph import captured
+from tools.codegen.schedule.knobs import defaults
+from tools.codegen.schedule.partition import can_generate, plan_region
+from tools.codegen.templates.prepack import EVERY_CALL, PACKED, WEIGHTS
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights
 from tools.records import Action, ActionKind

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools.codegen.atoms import Atoms, ShapeMismatchError
-from tools.codegen.sizes import Fact, express
+from tools.codegen.ir.atoms import Atoms, ShapeMismatchError
+from tools.codegen.ir.sizes import Fact, express
 
 FACTS = [Fact("x.shape[0]", (4096, 5, 8)), Fact("x.shape[1]", (1024, 257, 64))]
 

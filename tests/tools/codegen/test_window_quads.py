@@ -9,11 +9,11 @@ import pytest
 from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import initial_schedule
-from tools.codegen.regions import Planned, plan_region
-from tools.codegen.sliding import Window
-from tools.codegen.tuning import defaults, worthwhile
-from tools.codegen.window_quads import OWN, blocks_along, places_of
-from tools.codegen.window_space import fits_quads
+from tools.codegen.ir.geometry import Window
+from tools.codegen.schedule.knobs import defaults, worthwhile
+from tools.codegen.schedule.partition import Planned, plan_region
+from tools.codegen.templates.pooling.layout import fits_quads
+from tools.codegen.templates.pooling.vec4 import OWN, blocks_along, places_of
 from tools.hardware import load_sheet
 
 QUADS = {"algorithm": "quads", "ELEMENTS": 8, "num_warps": 4}

@@ -9,8 +9,8 @@ import pytest
 from tests.tools.codegen.compute_samples import DIRECT
 from tests.tools.codegen.harness import traced_text
 from tools.codegen import initial_schedule
-from tools.codegen.regions import Planned, plan_region
-from tools.codegen.tuning import KNOBS, defaults, worthwhile
+from tools.codegen.schedule.knobs import KNOBS, defaults, worthwhile
+from tools.codegen.schedule.partition import Planned, plan_region
 from tools.hardware import load_sheet
 from tools.profiling import rates
 from tools.profiling.shape import LaunchShape

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.tuning.test_settings import SHEET, planned
-from tools.codegen.product_limits import HELD, held_settings
-from tools.codegen.regions import Planned
-from tools.codegen.remembered import product_layout_of
-from tools.codegen.tuning import defaults
+from tools.codegen.schedule.knobs import defaults
+from tools.codegen.schedule.partition import Planned
+from tools.codegen.templates.layout_cache import product_layout_of
+from tools.codegen.templates.matmul.legality import HELD, held_settings
 from tools.records import PrecisionPolicy
 from tools.tuning.settings import Parameters, modelled_names, ranked
 from tools.tuning.shapes import region_us

@@ -13,12 +13,12 @@ import pytest
 
 from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, Region, Schedule, emit, initial_schedule, trace
-from tools.codegen.graph import Node, Ref, TensorMeta
-from tools.codegen.library_epilogues import FUSED
-from tools.codegen.options import options
-from tools.codegen.regions import can_generate, plan_region
-from tools.codegen.schedule import EPILOGUE
-from tools.codegen.tuning import KNOBS, defaults, worthwhile
+from tools.codegen.ir.graph import Node, Ref, TensorMeta
+from tools.codegen.ir.schedule import EPILOGUE
+from tools.codegen.schedule.actions import options
+from tools.codegen.schedule.cudnn_fusion import FUSED
+from tools.codegen.schedule.knobs import KNOBS, defaults, worthwhile
+from tools.codegen.schedule.partition import can_generate, plan_region
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.profiling.estimate import host_us, issuing_us

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.tuning.test_settings import SHEET, planned
-from tools.codegen.regions import Planned
-from tools.codegen.tuning import defaults
+from tools.codegen.schedule.knobs import defaults
+from tools.codegen.schedule.partition import Planned
 from tools.hardware import load_sheet
 from tools.records import PrecisionPolicy
 from tools.tuning.settings import modelled_names, ranked

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 from tests.tools.codegen.samples import function
 from tools.codegen import initial_schedule, trace
-from tools.codegen.regions import Planned, plan_region
-from tools.codegen.tuning import defaults
+from tools.codegen.schedule.knobs import defaults
+from tools.codegen.schedule.partition import Planned, plan_region
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import PrecisionPolicy

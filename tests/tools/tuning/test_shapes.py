@@ -11,9 +11,9 @@ from benchmarks.cost_model import DATA, Measured, rank, read
 from tests.tools.codegen.harness import problem_of
 from tests.tools.codegen.samples import function
 from tools.codegen import Schedule, initial_schedule, trace
-from tools.codegen.regions import plan_region
-from tools.codegen.tuning import defaults
-from tools.codegen.views import is_view
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.knobs import defaults
+from tools.codegen.schedule.partition import plan_region
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.profiling.shape import LaunchShape, shape_us

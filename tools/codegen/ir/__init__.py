@@ -1,0 +1,1 @@
+"""The compiler's data: operator graphs, sizes, expressions, kernels, schedules. Imports nothing else of the generator."""

@@ -1,0 +1,44 @@
+"""Tensors that hold one number everywhere, and read nothing: a kernel writes the number where one is read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+
+FILLS: dict[str, Any] = {
+    "zeros_like": 0, "new_zeros": 0, "zeros": 0, "ones_like": 1, "new_ones": 1, "ones": 1,
+    "full_like": ("fill_value", 1), "full": ("fill_value", 1), "new_full": ("fill_value", 2),
+}  # fmt: skip
+"""By operator: the number, or the name and the place of the argument that is the number."""
+EXACT_IN_HALF = 256
+"""Whole numbers up to which every floating dtype has each of them."""
+
+
+def fill_number(node: Node | None) -> bool | int | float | None:
+    """Read the number that a node fills its result with, as its dtype has it; None where it does something else, or cannot be told here."""
+    given = FILLS.get(node.op) if node else None
+    if node is None or given is None or len(node.outputs) != 1:
+        return None
+    if isinstance(given, tuple):
+        name, place = given
+        given = node.args[place] if len(node.args) > place else node.kwargs.get(name)
+    return as_dtype(given, node.outputs[0].dtype)
+
+
+def as_dtype(number: Any, dtype: str) -> bool | int | float | None:
+    """Convert a number as a tensor of a dtype would hold it; None where that needs a rounding that is not made here."""
+    if not isinstance(number, bool | int | float):
+        return None
+    if dtype == "bool":
+        return bool(number)
+    if dtype.startswith("int"):
+        return int(number) if math.isfinite(number) else None
+    whole = not math.isfinite(number) or (number == int(number) and abs(number) <= EXACT_IN_HALF)
+    return float(number) if whole or dtype in ("float32", "float64") else None
+
+
+def is_fill(graph: OperatorGraph, ref: Ref) -> bool:
+    """Whether a value is such a tensor."""
+    return fill_number(graph.by_name.get(ref.name)) is not None

@@ -1,0 +1,163 @@
+"""The operator graph: a traced reference as plain records, without torch.
+
+A value is named by a `Ref`: a node (or an argument, or a parameter) and which of its outputs. Numbers that differ between
+the traces of a problem are `Varying`; everything else is a literal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from tools.codegen.ir.sizes import Sizes
+
+
+@dataclass(frozen=True)
+class Ref:
+    """One tensor value."""
+
+    name: str
+    """Node, argument or parameter."""
+    index: int = 0
+    """Which output of a node with several."""
+
+
+@dataclass(frozen=True)
+class DType:
+    """A dtype among an operator's arguments, by torch's name."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Raw:
+    """An argument written as Python source, e.g. a memory format."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class TensorMeta:
+    """Shape and dtype of a value in every trace."""
+
+    shape: tuple[Sizes, ...]
+    dtype: str
+    contiguous: bool = True
+    """Whether it was contiguous in every trace."""
+    unit_last: bool = True
+    """Whether neighbours along the last dimension were neighbours in memory in every trace."""
+
+    @property
+    def numel(self) -> int:
+        """Elements at the sizes as written."""
+        count = 1
+        for sizes in self.shape:
+            count *= sizes[0]
+        return count
+
+    @property
+    def written(self) -> tuple[int, ...]:
+        """Shape at the sizes as written."""
+        return tuple(sizes[0] for sizes in self.shape)
+
+
+@dataclass(frozen=True)
+class Node:
+    """One ATen call."""
+
+    name: str
+    target: str
+    """E.g. `aten.softmax.int`."""
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    outputs: tuple[TensorMeta, ...]
+
+    @property
+    def op(self) -> str:
+        """Operator without namespace and overload, e.g. `softmax`."""
+        return self.target.split(".")[1]
+
+    @cached_property
+    def refs(self) -> tuple[Ref, ...]:
+        """Values it reads, in order, without repeats."""
+        return tuple(dict.fromkeys(find_refs((self.args, tuple(self.kwargs.values())))))
+
+
+@dataclass(frozen=True)
+class OperatorGraph:
+    """A traced reference."""
+
+    arguments: tuple[str, ...]
+    """Names of the forward call's arguments in order, scalars included."""
+    parameters: dict[str, str]
+    """Value name to state-dict key."""
+    inputs: dict[str, TensorMeta]
+    """Tensors among the arguments, and the parameters and buffers, by value name."""
+    nodes: tuple[Node, ...]
+    outputs: Any
+    """What forward returns: a `Ref`, or tuples, lists and dicts of them."""
+    traces: int
+    """How many sizes it was traced at; with one, every size is a literal of the emitted source."""
+    training: bool = False
+    blocked: tuple[str, ...] = ()
+    """Why nothing of it can be generated; empty where something may be."""
+    calls: int = 0
+    """Operators of one trace, where nothing can be generated and `nodes` is empty."""
+    keeps_state: bool = False
+    """Whether forward leaves something behind in Python: a call's result may then depend on the calls before it."""
+    effects: frozenset[str] = field(default_factory=frozenset)
+    """Nodes that write to a buffer: always run, always by the library."""
+    buffers: frozenset[str] = field(default_factory=frozenset)
+    """Which of `parameters` are buffers, by value name."""
+    fixed: frozenset[str] = field(default_factory=frozenset)
+    """Which of `parameters` keep their contents from call to call, by value name: what is made of them may be kept."""
+    packed: tuple[Node, ...] = ()
+    """Operators on such parameters alone, in order, that `pack_weights` runs once for all calls: their results are `inputs` and `fixed`."""
+
+    @cached_property
+    def told(self) -> dict[tuple[int | float, ...], bool]:
+        """Numbers that vary with the sizes, and whether the shapes of the inputs tell them: kept as they are asked for."""
+        return {}
+
+    @cached_property
+    def by_name(self) -> dict[str, Node]:
+        """Nodes by name."""
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def order(self) -> dict[str, int]:
+        """Position of each node."""
+        return {node.name: place for place, node in enumerate(self.nodes)}
+
+    @cached_property
+    def users(self) -> dict[str, tuple[Node, ...]]:
+        """Nodes that read each value's node, argument or parameter."""
+        found: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            for name in dict.fromkeys(ref.name for ref in node.refs):
+                found.setdefault(name, []).append(node)
+        return {name: tuple(users) for name, users in found.items()}
+
+    @cached_property
+    def returned(self) -> tuple[Ref, ...]:
+        """Values that forward returns."""
+        return tuple(dict.fromkeys(find_refs(self.outputs)))
+
+    def meta(self, ref: Ref) -> TensorMeta:
+        """Shape and dtype of a value."""
+        node = self.by_name.get(ref.name)
+        return node.outputs[ref.index] if node else self.inputs[ref.name]
+
+
+def find_refs(tree: Any) -> Iterator[Ref]:
+    """Yield every `Ref` inside nested tuples, lists and dicts."""
+    if isinstance(tree, Ref):
+        yield tree
+    elif isinstance(tree, tuple | list):
+        for item in tree:
+            yield from find_refs(item)
+    elif isinstance(tree, dict):
+        for item in tree.values():
+            yield from find_refs(item)

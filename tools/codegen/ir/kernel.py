@@ -1,0 +1,79 @@
+"""A lowered region: expressions, what is read and written, and the one thing in it that shapes the whole kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.expr import Builder, Value
+from tools.codegen.ir.geometry import Convolution, Depthwise, Window
+from tools.codegen.ir.graph import Ref, TensorMeta
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A value of the region: its expression and how its shape is made of atoms."""
+
+    value: Value
+    dims: Dims
+
+
+@dataclass(frozen=True)
+class Output:
+    """A tensor the kernel writes."""
+
+    ref: Ref
+    meta: TensorMeta
+    expr: int
+    dims: Dims
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A matrix product inside the region: atoms of batch, rows, columns and the summed dimension."""
+
+    left: Lowered
+    right: Lowered
+    batch: tuple[int, ...]
+    rows: tuple[int, ...]
+    cols: tuple[int, ...]
+    inner: tuple[int, ...]
+    expr: int
+    """The accumulator, as an expression of the epilogue."""
+    triangle: str = ""
+    """`tril` or `triu` where the rest of the result is not used."""
+    diagonal: int = 0
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The second product of an attention: weights made of a contraction's scores, times values."""
+
+    logits: int
+    """What the softmax is taken of, as an expression over rows and columns of the scores."""
+    value: Lowered
+    wide: tuple[int, ...]
+    """Atoms of one value's elements."""
+    softmax: bool
+    """Whether the weights are the softmax of the logits; otherwise they are the logits themselves."""
+    causal: bool
+    """Whether columns after the row count for nothing, so that they need not be looked at."""
+    safe: bool
+    """Whether a row without any finite logit gives zeros; otherwise NaN, as a plain softmax does."""
+    expr: int
+    """The result, as an expression of what follows."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A lowered region: expressions, what is read, what is written, what is reduced."""
+
+    builder: Builder
+    outputs: tuple[Output, ...]
+    reduced: tuple[int, ...]
+    """Leaf atoms that every reduction of the region runs over; empty for a pointwise region."""
+    contraction: Contraction | None = None
+    window: Window | None = None
+    attention: Attention | None = None
+    depthwise: Depthwise | None = None
+    convolution: Convolution | None = None

@@ -1,0 +1,91 @@
+"""Lower losses: by row for classes, by element with a reduction for the rest."""
+
+from __future__ import annotations
+
+from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.expr import COMPUTE, LoweringError
+from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.kernel import Lowered
+from tools.codegen.ir.pointwise_ops import LOSSES
+from tools.codegen.lower.lowering import Lowering
+from tools.codegen.lower.norm import log_sum_exp
+from tools.codegen.lower.operand import RowOperand, Rule, argument
+
+
+def _row_loss(low: Lowering, node: Node) -> None:
+    """Cross entropy or NLL by row: the class's own element is read again; where it is computed, it is found by comparing positions."""
+    logits, target, weight, reduction, ignored = node.args[:5]
+    if weight is not None or reduction != 0 or not low.graph.meta(target).dtype.startswith("int"):
+        raise LoweringError(f"{node.target} with weights or class probabilities is not generated")
+    source, wanted = low.value(logits), low.value(target)
+    class_dim = 1 if len(source.dims) > 1 else 0
+    rows = RowOperand(low, node, source, class_dim)
+    low.b.atoms.broadcast(rows.kept(keepdim=False), wanted.dims)
+    b = low.b
+    picked = b.pick(rows.x, wanted.value, rows.atoms)
+    if picked is None:
+        hit = b.call("eq", b.index(rows.atoms), wanted.value)
+        picked = rows.reduce("sum", b.call("where", hit, rows.x, 0.0))
+    loss = log_sum_exp(low, rows) - picked if node.op == "cross_entropy_loss" else -picked
+    low.define(node, b.call("where", b.call("eq", wanted.value, ignored), 0.0, loss), rows.kept(keepdim=False))
+
+
+def _element_loss(low: Lowering, node: Node) -> None:
+    """A loss of elements with its reduction: none, mean or sum."""
+    formula, place, names = LOSSES[node.op]
+    b = low.b
+    extra = dict(zip(("reduction", *names), node.args[place:], strict=False)) | node.kwargs
+    reduction = extra.pop("reduction", 1)
+    operands = [low.value(arg) if isinstance(arg, Ref) else None for arg in node.args[:place]]
+    dims: Dims = ()
+    for operand in operands:
+        if operand is not None:
+            dims = b.atoms.broadcast(dims, operand.dims)
+    compute = COMPUTE[node.outputs[0].dtype]
+    values = [None if operand is None else b.compute(operand.value, compute) for operand in operands]
+    loss = formula(b, *values, **extra)
+    if reduction == 0:
+        low.define(node, loss, dims)
+        return
+    rows = RowOperand(low, node, Lowered(loss, dims), None)
+    low.define(node, rows.mean() if reduction == 1 else rows.reduce("sum"), ())
+
+
+def _triplet(low: Lowering, node: Node) -> None:
+    """How much farther the third operand is from the first than the second is, by row, as the margin asks."""
+    usual = ((3, "margin", 1.0), (4, "p", 2.0), (5, "eps", 1e-6))
+    margin, order, eps = (argument(node, place, name, default) for place, name, default in usual)
+    if order not in (1, 2) or argument(node, 6, "swap", default=False) or argument(node, 7, "reduction", 1) != 0:
+        raise LoweringError("triplet_margin_loss of other orders than 1 and 2, or with swap, is not generated")
+    b, (anchor, *others) = low.b, [low.value(ref) for ref in node.args[:3]]
+    distances = []
+    for other in others:
+        dims = b.atoms.broadcast(anchor.dims, other.dims)
+        rows = RowOperand(low, node, Lowered(b.compute(anchor.value, "float32") - b.compute(other.value, "float32") + float(eps), dims), -1)
+        total = rows.reduce("sum", rows.x * rows.x if order == 2 else b.call("abs", rows.x))
+        distances.append(b.call("sqrt", total) if order == 2 else total)
+    excess = distances[0] - distances[1] + float(margin)
+    # a comparison keeps NaN, a maximum does not
+    low.define(node, b.call("where", excess < 0.0, 0.0, excess), rows.kept(keepdim=False))
+
+
+def _cosine(low: Lowering, node: Node) -> None:
+    """Cosine of the angle between rows: each is brought to length one first, as torch does, so that no product of lengths overflows."""
+    one, two = (low.value(ref) for ref in node.args[:2])
+    if COMPUTE[node.outputs[0].dtype] != "float32":
+        raise LoweringError(f"cosine_similarity of {node.outputs[0].dtype} is not generated")
+    b, eps = low.b, float(argument(node, 3, "eps", 1e-8))
+    dims = b.atoms.broadcast(one.dims, two.dims)
+    operands = [RowOperand(low, node, Lowered(each.value, dims), argument(node, 2, "dim", 1)) for each in (one, two)]
+    scaled = []
+    for rows in operands:
+        length = b.call("sqrt", rows.reduce("sum", rows.x * rows.x))
+        scaled.append(rows.x / b.call("where", length < eps, eps, length))
+    low.define(node, operands[0].reduce("sum", scaled[0] * scaled[1]), operands[0].kept(keepdim=False))
+
+
+LOSS_RULES: dict[str, Rule] = {
+    "cross_entropy_loss": _row_loss, "nll_loss_nd": _row_loss, "triplet_margin_loss": _triplet, "cosine_similarity": _cosine,
+    **dict.fromkeys(LOSSES, _element_loss),
+}  # fmt: skip
+"""Rules by operator name."""

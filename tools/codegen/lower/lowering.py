@@ -1,0 +1,299 @@
+"""Lower the nodes of a region into one kernel's expressions.
+
+A region is any connected set of pointwise operators and reductions over one common set of dimensions. What lies between
+its nodes and the tensors it reads (reshapes, permutations, broadcasts) is seen through; slices are left to the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from tools.codegen.ir.atoms import Dims, ShapeMismatchError
+from tools.codegen.ir.constant_tensors import FILLS, fill_number
+from tools.codegen.ir.expr import COMPUTE, Builder, LoweringError, Value
+from tools.codegen.ir.geometry import Convolution, Depthwise, Window
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output
+from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.ir.sizes import product
+from tools.codegen.ir.views import is_view, see_through
+
+
+class Lowering:
+    """Turns nodes into expressions, one region at a time."""
+
+    def __init__(self, graph: OperatorGraph, members: Iterable[str]) -> None:
+        """Take the names of the region's nodes."""
+        self.graph = graph
+        self.members = sorted(members, key=lambda name: graph.order[name])
+        self.inside = frozenset(self.members)
+        self.b = Builder(graph.traces)
+        self.known: dict[Ref, Lowered] = {}
+        self.reduced: list[tuple[int, ...]] = []
+        self.contraction: Contraction | None = None
+        self.window: Window | None = None
+        self.attention: Attention | None = None
+        self.depthwise: Depthwise | None = None
+        self.convolution: Convolution | None = None
+        self.diagonals: dict[Ref, Lowered] = {}
+        """Diagonal matrices, by their vectors."""
+        self.weights: dict[Ref, Lowered] = {}
+        """Softmaxes of an attention, by the logits they are taken of."""
+
+    def run(self) -> Kernel:
+        """Lower every member and find the outputs; raises LoweringError."""
+        try:
+            for name in self.members:
+                self._lower(self.graph.by_name[name])
+            return self._finish()
+        except ShapeMismatchError as error:
+            raise LoweringError(str(error)) from error
+
+    def value(self, ref: Ref) -> Lowered:
+        """Find a value: made here, a view of something, or read from memory."""
+        known = self.known.get(ref)
+        if known is not None:
+            return Lowered(known.value, self.b.atoms.resolve(known.dims))
+        node = self.graph.by_name.get(ref.name)
+        if node is not None and node.name in self.inside:
+            raise LoweringError(f"{node.target} has outputs that are not generated")
+        if node is not None and node.op == "scalar_tensor":
+            found = Lowered(self.b.cast(self.b.const(node.args[0]), node.outputs[0].dtype), ())
+        elif node is not None and (number := fill_number(node)) is not None:
+            # under atoms of its own at each use: what it meets says how it is walked
+            return Lowered(self.b.const(number), self.b.atoms.dims(node.outputs[0].shape))
+        elif node is not None and is_view(node):
+            found = self._through(node, ref)
+        else:
+            value, dims = self._load(ref)
+            self.b.label(value, ref.name)
+            found = Lowered(value, dims)
+        self.known[ref] = found
+        return found
+
+    def read_again(self, ref: Ref) -> Lowered:
+        """Read a value from memory under atoms of its own: what a product walks otherwise than the operators after it."""
+        if self.is_internal(ref):
+            raise LoweringError("an operand of the product is made in the same region: operands must be in memory")
+        node = self.graph.by_name.get(ref.name)
+        if node is not None and is_view(node) and len(node.outputs) == 1 and isinstance(node.args[0], Ref):
+            try:
+                base = self.read_again(node.args[0])
+                return Lowered(base.value, see_through(self.b.atoms, node, base.dims))
+            except (LoweringError, ShapeMismatchError):
+                self.b.loads.pop()
+        value, dims = self._load(ref, again=True)
+        return Lowered(value, dims)
+
+    def read_as_it_is(self, ref: Ref) -> Lowered:
+        """Read a value from memory under atoms of its own, one for each dimension; the host makes it where it is a view."""
+        if self.is_internal(ref):
+            raise LoweringError("what a pooling or a convolution looks at is made in the same region: it must be in memory")
+        value, dims = self._load(ref, again=True)
+        return Lowered(value, dims)
+
+    def _load(self, ref: Ref, *, again: bool = False) -> tuple[Value, Dims]:
+        graph = self.graph
+        parameter, fixed = ref.name in graph.parameters, ref.name in graph.fixed
+        return self.b.load(ref, graph.meta(ref), again=again, parameter=parameter, fixed=fixed)
+
+    def define(self, node: Node, value: Value, dims: Dims, index: int = 0) -> None:
+        """Record a member's result."""
+        meta = node.outputs[index]
+        self._check_shape(node, dims, meta)
+        self.b.label(value, node.name if index == 0 else f"{node.name}_{index}")
+        self.known[Ref(node.name, index)] = Lowered(value, self.b.atoms.resolve(dims))
+
+    def _through(self, node: Node, ref: Ref) -> Lowered:
+        source = node.args[0]
+        if ref.index == 0 and len(node.outputs) == 1 and isinstance(source, Ref):
+            internal = self.is_internal(source)
+            loads, known = len(self.b.loads), dict(self.known)
+            try:
+                base = self.value(source)
+                return Lowered(base.value, see_through(self.b.atoms, node, base.dims))
+            except (LoweringError, ShapeMismatchError):
+                if internal:
+                    raise
+                # the view itself is read instead: what was loaded on the way to it is not
+                del self.b.loads[loads:]
+                self.known = known
+        if any(self.is_internal(each) for each in node.refs):
+            raise LoweringError(f"{node.target} of an intermediate is not generated")
+        value, dims = self._load(ref)
+        self.b.label(value, ref.name)
+        return Lowered(value, dims)
+
+    def is_internal(self, ref: Ref) -> bool:
+        """Whether a value comes, through views, from a member."""
+        node = self.graph.by_name.get(ref.name)
+        if node is None:
+            return False
+        return node.name in self.inside or (is_view(node) and any(self.is_internal(each) for each in node.refs))
+
+    def _lower(self, node: Node) -> None:
+        from tools.codegen.lower.attention import ATTENTION, second_product, weigh
+        from tools.codegen.lower.concat import JOINS
+        from tools.codegen.lower.convolution import CONVOLUTIONS
+        from tools.codegen.lower.matmul import PRODUCTS, STRUCTURE
+        from tools.codegen.lower.pooling import WINDOWS
+        from tools.codegen.lower.reduction import ROWS
+
+        if weigh(self, node) or second_product(self, node):
+            return
+        if node.op in ATTENTION:
+            ATTENTION[node.op](self, node)
+        elif node.op in WINDOWS:
+            WINDOWS[node.op](self, node)
+        elif node.op in PRODUCTS:
+            PRODUCTS[node.op](self, node)
+        elif node.op in CONVOLUTIONS:
+            CONVOLUTIONS[node.op](self, node)
+        elif node.op in STRUCTURE:
+            STRUCTURE[node.op](self, node)
+        elif node.op in JOINS:
+            JOINS[node.op](self, node)
+        elif node.op in ROWS:
+            ROWS[node.op](self, node)
+        elif node.op in ARITHMETIC or node.op in LOGIC or node.op in CASTS:
+            lower_pointwise(self, node)
+        else:
+            raise LoweringError(f"{node.target} has no template")
+
+    def _check_shape(self, node: Node, dims: Dims, meta: TensorMeta) -> None:
+        atoms = self.b.atoms
+        if len(dims) != len(meta.shape):
+            raise LoweringError(f"{node.target} gives another rank than its formula")
+        for dim, sizes in zip(dims, meta.shape, strict=True):
+            if product((atoms.size(a) for a in atoms.leaves(dim)), atoms.traces) != sizes:
+                raise LoweringError(f"{node.target} gives another shape than its formula")
+
+    def _finish(self) -> Kernel:
+        outputs = []
+        for ref in self._escaping():
+            known = self.known.get(ref)
+            if known is None:
+                raise LoweringError(f"output {ref.index} of {ref.name} is not generated")
+            meta = self.graph.meta(ref)
+            if meta.dtype not in COMPUTE:
+                raise LoweringError(f"{meta.dtype} outputs are not generated")
+            outputs.append(Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims)))
+        if not outputs:
+            raise LoweringError("nothing outside reads the region")
+        self._check_joins(outputs)
+        special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution)
+        return Kernel(self.b, tuple(outputs), self._common_reduction(), *special)
+
+    def _check_joins(self, outputs: Sequence[Output]) -> None:
+        """Make sure that what is joined is not walked by itself as well."""
+        atoms = self.b.atoms
+        walked = {atom for output in outputs for dim in output.dims for atom in dim}
+        walked |= {atom for each in self.reduced for atom in atoms.leaves(each)}
+        for join in self.b.joins:
+            parts = [atoms.leaves(part) for part in join.parts]
+            if len(atoms.leaves((join.whole,))) > 1 or any(len(part) > 1 for part in parts):
+                raise LoweringError("the dimension of a concatenation is cut into parts")
+            if walked & {atom for part in parts for atom in part}:
+                raise LoweringError("a piece of a concatenation does not share its kernel with what else is made of the piece")
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether something that shapes the whole kernel is in it already: a product, a pooling, a convolution, a reduction."""
+        return bool(self.reduced) or any(each is not None for each in (self.contraction, self.window, self.depthwise, self.convolution))
+
+    def _escaping(self) -> Sequence[Ref]:
+        """Values of members that are read outside, through views or not, or returned."""
+        found: dict[Ref, None] = {}
+        for node in self.graph.nodes:
+            if node.name not in self.inside:
+                for ref in node.refs:
+                    if ref.name in self.inside and not self._absorbed(node):
+                        found[ref] = None
+        for ref in self.graph.returned:
+            if ref.name in self.inside:
+                found[ref] = None
+        return tuple(found)
+
+    def _absorbed(self, node: Node) -> bool:
+        """Whether a view of a member is only read by members: then nothing leaves the region through it."""
+        if not is_view(node) or node.op not in _SEEN_THROUGH:
+            return False
+        if any(ref.name == node.name for ref in self.graph.returned):
+            return False
+        return all(user.name in self.inside or self._absorbed(user) for user in self.graph.users.get(node.name, ()))
+
+    def _common_reduction(self) -> tuple[int, ...]:
+        self._unite_sums()
+        sets = [self.b.atoms.leaves(atoms) for atoms in self.reduced]
+        if any(frozenset(one) != frozenset(sets[0]) for one in sets):
+            raise LoweringError("reductions over different dimensions do not share a kernel")
+        return sets[0] if sets else ()
+
+    def _unite_sums(self) -> None:
+        """Walk tensors of one size together, where everything in the region ends as a sum over all of it."""
+        atoms = self.b.atoms
+        sizes = {product((atoms.size(a) for a in atoms.leaves(each)), atoms.traces) for each in self.reduced}
+        if len(sizes) != 1 or any(atoms.leaves(dim) for ref in self._escaping() for dim in self.known[ref].dims):
+            return
+        for one, two in pairwise(self.reduced):
+            if frozenset(atoms.leaves(one)) != frozenset(atoms.leaves(two)):
+                atoms.unify(one, two)
+
+
+def lower_pointwise(low: Lowering, node: Node) -> None:
+    """Lower one operator of the table, broadcasting its tensors against each other."""
+    b = low.b
+    operands = [low.value(arg) for arg in _tensors(node)]
+    if node.op == "prelu":
+        operands[1] = _channel(operands[1], len(operands[0].dims))
+    dims: Dims = ()
+    for operand in operands:
+        dims = b.atoms.broadcast(dims, operand.dims)
+    if not operands:
+        raise LoweringError(f"{node.target} reads no tensor")
+    out = node.outputs[0].dtype
+    values = iter(operands)
+    args = [next(values).value if isinstance(arg, Ref) else arg for arg in node.args]
+    kwargs = {key: next(values).value if isinstance(arg, Ref) else arg for key, arg in node.kwargs.items()}
+    if node.op in CASTS:
+        low.define(node, b.cast(args[0], out), dims)
+        return
+    if node.op in LOGIC:
+        low.define(node, LOGIC[node.op](b, *args), dims)
+        return
+    compute = COMPUTE[out]
+    args = [_prepare(b, arg, compute, keep=place == _MASK.get(node.op, -1)) for place, arg in enumerate(args)]
+    kwargs = {key: _prepare(b, arg, compute, keep=False) for key, arg in kwargs.items()}
+    low.define(node, b.compute(ARITHMETIC[node.op](b, *args, **kwargs), compute), dims)
+
+
+CASTS = {"to", "_to_copy", "type_as", "float", "half", "bfloat16", "double"}
+
+_MASK = {"where": 0, "masked_fill": 1}
+"""Which argument is a mask and keeps its dtype."""
+
+_SEEN_THROUGH = {
+    "view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "unsqueeze", "squeeze", "permute",
+    "transpose", "t", "numpy_T", "mT", "expand", "expand_as", *FILLS,
+}  # fmt: skip
+
+
+def _prepare(b: Builder, arg: Any, compute: str, keep: bool) -> Any:
+    return b.compute(arg, compute) if isinstance(arg, Value) and not keep else arg
+
+
+def _tensors(node: Node) -> list[Ref]:
+    found = [arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, Ref)]
+    nested = [arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, tuple | list) and any(isinstance(a, Ref) for a in arg)]
+    if nested:
+        raise LoweringError(f"{node.target} takes a list of tensors")
+    return found[:1] if node.op == "type_as" else found
+
+
+def _channel(slope: Lowered, rank: int) -> Lowered:
+    """Align a per-channel tensor with dimension 1."""
+    if len(slope.dims) == 1 and slope.dims[0] and rank >= 2:
+        return Lowered(slope.value, (slope.dims[0], *((),) * (rank - 2)))
+    return slope

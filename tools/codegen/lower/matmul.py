@@ -1,0 +1,219 @@
+"""Lower matrix products: linear, mm, matmul, bmm, addmm, baddbmm become one contraction over atoms, with an epilogue.
+
+A product with a vector, a single row or a single column is a reduction, one over a single element is pointwise, and a product
+with a diagonal matrix scales rows or columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.expr import COMPUTE, Expr, LoweringError, Value
+from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.kernel import Contraction, Lowered
+from tools.codegen.ir.sizes import is_one
+from tools.codegen.lower.lowering import Lowering
+
+Rule = Callable[[Lowering, Node], None]
+
+
+def _contract(low: Lowering, node: Node, left: Ref, right: Ref, turned: bool = False) -> tuple[Value, Dims]:
+    """Multiply `[..., m, k]` by `[..., k, n]`, or with `turned` by `[n, k]`, broadcasting the batch dimensions."""
+    scaled = _diagonal(low, left, right, turned)
+    if scaled is not None:
+        return scaled
+    if _is_thin(low, left, right, turned):
+        return _reduced(low, node, low.value(left), _turn(low.value(right), turned))
+    if low.contraction is not None:
+        raise LoweringError("two products do not share a kernel")
+    one, two = _in_one_piece(low, left, -1), _in_one_piece(low, right, -1 if turned else -2)
+    return _product(low, node, one, _turn(two, turned))
+
+
+def _in_one_piece(low: Lowering, ref: Ref, summed: int) -> Lowered:
+    """Read an operand; where a view has its summed dimension in several pieces of memory, the host writes the view out first."""
+    loads = len(low.b.loads)
+    found = low.read_again(ref)
+    atoms = low.b.atoms.leaves(found.dims[summed])
+    place = low.b.exprs[found.value.id].extra
+    order = [atom for dim in low.b.atoms.resolve(low.b.loads[place].dims) for atom in dim]
+    start = order.index(atoms[0]) if atoms and atoms[0] in order else 0
+    if not atoms or tuple(order[start : start + len(atoms)]) == atoms:
+        return found
+    del low.b.loads[loads:]
+    return low.read_as_it_is(ref)
+
+
+def _turn(value: Lowered, turned: bool) -> Lowered:
+    return Lowered(value.value, tuple(reversed(value.dims))) if turned else value
+
+
+def _is_thin(low: Lowering, left: Ref, right: Ref, turned: bool) -> bool:
+    """Whether a dimension of the product has one element: there is nothing that a tile could share."""
+    one, two = low.graph.meta(left).shape, low.graph.meta(right).shape
+    two = tuple(reversed(two)) if turned else two
+    return len(one) < 2 or len(two) < 2 or any(is_one(sizes) for sizes in (*one[-2:], *two[-2:]))
+
+
+def _reduced(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:
+    """Multiply and sum along rows: a product with a vector, a single row or column."""
+    atoms, dtype = low.b.atoms, COMPUTE[node.outputs[0].dtype]
+    if not dtype.startswith("float"):
+        raise LoweringError(f"products of {dtype} are not generated")
+    cols = len(right.dims) > 1
+    inner = right.dims[-2] if cols else right.dims[-1]
+    if left.dims[-1] and inner:
+        atoms.unify(left.dims[-1], inner)
+    batch = atoms.broadcast(left.dims[:-2], right.dims[:-2])
+    value = low.b.compute(left.value, dtype) * low.b.compute(right.value, dtype)
+    summed = atoms.leaves(left.dims[-1])
+    if summed:
+        low.reduced.append(summed)
+        value = low.b.reduce("sum", value, summed)
+    return value, (*batch, *left.dims[-2:-1], *(right.dims[-1:] if cols else ()))
+
+
+def _diagonal(low: Lowering, left: Ref, right: Ref, turned: bool) -> tuple[Value, Dims] | None:
+    """Scale rows or columns where one operand is a diagonal matrix made in this region."""
+    b = low.b
+    if left in low.diagonals:
+        other = _turn(low.value(right), turned)
+        vector = low.diagonals[left]
+        b.atoms.unify(vector.dims[-1], other.dims[-2])
+        return vector.value * other.value, other.dims
+    if right in low.diagonals:
+        other, vector = low.value(left), low.diagonals[right]
+        b.atoms.unify(vector.dims[-1], other.dims[-1])
+        return other.value * vector.value, other.dims
+    return None
+
+
+def _diag(low: Lowering, node: Node) -> None:
+    """Keep in mind that a value is a diagonal matrix; it is never written out."""
+    vector = low.value(node.args[0])
+    offset = node.args[1] if len(node.args) > 1 else node.kwargs.get("diagonal", node.kwargs.get("offset", 0))
+    if len(vector.dims) != 1 or offset or not vector.dims[0] or len(node.args) > 2:
+        raise LoweringError(f"{node.target} is generated for the main diagonal of one matrix, as an operand of a product")
+    low.diagonals[Ref(node.name)] = vector
+
+
+def _triangle(low: Lowering, node: Node) -> None:
+    """Keep one triangle of a matrix; of a product, tiles wholly outside it are not computed."""
+    contraction, source = low.contraction, low.value(node.args[0])
+    offset = node.args[1] if len(node.args) > 1 else node.kwargs.get("diagonal", 0)
+    atoms = low.b.atoms
+    if not isinstance(offset, int) or len(source.dims) < 2:
+        raise LoweringError(f"{node.target} from a diagonal that varies with the sizes is not generated")
+    rows, cols = atoms.leaves(source.dims[-2]), atoms.leaves(source.dims[-1])
+    row, col = (low.b.index(each) if each else low.b.const(0) for each in (rows, cols))
+    edge = row + offset if offset > 0 else row - -offset if offset else row
+    inside = col <= edge if node.op == "tril" else col >= edge
+    if source.value.dtype == "bool":
+        low.define(node, low.b.call("and", source.value, inside), source.dims)
+        return
+    value = low.b.call("where", inside, source.value, 0.0 if source.value.dtype.startswith("float") else 0)
+    if contraction is not None and source.value.id == contraction.expr and _is_over(low, contraction, rows, cols):
+        low.contraction = replace(contraction, triangle=node.op, diagonal=offset)
+    low.define(node, value, source.dims)
+
+
+def _is_over(low: Lowering, contraction: Contraction, rows: tuple[int, ...], cols: tuple[int, ...]) -> bool:
+    """Whether a product's rows and columns are these."""
+    return (low.b.atoms.leaves(contraction.rows), low.b.atoms.leaves(contraction.cols)) == (rows, cols)
+
+
+def _product(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:
+    """Record the contraction."""
+    atoms = low.b.atoms
+    if low.window is not None:
+        raise LoweringError("a product and a pooling do not share a kernel")
+    if left.dims[-1] and right.dims[-2]:
+        atoms.unify(left.dims[-1], right.dims[-2])
+    batch = atoms.broadcast(left.dims[:-2], right.dims[:-2])
+    rows, inner, cols = atoms.leaves(left.dims[-2]), atoms.leaves(left.dims[-1]), atoms.leaves(right.dims[-1])
+    shared = tuple(a for dim in atoms.resolve(right.dims[:-2]) for a in dim)
+    flat = tuple(a for dim in batch for a in dim)
+    # batch dimensions that only the left operand has are more rows
+    if not shared:
+        rows, flat = (*flat, *rows), ()
+    value = _accumulator(low, node, frozenset((*flat, *rows, *cols)))
+    low.contraction = Contraction(left, right, flat, rows, cols, inner, value.id)
+    return value, (*batch, left.dims[-2], right.dims[-1])
+
+
+def _accumulator(low: Lowering, node: Node, atoms: frozenset[int]) -> Value:
+    dtype = node.outputs[0].dtype
+    if dtype not in ("float16", "bfloat16", "float32"):
+        raise LoweringError(f"products of {dtype} are not generated")
+    low.b.exprs.append(Expr("product", (), COMPUTE[dtype], atoms))
+    value = Value(low.b, len(low.b.exprs) - 1)
+    low.b.label(value, "acc")
+    return value
+
+
+def _matmul(low: Lowering, node: Node) -> None:
+    value, dims = _contract(low, node, node.args[0], node.args[1])
+    low.define(node, value, dims)
+
+
+def _linear(low: Lowering, node: Node) -> None:
+    value, dims = _contract(low, node, node.args[0], node.args[1], turned=True)
+    bias = node.args[2] if len(node.args) > 2 else None
+    if bias is not None:
+        operand = low.value(bias)
+        low.b.atoms.broadcast(dims, operand.dims)
+        value = value + low.b.compute(operand.value, value.dtype)
+    low.define(node, value, dims)
+
+
+def _addmm(low: Lowering, node: Node) -> None:
+    value, dims = _contract(low, node, node.args[1], node.args[2])
+    added = low.value(node.args[0])
+    beta, alpha = node.kwargs.get("beta", 1), node.kwargs.get("alpha", 1)
+    low.b.atoms.broadcast(dims, added.dims)
+    term: Any = added.value if beta == 1 else added.value * beta
+    value = value if alpha == 1 else value * alpha
+    low.define(node, value + term, dims)
+
+
+def _einsum(low: Lowering, node: Node) -> None:
+    """Multiply two tensors as an equation says, where each letter stands once in an operand."""
+    equation, operands = str(node.args[0]).replace(" ", ""), node.args[1]
+    left_right, _, out = equation.partition("->")
+    words = left_right.split(",")
+    if len(words) != 2 or "->" not in equation or "." in equation or any(len(set(word)) != len(word) for word in (*words, out)):
+        raise LoweringError("einsum of other than two tensors, without an arrow, or with a letter twice in one of them is not generated")
+    if low.contraction is not None or low.window is not None:
+        raise LoweringError("a second product or a pooling does not share a kernel with einsum")
+    left, right = (low.read_again(ref) for ref in operands)
+    dims = dict(zip(words[0], left.dims, strict=True))
+    for letter, dim in zip(words[1], right.dims, strict=True):
+        if dims.setdefault(letter, dim) != dim:
+            if not dims[letter] or not dim:
+                raise LoweringError("einsum that broadcasts a dimension of one is not generated")
+            low.b.atoms.unify(dims[letter], dim)
+
+    def group(member: Callable[[str], bool]) -> tuple[int, ...]:
+        return low.b.atoms.leaves(atom for letter in dims if member(letter) for atom in dims[letter])
+
+    ones, twos = set(words[0]), set(words[1])
+    batch, rows = group(lambda c: c in ones & twos and c in out), group(lambda c: c in ones - twos and c in out)
+    cols, inner = group(lambda c: c in twos - ones and c in out), group(lambda c: c in ones & twos and c not in out)
+    if not rows or not cols or not inner or not (ones ^ twos) <= set(out):
+        raise LoweringError("einsum is generated where it is a matrix product")
+    value = _accumulator(low, node, frozenset((*batch, *rows, *cols)))
+    low.contraction = Contraction(left, right, batch, rows, cols, inner, value.id)
+    low.define(node, value, tuple(dims[letter] for letter in out))
+
+
+PRODUCTS: dict[str, Rule] = {
+    "linear": _linear, "mm": _matmul, "matmul": _matmul, "bmm": _matmul, "addmm": _addmm, "baddbmm": _addmm,
+    "mv": _matmul, "dot": _matmul, "einsum": _einsum,
+}  # fmt: skip
+"""Products by operator name."""
+
+STRUCTURE: dict[str, Rule] = {"diag": _diag, "diag_embed": _diag, "tril": _triangle, "triu": _triangle}
+"""What says that an operand or a result of a product is diagonal or triangular."""

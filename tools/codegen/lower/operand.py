@@ -1,0 +1,73 @@
+"""One operand of a row operator: which of its dimensions are reduced, and the formulas that need that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.expr import COMPUTE, LoweringError, Value
+from tools.codegen.ir.graph import Node
+from tools.codegen.ir.kernel import Lowered
+from tools.codegen.lower.lowering import Lowering
+
+Rule = Callable[[Lowering, Node], None]
+
+
+def argument(node: Node, place: int, name: str, default: Any = None) -> Any:
+    """Read an argument given by position or by name."""
+    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
+
+
+class RowOperand:
+    """A value seen as rows."""
+
+    def __init__(self, low: Lowering, node: Node, source: Lowered, dims: Any) -> None:
+        self.low, self.b = low, low.b
+        rank = len(source.dims)
+        if dims is None or dims == []:
+            dims = range(rank)
+        chosen = {dim % rank for dim in ([dims] if isinstance(dims, int) else dims)} if rank else set()
+        self.dims = source.dims
+        self.places = frozenset(chosen)
+        self.atoms = tuple(atom for place in sorted(chosen) for atom in source.dims[place])
+        if not self.atoms:
+            raise LoweringError(f"{node.target} reduces over one element")
+        low.reduced.append(self.atoms)
+        out = node.outputs[0].dtype
+        compute = COMPUTE[out]
+        self.x = self.b.compute(source.value, compute) if compute.startswith("float") else source.value
+
+    def kept(self, keepdim: bool) -> Dims:
+        """Shape of a reduction's result."""
+        if keepdim:
+            return tuple(() if place in self.places else dim for place, dim in enumerate(self.dims))
+        return tuple(dim for place, dim in enumerate(self.dims) if place not in self.places)
+
+    def reduce(self, kind: str, value: Value | None = None) -> Value:
+        """Reduce over the chosen dimensions."""
+        return self.b.reduce(kind, self.x if value is None else value, self.atoms)
+
+    @property
+    def count(self) -> Value:
+        """Elements reduced."""
+        return self.b.size(self.atoms)
+
+    def mean(self, value: Value | None = None) -> Value:
+        """Mean over the chosen dimensions."""
+        return self.reduce("sum", value) / self.count
+
+    def deviations(self) -> Value:
+        """Sum of squared differences from the mean: two passes, nothing cancels."""
+        centred = self.x - self.named(self.mean(), "mean")
+        return self.reduce("sum", centred * centred)
+
+    def variance(self, correction: float) -> Value:
+        """Variance with `count - correction` degrees of freedom."""
+        degrees = self.count - correction if correction else self.count
+        return self.deviations() / degrees
+
+    def named(self, value: Value, name: str) -> Value:
+        """Suggest a variable name."""
+        self.b.label(value, name)
+        return value

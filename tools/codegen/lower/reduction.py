@@ -1,0 +1,111 @@
+"""Lower reductions, and collect every rule for operators that look along rows."""
+
+from __future__ import annotations
+
+import math
+
+from tools.codegen.ir.expr import COMPUTE, LoweringError, Value
+from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.lower.loss import LOSS_RULES
+from tools.codegen.lower.lowering import Lowering, lower_pointwise
+from tools.codegen.lower.norm import NORMS
+from tools.codegen.lower.operand import RowOperand, Rule, argument
+
+
+def _simple(kind: str) -> Rule:
+    def rule(low: Lowering, node: Node) -> None:
+        rows = RowOperand(low, node, low.value(node.args[0]), argument(node, 1, "dim"))
+        keepdim = bool(argument(node, 2, "keepdim", default=False))
+        low.define(node, rows.mean() if kind == "mean" else rows.reduce(kind), rows.kept(keepdim))
+
+    return rule
+
+
+def _extremum(kind: str) -> Rule:
+    def rule(low: Lowering, node: Node) -> None:
+        second = argument(node, 1, "dim")
+        if isinstance(second, Ref) or node.target.endswith(".other"):
+            lower_pointwise(low, node)
+            return
+        rows = RowOperand(low, node, low.value(node.args[0]), second)
+        keepdim = bool(argument(node, 2, "keepdim", default=False))
+        best = rows.reduce(kind)
+        low.define(node, best, rows.kept(keepdim))
+        if len(node.outputs) == 2:
+            low.define(node, _position(low, rows, best), rows.kept(keepdim), index=1)
+
+    return rule
+
+
+def _arg_extremum(kind: str) -> Rule:
+    def rule(low: Lowering, node: Node) -> None:
+        source = low.value(node.args[0])
+        rows = RowOperand(low, node, source, argument(node, 1, "dim"))
+        rows.x = source.value
+        low.define(node, _position(low, rows, rows.reduce(kind)), rows.kept(bool(argument(node, 2, "keepdim", default=False))))
+
+    return rule
+
+
+def _position(low: Lowering, rows: RowOperand, best: Value) -> Value:
+    """Find the first position that holds the extremum."""
+    b = low.b
+    index = b.index(rows.atoms)
+    hit = b.call("where", b.call("eq", rows.x, best), index, 2**31 - 1)
+    return b.cast(rows.reduce("min", hit), "int64")
+
+
+def _variance(root: bool) -> Rule:
+    def rule(low: Lowering, node: Node) -> None:
+        overload = node.target.split(".")[2]
+        if overload == "default":
+            dims, correction, keepdim = None, float(bool(argument(node, 1, "unbiased", default=True))), False
+        elif overload == "dim":
+            dims, keepdim = argument(node, 1, "dim"), bool(argument(node, 3, "keepdim", default=False))
+            correction = float(bool(argument(node, 2, "unbiased", default=True)))
+        else:
+            dims, keepdim = argument(node, 1, "dim"), bool(node.kwargs.get("keepdim", False))
+            given = node.kwargs.get("correction")
+            correction = 1.0 if given is None else float(given)
+        rows = RowOperand(low, node, low.value(node.args[0]), dims)
+        value = rows.variance(correction)
+        low.define(node, low.b.call("sqrt", value) if root else value, rows.kept(keepdim))
+
+    return rule
+
+
+def _norm(low: Lowering, node: Node) -> None:
+    order = argument(node, 1, "ord" if node.op == "linalg_vector_norm" else "p", 2)
+    order = 2 if order is None else order
+    rows = RowOperand(low, node, low.value(node.args[0]), argument(node, 2, "dim"))
+    keepdim = bool(argument(node, 3, "keepdim", default=False))
+    b, size = low.b, low.b.call("abs", rows.x)
+    if order == 2:
+        value = b.call("sqrt", rows.reduce("sum", rows.x * rows.x))
+    elif order == 1:
+        value = rows.reduce("sum", size)
+    elif order in (math.inf, -math.inf):
+        value = rows.reduce("max" if order > 0 else "min", size)
+    else:
+        raise LoweringError(f"the norm of order {order} is not generated")
+    low.define(node, value, rows.kept(keepdim))
+
+
+def _scan(kind: str, backwards: bool = False) -> Rule:
+    def rule(low: Lowering, node: Node) -> None:
+        rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
+        value = low.b.compute(rows.x, COMPUTE[node.outputs[0].dtype])
+        low.define(node, low.b.scan(kind, value, rows.atoms, backwards), rows.dims)
+
+    return rule
+
+
+ROWS: dict[str, Rule] = {
+    "sum": _simple("sum"), "mean": _simple("mean"), "amax": _simple("max"), "amin": _simple("min"),
+    "max": _extremum("max"), "min": _extremum("min"), "argmax": _arg_extremum("max"), "argmin": _arg_extremum("min"),
+    "var": _variance(root=False), "std": _variance(root=True), "norm": _norm, "linalg_vector_norm": _norm,
+    "cumsum": _scan("sum"), "cumprod": _scan("prod"),
+    "cumsum_reversed": _scan("sum", backwards=True), "cumprod_reversed": _scan("prod", backwards=True),
+    **NORMS, **LOSS_RULES,
+}  # fmt: skip
+"""Rules by operator name; `max` and `min` of two tensors are told apart by their arguments."""

@@ -1,0 +1,1 @@
+"""The emitted file: kernels, host functions, and the forward that calls them."""

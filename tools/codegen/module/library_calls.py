@@ -1,0 +1,183 @@
+"""Write a node as the library call that a person would write, for regions left to the reference's own operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import DType, Node, Raw, Ref
+from tools.codegen.ir.sizes import Fact, Varying, express, literal
+from tools.codegen.rewrite.channels_last import LaidOut
+
+INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "eq": "==",
+    "ne": "!=",
+    "matmul": "@",
+}
+
+FUNCTIONS = {
+    "linear": "F.linear", "gelu": "F.gelu", "relu": "F.relu", "silu": "F.silu", "mish": "F.mish", "elu": "F.elu", "selu": "F.selu",
+    "leaky_relu": "F.leaky_relu", "softplus": "F.softplus", "hardtanh": "F.hardtanh", "hardswish": "F.hardswish",
+    "hardsigmoid": "F.hardsigmoid", "tanh": "torch.tanh", "sigmoid": "torch.sigmoid", "exp": "torch.exp", "log": "torch.log",
+    "sqrt": "torch.sqrt", "rsqrt": "torch.rsqrt", "abs": "torch.abs", "mm": "torch.mm", "bmm": "torch.bmm", "where": "torch.where",
+    "maximum": "torch.maximum", "minimum": "torch.minimum", "cumsum": "torch.cumsum", "cumprod": "torch.cumprod", "cat": "torch.cat",
+    "stack": "torch.stack", "flip": "torch.flip", "reciprocal": "torch.reciprocal", "neg": "torch.neg", "tril": "torch.tril",
+    "triu": "torch.triu", "erf": "torch.erf", "folded_weight": "folded_weight", "folded_bias": "folded_bias",
+}  # fmt: skip
+"""Operators whose public function takes the same arguments in the same order."""
+
+KEYWORDS = {
+    "layer_norm": ("F.layer_norm", ("input", "normalized_shape", "weight", "bias", "eps", None)),
+    "rms_norm": ("F.rms_norm", ("input", "normalized_shape", "weight", "eps")),
+    "group_norm": ("F.group_norm", ("input", "num_groups", "weight", "bias", "eps", None)),
+    "softmax": ("torch.softmax", ("input", "dim", "dtype")),
+    "log_softmax": ("torch.log_softmax", ("input", "dim", "dtype")),
+    "conv1d": ("F.conv1d", ("input", "weight", "bias", "stride", "padding", "dilation", "groups")),
+    "conv2d": ("F.conv2d", ("input", "weight", "bias", "stride", "padding", "dilation", "groups")),
+    "conv3d": ("F.conv3d", ("input", "weight", "bias", "stride", "padding", "dilation", "groups")),
+    **{
+        f"conv_transpose{rank}d": (
+            f"F.conv_transpose{rank}d",
+            ("input", "weight", "bias", "stride", "padding", "output_padding", "groups", "dilation"),
+        )
+        for rank in (1, 2, 3)
+    },
+    "max_pool2d": ("F.max_pool2d", ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode")),
+    "avg_pool2d": ("F.avg_pool2d", ("input", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad")),
+    "batch_norm": ("F.batch_norm", ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")),
+}
+"""Operators whose public function reads better with keywords: the function, and the names of its arguments in ATen's order."""
+BATCH_NORM_ORDER = (0, 3, 4, 1, 2, 5, 6, 7)
+"""ATen gives weight and bias before the running statistics, the public function after them."""
+
+
+class Caller:
+    """Writes calls with the names that values have in `forward`."""
+
+    def __init__(self, names: Callable[[Ref], str], facts: Sequence[Fact], device: str) -> None:
+        """Take how values are named, which sizes can be read, and a tensor whose device serves for new ones."""
+        self.names, self.facts, self.device = names, facts, device
+
+    def call(self, node: Node) -> str:
+        """Write the call of one node; raises LoweringError where a number it needs cannot be told from shapes."""
+        special = _laid_out if isinstance(node, LaidOut) else VIEW_CALLS.get(node.op)
+        if special is not None:
+            return special(self, node)
+        args = [self.text(arg) for arg in node.args]
+        if node.op in INFIX and len(args) == 2 and not node.kwargs and not node.target.endswith("_mode"):
+            return f"{args[0]} {INFIX[node.op]} {args[1]}"
+        keywords = [f"{key}={self.text(value)}" for key, value in node.kwargs.items() if value != Raw("torch.strided")]
+        if node.op in KEYWORDS and not keywords:
+            return self._with_keywords(node, args)
+        if node.op == "rsub" and len(args) == 2:
+            return f"{args[1]} - {args[0]}"
+        if node.op == "pow" and len(args) == 2 and not keywords:
+            return f"{args[0]} ** {args[1]}"
+        name = FUNCTIONS.get(node.op) if not keywords or node.op == "gelu" else None
+        return f"{name or 'torch.ops.' + node.target}({', '.join([*args, *keywords])})"
+
+    def text(self, arg: Any) -> str:
+        """Write one argument."""
+        match arg:
+            case Ref():
+                text = self.names(arg)
+            case DType():
+                text = f"torch.{arg.name}"
+            case Raw():
+                text = f"{self.device}.device" if arg.text == "device" else arg.text
+            case Varying():
+                text = self._number(arg)
+            case list():
+                text = f"[{', '.join(self.text(item) for item in arg)}]"
+            case tuple():
+                text = f"({', '.join(self.text(item) for item in arg)}{',' if len(arg) == 1 else ''})"
+            case float():
+                text = literal(arg)
+            case _:
+                text = repr(arg)
+        return text
+
+    def _number(self, varying: Varying) -> str:
+        text = express(varying.values, self.facts)
+        if text is None:
+            raise LoweringError("a number varies with the sizes and cannot be told from the shapes of the inputs")
+        return text
+
+    def _with_keywords(self, node: Node, args: list[str]) -> str:
+        name, keys = KEYWORDS[node.op]
+        if node.op == "batch_norm":
+            args = [args[place] for place in BATCH_NORM_ORDER]
+        pairs = [(key, arg) for key, arg in zip(keys, args, strict=False) if key is not None and not (arg == "None" and key != "weight")]
+        words = [arg if key == "input" else f"{key}={arg}" for key, arg in pairs if not (key == "weight" and arg == "None")]
+        return f"{name}({', '.join(words)})"
+
+
+def _shaped(name: str) -> Callable[[Caller, Node], str]:
+    """A view with a list of sizes, as the reference gives it; reshape copies where a view would refuse."""
+
+    def write(caller: Caller, node: Node) -> str:
+        sizes = node.args[1] if len(node.args) > 1 else node.kwargs["size"]
+        return f"{caller.text(node.args[0])}.{name}({', '.join(caller.text(size) for size in sizes)})"
+
+    return write
+
+
+def _laid_out(caller: Caller, node: Node) -> str:
+    """Write a convolution with its channels last: its input brought there, its result taken as rows of channels."""
+    assert isinstance(node, LaidOut)
+    text = caller.call(Node(node.name, node.target, node.args, node.kwargs, node.outputs))
+    source, last = caller.text(node.args[0]), "torch.channels_last" if node.rank == 4 else "torch.channels_last_3d"
+    if node.copied:
+        text = text.replace(f"({source}", f"({source}.contiguous(memory_format={last})", 1)
+    return f"{text}.permute(0, {', '.join(map(str, range(2, node.rank)))}, 1)"
+
+
+def _permute(caller: Caller, node: Node) -> str:
+    return f"{caller.text(node.args[0])}.permute({', '.join(map(str, node.args[1]))})"
+
+
+def _method(name: str) -> Callable[[Caller, Node], str]:
+    def write(caller: Caller, node: Node) -> str:
+        return f"{caller.text(node.args[0])}.{name}({', '.join(caller.text(arg) for arg in node.args[1:])})"
+
+    return write
+
+
+def _property(name: str) -> Callable[[Caller, Node], str]:
+    return lambda caller, node: f"{caller.text(node.args[0])}.{name}"
+
+
+def _reversed(name: str) -> Callable[[Caller, Node], str]:
+    def write(caller: Caller, node: Node) -> str:
+        dim = node.args[1]
+        return f"{caller.text(node.args[0])}.flip({dim}).{name}({dim}).flip({dim})"
+
+    return write
+
+
+def _scalar(caller: Caller, node: Node) -> str:
+    """Fill an element on the device: copying a number to it cannot be captured as a CUDA graph."""
+    keywords = ", ".join(f"{key}={caller.text(value)}" for key, value in node.kwargs.items())
+    return f"torch.full((), {caller.text(node.args[0])}, {keywords})"
+
+
+VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
+    **dict.fromkeys(("view", "reshape", "_unsafe_view"), _shaped("reshape")), "expand": _shaped("expand"),
+    **{name: _method(name) for name in ("flatten", "unflatten", "squeeze", "expand_as")},
+    **dict.fromkeys(("view_as", "reshape_as"), _method("reshape_as")),
+    "permute": _permute, "transpose": _method("transpose"), "unsqueeze": _method("unsqueeze"), "chunk": _method("chunk"),
+    "split": _method("split"), "split_with_sizes": _method("split"), "select": _method("select"), "t": _method("t"),
+    "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),
+    "broadcast_to": _shaped("expand"), "copy_": _method("copy_"), "scalar_tensor": _scalar,
+    "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
+}  # fmt: skip
+"""How views, and what reads better as a method, are written."""

@@ -1,0 +1,1 @@
+"""Rewrites of an operator graph: canonical forms, algebra, folded constants, memory layouts."""

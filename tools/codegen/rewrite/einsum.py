@@ -1,0 +1,107 @@
+"""Einsum of several tensors as products of two at a time, from the left, as PyTorch itself takes them.
+
+Two tensors that share a summed letter are a matrix product, which stays an einsum; two that sum nothing are multiplied element by element,
+after views that put their dimensions in one order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tools.codegen.ir.graph import Node, Ref, TensorMeta
+from tools.codegen.ir.sizes import Sizes
+
+if TYPE_CHECKING:
+    from tools.codegen.rewrite.canonicalize import Rewriter
+
+
+@dataclass(frozen=True)
+class _Operand:
+    ref: Ref
+    letters: str
+
+
+def pairwise(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write an einsum of tensors that name each letter once as steps of two tensors each; None where it stays as it is."""
+    equation, _, out = str(node.args[0]).replace(" ", "").partition("->")
+    words, refs = equation.split(","), node.args[1]
+    plain = out and "." not in equation + out and all(len(set(word)) == len(word) for word in (*words, out))
+    if not plain or len(words) != len(refs) or len(words) < 2 or not all(isinstance(ref, Ref) for ref in refs):
+        return None
+    sizes = _sizes(rewriter, words, refs)
+    if sizes is None or {rewriter.metas[ref.name].dtype for ref in refs} != {node.outputs[0].dtype}:
+        return None
+    steps = _Steps(node.outputs[0].dtype, sizes)
+    left = _Operand(refs[0], words[0])
+    for place, (ref, word) in enumerate(zip(refs[1:], words[1:], strict=True), 1):
+        later = set(out).union(*words[place + 1 :])
+        last = place == len(refs) - 1
+        made = steps.multiply(left, _Operand(ref, word), later, out if last else "", node.name if last else f"{node.name}_step{place}")
+        if made is None:
+            return None
+        left = made
+    only_itself = len(steps.nodes) == 1 and steps.nodes[0].target == node.target
+    return None if only_itself else steps.nodes
+
+
+def _sizes(rewriter: Rewriter, words: Sequence[str], refs: Sequence[Ref]) -> dict[str, Sizes] | None:
+    """Read each letter's size; None where two tensors differ in one, which would broadcast, or where a shape is not known."""
+    sizes: dict[str, Sizes] = {}
+    for word, ref in zip(words, refs, strict=True):
+        meta = rewriter.metas.get(ref.name) if ref.index == 0 else None
+        if meta is None or len(meta.shape) != len(word):
+            return None
+        for letter, size in zip(word, meta.shape, strict=True):
+            if sizes.setdefault(letter, size) != size:
+                return None
+    return sizes
+
+
+class _Steps:
+    """The nodes of one einsum."""
+
+    def __init__(self, dtype: str, sizes: dict[str, Sizes]) -> None:
+        self._dtype, self._sizes = dtype, sizes
+        self.nodes: list[Node] = []
+
+    def multiply(self, left: _Operand, right: _Operand, later: set[str], out: str, name: str) -> _Operand | None:
+        """Multiply two tensors and sum what nothing reads `later`, into dimensions in the order of `out`, or in a product's own."""
+        ones, twos = set(left.letters), set(right.letters)
+        if (ones ^ twos) - later:
+            # a letter of one tensor alone is summed: no product of two
+            return None
+        every = dict.fromkeys(left.letters + right.letters)
+        if (ones & twos) <= later:
+            letters = out or "".join(every)
+            views = [self._in_order(operand, letters, f"{name}_{side}") for operand, side in ((left, "left"), (right, "right"))]
+            self._append(name, "aten.mul.Tensor", tuple(views), letters)
+            return _Operand(Ref(name), letters)
+        both = [letter for letter in every if letter in ones & twos and letter in later]
+        alone = [letter for letter in every if letter in ones ^ twos]
+        letters = out or "".join([*both, *alone])
+        self._append(name, "aten.einsum.default", (f"{left.letters},{right.letters}->{letters}", [left.ref, right.ref]), letters)
+        return _Operand(Ref(name), letters)
+
+    def _in_order(self, operand: _Operand, letters: str, name: str) -> Ref:
+        """View a tensor with its dimensions in an order, those that it lacks of one element."""
+        ref, has = operand.ref, [letter for letter in letters if letter in operand.letters]
+        if has != list(operand.letters):
+            dims = [operand.letters.index(letter) for letter in has]
+            self._append(f"{name}_turned", "aten.permute.default", (ref, dims), "".join(has), view=True)
+            ref = Ref(f"{name}_turned")
+        for place, letter in enumerate(letters):
+            if letter not in has:
+                shown = "".join(each for each in letters if each in has or letters.index(each) <= place)
+                lacking = {each for each in shown if each not in has}
+                self._append(f"{name}_{letter}", "aten.unsqueeze.default", (ref, place), shown, view=True, lacking=lacking)
+                ref = Ref(f"{name}_{letter}")
+        return ref
+
+    def _append(
+        self, name: str, target: str, args: tuple[object, ...], letters: str, *, view: bool = False, lacking: Collection[str] = ()
+    ) -> None:
+        one: Sizes = (1,) * len(next(iter(self._sizes.values())))
+        shape = tuple(one if letter in lacking else self._sizes[letter] for letter in letters)
+        self.nodes.append(Node(name, target, args, {}, (TensorMeta(shape, self._dtype, contiguous=not view, unit_last=not view),)))

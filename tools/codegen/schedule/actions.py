@@ -1,0 +1,331 @@
+"""The legal actions on a schedule, and their application: one action, one change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.schedule import LIBRARY, Region, Schedule
+from tools.codegen.lower.matmul import PRODUCTS
+from tools.codegen.module.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
+from tools.codegen.rewrite.apply import rewritten
+from tools.codegen.rewrite.channels_last import AS_IS, CONVOLUTIONS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution, lay_out
+from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues, with_epilogue
+from tools.codegen.schedule.fold import FOLD_NORM, folded, folding_actions, packed_regions
+from tools.codegen.schedule.knobs import KNOBS, ROUGH, defaults, may_round, possible, worthwhile
+from tools.codegen.schedule.partition import (
+    CONVOLUTION,
+    STANDING_ALONE,
+    Planned,
+    can_generate,
+    natural_regions,
+    ordered,
+    plan_region,
+    producers,
+    producers_of,
+)
+from tools.codegen.schedule.push_down import ALGEBRA, early_actions, take_early
+from tools.codegen.templates.prepack import EVERY_CALL, PACKED, WEIGHTS
+from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
+
+USUAL_SMS = 132
+"""Multiprocessors assumed where an action does not say (H100 and H200)."""
+EXACT = PrecisionPolicy()
+WHOLE_ROWS = (
+    "rows with a scan that a later step along them waits for are not split; staggered are only rows that lie one behind the other and "
+    "are written along their columns after a reduction, one a program (ROWS=1)"
+)
+"""Which rows can be given to several programs."""
+UNSAID = {WEIGHTS: EVERY_CALL}
+"""Values of parameters that a region need not have."""
+MOST_PAIRS = 64
+"""Pairs of regions looked at for fusion in one schedule."""
+
+
+class IllegalActionError(ValueError):
+    """The action does not apply to this schedule; says why."""
+
+
+IllegalAction = IllegalActionError
+
+
+def initial_schedule(graph: OperatorGraph) -> Schedule:
+    """Partition the graph into natural regions, each left to the reference's own operators."""
+    return Schedule(regions=()) if graph.blocked else natural_regions(graph)
+
+
+def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, policy: PrecisionPolicy = EXACT) -> tuple[Action, ...]:
+    """List every legal action that changes something and that the policy allows, the widest first."""
+    if graph.blocked:
+        return tuple(_captures(graph, schedule))
+    early = list(folding_actions(graph, schedule, sheet))
+    graph = rewritten(graph, schedule)
+    early += early_actions(graph, schedule, sheet)
+    captures = list(_captures(graph, schedule))
+    graph = lay_out(graph, schedule)
+    found = [*early, *_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
+    for region in schedule.regions:
+        found += _generate(graph, region, sheet)
+    found += fusions(graph, schedule, sheet)
+    found += _epilogues(graph, schedule, sheet)
+    for region in schedule.regions:
+        found += _changes(graph, region, sheet, policy)
+    found += captures
+    return tuple({action.id: action for action in found}.values())
+
+
+def _captures(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
+    """Yield the capture of the whole forward as a CUDA graph, where its launches are many, and its end."""
+    if schedule.captured or can_capture(graph, schedule):
+        yield Action(kind=ActionKind.LAUNCH, region=WHOLE, parameters={CAPTURE: CAPTURES[not schedule.captured]})
+
+
+def _layouts(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
+    """Yield the layouts of library convolutions: all of them at once, and each by itself where there are several."""
+    regions = [region for region in schedule.regions if has_convolution(graph, region)]
+    groups = [regions, *([region] for region in regions)] if len(regions) > 1 else [regions] if regions else []
+    for group in groups:
+        names = frozenset(name for region in group for name in region.nodes if graph.by_name[name].op in CONVOLUTIONS)
+        for value in FORMATS:
+            if value == RESULT_TOO and not frees_results(graph, names):
+                continue
+            if any(region.parameters.get(FORMAT, AS_IS) != value for region in group):
+                yield Action(kind=ActionKind.LAYOUT, region="+".join(region.id for region in group), parameters={FORMAT: value})
+
+
+def _all_at_once(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+    able = [region.id for region in schedule.regions if not region.is_generated and can_generate(graph, region.nodes)]
+    # the library's convolutions and products are often the faster ones: all that stands around them is an action by itself
+    around = [name for name in able if not stands_alone(graph, schedule, name)]
+    for names in (around, able) if 1 < len(around) < len(able) else (able,):
+        if len(names) > 1:
+            yield Action(kind=ActionKind.FUSION, region="+".join(names), parameters={"scope": "each", "sms": sheet.sms})
+
+
+def stands_alone(graph: OperatorGraph, schedule: Schedule, name: str) -> bool:
+    """Whether a region holds a product, an attention or a convolution, whose library call is often the faster one."""
+    region = schedule.region(name)
+    return region is not None and any(graph.by_name[node].op in STANDING_ALONE for node in region.nodes)
+
+
+def _generate(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Iterator[Action]:
+    if not region.is_generated and can_generate(graph, region.nodes):
+        if len(region.nodes) > 1:
+            yield Action(kind=ActionKind.FUSION, region=region.id, parameters={"scope": "each", "sms": sheet.sms})
+        else:
+            yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": "generated", "sms": sheet.sms})
+
+
+def fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+    """Yield what makes one kernel of several regions: attentions written out, then pairs of which one feeds the other."""
+    home = {name: region for region in schedule.regions for name in region.nodes}
+    pairs: dict[tuple[str, str], tuple[Region, Region]] = {}
+    for region in schedule.regions:
+        for name in region.nodes:
+            for source in producers(graph, graph.by_name[name]):
+                feeder = home[source]
+                if feeder.id != region.id:
+                    pairs[feeder.id, region.id] = (feeder, region)
+    for nodes, name in _attentions(graph, schedule, home):
+        if can_generate(graph, nodes):
+            yield Action(kind=ActionKind.FUSION, region=name, parameters={"scope": "together", "sms": sheet.sms})
+    for one, two in list(pairs.values())[:MOST_PAIRS]:
+        if can_generate(graph, (*one.nodes, *two.nodes)):
+            yield Action(kind=ActionKind.FUSION, region=f"{one.id}+{two.id}", parameters={"scope": "together", "sms": sheet.sms})
+
+
+def _epilogues(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+    """Yield what leaves a convolution and the relu after it to one call of cuDNN."""
+    for one, two in epilogues(graph, schedule) if sheet.backend == "cuda" else ():
+        yield Action(kind=ActionKind.FUSION, region=f"{one.id}+{two.id}", parameters={"scope": SCOPE})
+
+
+def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the three regions of an attention written out: two products, and what makes the second's left operand of the first."""
+    for last in schedule.regions:
+        product = next((graph.by_name[name] for name in last.nodes if graph.by_name[name].op in ("matmul", "bmm")), None)
+        left = producers_of(graph, product.args[0]) if product else ()
+        for middle in {home[source].id: home[source] for source in left}.values():
+            sources = {home[source].id: home[source] for name in middle.nodes for source in producers(graph, graph.by_name[name])}
+            for first in sources.values():
+                if len({first.id, middle.id, last.id}) == 3 and any(graph.by_name[name].op in PRODUCTS for name in first.nodes):
+                    yield (*first.nodes, *middle.nodes, *last.nodes), f"{first.id}+{middle.id}+{last.id}"
+
+
+def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy: PrecisionPolicy) -> Iterator[Action]:
+    if not region.is_generated:
+        return
+    planned = plan_region(graph, region.nodes)
+    for name, knob in KNOBS[region.template].items():
+        if name == FORMAT:
+            continue
+        for value in knob.values:
+            if value in ROUGH and not may_round(policy):
+                continue
+            changed = {**region.parameters, name: value}
+            if value != region.parameters.get(name, UNSAID.get(name)) and worthwhile(planned, changed, name, sheet):
+                yield Action(kind=knob.kind, region=region.id, parameters={name: value})
+    yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": LIBRARY})
+
+
+def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
+    """Return the schedule after `action`; raises IllegalAction with the reason."""
+    reference, graph = graph, rewritten(graph, schedule)
+    if action.region == WHOLE:
+        return _capture(graph, schedule, action)
+    if graph.blocked:
+        raise IllegalActionError(f"nothing of this reference can be generated: {graph.blocked[0]}")
+    regions = [schedule.region(name) for name in action.region.split("+")]
+    found = [region for region in regions if region is not None]
+    if len(found) != len(regions) or len({region.id for region in found}) != len(found):
+        known = ", ".join(region.id for region in schedule.regions)
+        raise IllegalActionError(f"there is no region {action.region}; the schedule has {known}")
+    if changed := _rewrite(reference, schedule, action):
+        return changed
+    if FORMAT in action.parameters:
+        return _change_layout(graph, schedule, found, action)
+    graph = lay_out(graph, schedule)
+    if action.kind is ActionKind.FUSION:
+        return _fuse(graph, schedule, found, action)
+    if len(found) != 1:
+        raise IllegalActionError(f"{action.kind} applies to one region, not to {action.region}")
+    if "implementation" in action.parameters:
+        return _implement(graph, schedule, found[0], action)
+    return _turn(graph, schedule, found[0], action)
+
+
+def _rewrite(reference: OperatorGraph, schedule: Schedule, action: Action) -> Schedule | None:
+    """Change the graph that the schedule's regions are of; none where the action is not about that."""
+    graph = rewritten(reference, schedule)
+    if action.parameters.get(ALGEBRA) == FOLD_NORM:
+        changed = folded(reference, schedule, action, _sms(action))
+        if changed is None:
+            raise IllegalActionError(f"{action.region} are not the regions of batch norms in eval mode and of what they alone read")
+        return changed
+    if ALGEBRA in action.parameters:
+        changed = take_early(graph, schedule, action, _sms(action))
+        if changed is None:
+            raise IllegalActionError(f"{action.region} holds no sum that can be taken before a product")
+        return changed
+    # a product of parameters alone is packed as it is; of any other one the halves are, which is a parameter of its region
+    return packed_regions(graph, schedule, action) if action.parameters == {WEIGHTS: PACKED} else None
+
+
+def _capture(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
+    wanted = action.parameters.get(CAPTURE)
+    if action.kind is not ActionKind.LAUNCH or wanted not in CAPTURES or len(action.parameters) > 1:
+        raise IllegalActionError(f"an action on {WHOLE} is a launch with {CAPTURE}: one of {', '.join(CAPTURES)}")
+    if schedule.captured == (wanted == CAPTURES[1]):
+        raise IllegalActionError(f"{action} changes nothing")
+    if wanted == CAPTURES[1] and not can_capture(graph, schedule):
+        raise IllegalActionError(f"fewer than {LEAST_LAUNCHES} launches, or a forward whose calls depend on data or on one another")
+    return schedule.model_copy(update={"captured": wanted == CAPTURES[1]})
+
+
+def _change_layout(graph: OperatorGraph, schedule: Schedule, regions: list[Region], action: Action) -> Schedule:
+    wanted = action.parameters[FORMAT]
+    if action.kind is not ActionKind.LAYOUT or wanted not in FORMATS or len(action.parameters) > 1:
+        raise IllegalActionError(f"{FORMAT} is a layout: one of {', '.join(FORMATS)}")
+    if not all(has_convolution(graph, region) for region in regions):
+        raise IllegalActionError(f"{FORMAT} applies to convolutions of the library and to dense ones of ours, not to {action.region}")
+    changed = schedule
+    for region in regions:
+        others = {name: value for name, value in region.parameters.items() if name != FORMAT}
+        changed = changed.replaced(region.model_copy(update={"parameters": others if wanted == AS_IS else {**others, FORMAT: wanted}}))
+    if changed == schedule:
+        raise IllegalActionError(f"{action} changes nothing")
+    seen = lay_out(graph, changed)
+    for region in changed.regions:
+        if region.is_generated:
+            try:
+                if plan_region(seen, region.nodes).template != region.template:
+                    raise IllegalActionError(f"region {region.id} is of another template with channels last")
+            except LoweringError as error:
+                raise IllegalActionError(f"region {region.id} cannot be generated with channels last: {error}") from error
+    return changed
+
+
+def _fuse(graph: OperatorGraph, schedule: Schedule, regions: list[Region], action: Action) -> Schedule:
+    scope = action.parameters.get("scope", "together" if len(regions) > 1 else "each")
+    if scope not in ("each", "together", SCOPE):
+        raise IllegalActionError(f"scope is each, together or {SCOPE}, not {scope!r}")
+    if scope == SCOPE:
+        joined = with_epilogue(graph, schedule, regions)
+        if joined is None:
+            raise IllegalActionError(f"{action.region} is no library convolution with a relu that alone reads it")
+        return joined
+    if scope == "together":
+        return _merge(graph, schedule, regions, _sms(action))
+    for region in regions:
+        if region.is_generated:
+            raise IllegalActionError(f"region {region.id} is generated already")
+        schedule = schedule.replaced(_generated(graph, region, _sms(action)))
+    return schedule
+
+
+def _merge(graph: OperatorGraph, schedule: Schedule, regions: list[Region], sms: int) -> Schedule:
+    if len(regions) < 2:
+        raise IllegalActionError("a fusion together needs two regions, written r0+r1")
+    chosen = {region.id for region in regions}
+    names = sorted((name for region in regions for name in region.nodes), key=lambda name: graph.order[name])
+    if not can_generate(graph, names):
+        raise IllegalActionError(f"regions {' and '.join(sorted(chosen))} do not fit into one kernel")
+    rest = [region for region in schedule.regions if region.id not in chosen]
+    groups = [region.nodes for region in rest] + [tuple(names)]
+    before = {region.nodes: region for region in rest}
+    result = []
+    try:
+        sorted_regions = ordered(graph, groups)
+    except LoweringError as error:
+        raise IllegalActionError(f"regions {' and '.join(sorted(chosen))} do not make one: {error}") from error
+    for region in sorted_regions:
+        old = before.get(region.nodes)
+        if old is None:
+            formats = [each.parameters[FORMAT] for each in regions if FORMAT in each.parameters]
+            result.append(_generated(graph, region.model_copy(update={"parameters": {FORMAT: formats[0]} if formats else {}}), sms))
+        else:
+            result.append(old.model_copy(update={"id": region.id}))
+    return schedule.model_copy(update={"regions": tuple(result)})
+
+
+def _implement(graph: OperatorGraph, schedule: Schedule, region: Region, action: Action) -> Schedule:
+    wanted = action.parameters["implementation"]
+    if wanted == LIBRARY and region.is_generated:
+        return schedule.replaced(Region(id=region.id, nodes=region.nodes))
+    if wanted == "generated" and not region.is_generated:
+        return schedule.replaced(_generated(graph, region, _sms(action)))
+    raise IllegalActionError(f"implementation={wanted} changes nothing in region {region.id}, or is not library or generated")
+
+
+def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Action) -> Schedule:
+    if not region.is_generated:
+        raise IllegalActionError(f"region {region.id} is left to the library and has no parameters; generate it first")
+    knobs = KNOBS[region.template]
+    parameters = dict(region.parameters)
+    for name, value in action.parameters.items():
+        knob = knobs.get(name)
+        if knob is None or knob.kind is not action.kind:
+            legal = ", ".join(key for key, each in knobs.items() if each.kind is action.kind) or "none"
+            raise IllegalActionError(f"{action.kind} of a {region.template} region has parameters: {legal}; not {name}")
+        if value not in knob.values:
+            raise IllegalActionError(f"{name} is one of {', '.join(map(str, knob.values))}, not {value}")
+        parameters[name] = value
+    if parameters == region.parameters:
+        raise IllegalActionError(f"{action} changes nothing")
+    if not possible(plan_region(graph, region.nodes), parameters):
+        raise IllegalActionError(f"the rows of region {region.id} cannot be walked so: {WHOLE_ROWS}")
+    return schedule.replaced(region.model_copy(update={"parameters": parameters}))
+
+
+def _generated(graph: OperatorGraph, region: Region, sms: int) -> Region:
+    try:
+        planned: Planned = plan_region(graph, region.nodes)
+    except LoweringError as error:
+        raise IllegalActionError(f"region {region.id} cannot be generated: {error}") from error
+    kept = {FORMAT: region.parameters[FORMAT]} if FORMAT in region.parameters and planned.template == CONVOLUTION else {}
+    return Region(id=region.id, nodes=region.nodes, template=planned.template, parameters=defaults(planned, sms) | kept)
+
+
+def _sms(action: Action) -> int:
+    return int(action.parameters.get("sms", USUAL_SMS))

@@ -1,0 +1,115 @@
+"""The actions that make of parameters once what every call makes: norms folded into weights, and regions of parameters alone packed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.schedule import Region, Schedule
+from tools.codegen.rewrite.apply import rewritten
+from tools.codegen.rewrite.channels_last import lay_out
+from tools.codegen.rewrite.fold_batch_norm import FoldedNorm, folded_norms, with_folded_norms
+from tools.codegen.rewrite.fold_constants import packable, with_packed
+from tools.codegen.schedule.knobs import defaults
+from tools.codegen.schedule.partition import ordered, plan_region
+from tools.codegen.schedule.push_down import ALGEBRA
+from tools.codegen.templates.prepack import PACKED, WEIGHTS
+from tools.records import Action, ActionKind, HardwareSheet
+
+FOLD_NORM = "fold_norm"
+
+
+def folding_actions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+    """Yield the folding of all norms at once and of each, then the packing of all regions that are made of parameters alone.
+
+    The graph is the reference's; the regions of a folding are those of the product and of the norm.
+    """
+    found = _found(graph, schedule)
+    for group in [found, *([each] for each in found)] if len(found) > 1 else [found] if found else []:
+        region = "+".join(_regions(schedule, group))
+        yield Action(kind=ActionKind.ALGORITHM, region=region, parameters={ALGEBRA: FOLD_NORM, "sms": sheet.sms})
+    names = "+".join(packable_regions(rewritten(graph, schedule), schedule))
+    if names:
+        yield Action(kind=ActionKind.LAYOUT, region=names, parameters={WEIGHTS: PACKED})
+
+
+def folded(graph: OperatorGraph, schedule: Schedule, action: Action, sms: int) -> Schedule | None:
+    """Return the schedule with the norms of the action's regions folded; none where they are not the regions of such norms.
+
+    Regions stay what they are, less the norms: a kernel that normalised first starts with what came after.
+    """
+    wanted = set(action.region.split("+"))
+    chosen = [each for each in _found(graph, schedule) if set(_regions(schedule, [each])) <= wanted]
+    if action.kind is not ActionKind.ALGORITHM or set(_regions(schedule, chosen)) != wanted:
+        return None
+    takes = {each.product.name: each.norm.name for each in chosen}
+    norms = frozenset(takes.values())
+    changed = schedule.model_copy(update={"folded_norms": (*schedule.folded_norms, *(each.norm.name for each in chosen))})
+    after = rewritten(graph, changed)
+    new: dict[tuple[str, ...], Region] = {}
+    for region in schedule.regions:
+        left = {takes.get(name, name) for name in region.nodes if name not in norms}
+        nodes = tuple(sorted(left, key=lambda name: after.order[name]))
+        if nodes:
+            new[nodes] = region.model_copy(update={"nodes": nodes})
+    regions = tuple(new[one.nodes].model_copy(update={"id": one.id}) for one in ordered(after, list(new)))
+    changed = changed.model_copy(update={"regions": regions})
+    seen = lay_out(graph, changed)
+    before = {region.nodes for region in schedule.regions}
+    settled = tuple(region if region.nodes in before else _settled(seen, region, sms) for region in regions)
+    return changed.model_copy(update={"regions": settled})
+
+
+def packable_regions(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
+    """Name the regions of which all operators can be packed."""
+    able = frozenset(packable(graph))
+    found = [region for region in schedule.regions if set(region.nodes) <= able]
+    while True:
+        names = {name for region in found for name in region.nodes}
+        # one that needs what another region makes beside other things stays
+        fit = [region for region in found if {node.name for node in with_packed(graph, region.nodes).packed[len(graph.packed) :]} <= names]
+        if len(fit) == len(found):
+            return tuple(region.id for region in fit)
+        found = fit
+
+
+def packed_regions(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule | None:
+    """Return the schedule without the action's regions, whose values `pack_weights` makes; none where they are not `packable_regions`."""
+    names = action.region.split("+")
+    if (
+        action.kind is not ActionKind.LAYOUT
+        or action.parameters != {WEIGHTS: PACKED}
+        or set(names) != set(packable_regions(graph, schedule))
+    ):
+        return None
+    gone = tuple(name for region in schedule.regions if region.id in names for name in region.nodes)
+    left = [region for region in schedule.regions if region.id not in names]
+    regions = tuple(region.model_copy(update={"id": f"r{place}"}) for place, region in enumerate(left))
+    return schedule.model_copy(update={"regions": regions, "packed": (*schedule.packed, *gone)})
+
+
+def _found(graph: OperatorGraph, schedule: Schedule) -> list[FoldedNorm]:
+    """List the norms that can be folded yet and whose regions the schedule has."""
+    home = {name for region in schedule.regions for name in region.nodes}
+    found = folded_norms(with_folded_norms(graph, schedule.folded_norms))
+    return [each for each in found if {each.product.name, each.norm.name} <= home]
+
+
+def _regions(schedule: Schedule, found: list[FoldedNorm]) -> list[str]:
+    """Name the regions of products and norms, in order."""
+    names = {name for each in found for name in (each.product.name, each.norm.name)}
+    return [region.id for region in schedule.regions if names & set(region.nodes)]
+
+
+def _settled(graph: OperatorGraph, region: Region, sms: int) -> Region:
+    """Keep a generated region's template and parameters where they still fit; else take those that do."""
+    if not region.is_generated:
+        return region
+    try:
+        planned = plan_region(graph, region.nodes)
+    except LoweringError:
+        return Region(id=region.id, nodes=region.nodes)
+    if planned.template == region.template:
+        return region
+    return Region(id=region.id, nodes=region.nodes, template=planned.template, parameters=defaults(planned, sms))

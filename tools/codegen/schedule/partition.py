@@ -1,0 +1,231 @@
+"""Which operators can share a kernel, and the partition of a graph into natural regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.schedule import Region, Schedule
+from tools.codegen.ir.sizes import Fact, express
+from tools.codegen.ir.views import is_view
+from tools.codegen.lower.attention import ATTENTION as ATTENTION_RULES
+from tools.codegen.lower.convolution import CONVOLUTIONS
+from tools.codegen.lower.lowering import Lowering
+from tools.codegen.lower.matmul import PRODUCTS
+from tools.codegen.lower.pooling import WINDOWS, overlap
+from tools.codegen.templates.attention.layout import attention_layout
+from tools.codegen.templates.axis_order import positions
+from tools.codegen.templates.convolution.layout import convolution_layout
+from tools.codegen.templates.depthwise.layout import depthwise_layout
+from tools.codegen.templates.matmul.layout import product_layout
+from tools.codegen.templates.pointwise import emit as template_pointwise
+from tools.codegen.templates.pooling.layout import window_layout
+from tools.codegen.templates.rows.layout import row_layout
+
+POINTWISE, ROWS, MATMUL, WINDOW, ATTENTION, DEPTHWISE = "pointwise", "rows", "matmul", "window", "attention", "depthwise"
+CONVOLUTION = "convolution"
+STANDING_ALONE = {*PRODUCTS, *ATTENTION_RULES, *CONVOLUTIONS}
+"""Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
+GIVEN_NUMBERS = {POINTWISE, ROWS}
+"""Templates whose host functions can be given numbers that none of their tensors' shapes tells."""
+MOST_NODES = 48
+"""A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
+
+
+MOST_AGAIN = 4
+"""How often a pooling may make an element again that comes from pointwise operators before it: up to a window of 3x3 with a stride of 2."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A region that can be generated: its template and its lowered kernel."""
+
+    template: str
+    kernel: Kernel
+
+
+def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
+    """Lower a set of nodes and choose the template; raises LoweringError with the reason."""
+    names = tuple(members)
+    effects = [name for name in names if name in graph.effects]
+    if effects:
+        raise LoweringError("it writes to a buffer of the module")
+    kernel = Lowering(graph, names).run()
+    if not kernel.builder.loads:
+        raise LoweringError("it reads no tensor")
+    planned = Planned(_template(kernel), kernel)
+    _check_numbers(graph, planned)
+    return planned
+
+
+def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
+    """Make sure that numbers which vary with the sizes can be told: from what the kernel reads, or for some templates from any input."""
+    builder = planned.kernel.builder
+    facts = [Fact("", sizes) for load in builder.loads for sizes in load.meta.shape]
+    hidden = [number.values for number in builder.arguments if express(number.values, facts) is None]
+    if hidden and planned.template not in GIVEN_NUMBERS:
+        raise LoweringError("a number that varies with the sizes cannot be told from the shapes of what the kernel reads")
+    for values in hidden:
+        if values not in graph.told:
+            every = dict.fromkeys(sizes for meta in graph.inputs.values() for sizes in meta.shape)
+            graph.told[values] = express(values, [Fact("", sizes) for sizes in every]) is not None
+        if not graph.told[values]:
+            raise LoweringError("a number that varies with the sizes cannot be told from the shapes of the inputs")
+
+
+def _template(kernel: Kernel) -> str:
+    """Choose the template by what is in the kernel, and check that it can lay it out."""
+    for template, words, found, check in (
+        (ATTENTION, "an attention", kernel.attention, attention_layout),
+        (MATMUL, "a product", kernel.contraction, product_layout),
+        (DEPTHWISE, "a convolution", kernel.depthwise, depthwise_layout),
+        (CONVOLUTION, "a convolution", kernel.convolution, convolution_layout),
+        (WINDOW, "a pooling", kernel.window, window_layout),
+    ):
+        if found is not None:
+            if kernel.builder.joins:
+                raise LoweringError(f"{words} and a concatenation do not share a kernel")
+            if kernel.reduced:
+                raise LoweringError(f"{words} and a reduction do not share a kernel")
+            check(kernel)
+            _check_positions(kernel, words)
+            return template
+    if kernel.reduced:
+        row_layout(kernel)
+        return ROWS
+    template_pointwise.layout(kernel)
+    return POINTWISE
+
+
+def _check_positions(kernel: Kernel, words: str) -> None:
+    """Make sure that where a position is asked for, it is along the rows or the columns of a product."""
+    product, leaves = kernel.contraction, kernel.builder.atoms.leaves
+    known = {leaves(product.rows), leaves(product.cols)} if product is not None else set()
+    if any(wanted not in known for wanted in positions(kernel)):
+        raise LoweringError(f"{words} and a triangle of other dimensions do not share a kernel")
+
+
+def can_generate(graph: OperatorGraph, members: Iterable[str]) -> bool:
+    """Whether a set of nodes is one generated region: lowerable, and with nothing outside between its nodes."""
+    names = frozenset(members)
+    if len(names) > MOST_NODES or not is_convex(graph, names):
+        return False
+    try:
+        plan_region(graph, names)
+    except LoweringError:
+        return False
+    return True
+
+
+def is_convex(graph: OperatorGraph, members: frozenset[str]) -> bool:
+    """Whether no path leaves the set and comes back."""
+    last = max(graph.order[name] for name in members)
+    first = min(graph.order[name] for name in members)
+    tainted: set[str] = set()
+    for node in graph.nodes[first : last + 1]:
+        sources = {ref.name for ref in node.refs}
+        if node.name in members:
+            if sources & tainted:
+                return False
+        elif sources & (members | tainted) and not (is_view(node) and not sources & tainted):
+            tainted.add(node.name)
+    return True
+
+
+def natural_regions(graph: OperatorGraph) -> Schedule:
+    """Partition the graph greedily: each operator joins the regions that feed it where one kernel can hold them all.
+
+    Matrix products stand alone; whether to fuse their epilogue is an action, because the library's product is often faster.
+    """
+    groups: list[list[str]] = []
+    home: dict[str, int] = {}
+    sources: dict[str, tuple[str, ...]] = {}
+    for node in graph.nodes:
+        if is_view(node):
+            continue
+        sources[node.name] = producers(graph, node)
+        place = _join(graph, node, groups, home, sources)
+        if place is None:
+            groups.append([node.name])
+            place = len(groups) - 1
+        for name in groups[place]:
+            home[name] = place
+    return Schedule(regions=ordered(graph, [tuple(group) for group in groups if group]))
+
+
+def _join(
+    graph: OperatorGraph, node: Node, groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]]
+) -> int | None:
+    if node.op in STANDING_ALONE or node.name in graph.effects:
+        return None
+    if node.op in WINDOWS and overlap(node) > MOST_AGAIN:
+        return None
+    feeders = sorted({home[name] for name in sources[node.name]}, reverse=True)
+    joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]
+    while joinable:
+        merged = [name for place in sorted(joinable) for name in groups[place]]
+        if not _in_a_circle(groups, home, sources, {*merged, node.name}) and can_generate(graph, [*merged, node.name]):
+            target = min(joinable)
+            for place in joinable:
+                if place != target:
+                    groups[place] = []
+            groups[target] = sorted([*merged, node.name], key=lambda name: graph.order[name])
+            return target
+        joinable = joinable[:-1] if len(joinable) > 1 else []
+    return None
+
+
+def _in_a_circle(groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]], members: set[str]) -> bool:
+    """Whether nodes, taken as one region, would need a region that needs them."""
+    rest = [source for name in members for source in sources[name] if source not in members]
+    seen: set[int] = set()
+    while rest:
+        place = home[rest.pop()]
+        if place in seen:
+            continue
+        seen.add(place)
+        for name in groups[place]:
+            for source in sources[name]:
+                if source in members:
+                    return True
+                rest.append(source)
+    return False
+
+
+def _stands_alone(graph: OperatorGraph, group: Sequence[str]) -> bool:
+    return any(graph.by_name[name].op in STANDING_ALONE for name in group) or not can_generate(graph, group)
+
+
+def producers(graph: OperatorGraph, node: Node) -> tuple[str, ...]:
+    """Name the nodes that feed `node`, seen through views, each once and in the order of its operands."""
+    return tuple(dict.fromkeys(name for ref in node.refs for name in producers_of(graph, ref)))
+
+
+def producers_of(graph: OperatorGraph, ref: object) -> tuple[str, ...]:
+    """Name the nodes that make one value, seen through views."""
+    source = graph.by_name.get(ref.name) if isinstance(ref, Ref) else None
+    if source is None:
+        return ()
+    return producers(graph, source) if is_view(source) else (source.name,)
+
+
+def ordered(graph: OperatorGraph, groups: Sequence[tuple[str, ...]]) -> tuple[Region, ...]:
+    """Order groups so that each comes after those it reads, and number them; parameters are left empty."""
+    home = {name: place for place, group in enumerate(groups) for name in group}
+    needs = [
+        {home[source] for name in group for source in producers(graph, graph.by_name[name])} - {place} for place, group in enumerate(groups)
+    ]
+    effects = [place for place, group in enumerate(groups) if any(name in graph.effects for name in group)]
+    done: list[int] = []
+    rest = sorted(range(len(groups)), key=lambda place: min(graph.order[name] for name in groups[place]))
+    while rest:
+        free = [place for place in rest if needs[place] <= set(done)]
+        if not free:
+            raise LoweringError("regions read each other in a circle")
+        chosen = next((place for place in free if place in effects), free[0])
+        done.append(chosen)
+        rest.remove(chosen)
+    return tuple(Region(id=f"r{number}", nodes=groups[place]) for number, place in enumerate(done))

@@ -1,0 +1,98 @@
+"""The iteration space of attention: heads, rows (queries), columns (keys), the elements of a head and those of a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.kernel import Attention, Contraction, Kernel
+from tools.codegen.ir.naming import Names, access_names
+from tools.codegen.ir.sizes import product
+from tools.codegen.templates.iteration_space import Access, Axis, Space, accesses_of, coalesce
+
+
+@dataclass(frozen=True)
+class AttentionLayout:
+    """How an attention region lies in memory."""
+
+    accesses: tuple[Access, ...]
+    query: Access
+    key: Access
+    value: Access
+    axes: tuple[Axis, ...]
+    """`outer` (the heads, if any), `rows`, `cols`, `inner`, `wide`."""
+    dtype: str
+    n_outer: int
+    """At the sizes as written, like those below."""
+    n_rows: int
+    n_cols: int
+    n_inner: int
+    n_wide: int
+
+    def space(self, kernel: Kernel) -> Space:
+        """Make the space of one emission."""
+        return Space(kernel, tuple(replace(axis) for axis in self.axes), self.accesses)
+
+
+def attention_layout(kernel: Kernel) -> AttentionLayout:
+    """Lay out an attention region."""
+    contraction, attention = kernel.contraction, kernel.attention
+    if contraction is None or attention is None:
+        raise LoweringError("there is no attention")
+    _check_reach(kernel, contraction, attention)
+    atoms, exprs = kernel.builder.atoms, kernel.builder.exprs
+    refs = [load.ref for load in kernel.builder.loads] + [output.ref for output in kernel.outputs]
+    accesses = accesses_of(kernel, access_names(refs, Names(OWN_NAMES)))
+    query, key, value = (accesses[exprs[side.value.id].extra] for side in (contraction.left, contraction.right, attention.value))
+    named = (
+        ("outer", "batch", contraction.batch), ("rows", "off_m", contraction.rows), ("cols", "off_n", contraction.cols),
+        ("inner", "off_d", contraction.inner), ("wide", "off_v", attention.wide),
+    )  # fmt: skip
+    axes = []
+    for name, index, group in named:
+        leaves = atoms.leaves(group)
+        if leaves:
+            axes.append(Axis(name, index, leaves, coalesce(leaves, accesses)))
+    _check(accesses, axes, (query, key, value))
+    sizes = {axis.name: product((atoms.size(atom) for atom in axis.atoms), atoms.traces)[0] for axis in axes}
+    return AttentionLayout(
+        accesses, query, key, value, tuple(axes), query.meta.dtype,
+        sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["inner"], sizes["wide"],
+    )  # fmt: skip
+
+
+OWN_NAMES = (
+    "anchor", "batch", "block_d", "block_v", "end", "key_tile", "keys", "logits", "mask_d", "mask_v", "off_d", "off_v", "peak", "pid_v",
+    "queries", "query_tile", "rescale", "scores", "tiles_v", "total", "value_tile", "values", "weights",
+)  # fmt: skip
+"""Variables of the template, which no tensor may be called."""
+
+
+def _check_reach(kernel: Kernel, contraction: Contraction, attention: Attention) -> None:
+    """Make sure that nothing leaves the kernel but what follows the second product."""
+    exprs, stack = kernel.builder.exprs, [output.expr for output in kernel.outputs]
+    seen: set[int] = set()
+    while stack:
+        expr = stack.pop()
+        if expr == contraction.expr:
+            raise LoweringError("the scores of the attention are read outside")
+        if expr != attention.expr and expr not in seen:
+            seen.add(expr)
+            stack += exprs[expr].args
+
+
+def _check(accesses: tuple[Access, ...], axes: list[Axis], operands: tuple[Access, ...]) -> None:
+    every = {atom for axis in axes for atom in axis.atoms}
+    kept = {atom for axis in axes if axis.name in ("outer", "rows", "wide") for atom in axis.atoms}
+    if sum(len(axis.atoms) for axis in axes) != len(every):
+        raise LoweringError("two dimensions of the attention are the same dimension of one tensor")
+    for axis in axes:
+        if axis.name not in ("outer", "rows") and len(axis.groups) != 1:
+            raise LoweringError("the keys or the elements of a head are not one dimension in memory")
+    for access in accesses:
+        if not set(access.strides) <= every:
+            raise LoweringError("a tensor of the attention's region has a dimension that the attention lacks")
+        if access.is_output and set(access.strides) != kept:
+            raise LoweringError("an output of the attention's region differs in shape from the attention")
+    if len({access.meta.dtype for access in operands}) > 1:
+        raise LoweringError("the operands of the attention differ in dtype")

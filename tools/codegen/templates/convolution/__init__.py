@@ -1,0 +1,1 @@
+"""Dense convolutions as implicit GEMM."""

@@ -1,0 +1,201 @@
+"""The template of dense convolutions: a product whose left operand is gathered, position by position, from channels-last images.
+
+One program makes a tile of positions by channels. Input and weights are brought to channels last before the kernel, where they do
+not lie so, so that each step of the sum is contiguous in both. A transposed convolution with strides is several convolutions, one for
+each remainder of the positions: a program takes positions of one remainder, and only the elements of the kernel that reach them.
+"""
+
+from __future__ import annotations
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.geometry import Convolution
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.naming import Names, Scope
+from tools.codegen.templates.body import Body
+from tools.codegen.templates.convolution.implicit_gemm import ConvolutionLoop
+from tools.codegen.templates.convolution.layout import OWN_NAMES, convolution_layout
+from tools.codegen.templates.convolution.output_index import ConvolutionPlaces
+from tools.codegen.templates.convolution.split_float import ConvolutionParts
+from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, summary
+from tools.codegen.templates.matmul.split_float import WAYS
+from tools.codegen.templates.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
+
+NAME = "convolution"
+
+
+def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
+    """Write the kernel and its host function."""
+    assert kernel.convolution is not None
+    return _Writer(kernel, kernel.convolution, name, parameters).write()
+
+
+class _Writer:
+    """Writes one convolution's region."""
+
+    def __init__(self, kernel: Kernel, convolution: Convolution, name: str, parameters: Parameters) -> None:
+        self.name, self.parameters, self.convolution = name, parameters, convolution
+        plan = convolution_layout(kernel)
+        self.plan, self.letters, self.source, self.weight = plan, plan.letters, plan.source, plan.weight
+        self.reads = tuple(access for access in plan.accesses if not access.is_output)
+        self.writes = tuple(access for access in plan.accesses if access.is_output)
+        self.space = plan.space(kernel)
+        self.batched = plan.axes[0].name == "outer"
+        self.groups = plan.n_groups
+        split = plan.dtype == "float32" and parameters["precision"] in WAYS
+        self.parts = ConvolutionParts(convolution, plan) if split else None
+        read = self.parts.read if self.parts else convolution
+        self.places = ConvolutionPlaces(read, plan)
+        self.loop = ConvolutionLoop(read, plan, self.places, parameters, self.batched, split)
+        self.packed = packed([self._weight_pass()], parameters.get(WEIGHTS))
+        self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
+        self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, {"rows": "mask_m", "cols": "mask_n"})
+
+    def write(self) -> RegionText:
+        """Write kernel and host function."""
+        lines: list[str] = []
+        scope = Scope(lines, "    ")
+        self.loop.write(scope)
+        scope.names[self.convolution.expr] = "acc"
+        for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
+            self.frame.store(scope, access, self.body.assign(scope, output.expr))
+        text = self.frame.finish([*self._head(), *lines])
+        own, count = self.frame.signature(["BLOCK_M", "BLOCK_N", "BLOCK_K"]), len(self.frame.tensors())
+        self.extents = [name for name in self._extent_names() if name in self.frame.used]
+        kernel = [
+            "@triton.jit",
+            *block(f"def {self.name}_kernel", [*self._read("_ptr"), *own[:count], *self.extents, *own[count:]], ":"),
+            f'    """Positions by channels a program, input channels last: {summary(self.space.kernel, self.reads, self.writes)}."""',
+            *text,
+        ]
+        inputs, outputs = tuple(access.ref for access in self.reads), tuple(access.ref for access in self.writes)
+        pack: Pack | None = None
+        if self.packed:
+            pack, text = packing_function(self.name, self.name, self.packed, self.space)
+            kernel += ["", "", *text]
+        source = "\n".join([*kernel, "", "", *self._host()])
+        helpers = (*self.body.helpers, *self.loop.helpers(packed=bool(self.packed)))
+        return RegionText(self.name, inputs, outputs, source, helpers, pack=pack)
+
+    def _extent_names(self) -> list[str]:
+        return [f"{kind}_{letter}" for kind in ("in", "out") for letter in self.letters] + ["n_channels"]
+
+    def _head(self) -> list[str]:
+        lines = ["pid = tl.program_id(0)", f"tiles_m = tl.cdiv({self.places.count}, BLOCK_M)", *self._column_tiles()]
+        self.space.monomial(self.space.axis("cols").atoms)
+        if not self.places.phased:
+            self.space.monomial(self.space.axis("rows").atoms)
+        lines = [*self.places.counts(), *lines]
+        if self.batched:
+            phases = f" * {self.plan.n_phases}" if self.places.phased else ""
+            lines += [f"batch = (pid // (tiles_m * tiles_n{phases})).to(tl.int64)"]
+        if self.places.phased:
+            lines += [f"phase = pid // (tiles_m * tiles_n) % {self.plan.n_phases}"]
+        lines += ["tile = pid % (tiles_m * tiles_n)"]
+        place = "place" if self.places.phased else "off_m"
+        lines += [f"{place} = tile // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]", *self.places.write()]
+        lines += [
+            *self.space.parts(self.space.axis("rows")),
+            *self._columns(),
+        ]
+        return ["    " + line for line in lines]
+
+    def _column_tiles(self) -> list[str]:
+        """Write how many tiles the channels of the result make; a tile has channels of one group."""
+        if self.groups == 1:
+            return ["tiles_n = tl.cdiv(n_cols, BLOCK_N)"]
+        return [f"n_group = n_cols // {self.groups}", "tiles_g = tl.cdiv(n_group, BLOCK_N)", f"tiles_n = {self.groups} * tiles_g"]
+
+    def _columns(self) -> list[str]:
+        """Write the channels of the tile."""
+        lane = "tl.arange(0, BLOCK_N)[None, :]"
+        if self.groups == 1:
+            return [f"off_n = tile % tiles_n * BLOCK_N + {lane}", "mask_n = off_n < n_cols"]
+        return [
+            "tile_n = tile % tiles_n",
+            "group = tile_n // tiles_g",
+            f"off_g = tile_n % tiles_g * BLOCK_N + {lane}",
+            "off_n = group * n_group + off_g",
+            "mask_n = off_g < n_group",
+        ]
+
+    def _host(self) -> list[str]:
+        c, source, weight, letters = self.convolution, self.source.name, self.weight.name, self.letters
+        kept = (self.source, self.weight)
+        lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.may_need_copy and access not in kept]
+        shared = f" // {self.groups}" if self.groups > 1 else ""
+        if not self.parts:
+            lines.append(f"n_channels = {source}.shape[1]{shared}")
+        if c.transposed and self.groups > 1:
+            self.space.given[self.space.axis("cols").atoms] = f"({weight}.shape[1] * {self.groups})"
+        lines += [f"in_{letter} = {source}.shape[{2 + place}]" for place, letter in enumerate(letters)]
+        for place, letter in enumerate(letters):
+            lines.append(f"out_{letter} = {self._out_size(place, letter)}")
+            self.space.given[(self.space.axis("rows").atoms[place],)] = f"out_{letter}"
+        for axis in self.space.axes:
+            self.space.used.setdefault(axis.size_name, axis.atoms)
+        known: dict[str, tuple[int, ...]] = {}
+        lines += self.frame.size_lines(known)
+        lines += [allocation(self.space, access, known, source) for access in self.writes]
+        spatial = ", ".join(str(2 + place) for place in range(len(letters)))
+        lines += taken_lines(self.packed)
+        lines += self._channels_last(source, weight, spatial)
+        p = self.parameters
+        batch = "n_outer * " if self.batched else ""
+        if self.places.phased:
+            strides = zip(letters, c.stride, strict=True)
+            counts = " * ".join(f"triton.cdiv(out_{letter}, {step})" if step > 1 else f"out_{letter}" for letter, step in strides)
+            lines.append(f"n_places = {counts}")
+            batch += f"{self.plan.n_phases} * "
+        tiles = f"triton.cdiv(n_cols{shared}, {p['BLOCK_N']})" + (f" * {self.groups}" if self.groups > 1 else "")
+        lines.append(f"grid = ({batch}triton.cdiv({self.places.count}, {p['BLOCK_M']}) * {tiles},)")
+        own = self.frame.call_arguments({name: p[name] for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K")})
+        count = len(self.frame.tensors())
+        launch = [f"num_warps={p['num_warps']}", f"num_stages={p['num_stages']}"]
+        lines += block(f"{self.name}_kernel[grid]", [*self._read(), *own[:count], *self.extents, *own[count:], *launch], "")
+        lines.append("return " + ", ".join(access.name for access in self.writes))
+        result = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
+        arguments = [f"{access.name}: torch.Tensor" for access in self.reads]
+        arguments += [f"{ARGUMENT}: list[torch.Tensor]"] if self.packed else []
+        return [*block(f"def {self.name}", arguments, f" -> {result}:"), *("    " + line for line in lines)]
+
+    def _channels_last(self, source: str, weight: str, spatial: str) -> list[str]:
+        """Write how input and weights are brought to channels last, as the parts that the kernel reads where there are any."""
+        if self.parts:
+            return self.parts.host(source, weight, self.loop.sources(source), self.loop.sources(weight), packed=bool(self.packed))
+        return [
+            f"{source} = {source}.permute(0, {spatial}, 1).contiguous()",
+            *([] if self.packed else [self._weight_pass().line]),
+            f'assert {source}[0].numel() < 2**31, "offsets within an image are 32-bit"',
+        ]
+
+    def _weight_pass(self) -> Pass:
+        """Write how weights are brought to the form in which the kernel reads them."""
+        weight, turned = self.weight.name, self.convolution.transposed
+        if self.parts:
+            return self.parts.packing(self.weight, self.loop.sources(weight))
+        spatial = ", ".join(str(2 + place) for place in range(len(self.letters)))
+        order = f"{'1' if turned else '0'}, {spatial}, {'0' if turned else '1'}"
+        return Pass(self.weight, f"{weight} = {weight}.permute({order}).contiguous()", (weight,))
+
+    def _read(self, end: str = "") -> list[str]:
+        """List what stands in the place of input and weights: the frame knows only tensors that are read as they are."""
+        return [f"{name}{end}" for each in (self.source, self.weight) for name in self.loop.sources(each.name)] if self.parts else []
+
+    def _out_size(self, place: int, letter: str) -> str:
+        c = self.convolution
+        reach, padding, stride = c.dilation[place] * (c.size[place] - 1), c.padding[place], c.stride[place]
+        if c.transposed:
+            added = reach + 1 + c.extra[place] - 2 * padding
+            grown = f"(in_{letter} - 1) * {stride}" if stride > 1 else f"in_{letter} - 1"
+            return f"{grown} {'+' if added >= 0 else '-'} {abs(added)}"
+        span = 2 * padding - reach
+        if stride == 1:
+            return f"in_{letter}" + (f" {'+' if span > 0 else '-'} {abs(span)}" if span else "")
+        return f"(in_{letter} {'+' if span > 0 else '-'} {abs(span - 1)}) // {stride} + 1"
+
+    def _load(self, scope: Scope, expr: int) -> str:
+        access = self.reads[self.body.b.exprs[expr].extra]
+        return self.body.bind(scope, expr, self.frame.load_text(access))
+
+    def _reduce(self, scope: Scope, expr: int) -> str:
+        raise LoweringError("a convolution's region has no reductions")

@@ -1,0 +1,92 @@
+"""How a convolution's input and weights are read as short parts: channels last, as many of them as tensor cores and wide loads want.
+
+Each image has one power of two, and so have the weights of each channel of the result: all that is summed for one element is scaled
+alike. Where channels are few, the elements of a kernel's row become channels: a row of positions then reads one stretch of memory. The
+channels of a group lie together and are filled up together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tools.codegen.ir.geometry import Convolution
+from tools.codegen.templates.convolution.layout import ConvolutionLayout
+from tools.codegen.templates.frame import block
+from tools.codegen.templates.iteration_space import Access
+from tools.codegen.templates.prepack import Pass
+
+LEAST_CHANNELS = 16
+"""Input channels below which a step of the sum takes elements of several kernel positions."""
+MULTIPLE = 16
+"""Channels are filled up with zeros to a multiple of it, so that each step's loads are as wide as they can be."""
+
+
+@dataclass(frozen=True)
+class ConvolutionParts:
+    """What the pass makes of one convolution's input."""
+
+    convolution: Convolution
+    """As written."""
+    plan: ConvolutionLayout
+
+    @property
+    def unfolds(self) -> bool:
+        """Whether the elements of a kernel's row become channels."""
+        return self.plan.n_inputs < LEAST_CHANNELS and not self.convolution.transposed and self.convolution.size[-1] > 1
+
+    @property
+    def read(self) -> Convolution:
+        """The convolution that the kernel computes of what the pass made."""
+        if not self.unfolds:
+            return self.convolution
+        c = self.convolution
+        size, stride, dilation = ((*numbers[:-1], 1) for numbers in (c.size, c.stride, c.dilation))
+        return replace(c, size=size, stride=stride, dilation=dilation, padding=(*c.padding[:-1], 0))
+
+    @property
+    def n_channels(self) -> int:
+        """Channels of one group after the pass."""
+        channels = self.plan.n_inputs * (self.convolution.size[-1] if self.unfolds else 1)
+        return -(-channels // MULTIPLE) * MULTIPLE
+
+    @property
+    def n_taps(self) -> int:
+        """Elements of the kernel that one position of the result sums after the pass, at most."""
+        return self.plan.n_taps // (self.convolution.size[-1] if self.unfolds else 1)
+
+    @property
+    def growth(self) -> float:
+        """Elements that the pass writes over those it reads."""
+        if not self.unfolds:
+            return self.n_channels / self.plan.n_inputs
+        return self.n_channels / self.plan.n_inputs / self.convolution.stride[-1]
+
+    @property
+    def weight_growth(self) -> float:
+        """The same of the weights."""
+        return self.n_channels / self.plan.n_inputs / (self.convolution.size[-1] if self.unfolds else 1)
+
+    def host(self, source: str, weight: str, sources: list[str], weights: list[str], *, packed: bool) -> list[str]:
+        """Write the host's call of the passes; of the images alone where the weights are packed."""
+        made = sources if packed else [*sources, *weights]
+        arguments = [source, *([] if packed else [weight]), *self._arguments(images=True, weights=not packed)]
+        shared = f" // {self.plan.n_groups}" if self.plan.n_groups > 1 else ""
+        lines = block(f"{', '.join(made)} = {'packed_image_halves' if packed else 'image_halves'}", arguments, "")
+        lines.append(f"n_channels = {sources[0]}.shape[2]{shared}")
+        return [*lines, *(["in_w = out_w"] if self.unfolds else [])]
+
+    def packing(self, access: Access, weights: list[str]) -> Pass:
+        """Write the pass over the weights alone."""
+        call = f"packed_weight_halves({', '.join([access.name, *self._arguments(images=False, weights=True)])})"
+        return Pass(access, f"{', '.join(weights)} = {call}", tuple(weights))
+
+    def _arguments(self, *, images: bool, weights: bool) -> list[str]:
+        """Write what the passes are told of the convolution, where it is not the usual."""
+        c = self.convolution
+        arguments = []
+        if self.unfolds:
+            usual = {"stride": 1, "dilation": 1, "padding": 0}
+            numbers = {"stride": c.stride[-1], "dilation": c.dilation[-1], "padding": c.padding[-1]} if images else {}
+            arguments += [str(c.size[-1]), *(f"{name}={value}" for name, value in numbers.items() if value != usual[name])]
+        arguments += [f"groups={self.plan.n_groups}"] if self.plan.n_groups > 1 else []
+        return [*arguments, *(["transposed=True"] if c.transposed and weights else [])]

@@ -1,0 +1,1 @@
+"""Triton functions that emitted files carry: what several templates call on the device."""

@@ -1,0 +1,104 @@
+"""Small device functions that emitted kernels call: elementary functions accurate to a few units in the last place of float32.
+
+Triton's own `tl.exp` loses accuracy in proportion to its argument, and it has no `tanh`, `expm1` or `log1p` that also
+run under the interpreter. Coefficients of `tanh` are those of the Cephes library's `tanhf`; `expm1` is a Taylor series.
+"""
+
+from __future__ import annotations
+
+from tools.codegen.templates.device.conv_prepack import PACKED
+from tools.codegen.templates.device.conv_split import IMAGES
+from tools.codegen.templates.device.gemm_split import SPLITS
+from tools.codegen.templates.device.library import LIBRARY_HELPERS
+from tools.codegen.templates.device.vec4 import QUADS
+
+HELPERS: dict[str, str] = {
+    "exp": '''
+@triton.jit
+def exp_accurate(x):
+    """exp(x) with the argument reduced by multiples of ln 2, so that large arguments keep their accuracy."""
+    k = tl.minimum(tl.maximum(tl.floor(x * 1.4426950408889634 + 0.5), -126.0), 127.0)
+    r = tl.fma(k, -1.4286068203094172e-6, tl.fma(k, -0.693145751953125, x))
+    return tl.exp2(k) * tl.exp2(r * 1.4426950408889634)
+''',
+    "tanh": '''
+@triton.jit
+def tanh_accurate(x):
+    """tanh(x): a polynomial near zero, where the exponential form would cancel."""
+    z = x * x
+    p = -5.70498872745e-3
+    p = p * z + 2.06390887954e-2
+    p = p * z - 5.37397155531e-2
+    p = p * z + 1.33314422036e-1
+    p = p * z - 3.33332819422e-1
+    magnitude = 1.0 - 2.0 / (tl.exp(2.0 * tl.abs(x)) + 1.0)
+    return tl.where(tl.abs(x) < 0.625, p * z * x + x, tl.where(x < 0, -magnitude, magnitude))
+''',
+    "expm1": '''
+@triton.jit
+def expm1_accurate(x):
+    """exp(x) - 1 without cancellation near zero."""
+    p = 2.48015873e-5
+    p = p * x + 1.98412698e-4
+    p = p * x + 1.38888889e-3
+    p = p * x + 8.33333333e-3
+    p = p * x + 4.16666667e-2
+    p = p * x + 1.66666667e-1
+    p = p * x + 0.5
+    return tl.where(tl.abs(x) < 0.5, p * x * x + x, tl.exp(x) - 1.0)
+''',
+    "log1p": '''
+@triton.jit
+def log1p_accurate(x):
+    """log(1 + x) without cancellation near zero: the rounding of 1 + x is divided out again."""
+    u = 1.0 + x
+    return tl.where(u == 1.0, x, tl.log(u) * (x / tl.where(u == 1.0, 1.0, u - 1.0)))
+''',
+    "mish": '''
+@triton.jit
+def mish_activation(x):
+    """x * tanh(softplus(x)) with one exponential and no cancellation."""
+    e = tl.exp(tl.minimum(x, 20.0))
+    n = e * (e + 2.0)
+    return tl.where(x > 20.0, x, x * (n / (n + 2.0)))
+''',
+    "mean": '''
+@triton.jit
+def centring_mean(total, count):
+    """total / count, rounded correctly: equal values lie at their mean, and a norm does not magnify what is left of them."""
+    return tl.div_rn(total, count + 0.0)
+''',
+    "pow": '''
+@triton.jit
+def power(x, y):
+    """x ** y for floating x, through float64; negative bases take whole exponents only, as in torch."""
+    zeros = tl.zeros_like(x + y).to(tl.float64)
+    base = zeros + x
+    exponent = zeros + y
+    magnitude = tl.exp(exponent * tl.log(tl.where(base == 0.0, 1.0, tl.abs(base))))
+    whole = tl.floor(exponent) == exponent
+    odd = whole & (tl.floor(exponent * 0.5) * 2.0 != exponent)
+    signed = tl.where(base < 0.0, tl.where(whole, tl.where(odd, -magnitude, magnitude), float("nan")), magnitude)
+    at_zero = tl.where(exponent == 0.0, 1.0, tl.where(exponent > 0.0, 0.0, float("inf")))
+    return tl.where(base == 0.0, at_zero, signed).to(tl.float32)
+''',
+    "multiply": '''
+@triton.jit
+def multiply(one, other):
+    """What combines two parts of a product."""
+    return one * other
+''',
+    **SPLITS,
+    **IMAGES,
+    **PACKED,
+    **LIBRARY_HELPERS,
+    **QUADS,
+}
+"""By the map that needs them: text of the device function, or of a pass and its host function."""
+
+NAMES = {
+    "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
+    "mean": "centring_mean", "pow": "power", "multiply": "multiply",
+    **{name: name for name in (*SPLITS, *IMAGES, *PACKED, *LIBRARY_HELPERS, *QUADS)},
+}  # fmt: skip
+"""What each is called in the emitted source."""

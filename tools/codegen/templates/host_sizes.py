@@ -1,0 +1,105 @@
+"""Sizes as the host function writes them: in terms of the shapes of the tensors that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.sizes import Fact, Sizes, express, product
+
+if TYPE_CHECKING:
+    # a space asks for the sizes of a concatenation when it is made
+    from tools.codegen.templates.iteration_space import Access, Space
+
+
+def host_size(space: Space, wanted: tuple[int, ...], known: dict[str, tuple[int, ...]]) -> str:
+    """Write the number of elements over `wanted` in terms of the shapes of the tensors the host function takes."""
+    if wanted in space.given:
+        return space.given[wanted]
+    reads = [access for access in space.accesses if not access.is_output]
+    whole = _whole_text(reads, tuple(sorted(wanted)), known)
+    if whole is not None:
+        return whole
+    factors = [_run_text(space, run, reads) for run in _runs(wanted, reads)]
+    if None in factors:
+        by_value = _by_value(space, wanted, reads)
+        if by_value is None:
+            raise LoweringError("a size of the region cannot be told from the shapes of its inputs")
+        return by_value
+    if len(factors) == 1:
+        return str(factors[0])
+    return " * ".join(f"({text})" if text and "//" in text else str(text) for text in factors)
+
+
+def _whole_text(reads: Sequence[Access], target: tuple[int, ...], known: dict[str, tuple[int, ...]]) -> str | None:
+    """Write a size that is part of a tensor's shape as it stands, or what is left of its elements by a size already read."""
+    for access in reads:
+        for text, atoms in _shape_facts(access):
+            if tuple(sorted(atoms)) == target:
+                return text
+    for access in reads:
+        everything = sorted(atom for dim in access.dims for atom in dim)
+        for name, atoms in known.items():
+            if not set(atoms) & set(target) and everything == sorted((*atoms, *target)):
+                return f"{access.name}.numel() // {name}"
+    return None
+
+
+def _by_value(space: Space, atoms: tuple[int, ...], reads: Sequence[Access]) -> str | None:
+    known = space.kernel.builder.atoms
+    return express(product((known.size(atom) for atom in atoms), known.traces), shape_values(reads))
+
+
+def _runs(wanted: tuple[int, ...], reads: Sequence[Access]) -> list[tuple[int, ...]]:
+    """Cut atoms into runs that make up whole dimensions, and single atoms."""
+    runs, rest = [], list(wanted)
+    for access in reads:
+        for dim in access.dims:
+            if dim and set(dim) <= set(rest):
+                runs.append(dim)
+                rest = [atom for atom in rest if atom not in dim]
+    return [*((atom,) for atom in rest), *runs]
+
+
+def _run_text(space: Space, run: tuple[int, ...], reads: Sequence[Access]) -> str | None:
+    """Write the size of a run: a dimension, a dimension over the other parts it is split into, or what its values say."""
+    if run in space.given:
+        return space.given[run]
+    for access in reads:
+        for text, atoms in _shape_facts(access):
+            if atoms == run:
+                return text
+    for access in reads:
+        for place, dim in enumerate(access.dims):
+            # where nothing varies, the first part of a split is the literal and the rest follow from it
+            if len(dim) > 1 and set(run) <= set(dim) and run[0] != dim[0]:
+                others = _by_value(space, tuple(atom for atom in dim if atom not in run), reads)
+                if others is not None:
+                    return f"{access.name}.shape[{place}] // {others if others.isalnum() else f'({others})'}"
+    return _by_value(space, run, reads)
+
+
+def _shape_facts(access: Access) -> Iterable[tuple[str, tuple[int, ...]]]:
+    rank = len(access.dims)
+    for place, dim in enumerate(access.dims):
+        if dim:
+            yield f"{access.name}.shape[{place - rank if place == rank - 1 else place}]", dim
+    everything = tuple(atom for dim in access.dims for atom in dim)
+    yield f"{access.name}.numel()", everything
+    for start in range(rank):
+        for stop in range(start + 2, rank + 1):
+            if all(access.dims[start:stop]):
+                yield (
+                    " * ".join(f"{access.name}.shape[{place}]" for place in range(start, stop)),
+                    tuple(atom for dim in access.dims[start:stop] for atom in dim),
+                )
+
+
+def shape_values(accesses: Sequence[Access]) -> list[Fact]:
+    """List the sizes that run-time code can read off tensors."""
+    facts: dict[Sizes, Fact] = {}
+    for access in accesses:
+        for place, sizes in enumerate(access.meta.shape):
+            facts.setdefault(sizes, Fact(f"{access.name}.shape[{place}]", sizes))
+    return list(facts.values())

@@ -1,0 +1,260 @@
+"""The iteration space of a kernel: its axes, and the address of every tensor along them.
+
+An axis is an ordered set of atoms. Neighbouring atoms that every tensor lays out as one dimension are merged into a group;
+strides are products of sizes, held symbolically, so the same text is right at every size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import Ref, TensorMeta
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.templates.host_sizes import host_size
+
+Symbol = int | str
+"""A factor of a stride: the size of an atom, or a run-time stride such as `x.stride(0)`."""
+Stride = tuple[Symbol, ...]
+
+
+def multiply(stride: Stride, *factors: Symbol) -> Stride:
+    """Multiply a stride by sizes or by other strides."""
+    return tuple(sorted((*stride, *factors), key=str))
+
+
+@dataclass(frozen=True)
+class Access:
+    """How one tensor is laid out over atoms."""
+
+    ref: Ref
+    name: str
+    meta: TensorMeta
+    dims: Dims
+    strides: dict[int, Stride]
+    is_output: bool = False
+    parameter: bool = False
+    """Contiguous by construction: a parameter or buffer of the module."""
+    fixed: bool = False
+    """A parameter whose contents stay from call to call."""
+
+    @property
+    def may_need_copy(self) -> bool:
+        """Whether the host function must make sure that it is contiguous."""
+        return self.meta.contiguous and bool(self.dims) and not self.parameter
+
+
+@dataclass
+class Axis:
+    """One axis of the iteration space."""
+
+    name: str
+    """`rows`, `cols`, `outer`, `inner`: sizes are called `n_rows` and so on."""
+    index: str
+    """Variable that holds the position along it."""
+    atoms: tuple[int, ...]
+    groups: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def size_name(self) -> str:
+        """Name of the number of positions."""
+        return f"n_{self.name}"
+
+    def group_name(self, place: int) -> str:
+        """Name of the size of one group."""
+        return self.size_name if len(self.groups) == 1 else f"n_{self.name}_{place}"
+
+    def part(self, place: int) -> str:
+        """Name of the position within one group."""
+        return self.index if len(self.groups) == 1 else f"{self.index}_{place}"
+
+
+@dataclass
+class Space:
+    """Axes and accesses of one kernel; remembers which sizes its text uses."""
+
+    kernel: Kernel
+    axes: tuple[Axis, ...]
+    accesses: tuple[Access, ...]
+    used: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    """Sizes that the kernel takes as arguments, by name."""
+    strides: dict[str, str] = field(default_factory=dict)
+    """Run-time strides that the kernel takes, by argument name: host expression."""
+    given: dict[tuple[int, ...], str] = field(default_factory=dict)
+    """Sizes that the host function computes itself, by atoms."""
+    parts_used: set[str] = field(default_factory=set)
+    """Axes whose index is taken apart."""
+
+    def __post_init__(self) -> None:
+        """Give each piece of a concatenation an axis of its own; its position follows from the one along the whole."""
+        for join in self.kernel.builder.joins if not self.pieces() else ():
+            atoms = self.kernel.builder.atoms
+            parts = [atoms.leaves(part) for part in join.parts]
+            found = [Axis(f"part_{place}", f"at_{place}", part, (part,)) for place, part in enumerate(parts) if part]
+            self.axes = (*self.axes, *found)
+            sizes = [host_size(self, part, {}) if part else "1" for part in parts]
+            self.given = {**self.given, atoms.leaves((join.whole,)): f"({' + '.join(sizes)})"}
+        for axis in self.axes:
+            if len(axis.groups) > 1 and self._joined_group(axis) is not None:
+                self.parts_used.add(axis.name)
+
+    def pieces(self) -> list[tuple[int, Axis]]:
+        """List the axes of a concatenation's pieces, by the number of the piece."""
+        return [(int(axis.name.removeprefix("part_")), axis) for axis in self.axes if axis.name.startswith("part_")]
+
+    def with_pieces(self, atoms: frozenset[int]) -> frozenset[int]:
+        """Add the atoms of a concatenation's pieces where it runs along some of `atoms`."""
+        known = self.kernel.builder.atoms
+        if not any(set(known.leaves((join.whole,))) & atoms for join in self.kernel.builder.joins):
+            return atoms
+        return atoms | {atom for _, axis in self.pieces() for atom in axis.atoms}
+
+    def _joined_group(self, axis: Axis) -> int | None:
+        wholes = [self.kernel.builder.atoms.leaves((join.whole,)) for join in self.kernel.builder.joins]
+        return next((place for place, group in enumerate(axis.groups) if group in wholes), None)
+
+    def _joined(self, axis: Axis) -> list[str]:
+        """Write the position in each piece of a concatenation, and whether an element is of that piece."""
+        group = self._joined_group(axis)
+        if group is None:
+            return []
+        lines, before = [], axis.part(group)
+        axes = dict(self.pieces())
+        for place in range(len(self.kernel.builder.joins[0].parts)):
+            size = self._use(axes[place].size_name, axes[place].atoms) if place in axes else "1"
+            lines += [f"at_{place} = {before}", f"{piece_mask(place)} = (at_{place} >= 0) & (at_{place} < {size})"]
+            before = f"at_{place} - {size}"
+        return lines
+
+    def axis(self, name: str) -> Axis:
+        """Find an axis."""
+        return next(axis for axis in self.axes if axis.name == name)
+
+    def size(self, atoms: Iterable[int]) -> str:
+        """Write the number of elements over `atoms`."""
+        return self.monomial(tuple(self.kernel.builder.atoms.leaves(tuple(atoms)))) or "1"
+
+    def monomial(self, stride: Stride) -> str:
+        """Write a product of sizes and strides in the kernel's names."""
+        rest, factors = list(stride), []
+        for axis in self.axes:
+            if axis.atoms and set(axis.atoms) <= set(rest):
+                factors.append(self._use(axis.size_name, axis.atoms))
+                rest = [symbol for symbol in rest if symbol not in axis.atoms]
+        for axis in self.axes:
+            for place, group in enumerate(axis.groups):
+                if set(group) <= set(rest):
+                    factors.append(self._use(axis.group_name(place), group))
+                    rest = [symbol for symbol in rest if symbol not in group]
+        for symbol in rest:
+            if not isinstance(symbol, str):
+                raise LoweringError("a stride does not follow the axes of the kernel")
+            tensor, dim = symbol.rsplit(":", 1)
+            name = f"stride_{tensor}_{dim}"
+            self.strides[name] = f"{tensor}.stride({dim})"
+            factors.append(name)
+        return " * ".join(factors)
+
+    def _use(self, name: str, atoms: tuple[int, ...]) -> str:
+        self.used[name] = atoms
+        return name
+
+    def along(self, access: Access, axis: Axis) -> str:
+        """Write the offset of `access` along `axis`; empty where it does not vary along it."""
+        present = [place for place, group in enumerate(axis.groups) if group[-1] in access.strides]
+        if not present:
+            return ""
+        if self._is_linear(access, axis):
+            return self._term(axis.index, access.strides[axis.groups[-1][-1]])
+        self.parts_used.add(axis.name)
+        for place in range(1, len(axis.groups)):
+            self._use(axis.group_name(place), axis.groups[place])
+        return " + ".join(self._term(axis.part(place), access.strides[axis.groups[place][-1]]) for place in present)
+
+    def _term(self, index: str, stride: Stride) -> str:
+        text = self.monomial(stride)
+        if not text:
+            return index
+        return f"{index} * {text}" if " " not in text else f"{index} * ({text})"
+
+    def _is_linear(self, access: Access, axis: Axis) -> bool:
+        """Whether the tensor lies along the whole axis with one stride."""
+        for outer, inner in zip(axis.groups, axis.groups[1:], strict=False):
+            if outer[-1] not in access.strides or inner[-1] not in access.strides:
+                return False
+            if access.strides[outer[-1]] != multiply(access.strides[inner[-1]], *inner):
+                return False
+        return axis.groups[0][-1] in access.strides
+
+    def parts(self, axis: Axis) -> list[str]:
+        """Write the statements that take an axis's index apart into its groups."""
+        if axis.name not in self.parts_used:
+            return self._joined(axis)
+        lines, rest = [], axis.index
+        for place in range(len(axis.groups) - 1, 0, -1):
+            size = self._use(axis.group_name(place), axis.groups[place])
+            lines.append(f"{axis.part(place)} = {rest} % {size}")
+            above = axis.part(0) if place == 1 else f"{axis.index}_above_{place}"
+            lines.append(f"{above} = {rest} // {size}")
+            rest = above
+        return [*lines, *self._joined(axis)]
+
+    def is_wide(self) -> bool:
+        """Whether an offset may exceed 31 bits at the sizes as written."""
+        return any(access.meta.numel >= 2**31 for access in self.accesses)
+
+
+def piece_mask(place: int) -> str:
+    """Name what tells whether an element is of one piece of a concatenation."""
+    return f"in_{place}"
+
+
+def accesses_of(kernel: Kernel, names: Sequence[str]) -> tuple[Access, ...]:
+    """Lay out every tensor of a kernel: loads first, then outputs, which are contiguous."""
+    atoms = kernel.builder.atoms
+    found = []
+    for load, name in zip(kernel.builder.loads, names, strict=False):
+        dims = atoms.resolve(load.dims)
+        found.append(Access(load.ref, name, load.meta, dims, _strides(dims, name, load.meta), parameter=load.parameter, fixed=load.fixed))
+    for output, name in zip(kernel.outputs, names[len(kernel.builder.loads) :], strict=True):
+        dims = atoms.resolve(output.dims)
+        strides = _strides(dims, "", replace(output.meta, contiguous=True))
+        found.append(Access(output.ref, name, output.meta, dims, strides, is_output=True))
+    return tuple(found)
+
+
+def _strides(dims: Dims, name: str, meta: TensorMeta) -> dict[int, Stride]:
+    result: dict[int, Stride] = {}
+    running: Stride = ()
+    for place in range(len(dims) - 1, -1, -1):
+        if not meta.contiguous and not (meta.unit_last and place == len(dims) - 1):
+            running = (f"{name}:{place}",)
+        for atom in reversed(dims[place]):
+            result[atom] = running
+            running = multiply(running, atom)
+    return result
+
+
+def contiguous_strides(dims: Dims) -> dict[int, Stride]:
+    """Strides of a contiguous tensor."""
+    return _strides(dims, "", TensorMeta((), "float32"))
+
+
+def coalesce(order: Sequence[int], accesses: Sequence[Access]) -> tuple[tuple[int, ...], ...]:
+    """Merge neighbouring atoms that every tensor lays out as one dimension, or does not have."""
+    groups: list[tuple[int, ...]] = []
+    for atom in order:
+        if groups and all(_joins(access, groups[-1][-1], atom) for access in accesses):
+            groups[-1] = (*groups[-1], atom)
+        else:
+            groups.append((atom,))
+    return tuple(groups)
+
+
+def _joins(access: Access, outer: int, inner: int) -> bool:
+    one, two = access.strides.get(outer), access.strides.get(inner)
+    if one is None or two is None:
+        return one is None and two is None
+    return one == multiply(two, inner)

@@ -1,0 +1,124 @@
+"""Where a product's programs and loads can be other than one tile a program by pointers, and where that is worth trying."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.matmul.layout import ProductLayout, matrix_order
+from tools.codegen.templates.matmul.split_float import WAYS
+from tools.records import ITEM_BYTES, HardwareSheet
+
+Value = bool | int | float | str
+
+DESCRIBING = ("hopper", "blackwell")
+"""Generations whose hardware fetches tiles by descriptor; elsewhere Triton turns them into pointers again, and nothing is gained."""
+ALIGNED = 16
+"""Bytes at whose multiples every row of such a matrix begins."""
+HELD = "held"
+"""Value of `programs`: a program holds a tile of one operand and walks the other (`product_held`)."""
+LONGEST_HELD = 128
+"""Summed elements up to which a tile lies in a program's registers and shared memory: with 256 none that was tried fitted (H200)."""
+HELD_TILES = ((64, 128, 4), (64, 64, 4), (128, 64, 4), (128, 128, 8))
+"""Vectors of a tile that are walked, those that are held, and warps: what is tried, of sixteen that a prototype was measured with on an
+H200 (2026-11-21). The first was the fastest of each of five products."""
+HELD_STAGES = (3, 2)
+"""Stages that are tried; two where three do not fit."""
+ROUNDS = 8
+"""Tiles a multiprocessor from which on a last round that is not full costs an eighth of the time or less."""
+
+
+def tiles_of(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
+    """Count the tiles of a product at the sizes as written."""
+    rows, cols = (math.ceil(size / int(parameters[name])) for size, name in ((layout.n_rows, "BLOCK_M"), (layout.n_cols, "BLOCK_N")))
+    return layout.n_batch * rows * cols
+
+
+def programs_fit(layout: ProductLayout, parameters: Mapping[str, Value], sms: int) -> bool:
+    """Whether what a program does differs from one tile each, and shares are worth their sums."""
+    programs = parameters.get("programs", "a_tile")
+    if programs == "a_tile":
+        return True
+    if int(parameters.get("SPLIT_K", 1)) > 1:
+        return False
+    tiles = tiles_of(layout, parameters)
+    if programs == "persistent":
+        return tiles > sms
+    # a share of fewer than four steps costs more to add than it saves
+    steps = math.ceil(layout.n_inner / int(parameters["BLOCK_K"]))
+    return tiles % sms > 0 and tiles < ROUNDS * sms and tiles % sms * steps >= 4 * sms
+
+
+def holds_left(layout: ProductLayout) -> bool:
+    """Whether `programs=held` holds the left operand: the one with more elements, since what is held is read once and needs no pass."""
+    return layout.left.meta.numel > layout.right.meta.numel
+
+
+def held_settings(layout: ProductLayout) -> tuple[dict[str, Value], ...]:
+    """List what `programs=held` is tried with: everything that it settles; nothing where it cannot be."""
+    fixed, names = _settled(layout), _sides(layout)
+    return tuple(
+        {**fixed, names[0]: walked, names[1]: held, "num_warps": warps, "num_stages": stages}
+        for walked, held, warps in HELD_TILES
+        for stages in HELD_STAGES
+        if fixed
+    )
+
+
+def _settled(layout: ProductLayout) -> dict[str, Value]:
+    """List what `programs=held` settles besides its tile; nothing where it cannot be."""
+    if layout.dtype != "float32" or layout.n_inner > LONGEST_HELD:
+        return {}
+    words: dict[str, Value] = {"programs": HELD, "precision": "fp16x3", "accumulate": "chunked", "loads": "pointers", "right": "as_is"}
+    return {**words, "SPLIT_K": 1, "BLOCK_K": max(16, power_of_two(layout.n_inner))}
+
+
+def _sides(layout: ProductLayout) -> tuple[str, str]:
+    """Name the sizes of a tile along what is walked and along what is held."""
+    return ("BLOCK_N", "BLOCK_M") if holds_left(layout) else ("BLOCK_M", "BLOCK_N")
+
+
+def held_bytes(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
+    """Shared memory of a program: parts of what is held, those of a walked tile in each stage, and results on their way to memory.
+
+    The last are sixteen vectors a warp: what Triton 3.6 asked for on an H200, less the others.
+    """
+    walked, held, inner, warps, stages = (int(parameters[name]) for name in (*_sides(layout), "BLOCK_K", "num_warps", "num_stages"))
+    return 4 * (inner * (held + walked * stages) + 16 * warps * held)
+
+
+def held_fits(layout: ProductLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
+    """Whether these are parameters that `programs=held` is tried with, and can run on the device."""
+    fixed = _settled(layout)
+    tile = tuple(parameters[name] for name in (*_sides(layout), "num_warps"))
+    known = fixed and tile in HELD_TILES and parameters["num_stages"] in HELD_STAGES
+    if not known or any(parameters.get(name) != value for name, value in fixed.items()):
+        return False
+    # a tile may be larger than the result where there is no smaller one
+    sizes = ((layout.n_rows, "BLOCK_M"), (layout.n_cols, "BLOCK_N"))
+    fills = all(int(parameters[name]) <= max(64, power_of_two(size)) for size, name in sizes)
+    return fills and held_bytes(layout, parameters) <= sheet.shared_kib_per_block * 1024
+
+
+def loads_fit(layout: ProductLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
+    """Whether tiles can be fetched by descriptor.
+
+    Not by a program that walks them: with both in one loop that lost 40 % on an H200, and as two loops it has not been timed.
+    """
+    if parameters.get("loads") != "descriptors":
+        return True
+    walks = parameters.get("programs") == "persistent"
+    return sheet.generation in DESCRIBING and not walks and _describable(layout, str(parameters["precision"]))
+
+
+def _describable(layout: ProductLayout, precision: str) -> bool:
+    """Whether both operands are matrices in memory whose rows begin at multiples of 16 bytes."""
+    way = WAYS.get(precision)
+    each = way.nbytes // len(way.parts) if way else ITEM_BYTES[layout.dtype]
+    sizes = {"rows": layout.n_rows, "cols": layout.n_cols, "inner": layout.n_inner}
+    for access in (layout.left, layout.right):
+        order = matrix_order(layout, access)
+        if order is None or sizes[order[1]] * each % ALIGNED:
+            return False
+    return True

@@ -1,0 +1,104 @@
+"""The ways of multiplying float32 operands that write each as several shorter parts before the product.
+
+`fp16x3` scales every row of the left and every column of the right by a power of two, so that its largest element lies in
+[2^14, 2^15), and writes each element as the sum of two halves (the second times 2^11). Of the four products of halves the smallest is
+left out: what is lost is 2^-22 of the row's and the column's largest element. `bf16x6` writes each element as three bfloat16 numbers,
+which have float32's range and together all of its digits, and leaves out the three smallest of nine products: what is lost is 2^-23
+of each product of elements. `bf16x3` writes two and keeps three products: 2^-15 of each. Each part after the first is held times 2^8
+for each part before it, so that the smallest elements keep their digits, too.
+
+Infinities keep their meaning, unless they meet a part that is zero where its element is not: in `fp16x3` an element that is 2^-39 of
+its vector's largest or less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.templates.iteration_space import Access, Space, contiguous_strides
+from tools.codegen.templates.prepack import Pass
+
+LOW = {"fp16x3": "0.00048828125", "bf16x3": "0.00390625", "bf16x6": "0.00390625"}
+"""2^-11 or 2^-8: what a part was multiplied by beyond the one before it, undone."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One such way of multiplying."""
+
+    parts: tuple[str, ...]
+    """Names of the parts of an operand, the largest first."""
+    nbytes: int
+    """Of all parts of one element."""
+    products: int
+    """Products of parts that are kept."""
+    scaled: bool = False
+    """Whether a vector has an exponent of its own."""
+
+
+WAYS = {
+    "fp16x3": Way(("high", "low"), 4, 3, scaled=True),
+    "bf16x3": Way(("high", "low"), 4, 3),
+    "bf16x6": Way(("high", "middle", "low"), 6, 6),
+}
+"""By precision."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One operand as several parts, and the exponents of its vectors where they have any."""
+
+    way: Way
+    access: Access
+    exponents: Access
+    trailing: tuple[int, ...]
+    """Atoms that lie after the summed dimension in memory."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What holds the parts."""
+        return tuple(f"{self.access.name}_{part}" for part in self.way.parts)
+
+    @property
+    def exponent_names(self) -> tuple[str, ...]:
+        """What holds the exponents; nothing where there are none."""
+        return (f"{self.access.name}_exponents",) if self.way.scaled else ()
+
+    @property
+    def helpers(self) -> tuple[str, ...]:
+        """The pass that writes the parts, after what it needs."""
+        return ("power_of_two", "as_halves", "halves") if self.way.scaled else ("bfloat16_parts",)
+
+    def host(self, space: Space) -> Pass:
+        """Write the host's call of the pass."""
+        made = (*self.names, *self.exponent_names)
+        call = f"bfloat16_parts({self.access.name}, {len(self.names)})"
+        if self.way.scaled:
+            call = f"halves({self.access.name}, n_inner, {space.monomial(self.trailing) or '1'})"
+        return Pass(self.access, f"{', '.join(made)} = {call}", made)
+
+
+def parts_of(access: Access, precision: str, space: Space) -> Parts:
+    """Say how an operand is written as parts; raises LoweringError where it cannot be."""
+    if not access.meta.contiguous:
+        raise LoweringError("an operand that is not contiguous is not split into parts")
+    inner = set(space.axis("inner").atoms)
+    order = [atom for dim in access.dims for atom in dim]
+    last = max(place for place, atom in enumerate(order) if atom in inner)
+    dims = tuple(tuple(atom for atom in dim if atom not in inner) for dim in access.dims)
+    exponents = replace(access, dims=dims, strides=contiguous_strides(dims))
+    return Parts(WAYS[precision], access, exponents, tuple(order[last + 1 :]))
+
+
+def sum_lines(precision: str) -> list[str]:
+    """Write how the products of one step's parts are added to `acc`: the smallest first, each sum in a fresh accumulator."""
+    lines = ["small = tl.dot(left_high, right_low, tl.dot(left_low, right_high))"]
+    low = LOW[precision]
+    if precision == "bf16x6":
+        lines += [
+            "small = tl.dot(left_middle, right_middle, small)",
+            f"small = tl.dot(left_high, right_middle, tl.dot(left_middle, right_high, small * {low}))",
+        ]
+    # an addition would be folded into the product's accumulator; a multiply-add by one is not
+    return [*lines, f"acc = tl.fma(small, {low}, tl.fma(tl.dot(left_high, right_high), 1.0, acc))"]

@@ -1,0 +1,1 @@
+"""Kernels without a reduction: every element by itself."""

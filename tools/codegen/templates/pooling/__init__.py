@@ -1,0 +1,1 @@
+"""Poolings: reductions over a sliding window."""

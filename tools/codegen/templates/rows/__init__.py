@@ -1,0 +1,1 @@
+"""Kernels that reduce or scan along rows."""

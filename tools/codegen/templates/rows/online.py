@@ -1,0 +1,255 @@
+"""Pairs of reductions that one pass over a row can compute.
+
+A softmax's maximum and sum, a variance's sum and deviations, an extremum and the first position that holds it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tools.codegen.ir.expr import Builder, kind_of
+from tools.codegen.ir.naming import Scope
+from tools.codegen.templates.frame import neutral
+
+if TYPE_CHECKING:
+    from tools.codegen.templates.rows.multi_pass import LoopWriter
+
+LOWEST = '-float("inf")'
+NOWHERE = str(2**31 - 1)
+"""Position of an extremum that no element of a lane is yet."""
+
+
+def online_pairs(b: Builder, reductions: list[int]) -> dict[int, int]:
+    """Find pairs that one pass can compute: maximum and sum of exponentials, sum and squared deviations, extremum and its position."""
+    pairs: dict[int, int] = {}
+    for second in reductions:
+        record = b.exprs[second]
+        if record.op not in ("reduce_sum", "reduce_min"):
+            continue
+        if record.op == "reduce_min":
+            first = _extremum_first(b, record.args[0])
+        elif b.exprs[record.args[0]].op in ("exp_fast", "exp"):
+            first = _softmax_first(b, record.args[0])
+        else:
+            first = _variance_first(b, record.args[0])
+        if first is not None and first in reductions and first not in pairs:
+            pairs[first] = second
+    return pairs
+
+
+def merges(b: Builder) -> bool:
+    """Whether one pass can compute any two of a region's reductions; where none can, `online` writes the same kernel as `looped`."""
+    return bool(online_pairs(b, [number for number, record in enumerate(b.exprs) if record.op.startswith("reduce_")]))
+
+
+def _softmax_first(b: Builder, weight: int) -> int | None:
+    shifted = b.exprs[b.exprs[weight].args[0]]
+    if shifted.op != "sub":
+        return None
+    x, peak = shifted.args
+    if b.exprs[peak].op == "finite":
+        peak = b.exprs[peak].args[0]
+    record = b.exprs[peak]
+    return peak if record.op == "reduce_max" and record.args[0] == x else None
+
+
+def _variance_first(b: Builder, square: int) -> int | None:
+    record = b.exprs[square]
+    if record.op != "mul" or record.args[0] != record.args[1]:
+        return None
+    centred = b.exprs[record.args[0]]
+    if centred.op != "sub":
+        return None
+    x, mean = centred.args
+    total = b.total_of_mean(mean)
+    return total if total is not None and b.exprs[total].args[0] == x else None
+
+
+def _extremum_first(b: Builder, hit: int) -> int | None:
+    if b.exprs[hit].op != "where":
+        return None
+    test, place, beyond = (b.exprs[arg] for arg in b.exprs[hit].args)
+    if test.op != "eq" or place.op != "index" or (beyond.op, beyond.extra) != ("const", ("int", NOWHERE)):
+        return None
+    x, best = test.args
+    record = b.exprs[best]
+    return best if record.op in ("reduce_max", "reduce_min") and record.args[0] == x and record.dtype != "bool" else None
+
+
+def online_pair(loop: LoopWriter, first: int, second: int) -> OnlineSoftmax | OnlineVariance | OnlineExtremum:
+    """Choose the writer of a pair."""
+    if loop.b.exprs[second].op == "reduce_min":
+        return OnlineExtremum(loop, first, second)
+    return OnlineSoftmax(loop, first, second) if loop.b.exprs[first].op == "reduce_max" else OnlineVariance(loop, first, second)
+
+
+class OnlineSoftmax:
+    """A maximum and a sum of exponentials below it, rescaled as the maximum grows.
+
+    One block a step: one maximum a row, so that an element costs one exponential. Several blocks a step: one maximum a lane,
+    one more exponential a lane and step, and no lane waits for another until the row is through.
+    """
+
+    def __init__(self, loop: LoopWriter, first: int, second: int) -> None:
+        """Name the accumulators of the maximum `first` and the sum `second`."""
+        self.loop, self.first, self.second = loop, first, second
+        self.source = loop.b.exprs[first].args[0]
+        self.dtype = loop.b.exprs[first].dtype
+        names = loop.frame.names
+        self.peak = names.fresh("lane_max" if loop.steps.tall else "running_max")
+        self.total = names.fresh("lane_sum")
+        self.filled = False
+
+    def open(self, scope: Scope) -> None:
+        """Start the accumulators."""
+        steps = self.loop.steps
+        lowest = f"tl.full({steps.lanes}, {LOWEST}, tl.{self.dtype})"
+        scope.say(f"{self.peak} = {lowest if steps.tall else f'tl.max({lowest}, {steps.axis})'}")
+        scope.say(f"{self.total} = tl.full({steps.lanes}, 0.0, tl.{self.dtype})")
+
+    def load(self, inner: Scope) -> None:
+        """Load what the pair reads by itself with minus infinity beyond the end: it then needs no mask."""
+        self.filled = self.loop.fill(inner, self.source, LOWEST)
+
+    def update(self, inner: Scope) -> None:
+        """Take in one step."""
+        steps = self.loop.steps
+        x = self.loop.frame.body.assign(inner, self.source)
+        if not self.filled:
+            masked = self.loop.frame.names.fresh("masked")
+            inner.say(f"{masked} = tl.where(mask_n, {x}, {LOWEST})")
+            x = masked
+        inner.say(f"new_max = tl.maximum({self.peak}, tl.max({x}, {'axis=0' if steps.tall else steps.axis}))")
+        inner.say('anchor = tl.where(tl.abs(new_max) == float("inf"), 0.0, new_max)')
+        weights = steps.folded("sum", f"tl.exp({x} - {steps.spread('anchor')})")
+        inner.say(f"{self.total} = {self.total} * tl.exp({self.peak} - anchor) + {weights}")
+        inner.say(f"{self.peak} = new_max")
+
+    def close(self, scope: Scope) -> None:
+        """Combine the lanes."""
+        body, steps = self.loop.frame.body, self.loop.steps
+        if not steps.tall:
+            body.bind(scope, self.first, self.peak)
+            body.bind(scope, self.second, f"tl.sum({self.total}, {steps.axis})")
+            return
+        peak = body.bind(scope, self.first, f"tl.max({self.peak}, {steps.axis})")
+        scope.say(f'anchor = tl.where(tl.abs({peak}) == float("inf"), 0.0, {peak})')
+        body.bind(scope, self.second, f"tl.sum({self.total} * tl.exp({self.peak} - anchor), {steps.axis})")
+
+
+class OnlineVariance:
+    """A sum and the squared deviations from its mean, each lane by itself; lanes are combined by Chan's formula.
+
+    One block a step is Welford's update. Several blocks a step are first reduced lane by lane, then combined by the same formula.
+    """
+
+    def __init__(self, loop: LoopWriter, first: int, second: int) -> None:
+        """Name the accumulators of the sum `first` and the deviations `second`."""
+        self.loop, self.first, self.second = loop, first, second
+        self.source = loop.b.exprs[first].args[0]
+        self.dtype = loop.b.exprs[first].dtype
+        names = loop.frame.names
+        self.mean, self.squares, self.count = names.fresh("lane_mean"), names.fresh("lane_m2"), names.fresh("lane_count")
+        self.counted = loop.steps.tall or loop.steps.in_pieces
+
+    def open(self, scope: Scope) -> None:
+        """Start the accumulators."""
+        for name in (self.mean, self.squares, *((self.count,) if self.counted else ())):
+            scope.say(f"{name} = tl.full({self.loop.steps.lanes}, 0.0, tl.{self.dtype})")
+
+    def load(self, inner: Scope) -> None:
+        """Nothing to load otherwise."""
+
+    def update(self, inner: Scope) -> None:
+        """Take in one step."""
+        x = self.loop.frame.body.assign(inner, self.source)
+        mean, squares, count = self.mean, self.squares, self.count
+        if self.loop.steps.tall:
+            inner.say(f"here = tl.sum(mask_n.to(tl.{self.dtype}), axis=0)")
+            total, most = f"tl.sum(tl.where(mask_n, {x}, 0.0), axis=0)", "tl.maximum(here, 1.0)"
+            # as `centring_mean`: equal values have themselves as their mean
+            inner.say(f"block_mean = {f'tl.div_rn({total}, {most})' if self.dtype == 'float32' else f'{total} / {most}'}")
+            inner.say(f"residue = tl.where(mask_n, {x} - block_mean[None, :], 0.0)")
+            inner.say(f"delta = block_mean - {mean}")
+            inner.say(f"share = here / tl.maximum({count} + here, 1.0)")
+            inner.say(f"{squares} += tl.sum(residue * residue, axis=0) + delta * delta * {count} * share")
+            inner.say(f"{mean} += delta * share")
+            inner.say(f"{count} += here")
+            return
+        if self.counted:
+            inner.say(f"{count} += mask_n.to(tl.{self.dtype})")
+            inner.say(f"delta = {x} - {mean}")
+            inner.say(f"{mean} += tl.where(mask_n, delta / tl.maximum({count}, 1.0), 0.0)")
+        else:
+            inner.say(f"count = {'(start - begin)' if self.loop.steps.chunked else 'start'} // BLOCK_N + 1")
+            inner.say(f"delta = {x} - {mean}")
+            inner.say(f"{mean} += tl.where(mask_n, delta * (1.0 / count), 0.0)")
+        inner.say(f"{squares} += tl.where(mask_n, delta * ({x} - {mean}), 0.0)")
+
+    def close(self, scope: Scope) -> None:
+        """Combine the lanes."""
+        body, steps = self.loop.frame.body, self.loop.steps
+        length = "(end - begin)" if steps.chunked else steps.columns()
+        if self.counted:
+            length = f"tl.sum({self.count}, {steps.axis})"
+        else:
+            lanes = f"tl.arange(0, BLOCK_N){'[None, :]' if steps.vector else ''}"
+            scope.say(f"{self.count} = ({length} - {lanes} + BLOCK_N - 1) // BLOCK_N")
+        total = body.bind(scope, self.first, f"tl.sum({self.mean} * {self.count}, {steps.axis})")
+        mean = self.loop.frame.names.fresh("lanes_mean")
+        scope.say(f"{mean} = {total} / {length}")
+        spread = f"({self.mean} - {mean})"
+        body.bind(scope, self.second, f"tl.sum({self.squares} + {self.count} * {spread} * {spread}, {steps.axis})")
+
+
+class OnlineExtremum:
+    """A maximum or minimum and the first position that holds it, each lane by itself; of equal lanes the first position counts."""
+
+    def __init__(self, loop: LoopWriter, first: int, second: int) -> None:
+        """Name the accumulators of the extremum `first` and its position `second`."""
+        self.loop, self.first, self.second = loop, first, second
+        record = loop.b.exprs[first]
+        self.source, self.kind, self.dtype = record.args[0], kind_of(record.op), record.dtype
+        self.index = loop.b.exprs[loop.b.exprs[second].args[0]].args[1]
+        self.none = neutral(self.kind, self.dtype)
+        self.best, self.place = loop.frame.names.fresh(f"lane_{self.kind}"), loop.frame.names.fresh("lane_place")
+
+    def open(self, scope: Scope) -> None:
+        """Start the accumulators."""
+        scope.say(f"{self.best} = tl.full({self.loop.steps.lanes}, {self.none}, tl.{self.dtype})")
+        scope.say(f"{self.place} = tl.full({self.loop.steps.lanes}, {NOWHERE}, tl.int32)")
+
+    def load(self, inner: Scope) -> None:
+        """Nothing to load otherwise."""
+
+    def update(self, inner: Scope) -> None:
+        """Take in one step."""
+        best, place = self.best, self.place
+        x = self.loop.frame.body.assign(inner, self.source)
+        at = self.loop.frame.body.assign(inner, self.index) + (".to(tl.int32)" if self.loop.frame.space.is_wide() else "")
+        inner.say(f"candidate = tl.where(mask_n, {x}, {self.none})")
+        if self.loop.steps.tall:
+            inner.say(f"block_best = tl.{self.kind}(candidate, axis=0)")
+            inner.say(f"at = tl.min(tl.where(mask_n & (candidate == block_best[None, :]), {at}, {NOWHERE}), axis=0)")
+            inner.say(f"better = (block_best {self._sign} {best}) | ({place} == {NOWHERE})")
+            inner.say(f"{place} = tl.where(better, at, {place})")
+            inner.say(f"{best} = tl.{self.kind}imum({best}, block_best)")
+            return
+        inner.say(f"better = mask_n & ((candidate {self._sign} {best}) | ({place} == {NOWHERE}))")
+        inner.say(f"{place} = tl.where(better, {at}, {place})")
+        inner.say(f"{best} = tl.{self.kind}imum({best}, candidate)")
+
+    def close(self, scope: Scope) -> None:
+        """Combine the lanes."""
+        extremum_of(self.loop, scope, (self.first, self.second), (self.best, self.place))
+
+    @property
+    def _sign(self) -> str:
+        return ">" if self.kind == "max" else "<"
+
+
+def extremum_of(loop: LoopWriter, scope: Scope, pair: tuple[int, int], found: tuple[str, str]) -> None:
+    """Write the extremum of several and the first of their positions that holds it."""
+    body, axis = loop.frame.body, loop.steps.axis
+    best = body.bind(scope, pair[0], f"tl.{kind_of(loop.b.exprs[pair[0]].op)}({found[0]}, {axis})")
+    body.bind(scope, pair[1], f"tl.min(tl.where({found[0]} == {best}, {found[1]}, {NOWHERE}), {axis})")

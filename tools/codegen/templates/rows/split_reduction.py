@@ -1,0 +1,304 @@
+"""Few long rows: several programs a row, each with a chunk of its columns, and their partial results combined by the next kernel.
+
+One kernel a level of reductions writes partial results, one for each row and chunk; the next kernel combines them (every
+program does, from a few hundred numbers) and goes on. A scan needs the sum or product of each chunk first; the last kernel starts
+from those of the chunks before its own. Nothing is added atomically: the same input gives the same bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.codegen.ir.expr import LoweringError, kind_of
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.naming import Names, Scope
+from tools.codegen.templates.body import Body
+from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary
+from tools.codegen.templates.iteration_space import Access, Space
+from tools.codegen.templates.rows.layout import RowLayout
+from tools.codegen.templates.rows.multi_pass import LoopWriter, is_scan
+from tools.codegen.templates.rows.online import NOWHERE, extremum_of
+from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
+
+
+@dataclass
+class Stage:
+    """One kernel of the sequence."""
+
+    frame: Frame
+    loop: LoopWriter
+    lines: list[str]
+    parts: dict[int, str]
+    """Partial results it reads or writes: reduction to buffer name."""
+    reads_columns: bool
+
+
+class SplitWriter:
+    """Writes the kernels and the host function of a split row region."""
+
+    numbered: tuple[str, ...] = ("pid = tl.program_id(0)",)
+    """How the code of a stage learns which program it is."""
+    endings = ("partial_kernel", "kernel")
+    """What the functions of partial results and of the last stage are called after the region's name."""
+
+    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: RowLayout) -> None:
+        """Take the region and its layout."""
+        self.kernel, self.name, self.parameters, self.plan = kernel, name, parameters, plan
+        if plan.chained:
+            raise LoweringError("a scan that something along the row waits for is not split over programs")
+        self.vector = int(parameters["ROWS"]) > 1 and bool(plan.rows)
+        self.accesses = {access.name: access for access in plan.accesses}
+        self.buffers: dict[int, str] = {}
+        self.buffer_names = Names(self.accesses)
+        self.helpers: dict[str, None] = {}
+
+    def write(self) -> RegionText:
+        """Write every stage and the host function."""
+        texts, calls = self._stages()
+        return RegionText(
+            self.name,
+            tuple(access.ref for access in self._reads()),
+            tuple(access.ref for access in self._writes()),
+            "\n\n\n".join([*texts, "\n".join(self._host(calls))]),
+            tuple(self.helpers),
+            tuple({name: number for stage, _, _ in calls for name, number in stage.frame.given.items()}.values()),
+        )
+
+    def _stages(self) -> tuple[list[str], list[tuple[Stage, str, bool]]]:
+        """Write the functions of all stages; with each its name, and whether it has a program a chunk."""
+        levels = self._stage().loop.levels(merged=True)
+        texts: list[str] = []
+        calls: list[tuple[Stage, str, bool]] = []
+        combined: dict[int, int | None] = {}
+        for place, (plain, pairs) in enumerate(levels):
+            stage = self._stage()
+            name = f"{self.name}_{self.endings[0]}" if len(levels) == 1 else f"{self.name}_{self.endings[0]}_{place}"
+            self._write_partial(stage, plain, pairs, combined)
+            texts.append(self._kernel_text(stage, name, "Partial results of one chunk of a row"))
+            calls.append((stage, name, True))
+            combined.update(dict.fromkeys(plain))
+            combined.update(pairs)
+        stage = self._stage()
+        wide = any(set(access.strides) & set(self.plan.cols) for access in self._writes())
+        self._write_final(stage, combined, wide)
+        name = f"{self.name}_{self.endings[1]}"
+        texts.append(
+            self._kernel_text(stage, name, "Combines the partial results" + (", then goes through one chunk of a row" if wide else ""))
+        )
+        calls.append((stage, name, wide))
+        return texts, calls
+
+    def _reads(self) -> tuple[Access, ...]:
+        return tuple(access for access in self.plan.accesses if not access.is_output)
+
+    def _writes(self) -> tuple[Access, ...]:
+        return tuple(access for access in self.plan.accesses if access.is_output)
+
+    def _stage(self) -> Stage:
+        space = self.plan.space(self.kernel, self.vector, looped=True)
+        lines: list[str] = []
+
+        def load(scope: Scope, expr: int) -> str:
+            access = self._reads()[self.kernel.builder.exprs[expr].extra]
+            return body.bind(scope, expr, frame.load_text(access))
+
+        def reduce(scope: Scope, expr: int) -> str:
+            if is_scan(body.b, expr):
+                return loop.scan(scope, expr)
+            if body.b.exprs[expr].op != "pick":
+                raise AssertionError("a reduction is combined before it is read")
+            return body.bind(scope, expr, frame.pick_text(scope, expr))
+
+        body = Body(space, Names(["split", "n_splits", "chunk", "begin", "end", "SPLITS"]), load, reduce)
+        steps = row_steps(space, self.plan, self.parameters, self.vector, chunked=True)
+        frame = Frame(space, self.name, body.names, self._reads(), self._writes(), body, row_masks(steps))
+        loop = LoopWriter(frame, steps, self.parameters)
+        return Stage(frame, loop, lines, {}, reads_columns=True)
+
+    def _buffer(self, stage: Stage, expr: int) -> str:
+        if expr not in self.buffers:
+            self.buffers[expr] = self.buffer_names.fresh(f"{stage.frame.body.name_of(expr)}_parts".replace("__", "_"))
+        stage.parts[expr] = self.buffers[expr]
+        return self.buffers[expr]
+
+    def _row(self, stage: Stage) -> str:
+        if not self.plan.rows:
+            return ""
+        if not self.vector:
+            return "row * n_splits + "
+        if not self._has_outer(stage):
+            return "rows * n_splits + "
+        n_rows = stage.frame.space.monomial(stage.frame.space.axis("rows").atoms)
+        return f"(outer * {n_rows} + rows) * n_splits + "
+
+    @staticmethod
+    def _has_outer(stage: Stage) -> bool:
+        return any(axis.name == "outer" for axis in stage.frame.space.axes)
+
+    def _write_partial(self, stage: Stage, plain: list[int], pairs: dict[int, int], combined: dict[int, int | None]) -> None:
+        scope = Scope(stage.lines, "    ")
+        below = [arg for expr in (*plain, *pairs) for arg in self.kernel.builder.exprs[expr].args]
+        self._combine(stage, scope, combined, below)
+        stage.loop.walk(scope, plain, pairs)
+        mask = ", mask=mask_m" if self.vector else ""
+        for expr in (*plain, *(each for pair in pairs.items() for each in pair)):
+            buffer = self._buffer(stage, expr)
+            scope.say(f"tl.store({buffer}_ptr + {self._row(stage)}split, {scope.find(expr)}{mask})")
+
+    def _write_final(self, stage: Stage, combined: dict[int, int | None], wide: bool) -> None:
+        scope = Scope(stage.lines, "    ")
+        self._combine(stage, scope, combined, [output.expr for output in self.kernel.outputs])
+        narrow = any(not set(access.strides) & set(self.plan.cols) for access in self._writes())
+        stage.reads_columns = wide
+        stage.loop.stores(scope, "split == 0" if wide and narrow else "")
+
+    def _combine(self, stage: Stage, scope: Scope, combined: dict[int, int | None], roots: list[int]) -> None:
+        """Write what puts the earlier levels' partial results together, as far as this stage rests on them."""
+        needed = set(stage.loop.reductions(roots))
+        for first, second in combined.items():
+            if first not in needed and second not in needed:
+                continue
+            if not stage.parts:
+                scope.say(f"parts = tl.arange(0, SPLITS){'[None, :]' if self.vector else ''}")
+                scope.say("mask_s = parts < n_splits")
+            if is_scan(self.kernel.builder, first):
+                self._combine_before(stage, scope, first)
+            elif second is None:
+                self._combine_one(stage, scope, first)
+            else:
+                self._combine_pair(stage, scope, first, second)
+
+    def _load_parts(self, stage: Stage, expr: int, other: str, mask: str = "mask_s") -> str:
+        mask = f"{mask} & mask_m" if self.vector else mask
+        return f"tl.load({self._buffer(stage, expr)}_ptr + {self._row(stage)}parts, mask={mask}, other={other})"
+
+    def _combine_before(self, stage: Stage, scope: Scope, expr: int) -> None:
+        """Write what a scan starts from in this chunk."""
+        record, name = self.kernel.builder.exprs[expr], stage.frame.names.fresh(f"{stage.frame.body.name_of(expr)}_before")
+        mask = "(mask_s & (parts > split))" if self.plan.backwards else "(parts < split)"
+        found = self._load_parts(stage, expr, neutral(kind_of(record.op), record.dtype), mask if self.vector else mask[1:-1])
+        scope.say(f"{name} = {stage.loop.whole(expr, found)}")
+        stage.loop.carries[expr] = name
+
+    def _combine_one(self, stage: Stage, scope: Scope, expr: int) -> None:
+        record = self.kernel.builder.exprs[expr]
+        kind = record.op.removeprefix("reduce_")
+        stage.frame.body.bind(scope, expr, f"tl.{kind}({self._load_parts(stage, expr, neutral(kind, record.dtype))}, {stage.loop.axis})")
+
+    def _combine_pair(self, stage: Stage, scope: Scope, first: int, second: int) -> None:
+        body, axis, names = stage.frame.body, stage.loop.axis, stage.frame.names
+        one, two = names.fresh("first_parts"), names.fresh("second_parts")
+        exprs = self.kernel.builder.exprs
+        if exprs[second].op == "reduce_min":
+            scope.say(f"{one} = {self._load_parts(stage, first, neutral(kind_of(exprs[first].op), exprs[first].dtype))}")
+            scope.say(f"{two} = {self._load_parts(stage, second, NOWHERE)}")
+            extremum_of(stage.loop, scope, (first, second), (one, two))
+            return
+        softmax = exprs[first].op == "reduce_max"
+        scope.say(f"{one} = {self._load_parts(stage, first, neutral('max' if softmax else 'sum', 'float32'))}")
+        scope.say(f"{two} = {self._load_parts(stage, second, '0.0')}")
+        if softmax:
+            peak = body.bind(scope, first, f"tl.max({one}, {axis})")
+            scope.say(f'anchor = tl.where({peak} == -float("inf"), 0.0, {peak})')
+            body.bind(scope, second, f"tl.sum({two} * tl.exp({one} - anchor), {axis})")
+            return
+        steps = stage.loop.steps
+        n_cols = steps.columns()
+        count, spread = names.fresh("part_count"), names.fresh("spread")
+        total = body.bind(scope, first, f"tl.sum({one}, {axis})")
+        if steps.in_pieces:
+            scope.say("first = parts * chunk")
+            scope.say(f"last = tl.minimum(first + chunk, {steps.whole()})")
+            scope.say(f"{count} = tl.maximum({steps.part_columns('first', 'last')}, 1)")
+        else:
+            scope.say(f"{count} = tl.maximum(tl.minimum({n_cols} - parts * chunk, chunk), 1)")
+        scope.say(f"{spread} = tl.where(mask_s, {one} / {count} - {total} / {n_cols}, 0.0)")
+        body.bind(scope, second, f"tl.sum({two} + {count} * {spread} * {spread}, {axis})")
+
+    def _kernel_text(self, stage: Stage, name: str, words: str) -> str:
+        self.helpers.update(stage.frame.body.helpers)
+        space = stage.frame.space
+        if stage.reads_columns:
+            head = [*self.numbered, "split = pid % n_splits", *row_lines(space, self.plan, self.vector, "(pid // n_splits)")]
+            head += [*stage.loop.steps.opening(), *stage.loop.steps.bounds()]
+        else:
+            head = [*row_lines(space, self.plan, self.vector, "tl.program_id(0)"), *stage.loop.steps.opening()]
+        text = stage.frame.finish([*("    " + line for line in head), *stage.lines])
+        touched = stage.frame.tensors()
+        arrow = summary(self.kernel, [a for a in touched if not a.is_output], [a for a in touched if a.is_output])
+        words = f"{words}: {arrow.removesuffix(' -> ').removeprefix(' -> ')}"
+        return "\n".join(["@triton.jit", *block(f"def {name}", self._parameters(stage), ":"), f'    """{words}."""', *text])
+
+    def _extra(self, stage: Stage) -> list[str]:
+        """List the buffers of partial results and the sizes of the split that a stage uses, as they are called on the host."""
+        buffers = [name for name in stage.parts.values() if f"{name}_ptr" in stage.frame.used]
+        return [*buffers, *(name for name in ("n_splits", "chunk") if name in stage.frame.used)]
+
+    def _parameters(self, stage: Stage) -> list[str]:
+        extra = [name if name in ("n_splits", "chunk") else f"{name}_ptr" for name in self._extra(stage)]
+        own = stage.frame.signature([])
+        count = len(stage.frame.tensors())
+        constants = [f"{name}: tl.constexpr" for name in ("ROWS", "SPLITS", "UNROLL", "BLOCK_N") if name in stage.frame.used]
+        return [*own[:count], *extra, *own[count:], *constants]
+
+    def _arguments(self, stage: Stage) -> dict[str, str]:
+        """Write what the host gives for each parameter of a stage; constants by name."""
+        own = dict(zip(stage.frame.signature([]), stage.frame.call_arguments({}), strict=True))
+        given = own | {name: name.removesuffix("_ptr") for name in self._parameters(stage) if name not in own}
+        constants = {
+            "ROWS": self.parameters["ROWS"],
+            "SPLITS": "triton.next_power_of_2(n_splits)",
+            "UNROLL": stage.loop.steps.unroll,
+            "BLOCK_N": "block_n",
+        }
+        named = {f"{key}: tl.constexpr": f"{key}={value}" for key, value in constants.items()}
+        return {name: (given | named)[name] for name in self._parameters(stage)}
+
+    def _launches(self, calls: list[tuple[Stage, str, bool]]) -> list[str]:
+        warps = f"num_warps={self.parameters['num_warps']}"
+        return [
+            line
+            for stage, name, wide in calls
+            for line in block(f"{name}[({'tiles * n_splits' if wide else 'tiles'},)]", [*self._arguments(stage).values(), warps], "")
+        ]
+
+    def _tiles(self, space: Space) -> list[str]:
+        """Write how many programs cover all rows."""
+        return [f"tiles = {row_tiles(space, self.plan, self.vector, int(self.parameters['ROWS']))}"]
+
+    def _host(self, calls: list[tuple[Stage, str, bool]]) -> list[str]:
+        known: dict[str, tuple[int, ...]] = {}
+        first = calls[0][0]
+        space = first.frame.space
+        reads, writes = self._reads(), self._writes()
+        lines = [f"{access.name} = {access.name}.contiguous()" for access in reads if access.may_need_copy]
+        for axis in space.axes:
+            space.used.setdefault(axis.size_name, axis.atoms)
+        for stage, _, _ in calls:
+            lines += stage.frame.size_lines(known)
+        lines.append(f"block_n = min(triton.next_power_of_2(n_cols), {self.parameters['BLOCK_N']})")
+        if first.loop.steps.in_pieces:
+            lines += [
+                "n_blocks = n_steps * triton.cdiv(n_cols, block_n)",
+                f"chunk = triton.cdiv(n_blocks, {self.parameters['SPLITS']})",
+                "n_splits = triton.cdiv(n_blocks, chunk)",
+            ]
+        else:
+            lines += [
+                f"chunk = triton.cdiv(triton.cdiv(n_cols, {self.parameters['SPLITS']}), block_n) * block_n",
+                "n_splits = triton.cdiv(n_cols, chunk)",
+            ]
+        lines += self._tiles(space)
+        total = "1" if not self.plan.rows else "n_outer * n_rows" if self._has_outer(first) else "n_rows"
+        exprs = self.kernel.builder.exprs
+        lines += [
+            f"{name} = torch.empty(({total}, n_splits), dtype=torch.{exprs[expr].dtype}, device={reads[0].name}.device)"
+            for expr, name in self.buffers.items()
+        ]
+        lines += [allocation(space, access, known, reads[0].name) for access in writes]
+        lines += [] if self.plan.inner_reduction else guard(space, reads[:1])
+        lines += self._launches(calls)
+        lines.append("return " + ", ".join(access.name for access in writes))
+        result = "torch.Tensor" if len(writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(writes))}]"
+        parameters = list(dict.fromkeys(each for stage, _, _ in calls for each in stage.frame.host_parameters()))
+        return [*block(f"def {self.name}", parameters, f" -> {result}:"), *("    " + line for line in lines)]

@@ -1,0 +1,60 @@
+"""Traces of one reference that say the same in other words: a slice that takes everything is exported as an alias.
+
+A loop's first chunk, or a sequence of one block, is such a slice at the smallest sizes alone. The traces are given the same words before
+they are laid over each other; what really differs stays different, and is found there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.trace.export import ExportedGraph
+
+SLICE, ALIAS = "aten.slice.Tensor", "aten.alias.default"
+
+
+def agreed(exports: Sequence[ExportedGraph]) -> list[ExportedGraph]:
+    """Write aliases as the slices that they are in other traces, and give all traces the first one's names."""
+    if len({len(export.nodes) for export in exports}) != 1:
+        return list(exports)
+    columns = [_as_slices(nodes) for nodes in zip(*(export.nodes for export in exports), strict=True)]
+    names = [nodes[0].name for nodes in columns]
+    found = []
+    for place, export in enumerate(exports):
+        own = {node.name: name for node, name in zip(export.nodes, names, strict=True)}
+        nodes = tuple(
+            replace(column[place], name=name, args=_named(column[place].args, own), kwargs=_named(column[place].kwargs, own))
+            for column, name in zip(columns, names, strict=True)
+        )
+        effects = frozenset(own.get(name, name) for name in export.effects)
+        found.append(replace(export, nodes=nodes, outputs=_named(export.outputs, own), effects=effects))
+    return found
+
+
+def _as_slices(nodes: Sequence[Node]) -> Sequence[Node]:
+    """Write the aliases among one operator's traces as slices of everything, where the others are slices."""
+    if {node.target for node in nodes} != {SLICE, ALIAS}:
+        return nodes
+    like = next(node for node in nodes if node.target == SLICE)
+    if len(like.args) != 4 or like.kwargs:
+        return nodes
+    dim = like.args[1]
+    return [node if node.target == SLICE else _whole(node, dim) for node in nodes]
+
+
+def _whole(node: Node, dim: int) -> Node:
+    return replace(node, target=SLICE, args=(node.args[0], dim, 0, node.outputs[0].shape[dim][0]))
+
+
+def _named(tree: Any, names: Mapping[str, str]) -> Any:
+    """Replace the names of values inside nested tuples, lists and dicts."""
+    if isinstance(tree, Ref):
+        return replace(tree, name=names.get(tree.name, tree.name))
+    if isinstance(tree, tuple | list):
+        return type(tree)(_named(item, names) for item in tree)
+    if isinstance(tree, dict):
+        return {key: _named(item, names) for key, item in tree.items()}
+    return tree

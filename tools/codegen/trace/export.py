@@ -1,0 +1,280 @@
+"""One torch.export of one module, as plain records.
+
+The training form of the export is used: operators are whole (softmax, layer_norm, linear), and in-place operators are
+turned into their pure twins here, where that is safe.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
+from tools.records import Problem, ProblemForm
+
+if TYPE_CHECKING:
+    from torch import fx, nn
+    from torch.export import ExportedProgram
+
+DROPPED = {"_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"}
+"""Operators without a result that only check what tracing already knows."""
+
+VIEW_LIKE = {
+    "view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "unflatten",
+    "slice", "select", "chunk", "split", "split_with_sizes", "narrow", "unbind", "view_as", "numpy_T", "mT", "detach", "alias",
+}  # fmt: skip
+"""Operators whose result may share memory with their input."""
+
+
+@dataclass(frozen=True)
+class ExportedGraph:
+    """One trace."""
+
+    arguments: tuple[str, ...]
+    parameters: dict[str, str]
+    inputs: dict[str, TensorMeta]
+    nodes: tuple[Node, ...]
+    outputs: Any
+    effects: frozenset[str]
+    buffers: frozenset[str]
+    blocked: tuple[str, ...]
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """What must agree between the traces of one problem: operators, their wiring, ranks and dtypes."""
+        return (
+            tuple(
+                (node.name, node.target, tuple(node.kwargs), _skeleton(node.args), tuple((len(m.shape), m.dtype) for m in node.outputs))
+                for node in self.nodes
+            ),
+            self.outputs,
+            tuple(self.inputs),
+        )
+
+
+def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Problem) -> ExportedGraph:
+    """Export `module` called with `arguments` and read the graph."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            program = torch.export.export(module, arguments, strict=False)
+        except Exception as error:
+            first_line = next(iter(str(error).splitlines()), "")[:160]
+            reason = f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})"
+            return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), (reason,))
+    return _Reader(program, problem, module).read()
+
+
+class _Reader:
+    """Reads one exported program."""
+
+    def __init__(self, program: ExportedProgram, problem: Problem, module: nn.Module) -> None:
+        self.program = program
+        self.module = module
+        self.problem = problem
+        self.blocked: list[str] = []
+        self.refs: dict[str, Any] = {}
+        self.inputs: dict[str, TensorMeta] = {}
+        self.parameters: dict[str, str] = {}
+        self.nodes: list[Node] = []
+        self.effects: set[str] = set()
+        self.buffers: set[str] = set()
+        self.overwritten: dict[str, str] = {}
+        self.bases: dict[str, str] = {}
+
+    def read(self) -> ExportedGraph:
+        """Walk the graph once."""
+        arguments = tuple(spec.name for spec in self.problem.abi.arguments)
+        self._read_inputs(arguments)
+        outputs: Any = ()
+        for node in self.program.graph.nodes:
+            if node.op == "call_function":
+                self._read_call(node)
+            elif node.op == "output":
+                outputs = self._read_output(node)
+        return ExportedGraph(
+            arguments,
+            self.parameters,
+            self.inputs,
+            tuple(self.nodes),
+            outputs,
+            frozenset(self.effects),
+            frozenset(self.buffers),
+            tuple(self.blocked),
+        )
+
+    def _read_inputs(self, arguments: tuple[str, ...]) -> None:
+        from torch.export.graph_signature import InputKind
+
+        places = {node.name: node for node in self.program.graph.nodes if node.op == "placeholder"}
+        taken = set(arguments)
+        user = iter(arguments)
+        for spec in self.program.graph_signature.input_specs:
+            place = places[spec.arg.name]
+            if spec.kind is InputKind.USER_INPUT:
+                name = next(user)
+                if _is_tensor(place.meta.get("val")):
+                    self._bind(place, name)
+            elif spec.kind is InputKind.PARAMETER or self._is_attribute(str(spec.target)):
+                name = _parameter_name(str(spec.target), taken)
+                taken.add(name)
+                self.parameters[name] = str(spec.target)
+                self._bind(place, name)
+                if spec.kind is not InputKind.PARAMETER:
+                    self.buffers.add(name)
+            elif (number := self._number(str(spec.target))) is not None:
+                self._constant(place, number)
+            else:
+                self.blocked.append(f"the reference makes a constant tensor inside forward ({spec.target})")
+                self._bind(place, place.name)
+
+    def _number(self, target: str) -> bool | float | None:
+        """Read a constant tensor of one number, e.g. `torch.tensor(0.5)` inside forward; none for any other."""
+        import torch
+        from torch._subclasses.fake_tensor import FakeTensor
+
+        value = self.program.constants.get(target)
+        value = value.constant if isinstance(value, FakeTensor) else value
+        if not isinstance(value, torch.Tensor) or value.dim() or value.dtype not in (torch.float32, torch.int64, torch.bool):
+            return None
+        with torch._C._DisableTorchDispatch():  # type: ignore[attr-defined,unused-ignore]
+            return value.item()
+
+    def _constant(self, place: fx.Node, number: bool | float) -> None:
+        meta = _meta(place.meta["val"])
+        keywords = {"dtype": DType(meta.dtype), "device": Raw("device")}
+        self.nodes.append(Node(place.name, "aten.scalar_tensor.default", (number,), keywords, (meta,)))
+        self.refs[place.name] = Ref(place.name)
+        self.bases[place.name] = place.name
+
+    def _is_attribute(self, path: str) -> bool:
+        """Whether the emitted module will have this tensor too: in the state dict, or made by the copied constructor."""
+        if self.problem.form is not ProblemForm.KERNELBENCH:
+            return path in {spec.name for spec in self.problem.abi.parameters}
+        owner: Any = self.module
+        for part in path.split("."):
+            owner = getattr(owner, part, None)
+        return _is_tensor(owner)
+
+    def _bind(self, place: fx.Node, name: str) -> None:
+        self.refs[place.name] = Ref(name)
+        self.bases[name] = name
+        self.inputs[name] = _meta(place.meta["val"])
+
+    def _read_call(self, node: fx.Node) -> None:
+        if node.target is operator.getitem:
+            self._read_getitem(node)
+            return
+        target = str(node.target)
+        op = target.split(".")[1] if target.startswith("aten.") else target
+        if op in DROPPED:
+            return
+        if not target.startswith("aten."):
+            self.blocked.append(f"{target} is not an ATen operator")
+            return
+        self._check_overwritten(node)
+        args, kwargs = self._tree(node.args), {key: self._tree(value) for key, value in node.kwargs.items()}
+        target = re.sub(r"^aten\.__i?(and|or|xor)__", r"aten.bitwise_\1", target)
+        op = target.split(".")[1]
+        name = _node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
+        if op.endswith("_") and not op.endswith("__"):
+            target = self._purify(node, target, args, name)
+        val = node.meta.get("val")
+        outputs = tuple(_meta(v) for v in (val if isinstance(val, tuple | list) else (val,)) if _is_tensor(v))
+        self.nodes.append(Node(name, target, tuple(args), kwargs, outputs))
+        self.refs[node.name] = Ref(name)
+        shares = op in VIEW_LIKE or name in self.effects
+        source = args[0].name if args and isinstance(args[0], Ref) and shares else name
+        self.bases[name] = self.bases.get(source, source)
+
+    def _read_getitem(self, node: fx.Node) -> None:
+        index = node.args[1]
+        assert isinstance(index, int)
+        self.refs[node.name] = Ref(self.refs[node.all_input_nodes[0].name].name, index)
+
+    def _purify(self, node: fx.Node, target: str, args: Any, name: str) -> str:
+        """Turn an in-place operator into its pure twin, or keep it where it writes to a buffer."""
+        written = args[0].name
+        base = self.bases.get(written, written)
+        if base in self.parameters:
+            self.effects.add(name)
+            return target
+        if base in self.inputs:
+            self.blocked.append(f"{target} writes to an argument")
+        shared = [other for other, origin in self.bases.items() if origin == base and other != written]
+        if shared:
+            self.blocked.append(f"{target} writes to memory that other values share")
+        self.overwritten[written] = node.name
+        return re.sub(r"^(aten\.\w+?)_\.", r"\1.", target)
+
+    def _check_overwritten(self, node: fx.Node) -> None:
+        for source in node.all_input_nodes:
+            ref = self.refs.get(source.name)
+            if ref is not None and ref.name in self.overwritten:
+                self.blocked.append(f"{node.target} reads a value that was overwritten in place")
+
+    def _read_output(self, node: fx.Node) -> Any:
+        from torch.utils import _pytree as pytree
+
+        flat = [self._tree(value) for value in node.args[0]]  # type: ignore[union-attr]
+        mutated = len(flat) - len(self.program.graph_signature.user_outputs)
+        spec = self.program.call_spec.out_spec
+        assert spec is not None
+        return pytree.tree_unflatten(flat[mutated:], spec)
+
+    def _tree(self, value: Any) -> Any:
+        import torch
+        from torch import fx
+
+        if isinstance(value, fx.Node):
+            return self.refs[value.name]
+        if isinstance(value, tuple | list):
+            return type(value)(self._tree(item) for item in value) if type(value) in (tuple, list) else [self._tree(i) for i in value]
+        if isinstance(value, torch.dtype):
+            return DType(str(value).removeprefix("torch."))
+        if isinstance(value, torch.memory_format | torch.layout):
+            return Raw(str(value))
+        if isinstance(value, torch.device):
+            return Raw("device")
+        return value
+
+
+def _skeleton(tree: Any) -> Any:
+    """Args without their numbers."""
+    if isinstance(tree, tuple | list):
+        return tuple(_skeleton(item) for item in tree)
+    if isinstance(tree, int | float) and not isinstance(tree, bool):
+        return "number"
+    return tree
+
+
+def _meta(val: Any) -> TensorMeta:
+    shape = tuple((int(size),) for size in val.shape)
+    unit_last = not shape or val.stride(-1) == 1
+    return TensorMeta(shape, str(val.dtype).removeprefix("torch."), bool(val.is_contiguous()), bool(unit_last))
+
+
+def _is_tensor(val: Any) -> bool:
+    import torch
+
+    return isinstance(val, torch.Tensor)
+
+
+def _parameter_name(key: str, taken: set[str]) -> str:
+    """Name a parameter by the end of its key: `ln.weight` becomes `ln_weight`."""
+    name = re.sub(r"\W", "_", key)
+    name = f"p_{name}" if name[:1].isdigit() else name
+    return f"{name}_parameter" if name in taken else name
+
+
+def _node_name(name: str, taken: set[str]) -> str:
+    """Keep the exporter's name unless an input or another node has it: `add_` and `add` are two."""
+    name = name.strip("_")
+    while name in taken:
+        name = f"{name}_value"
+    return name
