@@ -36,7 +36,7 @@ class Compiler:
         """
         from tools.evaluation import loading
         from tools.evaluation.builder import _dry_run, _is_cause
-        from tools.profiling.resources import read_resources
+        from tools.machine_code.resources import read_resources
 
         scratch.mkdir(parents=True, exist_ok=True)
         self._recorder.binaries.clear()

@@ -22,12 +22,12 @@ from benchmarks.lab import Lab
 from tools.codegen import Region, Schedule, emit, trace
 from tools.codegen.schedule.knobs import worthwhile
 from tools.codegen.schedule.partition import CONVOLUTION, plan_region
+from tools.cost.launches import MODELLED, region_us
+from tools.cost.rank_schedules import ScheduleModel, modelled_choices
 from tools.hardware import detect_sheet, load_sheet
 from tools.problems import load_problem
 from tools.records import Problem
-from tools.tuning.modelled import ScheduleModel, modelled_choices
 from tools.tuning.ranks import spearman
-from tools.tuning.shapes import MODELLED, region_us
 
 NAMES = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
 GRID = (

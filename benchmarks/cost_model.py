@@ -28,14 +28,14 @@ from typing import Any
 from graphs.search.landscape import Landscape, Place, load_landscapes
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.schedule.partition import plan_region
+from tools.cost.launch import shape_us
+from tools.cost.launches import region_shapes
 from tools.hardware import load_sheet
+from tools.machine_code.resources import read_resources
 from tools.problems import load_problem
-from tools.profiling.resources import read_resources
-from tools.profiling.shape import shape_us
 from tools.records import ROOT, HardwareSheet, KernelResources, Problem
 from tools.tuning import Point, Search
 from tools.tuning.ranks import spearman
-from tools.tuning.shapes import region_shapes
 
 DATA = Path(__file__).parents[1] / "data"
 CLOSE = 1.05

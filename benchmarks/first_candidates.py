@@ -20,10 +20,10 @@ from benchmarks.cost_model import DATA, FITTED, Measured, Operator, places_of, r
 from graphs.search.landscape import Landscape, Step, load_landscapes
 from graphs.search.protocol import SearchSettings
 from graphs.search.simulator import Simulation
+from tools.cost.rank_schedules import MOST, Choice, choice_action, chosen_number, in_order
+from tools.cost.region_settings import Parameters, Setting, spread, words_of
 from tools.hardware import load_sheet
 from tools.records import ROOT, HardwareSheet
-from tools.tuning.modelled import MOST, Choice, choice_action, chosen_number, in_order
-from tools.tuning.settings import Parameters, Setting, spread, words_of
 
 MARKS = (1, 2, 4, 8)
 
@@ -84,7 +84,7 @@ def with_choices(operator: Operator, landscape: Landscape, sheet: HardwareSheet)
 
 
 def choices_of(found: list[Measured], most: int = MOST) -> tuple[Choice, ...]:
-    """Choose among schedules as `tools.tuning.modelled` does among all that can be reached; a structure's first stands for its start."""
+    """Choose among schedules as `tools.cost.rank_schedules` does among all within reach; a structure's first stands for its start."""
     pool: list[Choice] = []
     structures: dict[tuple[object, ...], list[Measured]] = {}
     for one in found:

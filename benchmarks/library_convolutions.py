@@ -17,10 +17,10 @@ from agents.coder.traced import traced_graph
 from benchmarks.kept_rows import KeptRows
 from tools.codegen import initial_schedule
 from tools.codegen.schedule.partition import CONVOLUTION
+from tools.cost.rank_schedules import ScheduleModel
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.problems.suite import open_suite
-from tools.tuning.modelled import ScheduleModel
 
 
 def main() -> None:

@@ -15,8 +15,8 @@ from tools.codegen.rewrite.apply import rewritten
 from tools.codegen.rewrite.channels_last import FORMAT
 from tools.codegen.schedule.knobs import KNOBS
 from tools.codegen.schedule.push_down import ALGEBRA
+from tools.cost.rank_schedules import CHOICE, MADE, Choice, ScheduleModel, choice_action, chosen_number, modelled_choices
 from tools.records import Action, Candidate, HardwareSheet, Problem
-from tools.tuning.modelled import CHOICE, MADE, Choice, ScheduleModel, choice_action, chosen_number, modelled_choices
 
 TOLD = 1.01
 """Factor from which on a modelled change is told."""

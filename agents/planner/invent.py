@@ -7,9 +7,9 @@ import ast
 from agents.coder.native import cuda_kernels
 from agents.coder.tuning import TRIALS
 from agents.planner.protocol import Briefing
+from tools.cost.rank_schedules import CHOICE, MADE
 from tools.records import ROOT, Action, ActionKind
 from tools.syntax import parsed
-from tools.tuning.modelled import CHOICE, MADE
 
 LISTED_ONLY = frozenset({CHOICE, MADE, TRIALS})
 """Parameters of steps that a schedule is needed for: only a coder that has one lists them, and nobody else can take them."""

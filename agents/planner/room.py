@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.profiling.rates import copy_gbps
+from tools.hardware.rates import copy_gbps
 from tools.records import ROOT, Against, FigureSource, HardwareSheet, Profile
 
 NO_ROOM = 0.97

@@ -12,8 +12,8 @@ from agents.planner.room import LESS
 from agents.planner.scores import DIRECTIONS, SCORES, value_points
 from agents.planner.similar import likeness, shared_closeness
 from knowledge.records import Recalled, Strategy
+from tools.cost.rank_schedules import CHOICE, MADE, chosen_number
 from tools.records import Action, ActionKind, Tier, Verdict
-from tools.tuning.modelled import CHOICE, MADE, chosen_number
 
 STRATEGY_WEIGHT = 6.0
 """Points of a strategy with recall score 1. The score is relevance times expected log gain, so relevant advice of 2x brings about 4."""

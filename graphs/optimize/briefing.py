@@ -15,8 +15,8 @@ from graphs.optimize.records import Recall, Tuning
 from graphs.search.protocol import Ask
 from knowledge.records import Situation
 from knowledge.situation import describe_situation
+from tools.cost.rank_schedules import chosen_number
 from tools.records import ROOT, Action, Plan, Profile
-from tools.tuning.modelled import chosen_number
 
 
 async def recalled_for(services: Services, parent: str, round_: int) -> str:

@@ -11,8 +11,8 @@ from graphs.optimize.context import Services
 from graphs.optimize.starting import START, starting_plan
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask
+from tools.cost.rank_schedules import chosen_number
 from tools.records import Plan
-from tools.tuning.modelled import chosen_number
 
 
 async def plans_for(services: Services, ask: Ask, round_: int, count: int, made: Iterable[Plan]) -> tuple[Plan, ...]:

@@ -8,8 +8,8 @@ from typing import Any
 from graphs.optimize.context import Services
 from graphs.optimize.records import Delivery
 from kernelwright.bench.row import Status, Step
+from tools.cost.roofline import floor_us
 from tools.evaluation.protocol import Baselines
-from tools.profiling.roofline import floor_us
 from tools.records import ROOT, Candidate, Evaluation, Verdict
 
 

@@ -16,11 +16,11 @@ from graphs.optimize.execute import execute
 from graphs.optimize.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from tests.support.loop import TextPool, small_services
+from tools.cost.rank_schedules import chosen_number
 from tools.evaluation.protocol import EvaluationRequest
 from tools.problems import load_problem
 from tools.records import Budget, Candidate, Evaluation, Plan, Problem
 from tools.tracing import RunStore
-from tools.tuning.modelled import chosen_number
 
 SOURCE = """import torch
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graphs.optimize.confirm import deliver
 from tests.support.loop import small_services
-from tools.profiling.rates import copy_gbps
+from tools.hardware.rates import copy_gbps
 from tools.records import ROOT, Bottleneck, Figure, FigureSource, Profile
 
 

@@ -120,8 +120,8 @@ def install(sheet: HardwareSheet | None, wrap: Callable[[ModuleType], Any] = lam
 
 def binaries() -> Iterator[tuple[str, bytes]]:
     """Name and machine code of each kernel in this process's extensions; nothing where it cannot be read."""
-    from tools.profiling.resources import tool_path
-    from tools.profiling.sass import parse_usage
+    from tools.machine_code.resources import tool_path
+    from tools.machine_code.sass import parse_usage
 
     tool = str(tool_path("cuobjdump"))
     for module in loaded.values():

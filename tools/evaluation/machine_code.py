@@ -7,7 +7,7 @@ import base64
 from tools.errors import MachineError
 from tools.evaluation.builder import KernelBinary
 from tools.evaluation.phases import Phase
-from tools.profiling.resources import read_resources, unreadable
+from tools.machine_code.resources import read_resources, unreadable
 from tools.records import KernelResources, Record
 
 

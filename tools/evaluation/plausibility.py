@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from tools.cost.roofline import impossible_us
 from tools.evaluation.lead_in import HEAD_START_CYCLES
-from tools.profiling.roofline import impossible_us
 from tools.records import HardwareSheet, Problem, Tier
 
 Times = Mapping[str, Sequence[float]]

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from pydantic import ValidationError
 
+from tools.cost.estimate import estimate_reference, estimate_time
 from tools.evaluation import extensions, weakening
 from tools.evaluation.admissions import Admissions
 from tools.evaluation.builder import BuildAnswer, BuilderJob
@@ -28,7 +29,6 @@ from tools.evaluation.schedule import sitting
 from tools.evaluation.static_rules import inspect_source, rejected
 from tools.evaluation.workshop import Workshop
 from tools.logs import telling_part
-from tools.profiling.estimate import estimate_reference, estimate_time
 from tools.profiling.ncu import Counters
 from tools.profiling.nvml import driver_version
 from tools.records import Evaluation, HardwareSheet, Problem, Tier, Verdict

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from tools.cost.estimate import MODEL, estimate_reference, estimate_time
 from tools.errors import UserError
 from tools.evaluation import plausibility
 from tools.evaluation.statistics import sample, speedup
 from tools.evidence.bundle import Bundle, candidate_id
 from tools.evidence.claims import Claim, either, fails, holds, unchecked
 from tools.hardware import load_sheet, sheet_names
-from tools.profiling.estimate import MODEL, estimate_reference, estimate_time
 from tools.records import HardwareSheet, OutputError, PrecisionPolicy, RawTimes, Sample, Tier, Timing, Verdict
 
 EQUAL = 1e-9

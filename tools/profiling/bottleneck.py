@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tools.profiling.occupancy import Occupancy
+from tools.cost.occupancy import Occupancy
 from tools.records import Bottleneck
 
 LAUNCH_SHARE = 0.5

@@ -12,9 +12,9 @@ from pathlib import Path
 from pydantic import Field
 
 from tools.codegen import OperatorGraph, Region
+from tools.cost.launch_memory import Value
 from tools.errors import MachineError
 from tools.records import Record, content_hash
-from tools.tuning.shapes_memory import Value
 
 FILE = "tuned.db"
 _TABLE = """CREATE TABLE IF NOT EXISTS tuned (

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.rewrite.channels_last import lay_out
 from tools.codegen.schedule.partition import plan_region
+from tools.cost.launches import MODELLED
+from tools.cost.region_settings import Parameters, Setting, numbers, ranked
 from tools.records import HardwareSheet
 from tools.tuning.search import Point
-from tools.tuning.settings import Parameters, Setting, numbers, ranked
-from tools.tuning.shapes import MODELLED
 
 MOST = 512
 """Points of a schedule: the cheapest joint settings of its regions."""

@@ -13,9 +13,9 @@ from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.planner.builtin import BuiltinPlanner
 from tests.agents import samples
 from tools.codegen import Schedule
+from tools.cost.rank_schedules import choice_action, chosen_number
 from tools.problems import load_problem
 from tools.records import ROOT, Action, Candidate, Evaluation, PrecisionPolicy, Problem, Verdict
-from tools.tuning.modelled import choice_action, chosen_number
 
 CODER = BuiltinCoder()
 LARGE = """import torch

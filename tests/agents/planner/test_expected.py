@@ -8,8 +8,8 @@ from agents.planner.builtin import BuiltinPlanner
 from agents.planner.protocol import Expectation
 from knowledge.records import Strategy
 from tests.agents import samples
+from tools.cost.rank_schedules import choice_action
 from tools.records import Action, ActionKind, Bottleneck, Verdict
-from tools.tuning.modelled import choice_action
 
 PLANNER = BuiltinPlanner()
 CHOICES = tuple(choice_action(number) for number in (1, 2, 3))

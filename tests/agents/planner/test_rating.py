@@ -6,8 +6,8 @@ from agents.planner.builtin import BuiltinPlanner
 from agents.planner.protocol import Briefing, Inspiration
 from agents.planner.rating import rate
 from tests.agents import samples
+from tools.cost.rank_schedules import choice_action, chosen_number
 from tools.records import ActionKind, Plan
-from tools.tuning.modelled import choice_action, chosen_number
 
 
 class LastOptionPlanner:

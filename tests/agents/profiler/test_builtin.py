@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from agents.profiler.builtin import BuiltinProfiler
 from tests.tools.profiling.makers import launch, passed, problem, timing
+from tools.cost.estimate import estimate_reference
 from tools.evaluation.protocol import Baselines
 from tools.hardware import load_sheet
-from tools.profiling.estimate import estimate_reference
 from tools.records import ROOT, Bottleneck, Tier
 
 ROWS = (65_536, 1024)

@@ -13,9 +13,9 @@ from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace
 from tests.tools.codegen.test_products import WAYS, whole
 from tools.codegen import emit, limits, trace
 from tools.codegen.schedule.partition import plan_region
+from tools.cost.launch_depthwise import lane_counts
+from tools.cost.launches import region_shapes
 from tools.hardware import load_sheet
-from tools.tuning.shapes import region_shapes
-from tools.tuning.shapes_depthwise import lane_counts
 
 SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", "line_in_groups", "transposed_in_groups")
 """Those that are computed as products of halves, too: channels filled up, rows of the kernel as channels, remainders, groups."""

@@ -20,10 +20,10 @@ from tools.codegen.schedule.cudnn_fusion import SCOPE
 from tools.codegen.schedule.fold import FOLD_NORM
 from tools.codegen.schedule.push_down import ALGEBRA
 from tools.codegen.templates.prepack import PACKED, WEIGHTS
+from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights
 from tools.records import Action, ActionKind, Problem
-from tools.tuning.modelled import modelled_choices
 
 SHEET = load_sheet("h200")
 IMAGES = "torch.randn(3, 8, 9, 10)"

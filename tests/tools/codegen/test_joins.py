@@ -13,9 +13,9 @@ from tests.tools.codegen.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, trace
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import plan_region
+from tools.cost.launch import shape_us
+from tools.cost.launch_memory import pointwise_shapes
 from tools.hardware import load_sheet
-from tools.profiling.shape import shape_us
-from tools.tuning.shapes_memory import pointwise_shapes
 
 JOINED: dict[str, str] = {
     "channels": function(

@@ -12,9 +12,9 @@ from tests.tools.codegen.harness import run_worker, traced_text, write_job
 from tests.tools.codegen.interpreter_worker import load
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options
 from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues
+from tools.cost.cudnn_fusion import with_epilogues
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
-from tools.tuning.epilogues import with_epilogues
 
 CONV = "self.conv = torch.nn.Conv2d(c, 12, 3, padding=1, stride=2)"
 SIDE = "; self.side = torch.nn.Conv2d(c, 12, 1, stride=2, bias=False)"

@@ -14,10 +14,10 @@ from tests.tools.codegen.harness import problem_of, traced
 from tests.tools.codegen.samples import SAMPLES, function
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.schedule.knobs import KNOBS
+from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Action, ActionKind
-from tools.tuning.modelled import modelled_choices
 
 SHEET = load_sheet("h200")
 OPERATORS = Path(__file__).parents[3] / "data" / "operators"

@@ -14,10 +14,10 @@ from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, i
 from tools.codegen.rewrite.fold_constants import packable
 from tools.codegen.schedule.push_down import ALGEBRA, SUM_FIRST
 from tools.codegen.templates.prepack import PACKED, WEIGHTS
+from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights
 from tools.records import Action, ActionKind
-from tools.tuning.modelled import modelled_choices
 
 SHEET = load_sheet("h200")
 SUMMED = module("self.layer = torch.nn.Linear(c, 20)", "return self.layer(x).sum(1)", "torch.randn(5, 8)")

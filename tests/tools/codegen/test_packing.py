@@ -16,12 +16,12 @@ from tools.codegen.module.cuda_graph import captured
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import can_generate, plan_region
 from tools.codegen.templates.prepack import EVERY_CALL, PACKED, WEIGHTS
+from tools.cost.launches import region_shapes
+from tools.cost.prepack import packed_where_worth, ranked_with_packing
+from tools.cost.region_settings import Setting
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights
 from tools.records import Action, ActionKind
-from tools.tuning.packed import packed_where_worth, ranked_with_packing
-from tools.tuning.settings import Setting
-from tools.tuning.shapes import region_shapes
 
 PARTS = {**TILES, "precision": "fp16x3", "accumulate": "chunked"}
 LINEAR = module("self.layer = torch.nn.Linear(20, 35)", "return torch.relu(self.layer(x))", "torch.randn(5, 20)")

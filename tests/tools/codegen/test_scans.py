@@ -13,9 +13,9 @@ from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import settings
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
 from tools.codegen.schedule.partition import plan_region
+from tools.cost.launches import region_shapes
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
-from tools.tuning.shapes import region_shapes
 
 EXCLUSIVE = "torch.cat((torch.zeros_like(x.select(1, 0).unsqueeze(1)), torch.cumsum(x.narrow(1, 0, x.size(1) - 1), 1)), 1)"
 SCANS: dict[str, str] = {

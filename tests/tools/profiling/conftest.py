@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tools.hardware import load_sheet
-from tools.profiling.resources import read_resources
+from tools.machine_code.resources import read_resources
 from tools.records import HardwareSheet, KernelResources
 
 ARCHES = {"sm80": "sm_80", "sm90": "sm_90", "sm100": "sm_100", "gfx942": "gfx942"}

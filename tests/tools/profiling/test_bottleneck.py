@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from tools.cost.occupancy import Limiter, Occupancy
 from tools.profiling.bottleneck import Facts, find_bottleneck
-from tools.profiling.occupancy import Limiter, Occupancy
 from tools.records import Bottleneck
 
 STREAMING = {

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tests.tools.profiling.conftest import Read
 from tests.tools.profiling.makers import launch, problem, resources
+from tools.cost.estimate import MODEL, estimate_reference, estimate_time, launch_costs
 from tools.hardware import load_sheet
-from tools.profiling.estimate import MODEL, estimate_reference, estimate_time, launch_costs
-from tools.profiling.rates import GENERATED_HOST_US, HEAD_START_US
+from tools.hardware.rates import GENERATED_HOST_US, HEAD_START_US
 from tools.records import HardwareSheet, KernelResources, Launch, OperatorFamily, Problem
 
 ROW = (65_536, 1024)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.profiling.makers import resources
+from tools.cost.occupancy import occupancy, waves
 from tools.hardware import load_sheet, sheet_names
-from tools.profiling.occupancy import occupancy, waves
 from tools.records import HardwareSheet
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tools.profiling.conftest import Read
 from tools.errors import MachineError
-from tools.profiling.resources import read_resources, tool_path, unreadable
+from tools.machine_code.resources import read_resources, tool_path, unreadable
 
 
 @pytest.mark.parametrize("name", ["add_sm80", "add_sm90", "add_sm100"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.profiling.makers import problem
-from tools.profiling.roofline import floor_us, impossible_us, roofline
+from tools.cost.roofline import floor_us, impossible_us, roofline
 from tools.records import HardwareSheet, OperatorFamily
 
 N = 4096

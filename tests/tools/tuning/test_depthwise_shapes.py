@@ -11,11 +11,10 @@ from tests.tools.codegen.harness import traced_text
 from tools.codegen import initial_schedule
 from tools.codegen.schedule.knobs import KNOBS, defaults, worthwhile
 from tools.codegen.schedule.partition import Planned, plan_region
-from tools.hardware import load_sheet
-from tools.profiling import rates
-from tools.profiling.shape import LaunchShape
-from tools.tuning.shapes import region_shapes
-from tools.tuning.shapes_depthwise import WARP, warp_lines
+from tools.cost.launch import LaunchShape
+from tools.cost.launch_depthwise import WARP, warp_lines
+from tools.cost.launches import region_shapes
+from tools.hardware import load_sheet, rates
 
 SHEET = load_sheet("h200")
 NAMES = [name for name in DIRECT if name.startswith("depthwise")]

@@ -7,10 +7,10 @@ import pytest
 from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import problem_of
 from tools.codegen import OperatorGraph, trace
+from tools.cost.prologue_to_epilogue import moved_heads
+from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.records import PrecisionPolicy
-from tools.tuning.heads import moved_heads
-from tools.tuning.modelled import modelled_choices
 
 SHEET, EXACT = load_sheet("h200"), PrecisionPolicy()
 LAYERS = "self.conv = torch.nn.Conv2d(c, 32, 3); self.norm = torch.nn.GroupNorm(8, 32)"

@@ -9,10 +9,10 @@ from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import Planned
 from tools.codegen.templates.layout_cache import product_layout_of
 from tools.codegen.templates.matmul.legality import HELD, held_settings
+from tools.cost.launch_compute import product_shapes
+from tools.cost.launches import region_us
+from tools.cost.region_settings import Parameters, modelled_names, ranked
 from tools.records import PrecisionPolicy
-from tools.tuning.settings import Parameters, modelled_names, ranked
-from tools.tuning.shapes import region_us
-from tools.tuning.shapes_compute import product_shapes
 
 MEASURED: dict[str, tuple[str, str, float]] = {
     "64": ("torch.matmul(x, y)", "torch.empty(32768, 64), torch.empty(64, 32768)", 1695),

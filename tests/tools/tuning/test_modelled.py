@@ -19,14 +19,14 @@ from tools.codegen.schedule.actions import options
 from tools.codegen.schedule.cudnn_fusion import FUSED
 from tools.codegen.schedule.knobs import KNOBS, defaults, worthwhile
 from tools.codegen.schedule.partition import can_generate, plan_region
+from tools.cost.call_time import counted
+from tools.cost.estimate import host_us, issuing_us
+from tools.cost.launches import MODELLED, region_us
+from tools.cost.library import SUMMED_US, left_us
+from tools.cost.rank_schedules import Choice, ScheduleModel, choice_action, chosen_number, in_order, is_convolution, modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import load_problem
-from tools.profiling.estimate import host_us, issuing_us
 from tools.records import ActionKind, PrecisionPolicy, Problem
-from tools.tuning.call_time import counted
-from tools.tuning.library import SUMMED_US, left_us
-from tools.tuning.modelled import Choice, ScheduleModel, choice_action, chosen_number, in_order, is_convolution, modelled_choices
-from tools.tuning.shapes import MODELLED, region_us
 
 SHEET = load_sheet("h200")
 EXACT, TF32 = PrecisionPolicy(), PrecisionPolicy(name="tf32")

@@ -7,11 +7,11 @@ import pytest
 from tests.tools.tuning.test_settings import SHEET, planned
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import Planned
+from tools.cost.launch_compute import product_shapes
+from tools.cost.launches import region_us
+from tools.cost.region_settings import modelled_names, ranked
 from tools.hardware import load_sheet
 from tools.records import PrecisionPolicy
-from tools.tuning.settings import modelled_names, ranked
-from tools.tuning.shapes import region_us
-from tools.tuning.shapes_compute import product_shapes
 
 TILE = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "SPLIT_K": 1, "precision": "fp16x3", "accumulate": "chunked", "num_warps": 8}
 

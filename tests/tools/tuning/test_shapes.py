@@ -14,12 +14,12 @@ from tools.codegen import Schedule, initial_schedule, trace
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import plan_region
+from tools.cost.launch import LaunchShape, shape_us
+from tools.cost.launches import region_us
 from tools.hardware import load_sheet
 from tools.problems import load_problem
-from tools.profiling.shape import LaunchShape, shape_us
 from tools.tuning import tunable, tunable_regions
 from tools.tuning.ranks import spearman
-from tools.tuning.shapes import region_us
 
 
 @cache

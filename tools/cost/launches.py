@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
-from tools.profiling.shape import LaunchShape, shape_us
+from tools.cost.launch import LaunchShape, shape_us
+from tools.cost.launch_compute import attention_shapes, convolution_shapes, product_shapes
+from tools.cost.launch_depthwise import depthwise_shapes
+from tools.cost.launch_memory import Value, pointwise_shapes, window_shapes
+from tools.cost.launch_rows import row_shapes
 from tools.records import HardwareSheet
-from tools.tuning.shapes_compute import attention_shapes, convolution_shapes, product_shapes
-from tools.tuning.shapes_depthwise import depthwise_shapes
-from tools.tuning.shapes_memory import Value, pointwise_shapes, window_shapes
-from tools.tuning.shapes_rows import row_shapes
 
 MODELLED = frozenset({POINTWISE, ROWS, WINDOW, MATMUL, DEPTHWISE, ATTENTION, CONVOLUTION})
 """Templates whose launches the coarse model knows, `convolution` by assumption alone; of others it says nothing."""

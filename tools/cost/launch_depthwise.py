@@ -20,10 +20,10 @@ from collections.abc import Mapping
 from tools.codegen.ir.geometry import Depthwise
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.depthwise.layout import PAIRED, pairs, reach, rows_a_lane, walks
-from tools.profiling import rates
-from tools.profiling.shape import LaunchShape
+from tools.cost.launch import LaunchShape
+from tools.cost.launch_memory import OVERHEAD, WARP, Value, ops_of
+from tools.hardware import rates
 from tools.records import ITEM_BYTES
-from tools.tuning.shapes_memory import OVERHEAD, WARP, Value, ops_of
 
 LINE = 128
 """Bytes of a line of the L1 (CUDA Programming Guide, device memory accesses)."""

@@ -15,11 +15,11 @@ from tools.codegen.templates.layout_cache import attention_layout_of, convolutio
 from tools.codegen.templates.matmul.legality import HELD, tiles_of
 from tools.codegen.templates.matmul.split_float import WAYS
 from tools.codegen.templates.prepack import PACKED, WEIGHTS
-from tools.profiling import rates
-from tools.profiling.shape import LaunchShape
+from tools.cost.launch import LaunchShape
+from tools.cost.launch_memory import Value, item, nbytes_of, ops_of
+from tools.cost.launch_operand_stationary import held_launch, walked_bytes
+from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
-from tools.tuning.shapes_held import held_launch, walked_bytes
-from tools.tuning.shapes_memory import Value, item, nbytes_of, ops_of
 
 WARP = 32
 WARPGROUP = 4

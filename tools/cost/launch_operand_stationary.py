@@ -9,9 +9,9 @@ from tools.codegen.templates.matmul.layout import ProductLayout
 from tools.codegen.templates.matmul.legality import held_bytes, holds_left
 from tools.codegen.templates.matmul.operand_stationary import PROGRAMS
 from tools.codegen.templates.matmul.split_float import WAYS
-from tools.profiling.shape import LaunchShape
+from tools.cost.launch import LaunchShape
+from tools.cost.launch_memory import Value, nbytes_of
 from tools.records import HardwareSheet
-from tools.tuning.shapes_memory import Value, nbytes_of
 
 STEP_WAIT = 5.5
 """Time, in barriers, by which a program waits in a step for its walked tile, its products and its results. Fitted, with the next four, on

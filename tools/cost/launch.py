@@ -22,8 +22,8 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from tools.profiling import rates
-from tools.profiling.occupancy import occupancy
+from tools.cost.occupancy import occupancy
+from tools.hardware import rates
 from tools.records import HardwareSheet, KernelResources
 
 JOIN = 4.0

@@ -13,8 +13,8 @@ from tools.codegen.templates.iteration_space import Access
 from tools.codegen.templates.layout_cache import pointwise_layout_of
 from tools.codegen.templates.pooling.layout import is_aligned, window_layout
 from tools.codegen.templates.pooling.vec4 import blocks_along
-from tools.profiling import rates
-from tools.profiling.shape import LaunchShape
+from tools.cost.launch import LaunchShape
+from tools.hardware import rates
 from tools.records import ITEM_BYTES
 
 Value = bool | int | float | str

@@ -7,9 +7,9 @@ from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, Planned
 from tools.codegen.templates.iteration_space import Access
 from tools.codegen.templates.layout_cache import convolution_layout_of, product_layout_of
 from tools.codegen.templates.prepack import PACKED, WEIGHTS
+from tools.cost.launch_memory import nbytes_of
+from tools.cost.region_settings import SCORED, Parameters, Setting, key, modelled_names, ranked
 from tools.records import HardwareSheet, PrecisionPolicy
-from tools.tuning.settings import SCORED, Parameters, Setting, key, modelled_names, ranked
-from tools.tuning.shapes_memory import nbytes_of
 
 WORTH = 0.95
 """Share of the time without packing that a region may take at most with it: packing holds a second copy of the weights."""

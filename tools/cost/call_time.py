@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
 from tools.codegen.module.cuda_graph import can_capture, launches
-from tools.profiling import rates
-from tools.profiling.estimate import host_us, issuing_us
+from tools.cost.estimate import host_us, issuing_us
+from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
 
 NEARLY = 0.5

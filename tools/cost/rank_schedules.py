@@ -10,18 +10,18 @@ from tools.codegen.module.cuda_graph import WHOLE
 from tools.codegen.rewrite.apply import rewritten
 from tools.codegen.schedule.actions import stands_alone
 from tools.codegen.schedule.partition import STANDING_ALONE, Planned, can_generate, plan_region
-from tools.profiling.estimate import issuing_us
-from tools.profiling.rates import operator_family
+from tools.cost.call_time import call_us, counted, worth_capturing
+from tools.cost.channels_last import channels_last, copies_us, library_convolutions
+from tools.cost.cudnn_fusion import with_epilogues
+from tools.cost.estimate import issuing_us
+from tools.cost.fusion_plans import structures
+from tools.cost.launches import MODELLED, region_shapes, region_us
+from tools.cost.library import layout_gain, left_us, library_us
+from tools.cost.prepack import WORTH_WHOLE, packed_where_worth, ranked_with_packing
+from tools.cost.region_settings import SCORED, Parameters, Setting, key, spread, words_of
+from tools.cost.rewrites import rewriting_words, rewritings
+from tools.hardware.rates import operator_family
 from tools.records import Action, ActionKind, HardwareSheet, OperatorFamily, PrecisionPolicy
-from tools.tuning.call_time import call_us, counted, worth_capturing
-from tools.tuning.channels import channels_last, copies_us, library_convolutions
-from tools.tuning.epilogues import with_epilogues
-from tools.tuning.library import layout_gain, left_us, library_us
-from tools.tuning.packed import WORTH_WHOLE, packed_where_worth, ranked_with_packing
-from tools.tuning.rewrites import rewriting_words, rewritings
-from tools.tuning.settings import SCORED, Parameters, Setting, key, spread, words_of
-from tools.tuning.shapes import MODELLED, region_shapes, region_us
-from tools.tuning.structures import structures
 
 MOST = 6
 """Choices of one reference."""

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
 from tools.codegen.schedule.actions import fusions, stands_alone
 from tools.codegen.schedule.partition import can_generate
+from tools.cost.prologue_to_epilogue import moved_heads
 from tools.records import Action, ActionKind, HardwareSheet
-from tools.tuning.heads import moved_heads
 
 MOST_MERGES = 32
 """Fusions of two regions that are looked at for one structure; each is lowered and modelled."""

@@ -10,8 +10,7 @@ from tools.codegen.ir.views import is_view
 from tools.codegen.module.cuda_graph import launches
 from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, Planned
 from tools.codegen.templates.layout_cache import attention_layout_of, convolution_layout_of, product_layout_of
-from tools.hardware import peak_tflops
-from tools.profiling import rates
+from tools.hardware import peak_tflops, rates
 from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPolicy
 
 FAMILIES = {
@@ -41,7 +40,7 @@ FILLED = (32, 8)
 
 
 def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, family: OperatorFamily | None = None) -> float:
-    """Time of a region's library calls by the shares of the peak rates that `tools.profiling.rates` has, microseconds.
+    """Time of a region's library calls by the shares of the peak rates that `tools.hardware.rates` has, microseconds.
 
     The template tells the family, unless it is given: a convolution with a kernel of one element is a product to us, not to the library.
     """

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from tools.errors import MachineError
-from tools.profiling.amdgpu import kernel_metadata
-from tools.profiling.sass import count_mix, parse_functions, parse_usage
+from tools.machine_code.amdgpu import kernel_metadata
+from tools.machine_code.sass import count_mix, parse_functions, parse_usage
 from tools.records import KernelResources
 
 T = TypeVar("T")

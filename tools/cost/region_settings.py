@@ -16,9 +16,9 @@ from tools.codegen.templates.layout_cache import product_layout_of
 from tools.codegen.templates.matmul.legality import HELD, held_settings
 from tools.codegen.templates.matmul.split_float import WAYS
 from tools.codegen.templates.prepack import WEIGHTS
+from tools.cost.launch_memory import Value
+from tools.cost.launches import region_us
 from tools.records import HardwareSheet, PrecisionPolicy
-from tools.tuning.shapes import region_us
-from tools.tuning.shapes_memory import Value
 
 Parameters = dict[str, Value]
 

@@ -7,8 +7,8 @@ import math
 from collections import Counter
 from typing import NamedTuple
 
-from tools.profiling.rates import FLOAT_FRACTION, L2_RESIDENT, PRODUCTS, operator_family
-from tools.profiling.sass import CLASSES
+from tools.hardware.rates import FLOAT_FRACTION, L2_RESIDENT, PRODUCTS, operator_family
+from tools.machine_code.sass import CLASSES
 from tools.records import ITEM_BYTES, HardwareSheet, KernelResources, Launch, OperatorFamily, Problem
 
 

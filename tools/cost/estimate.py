@@ -23,7 +23,7 @@ time on the device is
 A library's launch has no machine code here: memory at the share of its family (`EAGER_SHARE`), products at
 `LIBRARY_MATMUL_SHARE` or `LIBRARY_CONVOLUTION_SHARE`. The reference is modelled in the same way, its operators each a
 launch with an equal part of the bytes and of the product flops. Not modelled: bank conflicts, divergence, cache hits within
-a launch, clocks under load, what a shape does to a library's kernel. `tools.profiling.rates` has every constant with its source
+a launch, clocks under load, what a shape does to a library's kernel. `tools.hardware.rates` has every constant with its source
 or the word assumption.
 
 Checked against eager times of KernelBench v0.2, levels 1 and 2, on an H200 (2026-11-20, torch 2.11, convolutions in
@@ -37,12 +37,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tools.hardware import peak_tflops
-from tools.profiling import rates
-from tools.profiling.launches import Shared, share_work, uses_tensor
-from tools.profiling.occupancy import Occupancy, occupancy
-from tools.profiling.roofline import bytes_us, floor_us, flops_us, matmul_dtype
-from tools.profiling.sass import CLASSES
+from tools.cost.occupancy import Occupancy, occupancy
+from tools.cost.recorded_launches import Shared, share_work, uses_tensor
+from tools.cost.roofline import bytes_us, floor_us, flops_us, matmul_dtype
+from tools.hardware import peak_tflops, rates
+from tools.machine_code.sass import CLASSES
 from tools.records import ITEM_BYTES, Estimate, HardwareSheet, KernelResources, Launch, Problem
 
 MODEL = "kernelwright-analytic 2"

@@ -12,10 +12,10 @@ from tools.codegen.templates.layout_cache import row_layout_of
 from tools.codegen.templates.rows.l2_two_pass import AHEAD
 from tools.codegen.templates.rows.layout import RowLayout
 from tools.codegen.templates.rows.online import online_pairs
-from tools.profiling import rates
-from tools.profiling.shape import LaunchShape
+from tools.cost.launch import LaunchShape
+from tools.cost.launch_memory import OVERHEAD, SECTOR, WARP, WIDEST, Value, emitted, item, nbytes_of, ops_of, work_of
+from tools.hardware import rates
 from tools.records import HardwareSheet
-from tools.tuning.shapes_memory import OVERHEAD, SECTOR, WARP, WIDEST, Value, emitted, item, nbytes_of, ops_of, work_of
 
 LEAST_BEFORE = 3.0
 """Instructions an element before a merged reduction from which on they cost more than others."""

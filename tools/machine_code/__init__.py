@@ -1,0 +1,1 @@
+"""What a compiler made of a kernel, read from its machine code without running it."""
