@@ -21,8 +21,8 @@ class Compiler:
 
     def __init__(self, sheet: HardwareSheet) -> None:
         """Compile for the device of `sheet`, which need not be there."""
-        from tools.evaluation import standin
-        from tools.evaluation.recording import Recorder
+        from tools.evaluation.untrusted import gpu_stand_in as standin
+        from tools.evaluation.untrusted.launch_recorder import Recorder
 
         self._sheet = sheet
         standin.install(sheet)
@@ -34,8 +34,8 @@ class Compiler:
 
         Host code that needs a device, such as the capture of a graph, is followed no further: nothing is known then of its launches.
         """
-        from tools.evaluation import loading
-        from tools.evaluation.builder import _dry_run, _is_cause
+        from tools.evaluation.untrusted import loading
+        from tools.evaluation.untrusted.builder import _dry_run, _is_cause
         from tools.machine_code.resources import read_resources
 
         scratch.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tools.errors import MachineError
 from tools.evaluation.protocol import Baselines, EvaluationRequest
-from tools.evaluation.statistics import sample
+from tools.evaluation.supervisor.statistics import sample
 from tools.profiling.ncu import Counters
 from tools.records import Evaluation, HardwareSheet, Problem, Tier
 

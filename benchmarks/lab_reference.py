@@ -15,9 +15,9 @@ from typing import Any
 from benchmarks.lab_device import cold_cache, give_back, said, wait
 from benchmarks.lab_turns import Turns
 from benchmarks.trusted import times_us
-from tools.evaluation.inputs import made_inputs
-from tools.evaluation.reference import DeclaredReference
-from tools.evaluation.tape import CallSpec
+from tools.evaluation.trusted.inputs import made_inputs
+from tools.evaluation.trusted.reference import DeclaredReference
+from tools.evaluation.wire.tape import CallSpec
 from tools.records import Problem
 
 Times = tuple[float, ...]

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.lab_turns import Turns, is_huge
-from tools.evaluation import numerics
-from tools.evaluation.distributions import AS_MADE
-from tools.evaluation.inputs import made_inputs, unusable
-from tools.evaluation.numerics import Errors
-from tools.evaluation.reference import opened
-from tools.evaluation.schedule import LARGE_BYTES, distributions, new_seed
-from tools.evaluation.tape import CallSpec
-from tools.evaluation.yardstick import Truth, Yardstick, error_of, has_digits
+from tools.evaluation.supervisor.call_plan import LARGE_BYTES, distributions, new_seed
+from tools.evaluation.trusted import numerics
+from tools.evaluation.trusted.distributions import AS_MADE
+from tools.evaluation.trusted.inputs import made_inputs, unusable
+from tools.evaluation.trusted.numerics import Errors
+from tools.evaluation.trusted.reference import opened
+from tools.evaluation.trusted.tolerance import Truth, Yardstick, error_of, has_digits
+from tools.evaluation.wire.tape import CallSpec
 from tools.problems import Reference
 from tools.records import OutputError, Problem
 

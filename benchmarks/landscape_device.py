@@ -15,7 +15,7 @@ from tools.records import Problem, Verdict
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tools.evaluation.lead_in import ColdCache
+    from tools.evaluation.wire.lead_in import ColdCache
 
 POISONED = "poisoned"
 """What a worker says whose device context an earlier kernel broke: the task is given to another."""
@@ -54,7 +54,7 @@ def check(problem: Problem, source: str) -> tuple[str, dict[str, float]]:
 
 def open_here(problem: Problem) -> tuple[Reference, list[Any], Any]:
     """Open the reference on the GPU with inputs and outputs; a process keeps the last problem's."""
-    from tools.evaluation.reference import allow_tf32
+    from tools.evaluation.trusted.reference import allow_tf32
 
     # as the evaluator has it for every side under the exact policy
     allow_tf32(False)

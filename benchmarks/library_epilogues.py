@@ -25,7 +25,7 @@ import triton
 from torch.nn import functional
 
 from benchmarks.trusted import load_source
-from tools.evaluation.lead_in import ColdCache, flush_bytes, lead_in
+from tools.evaluation.wire.lead_in import ColdCache, flush_bytes, lead_in
 from tools.hardware import detect_sheet
 
 LINEAR = (

@@ -101,8 +101,8 @@ def judge(problem: Problem, got: torch.Tensor, own: torch.Tensor, oracle: torch.
 
     What the inputs' own digits leave open is not allowed for, so the limits are the strictest that the policy gives.
     """
-    from tools.evaluation.numerics import EXACT, distance, limits
     from tools.evaluation.policies import load_policy
+    from tools.evaluation.trusted.numerics import EXACT, distance, limits
 
     found, theirs = distance(got, oracle, own), distance(own, oracle, own)
     limit = limits(problem.abi.outputs[0], load_policy("exact"), theirs, EXACT)
@@ -114,7 +114,7 @@ def _timed(calls: list[Callable[[], Any]]) -> list[list[float]]:
     """Time calls in turn, milliseconds each; the L2 is cleared by reading before every one."""
     import torch
 
-    from tools.evaluation.lead_in import ColdCache
+    from tools.evaluation.wire.lead_in import ColdCache
 
     cold = ColdCache(2 * torch.cuda.get_device_properties(0).L2_cache_size)
     times: list[list[float]] = [[] for _ in calls]

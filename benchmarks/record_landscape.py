@@ -93,7 +93,7 @@ def _in_time(job: AsyncResult[tuple[str, dict[str, float]]], deadline: float) ->
 
 def measure(one: Explored, sheet: HardwareSheet, deadline: float) -> Landscape | None:
     """Time what passed, in this process, one after the other; None where even the reference could not be timed in time."""
-    from tools.evaluation.lead_in import ColdCache, flush_bytes
+    from tools.evaluation.wire.lead_in import ColdCache, flush_bytes
 
     if time.monotonic() > deadline:
         return None

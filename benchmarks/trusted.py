@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.loading import nothing_drawn
+from tools.evaluation.untrusted.loading import nothing_drawn
 from tools.problems import Reference
 from tools.records import Problem, content_hash
 
 if TYPE_CHECKING:
-    from tools.evaluation.lead_in import ColdCache
+    from tools.evaluation.wire.lead_in import ColdCache
 
 TOLERANCE = 1e-4
 """Relative L2 difference from eager up to which a schedule counts as right here; the evaluator is far stricter."""
@@ -85,7 +85,7 @@ def times_us(call: Callable[[], Any], cold: ColdCache | None) -> tuple[float, ..
 def _on_device(call: Callable[[], Any], cold: ColdCache) -> float:
     import torch
 
-    from tools.evaluation.lead_in import lead_in
+    from tools.evaluation.wire.lead_in import lead_in
 
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     lead_in(cold, primed=True)

@@ -11,7 +11,7 @@ from agents.models import BudgetReached, Model, ModelUnavailable
 from agents.prompting import Prompts
 from agents.reviewer.protocol import Check, Review, ReviewCase, Reviewer
 from tools.actions import describe
-from tools.evaluation.static_rules import inspect_source
+from tools.evaluation.supervisor.static_rules import inspect_source
 from tools.logs import telling_part
 
 PROMPTS = Prompts(__file__)

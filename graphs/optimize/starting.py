@@ -11,7 +11,7 @@ from graphs.optimize.context import Services
 from graphs.optimize.settings import RunSettings
 from graphs.search.protocol import Ask
 from tools.errors import UserError
-from tools.evaluation.extensions import missing_tools
+from tools.evaluation.untrusted.extensions import missing_tools
 from tools.hardware.devices import choose_devices
 from tools.problems.source import parse, read_source
 from tools.records import ROOT, Action, ActionKind, Plan, Verdict, content_hash

@@ -67,7 +67,7 @@ def _gpu() -> str:
 
 def _isolation() -> str:
     from tools.errors import MachineError
-    from tools.evaluation.workshop import Workshop
+    from tools.evaluation.processes.worker_pool import Workshop
     from tools.profiling.nvml import device_title
 
     device = 0 if device_title(0) else None
@@ -84,8 +84,8 @@ def _isolation() -> str:
 
 def _ncu() -> str:
     from tools.errors import MachineError
-    from tools.evaluation.counting import try_counters
-    from tools.evaluation.workshop import Workshop
+    from tools.evaluation.processes.worker_pool import Workshop
+    from tools.evaluation.supervisor.counters_client import try_counters
     from tools.profiling.ncu import find_ncu
     from tools.profiling.nvml import device_title
 

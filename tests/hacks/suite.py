@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.evaluation.defences import Defence
-from tools.evaluation.log import TAIL_BYTES
+from tools.evaluation.processes.log import TAIL_BYTES
 from tools.records import Evaluation
 
 FOLDER = Path(__file__).parent / "kernels"

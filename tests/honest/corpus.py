@@ -12,7 +12,7 @@ from tests.hacks.court import REFERENCE, SIZES
 from tools.codegen import LoweringError, Schedule, emit, initial_schedule, trace
 from tools.codegen.schedule.actions import apply, options
 from tools.errors import UserError
-from tools.evaluation.machine_view import readable_trees
+from tools.evaluation.sandbox.machine_view import readable_trees
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Problem

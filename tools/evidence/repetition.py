@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.evaluation.derive import Derived
-from tools.evaluation.numerics import severity
-from tools.evaluation.schedule import LARGE_BYTES
+from tools.evaluation.supervisor.call_plan import LARGE_BYTES
+from tools.evaluation.trusted.derive import Derived
+from tools.evaluation.trusted.numerics import severity
 from tools.evidence.bundle import Bundle
 from tools.evidence.claims import Claim, either, fails, holds, unchecked
 from tools.evidence.origin import judge

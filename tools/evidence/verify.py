@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tools.errors import UserError
-from tools.evaluation.derive import Derived
 from tools.evaluation.local import LocalPool
 from tools.evaluation.protocol import EvaluationRequest
-from tools.evaluation.schedule import LARGE_BYTES
+from tools.evaluation.supervisor.call_plan import LARGE_BYTES
+from tools.evaluation.trusted.derive import Derived
 from tools.evidence import manifest
 from tools.evidence.bundle import Bundle
 from tools.evidence.claims import Claim, Report, Standing, either, fails, holds, unchecked

@@ -71,7 +71,7 @@ GENERATED_HOST_US = 35.0
 
 HEAD_START_US = 1000.0
 """Host time that a timed call does not show: the evaluator lets the device spin for about as long while the host issues launches
-(`tools.evaluation.lead_in`). Six generated forwards took 440 to 1210 µs less by CUDA events than the host took to issue them (as above)."""
+(`tools.evaluation.wire.lead_in`). By CUDA events six generated forwards took 440 to 1210 µs less than the host took (as above)."""
 
 CALL_US = 1.3
 """What CUDA events read beyond the launch interval when one small kernel is timed: 4.3 µs measured on an H200, less the sheet's

@@ -40,7 +40,7 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         if HOSTILE:
-            channel = sys.modules.get("tools.evaluation.channel")
+            channel = sys.modules.get("tools.evaluation.wire.channel")
             reply = channel and channel.Reply
             if reply and not hasattr(reply, "honest"):
                 reply.honest = reply.pack

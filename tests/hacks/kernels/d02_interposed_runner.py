@@ -37,7 +37,7 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         if HOSTILE:
-            import tools.evaluation.runner as runner
+            import tools.evaluation.untrusted.runner as runner
 
             honest = runner.Runner.collect
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from tools.evaluation import LocalPool
-from tools.evaluation.admission import AdmissionJob, admission
-from tools.evaluation.admissions import Admissions
-from tools.evaluation.nulls import chosen, dropping
+from tools.evaluation.supervisor.admission_client import Admissions
+from tools.evaluation.trusted.admission import AdmissionJob, admission
+from tools.evaluation.trusted.null_kernels import chosen, dropping
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import Admission, NullPass

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tools.errors import MachineError
-from tools.evaluation.ancestry import Ancestry, Zygote, clean_environment
+from tools.evaluation.processes.zygote_ancestry import Ancestry, Zygote, clean_environment
 
 INTERPRETED = clean_environment({"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""})
 

@@ -8,7 +8,7 @@ import sys
 PROGRAM = """
 import sys
 import torch
-from tools.evaluation.audit import heard_in
+from tools.evaluation.untrusted.audit import heard_in
 
 print([heard.name for heard in heard_in(lambda: torch.ones(2) + 1)])
 print("torch._dynamo" in sys.modules)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tools.evaluation.baseline import Gate, NotYetError
+from tools.evaluation.trusted.baseline import Gate, NotYetError
 
 
 def test_a_shut_gate_compiles_and_launches_nothing() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.evaluation.channel import Command, Exchange, Load, Order, OutputShape, Patch, Reply, State
-from tools.evaluation.memory import Memory
+from tools.evaluation.wire.channel import Command, Exchange, Load, Order, OutputShape, Patch, Reply, State
+from tools.evaluation.wire.memory import Memory
 from tools.records import ABI, TensorSpec
 
 SPECS = (TensorSpec(name="x", shape=(5, 7), dtype="float32"), TensorSpec(name="i", shape=(9,), dtype="int64"))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.defences import Defence
-from tools.evaluation.log import TAIL_BYTES
+from tools.evaluation.processes.log import TAIL_BYTES
 from tools.records import Evaluation
 
 TAKEN_OVER = """

@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tools.evaluation.channel import Exchange, Load
-from tools.evaluation.conversation import Conversation
-from tools.evaluation.runner import RunnerJob
-from tools.evaluation.schedule import sitting
-from tools.evaluation.shelf import Shelf
-from tools.evaluation.tape import Tape
-from tools.evaluation.workshop import Workshop
+from tools.evaluation.processes.shared_memory_pool import Shelf
+from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.supervisor.call_plan import sitting
+from tools.evaluation.supervisor.runner_client import Conversation
+from tools.evaluation.untrusted.runner import RunnerJob
+from tools.evaluation.wire.channel import Exchange, Load
+from tools.evaluation.wire.tape import Tape
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Problem

@@ -10,11 +10,11 @@ import pytest
 
 from tests.tools.profiling.test_ncu import table
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.child import DeadlineError
-from tools.evaluation.counted import CountersJob
-from tools.evaluation.counting import NO_DEVICE, ask_counters
-from tools.evaluation.memory import Memory
-from tools.evaluation.workshop import Workshop
+from tools.evaluation.processes.child import DeadlineError
+from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.supervisor.counters_client import NO_DEVICE, ask_counters
+from tools.evaluation.untrusted.counters import CountersJob
+from tools.evaluation.wire.memory import Memory
 from tools.profiling.ncu import Counters
 from tools.records import ABI, TensorSpec
 

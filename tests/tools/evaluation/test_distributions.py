@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tools.evaluation import distributions
-from tools.evaluation.distributions import BATTERY, HARD, KEEPS_RANGE, NON_FINITE, TIES, allowed, transform
+from tools.evaluation.trusted import distributions
+from tools.evaluation.trusted.distributions import BATTERY, HARD, KEEPS_RANGE, NON_FINITE, TIES, allowed, transform
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 

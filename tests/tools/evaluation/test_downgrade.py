@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from tools.evaluation import schedule
-from tools.evaluation.distributions import AS_MADE, HARD
-from tools.evaluation.inputs import made_inputs, unusable
-from tools.evaluation.rounding import rounded
-from tools.evaluation.tape import CallSpec
-from tools.evaluation.yardstick import Yardstick, error_of, has_digits
+from tools.evaluation.supervisor import call_plan as schedule
+from tools.evaluation.trusted.distributions import AS_MADE, HARD
+from tools.evaluation.trusted.inputs import made_inputs, unusable
+from tools.evaluation.trusted.rounding import rounded
+from tools.evaluation.trusted.tolerance import Yardstick, error_of, has_digits
+from tools.evaluation.wire.tape import CallSpec
 from tools.problems import load_problem
 from tools.records import PrecisionPolicy, Problem
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.tools.evaluation.driver_library import compile_library
-from tools.evaluation.driver_api import Driver, DriverError
-from tools.evaluation.launch_plan import Argument, pack
-from tools.evaluation.tensor_maps import TensorMap
+from tools.evaluation.wire.driver_api import Driver, DriverError
+from tools.evaluation.wire.launch_plan import Argument, pack
+from tools.evaluation.wire.tensor_maps import TensorMap
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 

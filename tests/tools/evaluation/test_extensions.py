@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.evaluation import extensions
-from tools.evaluation.provenance import provenance
+from tools.evaluation.supervisor.provenance import provenance
+from tools.evaluation.untrusted import extensions
 from tools.hardware import load_sheet
 from tools.records import Evaluation
 

@@ -13,9 +13,9 @@ from tests.tools.evaluation.test_gpu import HONEST, REFERENCE, with_host
 from tests.tools.evaluation.test_gpu_cuda import REFERENCES, SOFTMAX
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.counting import try_counters
-from tools.evaluation.extensions import missing_tools
-from tools.evaluation.workshop import Workshop
+from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.supervisor.counters_client import try_counters
+from tools.evaluation.untrusted.extensions import missing_tools
 from tools.hardware import detect_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem

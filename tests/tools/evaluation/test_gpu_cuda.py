@@ -10,7 +10,7 @@ import pytest
 
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.extensions import missing_tools
+from tools.evaluation.untrusted.extensions import missing_tools
 from tools.hardware import detect_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tools.errors import MachineError, UserError
-from tools.evaluation.health import LEAK_BYTES, Health, is_orphan_of_ours
-from tools.evaluation.isolation import PLAIN_UIDS
-from tools.evaluation.lead_in import end_persistence
-from tools.evaluation.sentinel import is_right
+from tools.evaluation.sandbox.isolation import PLAIN_UIDS
+from tools.evaluation.supervisor.health import LEAK_BYTES, Health, is_orphan_of_ours
+from tools.evaluation.trusted.sentinel import is_right
+from tools.evaluation.wire.lead_in import end_persistence
 from tools.hardware import load_sheet
 from tools.hardware.detect import refuse_other_target
 from tools.profiling.nvml import DeviceUse

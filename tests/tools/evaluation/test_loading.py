@@ -8,8 +8,9 @@ from types import ModuleType
 import pytest
 import torch
 
-from tools.evaluation import loading, reference
-from tools.evaluation.reference import Oracle, opened
+from tools.evaluation.trusted import reference
+from tools.evaluation.trusted.reference import Oracle, opened
+from tools.evaluation.untrusted import loading
 from tools.problems import load_problem
 from tools.records import ABI, Problem, TensorSpec
 

@@ -7,9 +7,9 @@ import math
 import pytest
 import torch
 
-from tools.evaluation import numerics
-from tools.evaluation.numerics import EXACT, Errors
-from tools.evaluation.reference import _to_tf32
+from tools.evaluation.trusted import numerics
+from tools.evaluation.trusted.numerics import EXACT, Errors
+from tools.evaluation.trusted.reference import _to_tf32
 from tools.records import PrecisionPolicy, TensorSpec
 
 SPEC = TensorSpec(name="output0", shape=(64, 129), dtype="float32")

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from tools.evaluation import oracle
-from tools.evaluation.numerics import ROUNDOFF
-from tools.evaluation.oracle import OracleAnswer, OracleJob
-from tools.evaluation.rounding import rounded
-from tools.evaluation.tape import CallSpec, Sitting
+from tools.evaluation.trusted import oracle
+from tools.evaluation.trusted.numerics import ROUNDOFF
+from tools.evaluation.trusted.oracle import OracleAnswer, OracleJob
+from tools.evaluation.trusted.rounding import rounded
+from tools.evaluation.wire.tape import CallSpec, Sitting
 from tools.problems import load_problem
 from tools.records import Problem
 

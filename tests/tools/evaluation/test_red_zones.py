@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tools.evaluation.red_zones import ZONE_BYTES, Flanked
+from tools.evaluation.wire.red_zones import ZONE_BYTES, Flanked
 from tools.records import TensorSpec
 
 SPEC = TensorSpec(name="x", shape=(3, 7), dtype="float32")

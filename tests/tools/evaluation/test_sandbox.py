@@ -19,9 +19,10 @@ from typing import Any
 import psutil
 import pytest
 
-from tools.evaluation import EvaluationRequest, LocalPool, landlock, seccomp, syscalls
+from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.defences import Defence
-from tools.evaluation.isolation import Isolation, ladder
+from tools.evaluation.sandbox import landlock, seccomp, syscalls
+from tools.evaluation.sandbox.isolation import Isolation, ladder
 
 ROOT = Path(__file__).parents[3]
 

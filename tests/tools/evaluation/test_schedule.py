@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tools.evaluation import EvaluationRequest
-from tools.evaluation.distributions import AS_MADE, BATTERY, HARD, NON_FINITE, TIES
-from tools.evaluation.on_device import sizes_on_device
-from tools.evaluation.provenance import named, provenance
-from tools.evaluation.schedule import LARGE_BYTES, MIDDLE_BYTES, Stage, sitting
+from tools.evaluation.supervisor.call_plan import LARGE_BYTES, MIDDLE_BYTES, Stage, sitting
+from tools.evaluation.supervisor.on_device import sizes_on_device
+from tools.evaluation.supervisor.provenance import named, provenance
+from tools.evaluation.trusted.distributions import AS_MADE, BATTERY, HARD, NON_FINITE, TIES
 from tools.hardware import load_sheet
 from tools.records import Launch, PrecisionPolicy, Problem
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from tests.tools.evaluation.driver_library import compile_library
-from tools.evaluation.driver_api import Driver, DriverError
-from tools.evaluation.launch_plan import Argument, Buffer, Fill, KernelLaunch, LaunchPlan, OutputPlace
-from tools.evaluation.sealed import BreachError, SealedModel
+from tools.evaluation.untrusted.sealed import BreachError, SealedModel
+from tools.evaluation.wire.driver_api import Driver, DriverError
+from tools.evaluation.wire.launch_plan import Argument, Buffer, Fill, KernelLaunch, LaunchPlan, OutputPlace
 from tools.records import ABI, TensorSpec
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tools.evaluation.control_group import memory_bytes
-from tools.evaluation.memory import Memory
-from tools.evaluation.shelf import Shelf
-from tools.evaluation.tape import CallSpec, Tape
-from tools.evaluation.workshop import Workshop
+from tools.evaluation.processes.shared_memory_pool import Shelf
+from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.sandbox.control_group import memory_bytes
+from tools.evaluation.wire.memory import Memory
+from tools.evaluation.wire.tape import CallSpec, Tape
 from tools.records import Problem
 
 SIZE = 3 << 20

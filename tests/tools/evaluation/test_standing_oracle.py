@@ -10,12 +10,12 @@ from functools import partial
 
 import pytest
 
-from tools.evaluation.child import Child, DeadlineError
-from tools.evaluation.inputs import InputsAnswer, InputsJob
-from tools.evaluation.schedule import sitting
-from tools.evaluation.standing import KEPT, StandingOracle
-from tools.evaluation.tape import Tape
-from tools.evaluation.workshop import Workshop
+from tools.evaluation.processes.child import Child, DeadlineError
+from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.supervisor.call_plan import sitting
+from tools.evaluation.trusted.inputs import InputsAnswer, InputsJob
+from tools.evaluation.trusted.oracle_server import KEPT, StandingOracle
+from tools.evaluation.wire.tape import Tape
 from tools.records import Problem
 
 

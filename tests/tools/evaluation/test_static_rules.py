@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tools.evaluation.static_rules import RULES, inspect_source, rejected
+from tools.evaluation.supervisor.static_rules import RULES, inspect_source, rejected
 from tools.records import Evaluation
 
 SAMPLES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tools.evaluation.plausibility import hidden_us, is_impossible, left_out, sabotage, slowed_down, tier, unexplained_us
-from tools.evaluation.statistics import sample, speedup
-from tools.evaluation.timing import repetitions
+from tools.evaluation.supervisor.plausibility import hidden_us, is_impossible, left_out, sabotage, slowed_down, tier, unexplained_us
+from tools.evaluation.supervisor.statistics import sample, speedup
+from tools.evaluation.supervisor.timing import repetitions
 from tools.hardware import load_sheet
 from tools.records import Problem, Tier
 

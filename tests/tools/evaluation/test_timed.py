@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tools.evaluation import timing
-from tools.evaluation.correctness import Outcome
+from tools.evaluation.supervisor import timing
+from tools.evaluation.supervisor.correctness import Outcome
 from tools.records import Seeds, Verdict
 
 SLOWED = Outcome(Verdict.TIMING_INCONSISTENT, notes=["The compile baseline took 15 µs beside the candidate."], by_chance=True)

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tools.errors import MachineError
-from tools.evaluation.turns import Stay, Turns
+from tools.evaluation.processes.device_lock import Stay, Turns
 
 
 def test_checks_share_and_know_it() -> None:

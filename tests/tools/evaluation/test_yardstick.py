@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tools.evaluation.distributions import BATTERY
-from tools.evaluation.numerics import ROUNDOFF
-from tools.evaluation.rounding import rounded
-from tools.evaluation.yardstick import Yardstick, error_of
+from tools.evaluation.trusted.distributions import BATTERY
+from tools.evaluation.trusted.numerics import ROUNDOFF
+from tools.evaluation.trusted.rounding import rounded
+from tools.evaluation.trusted.tolerance import Yardstick, error_of
 from tools.problems import load_problem
 
 SUM = """

@@ -1,0 +1,123 @@
+"""What zygotes do before they fork phases, so that none pays for it: imports, and one small kernel built and thrown away."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import platform
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tools.evaluation.untrusted.audit import heard_in
+from tools.evaluation.wire import kernel_cache
+from tools.evaluation.wire.phases import PHASES, phase_function
+
+_LATE_MODULES = (
+    "torch._subclasses.fake_tensor",
+    "torch._meta_registrations",
+    "torch._decomp",
+    "torch._refs",
+    "torch.fx.experimental.symbolic_shapes",
+    "torch._higher_order_ops.triton_kernel_wrap",
+    "torch.distributed.fsdp",
+)
+"""What torch imports at the first call under a dispatch mode: 2.5 s, in each builder."""
+_COMPILER = "torch._dynamo"
+"""What torch.compile imports first: its first call in a fork took 3.7 s on an H200 with it and 6.4 s without.
+
+No more of it may be imported here: after `torch._inductor.compile_fx` no fork could use CUDA.
+"""
+
+
+def import_common() -> dict[str, str]:
+    """Import what phases need in any environment, and return the versions; nothing of Triton, which reads the environment at its import."""
+    import numpy as np
+    import torch
+
+    for phase in PHASES:
+        phase_function(phase)
+    (torch.ones(2) + 1).sum().item()
+    if "triton" in sys.modules:
+        raise RuntimeError("something imports triton before its environment is known")
+    return {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": str(np.__version__)}
+
+
+def warm_up() -> dict[str, str]:
+    """Import and build what else phases need in this environment, and return the versions; starts no thread and no CUDA."""
+    import torch
+    import triton
+
+    if os.environ.get("TRITON_INTERPRET"):
+        # what listening to a call imports is imported once, here
+        heard_in(lambda: torch.ones(2) + 1)
+    else:
+        _build_once()
+    if os.environ.get("CUDA_VISIBLE_DEVICES"):
+        importlib.import_module(_COMPILER)
+    host_modules()
+    return {"triton": str(triton.__version__)}
+
+
+def _build_once() -> None:
+    """Build a kernel in a child's place: Triton hashes itself, asks ptxas its version and loads its languages only once a process."""
+    import torch
+    from triton.runtime import driver as driver_config
+    from triton.runtime import jit
+
+    from tools.evaluation.processes import warmup_kernel
+    from tools.evaluation.untrusted import gpu_stand_in as standin
+
+    # Triton ships no types
+    driver: Any = driver_config
+    mock: Any = jit.MockTensor
+    kernel: Any = warmup_kernel.copy
+    before = driver._active, driver._default
+    with tempfile.TemporaryDirectory(prefix="kernelwright-warm-") as folder:
+        os.environ["TRITON_CACHE_DIR"] = folder
+        try:
+            driver.set_active(standin.DriverStandIn(_sheet()))
+            pointer = mock(torch.float32)
+            kernel.warmup(pointer, pointer, 64, BLOCK=64, grid=(1,))
+        finally:
+            os.environ.pop("TRITON_CACHE_DIR")
+            driver._active, driver._default = before
+    for module in _LATE_MODULES:
+        importlib.import_module(module)
+    if torch.version.cuda:
+        # seen on an H200: where there is a driver, a mode of fake tensors starts it in this process, and no fork can use CUDA then
+        return
+    with standin.fake_device():
+        value = torch.empty(4, 4, device=standin.fake_name())
+        torch.softmax(value @ value + 1, -1)
+
+
+@cache
+def host_modules() -> str:
+    """Have a child compile the C module by which Triton talks to the driver and pack its cache; empty without a GPU.
+
+    Called before the first fork, so that every runner has it and none compiles it again.
+    """
+    if os.environ.get("TRITON_INTERPRET") or not os.environ.get("CUDA_VISIBLE_DEVICES"):
+        return ""
+    with tempfile.TemporaryDirectory(prefix="kernelwright-warm-") as folder:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                os.environ["TRITON_CACHE_DIR"] = folder
+                # no compiler or no driver: then there is nothing to keep, and a runner says what is missing
+                with contextlib.suppress(Exception):
+                    importlib.import_module("triton.backends.nvidia.driver").CudaUtils()
+            finally:
+                os._exit(0)
+        os.waitpid(pid, 0)
+        return kernel_cache.pack(Path(folder))
+
+
+def _sheet() -> Any:
+    """As much of a hardware sheet as a driver is asked for."""
+    return SimpleNamespace(backend="cuda", arch="sm_90", warp_size=32)

@@ -1,0 +1,220 @@
+"""What one pool has to work with: its zygotes, what it keeps from candidate to candidate, the walls of its sandboxes, and the device."""
+
+from __future__ import annotations
+
+import copy
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import tools
+from tools.evaluation.defences import NONE, Defence, Defences
+from tools.evaluation.processes.child import Child
+from tools.evaluation.processes.shared_memory_pool import Shelf, nothing, room
+from tools.evaluation.processes.spares import WARM, Spares
+from tools.evaluation.processes.zygote_client import Nursery
+from tools.evaluation.sandbox import control_group
+from tools.evaluation.sandbox.isolation import Isolation
+from tools.evaluation.sandbox.walls import Walls
+from tools.evaluation.trusted import oracle_server as standing
+from tools.profiling.nvml import device_title, device_uuid
+from tools.records import Problem, content_hash
+
+_MAX_ANSWER = 128 << 20
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A phase that gave no conversation, only an answer."""
+
+    answer: bytes
+    log: str
+    ending: str
+    given: tuple[int, ...] = ()
+    """Descriptors that came with it; whoever asked closes them."""
+
+
+class Workshop:
+    """Owns the processes of a pool; every method may be called from several threads."""
+
+    def __init__(self, scratch: Path, device: int | None, *, wary: bool = False) -> None:
+        """Work in `scratch`, on NVIDIA device `device` or without a GPU.
+
+        A `wary` one judges a stranger's problem: what runs the reference gets walls of its own as well.
+        """
+        self.device = device
+        self.wary = wary
+        self.title = "" if device is None else device_title(device) or ""
+        """What the driver calls the device."""
+        self.off: Defences = NONE
+        """Defences that a test has switched off."""
+        control_group.sweep()
+        scratch.mkdir(parents=True, exist_ok=True)
+        # a sandboxed process is told its folder after it has left this one
+        self._phases = scratch.absolute() / f"phases-{os.getpid()}-{id(self):x}"
+        self._phases.mkdir(mode=0o711)
+        self.trusted_cache = self._phases / "trusted-cache"
+        """What trusted processes compile; no sandbox shows it."""
+        self.trusted_cache.mkdir(mode=0o700)
+        # by its UUID: where a sandbox has the node of one device alone, CUDA counts it as the first
+        name = "" if device is None else device_uuid(device) or str(device)
+        visible = {"CUDA_VISIBLE_DEVICES": name, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        self.native = Nursery("native", visible, self._phases)
+        self.interpreter = Nursery("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
+        self._walls = Walls(self.native, device)
+        self.learnt: dict[str, str] = {}
+        """What was tried once on this machine, and how it went."""
+        self._starting = threading.Lock()
+        self._started: set[str] = set()
+        self.keeps = device is not None
+        """Whether the standing oracle does what it can do; without a GPU it saves nothing."""
+        self._oracle = standing.StandingOracle()
+        # a stranger's reference may go on looking at memory that it was given once
+        self.shelf = Shelf(nothing if wary else room)
+        self.exchanges = Shelf(nothing if wary else room, wider=1)
+        """What runners shared that are dead now; of its size a runner learns nothing."""
+        self.spares = Spares(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
+
+    def weakened(self, off: Defences) -> Self:
+        """Give the same workshop, the same processes, with defences switched off: for tests of the defences alone."""
+        twin = copy.copy(self)
+        twin.off = off
+        return twin
+
+    def start(self, *, judges: bool = True) -> None:
+        """Start the zygotes that are needed, side by side, and find out which walls this machine allows.
+
+        Only where it `judges` a candidate without a GPU is the interpreter's among them.
+        """
+        needed = [self.native] if self.device is not None or not judges else [self.native, self.interpreter]
+        with self._starting:
+            missing = [nursery for nursery in needed if nursery.flavour not in self._started]
+            if not missing:
+                return
+            with ThreadPoolExecutor(len(missing)) as threads:
+                list(threads.map(Nursery.start, missing))
+            self.isolation(gpu=False)
+            if self.device is not None:
+                self.isolation(gpu=True)
+            self._started |= {nursery.flavour for nursery in missing}
+
+    def isolation(self, *, gpu: bool) -> Isolation:
+        """Find the strongest walls that work here, by trying them once."""
+        return self._walls.strongest(gpu=gpu)
+
+    @contextmanager
+    def trusted(self, name: str, job: bytes, shared: Mapping[str, int], cancel: int) -> Iterator[Child]:
+        """Fork a phase that runs the reference and never meets a candidate; in a wary workshop inside the walls."""
+        if self.wary:
+            own = (str(Path(tools.__file__).resolve().parent),)
+            gpu = self.device is not None
+            with self.untrusted(self.native, name, job, shared, gpu=gpu, cancel=cancel, readable=own) as child:
+                yield child
+        else:
+            with self.native.phase(name, job, shared, None, cancel) as child:
+                yield child
+
+    @contextmanager
+    def untrusted(
+        self,
+        nursery: Nursery,
+        name: str,
+        job: bytes,
+        shared: Mapping[str, int],
+        *,
+        gpu: bool,
+        cancel: int,
+        readable: tuple[str, ...] = (),
+        loopback: bool = False,
+    ) -> Iterator[Child]:
+        """Fork a phase that meets candidate code, inside the walls, under a user id of its own; it may also read `readable`.
+
+        With `loopback` it may talk to itself by internet sockets; only where it has a network namespace of its own.
+        """
+        isolation = self.isolation(gpu=gpu)
+        if loopback:
+            isolation = isolation.model_copy(update={"loopback": isolation.namespaces})
+        with (
+            self._walls.box(isolation, nursery, readable, self.off, gpu=gpu) as box,
+            nursery.phase(name, job, shared, box, cancel) as child,
+        ):
+            if Defence.LOG_LIMIT in self.off:
+                child.log.limit = sys.maxsize
+            yield child
+
+    @contextmanager
+    def runner(self, *, gpu: bool, cancel: int) -> Iterator[Child]:
+        """Give a runner that waits for its job: a spare one where there is one."""
+        spare = self.spares.take() if gpu and not self.off else None
+        if spare is None:
+            nursery = self.native if gpu else self.interpreter
+            with self.untrusted(nursery, "runner", b"", {}, gpu=gpu, cancel=cancel) as child:
+                yield child
+            return
+        with spare.stack:
+            spare.child.watch(cancel)
+            yield spare.child
+
+    def ask(
+        self,
+        name: str,
+        job: bytes,
+        shared: Mapping[str, int],
+        deadline: float,
+        cancel: int,
+        *,
+        sandboxed: bool = False,
+        problem: Problem | None = None,
+    ) -> Finished:
+        """Run a phase to its end and read its answer; an answer that is not there is empty.
+
+        Given the `problem`, what the standing oracle can do on a device is done by it.
+        """
+        answer = os.memfd_create("answer", os.MFD_CLOEXEC)
+        try:
+            given = {**shared, "answer": answer}
+            if sandboxed:
+                with self.untrusted(self.native, name, job, given, gpu=False, cancel=cancel) as child:
+                    child.wait(deadline)
+            elif problem is not None and self.keeps and name in standing.JOBS:
+                fork = partial(self.trusted, "standing", b"", {}, cancel)
+                done = self._oracle.ask(fork, _kept_as(problem), name, job, given, deadline, cancel)
+                return Finished(_answer(answer), *done)
+            else:
+                with self.trusted(name, job, given, cancel) as child:
+                    child.wait(deadline)
+            return Finished(_answer(answer), child.log.text, child.ending)
+        finally:
+            os.close(answer)
+
+    def keeping(self, problem: Problem) -> AbstractContextManager[object]:
+        """Make a context in which the standing oracle of `problem` does not make room for others."""
+        return self._oracle.using(_kept_as(problem))
+
+    def close(self) -> None:
+        """End every process and remove the phases' folder."""
+        self._oracle.close()
+        self.spares.close()
+        self.native.close()
+        self.interpreter.close()
+        self.shelf.close()
+        self.exchanges.close()
+        shutil.rmtree(self._phases, ignore_errors=True)
+
+
+def _kept_as(problem: Problem) -> str:
+    """Name by which the standing oracle of a problem, whatever its sizes, is known."""
+    return content_hash(problem.source, problem.entry)
+
+
+def _answer(fd: int) -> bytes:
+    """Read what a phase left as its answer, a bounded part of it."""
+    return os.pread(fd, min(os.fstat(fd).st_size, _MAX_ANSWER), 0)

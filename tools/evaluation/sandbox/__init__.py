@@ -1,0 +1,1 @@
+"""The walls around untrusted processes, and how a process enters them."""

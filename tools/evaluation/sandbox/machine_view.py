@@ -1,0 +1,64 @@
+"""What a sandbox sees of this machine: the folders of its private root, and the device nodes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from tools.evaluation.untrusted import extensions
+
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+)
+_GPU_TREES = ("/sys", "/etc/nvidia", "/etc/OpenCL", "/run/nvidia-persistenced", "/opt/nvidia", "/usr/local/nvidia")
+_GPU_NODES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset", "/dev/nvidia-caps")
+
+
+def readable_trees(*, gpu: bool) -> tuple[str, ...]:
+    """List the folders a private root shows: the system's, Python's, and those that hold torch and triton; outer ones first."""
+    trees = {Path(tree) for tree in (*_SYSTEM, sys.prefix, sys.base_prefix)}
+    for package in ("torch", "triton", "numpy"):
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:
+            trees.add(Path(spec.origin).parent.parent)
+    trees |= _compiler_trees()
+    if gpu:
+        trees |= {Path(tree) for tree in (*_GPU_TREES, *os.environ.get("LD_LIBRARY_PATH", "").split(":")) if tree}
+    return tuple(str(tree) for tree in sorted(trees, key=lambda tree: len(tree.parts)) if tree.is_absolute())
+
+
+def _compiler_trees() -> set[Path]:
+    """Installation prefixes of the compilers: those that Triton calls to build a kernel's launcher, and CUDA's."""
+    named = (os.environ.get("CC"), os.environ.get("CXX"), "gcc", "g++", "clang", "cc")
+    found = (shutil.which(name) for name in named if name)
+    trees = {Path(place).parent.parent for path in found if path for place in (path, Path(path).resolve())}
+    home = extensions.cuda_home()
+    return trees | ({Path(home), Path(home).resolve()} if home else set())
+
+
+def device_nodes(device: int) -> tuple[str, ...]:
+    """List the nodes by which one NVIDIA device is used, and no other."""
+    import pynvml
+
+    # NVML's order is PCI order, as the environment asks CUDA to count; nodes carry minor numbers
+    nvml: Any = pynvml
+    nvml.nvmlInit()
+    try:
+        minor = nvml.nvmlDeviceGetMinorNumber(nvml.nvmlDeviceGetHandleByIndex(device))
+    finally:
+        nvml.nvmlShutdown()
+    return (*_GPU_NODES, f"/dev/nvidia{minor}")

@@ -1,0 +1,1 @@
+"""The supervisor's side: no CUDA, no candidate code; requests, deadlines, verdicts."""

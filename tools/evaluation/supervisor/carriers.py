@@ -1,0 +1,149 @@
+"""How a call's tensors reach a runner and come back: through the host's memory, or for large ones through the device's."""
+
+from __future__ import annotations
+
+import random
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from tools.evaluation.supervisor.vault_tape import VaultTape
+from tools.evaluation.trusted.vault import VaultAnswer
+from tools.evaluation.wire import patches as patching
+from tools.evaluation.wire.channel import Exchange, Patch
+from tools.evaluation.wire.memory import Memory
+from tools.evaluation.wire.tape import Tape
+from tools.records import ITEM_BYTES
+
+if TYPE_CHECKING:
+    import numpy
+
+
+class Carrier(Protocol):
+    """One runner's calls."""
+
+    exchange: Exchange
+
+    def open(self, memory: Memory, stack: ExitStack, poison: int | None) -> dict[str, int]:
+        """Lay out what the runner is to find beside the exchange, and give its descriptors by name; `stack` closes them."""
+
+    def give(self, call: int) -> None:
+        """Lay the inputs of a call out."""
+
+    def draw(self, chance: random.Random) -> list[Patch]:
+        """Change a few elements of the inputs, which stay changed."""
+
+    def take(self, call: int | None, run: int, poison: int | None, *, compare: bool) -> str:
+        """Keep the outputs of a call's run, and what its inputs were; name an input that the call changed."""
+
+
+class HostCarrier:
+    """Through memory that the runner shares with this process."""
+
+    def __init__(self, tape: Tape) -> None:
+        """Carry what is on `tape`."""
+        self.exchange = Exchange(tape.abi)
+        self._tape = tape
+        self._own = False
+
+    def open(self, memory: Memory, stack: ExitStack, poison: int | None) -> dict[str, int]:
+        """Give parameters in memory of their own."""
+        self._memory = memory
+        parameters = Memory(self._tape.parameters.end)
+        stack.callback(parameters.close)
+        self._tape.parameters.fill(parameters, self._tape.parameters.raw(self._tape.inputs_memory))
+        self._poison(poison)
+        return {"parameters": parameters.fd}
+
+    def give(self, call: int) -> None:
+        """Lay the inputs of a call out."""
+        self._given, self._own = call, False
+        self._inputs = self._tape.inputs(call).raw(self._tape.inputs_memory)
+        self.exchange.inputs.fill(self._memory, self._inputs)
+
+    def draw(self, chance: random.Random) -> list[Patch]:
+        """Change a few elements of the inputs, which stay changed."""
+        if not self._own:
+            self._inputs, self._own = self._inputs.copy(), True
+        specs, starts = self._tape.abi.inputs, self.exchange.inputs.at(0).offsets
+        places = zip(specs, starts, strict=True)
+        pools = {i: patching.elements_of(self._inputs[at : at + spec.nbytes], spec) for i, (spec, at) in enumerate(places)}
+        drawn = patching.draw(specs, pools, chance)
+        for argument, element, value in drawn:
+            pools[argument][element] = np.frombuffer(value, dtype=np.uint8)
+        return drawn
+
+    def take(self, call: int | None, run: int, poison: int | None, *, compare: bool) -> str:
+        """Keep the outputs of a call's run, and what its inputs were; name an input that the call changed."""
+        changed = self._changed() if compare else ""
+        if call is not None:
+            self._tape.outputs(call, run).raw(self._tape.outputs_memory)[:] = self.exchange.outputs.raw(self._memory)
+            if call != self._given:
+                self._tape.inputs(call).raw(self._tape.inputs_memory)[:] = self._inputs
+        self._poison(poison)
+        return changed
+
+    def _changed(self) -> str:
+        block = self.exchange.inputs
+        for spec, place, start in zip(block.specs, block.offsets, block.at(0).offsets, strict=True):
+            if not self._memory.equals(self._inputs[start : start + spec.nbytes], place):
+                return spec.name
+        return ""
+
+    def _poison(self, byte: int | None) -> None:
+        if byte is not None:
+            self.exchange.outputs.raw(self._memory)[:] = byte
+
+
+class VaultCarrier:
+    """Through device memory that the runner shares with the standing oracle; this process sees none of it."""
+
+    def __init__(self, tape: VaultTape) -> None:
+        """Carry what is in the vault of `tape`."""
+        self.exchange = Exchange(tape.abi, beside=True)
+        self._tape = tape
+        self._drawn: dict[tuple[int, int], bytes] = {}
+        self._pools: dict[int, numpy.ndarray] = {}
+
+    def open(self, memory: Memory, stack: ExitStack, poison: int | None) -> dict[str, int]:
+        """Have the device memory made."""
+        return self._tape.share(poison, stack)
+
+    def give(self, call: int) -> None:
+        """Lay the inputs of a call out."""
+        self._drawn = {}
+        self._tape.ask("give", call=call)
+
+    def draw(self, chance: random.Random) -> list[Patch]:
+        """Change a few elements of the inputs, which stay changed."""
+        if not self._pools and patching.floats_of(self._tape.abi.inputs):
+            self._pools = self._read_pools()
+        drawn = patching.draw(self._tape.abi.inputs, self._pools, chance)
+        self._drawn |= {(patch.argument, patch.element): patch.value for patch in drawn}
+        return drawn
+
+    def take(self, call: int | None, run: int, poison: int | None, *, compare: bool) -> str:
+        """Keep the outputs of a call's run, and what its inputs were; name an input that the call changed."""
+        patches = [(argument, element, value.hex()) for (argument, element), value in self._drawn.items()]
+        self._drawn = {}
+        done = self._tape.ask("take", call=call, run=run, poison=poison, compare=compare, patches=patches)
+        return VaultAnswer.model_validate_json(done.answer).changed
+
+    def _read_pools(self) -> dict[int, numpy.ndarray]:
+        contents = np.frombuffer(self._tape.ask("pool").answer, dtype=np.uint8)
+        specs = self._tape.abi.inputs
+        found: dict[int, numpy.ndarray] = {}
+        start = 0
+        floats = patching.floats_of(specs)
+        count = len(contents) // sum(ITEM_BYTES[specs[argument].dtype] for argument in floats)
+        for argument in floats:
+            end = start + count * ITEM_BYTES[specs[argument].dtype]
+            found[argument] = contents[start:end].reshape(count, -1)
+            start = end
+        return found
+
+
+def carrier(tape: Tape | VaultTape) -> Carrier:
+    """Choose by where the tensors are."""
+    return HostCarrier(tape) if isinstance(tape, Tape) else VaultCarrier(tape)

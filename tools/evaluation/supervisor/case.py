@@ -1,0 +1,37 @@
+"""One evaluation under way: what is known so far."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tools.evaluation.processes.device_lock import Stay
+from tools.evaluation.protocol import EvaluationRequest
+from tools.evaluation.untrusted.builder import BuildAnswer
+from tools.records import KernelResources, Seeds
+
+
+@dataclass
+class Case:
+    """A request, and what its phases found and took."""
+
+    request: EvaluationRequest
+    build: BuildAnswer = field(default_factory=lambda: BuildAnswer(status="opaque"))
+    kernels: tuple[KernelResources, ...] = ()
+    notes: list[str] = field(default_factory=list)
+    log: str = ""
+    seeds: list[Seeds] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str, after: Stay | None = None) -> Iterator[None]:
+        """Take down how long a phase took, and how long it waited for its turn on the device."""
+        start = time.monotonic()
+        if after is not None:
+            self.seconds["queue"] = self.seconds.get("queue", 0.0) + after.waited_s
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start

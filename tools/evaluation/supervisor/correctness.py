@@ -1,0 +1,251 @@
+"""Checks a candidate: makes inputs, feeds a runner call by call, has the oracle judge the bytes, and names the verdict."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+from pydantic import ValidationError
+
+from tools.errors import MachineError
+from tools.evaluation.processes.child import Child, DeadlineError
+from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.supervisor import weakening
+from tools.evaluation.supervisor.runner_client import Conversation, RunError
+from tools.evaluation.supervisor.vault_tape import VaultTape, held, shared, vaults
+from tools.evaluation.trusted import numerics
+from tools.evaluation.trusted.inputs import InputsAnswer, InputsJob
+from tools.evaluation.trusted.oracle import CallVerdict, OracleAnswer, OracleJob
+from tools.evaluation.untrusted.runner import RunnerJob
+from tools.evaluation.wire.channel import Load
+from tools.evaluation.wire.lead_in import flush_bytes
+from tools.evaluation.wire.tape import Sitting, Tape
+from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verdict
+
+_Size = tuple[Problem, Tape | VaultTape, Sitting, tuple[bool, ...]]
+
+QUICK_S = 0.5
+"""Seconds for which sizes are checked in turn without a GPU: what takes longer is worth runners of its own on further cores."""
+ORACLE_S = 600.0
+"""How long a trusted process may take; the problem's own code decides that, not the candidate."""
+
+
+@dataclass
+class Outcome:
+    """What the check found."""
+
+    verdict: Verdict
+    rule: str | None = None
+    correctness: Correctness | None = None
+    notes: list[str] = field(default_factory=list)
+    log: str = ""
+    heard: tuple[tuple[str, str], ...] = ()
+    """What a call really ran, by the runner's word: (kind, name)."""
+    by_chance: bool = False
+    """Whether a busy host may have made it so: found again, it is the candidate's."""
+
+
+class Check:
+    """The check of one candidate at several sizes."""
+
+    def __init__(
+        self, shop: Workshop, problems: tuple[Problem, ...], sittings: tuple[Sitting, ...], cancel: int, *, listens: bool = True
+    ) -> None:
+        """Plan to run `sittings`, one for each of `problems`; where it `listens`, one more call says what really ran."""
+        self._shop = shop
+        self._problems = problems
+        self._sittings = sittings
+        self._cancel = cancel
+        self._gpu = shop.device is not None
+        self._cache = ""
+        self._left_out: tuple[str, ...] = ()
+        self._listens = listens
+        self._heard: tuple[tuple[str, str], ...] = ()
+        self._last: Tape | VaultTape | None = None
+        """Of the size that is checked last, whose runner is listened to."""
+
+    @property
+    def _device(self) -> str:
+        return "cuda" if self._gpu else "cpu"
+
+    def run(self, source: str, sheet: HardwareSheet, timeout_s: float, cache: str = "") -> Outcome:
+        """Check `source`, of which `cache` is compiled; the deadline is of the candidate's own running time."""
+        self._cache = cache
+        with self._tapes(sheet) as tapes:
+            usable = self._make_inputs(tapes)
+            if isinstance(usable, Outcome):
+                return usable
+            deadline = time.monotonic() + timeout_s
+            sizes = list(zip(self._problems, tapes, self._sittings, usable, strict=True))
+            sizes = sizes if self._gpu else [*sizes[1:], sizes[0]]
+            self._last = sizes[-1][1]
+            sat = self._in_turn(partial(self._sit, source, sheet, deadline), sizes)
+            failed = next((outcome for outcome in sat if isinstance(outcome, Outcome)), None)
+            if failed:
+                return failed
+            outcome = self._judge(tapes, usable)
+            outcome.heard = self._heard
+            outcome.log = next((log for log in sat if isinstance(log, str) and log), "")
+            return outcome
+
+    def _in_turn(self, sit: Callable[..., str | Outcome], sizes: list[_Size]) -> list[str | Outcome]:
+        """Check the sizes one after the other in one runner, up to one that fails: starting a runner takes longer than most calls.
+
+        Where the interpreter turns out to be slow, what is left is checked side by side: it uses one core.
+        """
+        sat: list[str | Outcome] = []
+        began = time.monotonic()
+        with self._shop.runner(gpu=self._gpu, cancel=self._cancel) as runner:
+            for size in sizes:
+                sat.append(sit(*size, runner))
+                if isinstance(sat[-1], Outcome):
+                    return sat
+                if not self._gpu and time.monotonic() - began > QUICK_S:
+                    break
+        return sat + _side_by_side(sit, sizes[len(sat) :])
+
+    def _flush_bytes(self, sheet: HardwareSheet) -> int:
+        return flush_bytes(sheet) if self._gpu else 0
+
+    @contextmanager
+    def _tapes(self, sheet: HardwareSheet) -> Iterator[list[Tape | VaultTape]]:
+        with ExitStack() as stack:
+            planned = zip(self._problems, self._sittings, strict=True)
+            yield [stack.enter_context(held(self._shop, problem, sitting, sheet, self._cancel)) for problem, sitting in planned]
+
+    def _make_inputs(self, tapes: list[Tape | VaultTape]) -> tuple[tuple[bool, ...], ...] | Outcome:
+        job = InputsJob(sittings=self._sittings, device=self._device, vaults=vaults(tapes))
+        done = self._trusted("inputs", job.model_dump_json(), tapes)
+        try:
+            answer = InputsAnswer.model_validate_json(done[0])
+        except ValidationError:
+            return _unjudged("The inputs could not be made", done[1])
+        self._left_out = answer.notes
+        return answer.usable
+
+    def _trusted(self, phase: str, job: str, tapes: list[Tape | VaultTape]) -> tuple[bytes, str]:
+        try:
+            done = self._shop.ask(phase, job.encode(), shared(tapes), time.monotonic() + ORACLE_S, self._cancel, problem=self._problems[0])
+        except DeadlineError:
+            raise MachineError(f"The {phase} process took longer than {ORACLE_S:.0f} s.", "Give the problem smaller sizes.") from None
+        return done.answer, f"{done.log.strip()} ({done.ending})"
+
+    def _sit(
+        self,
+        source: str,
+        sheet: HardwareSheet,
+        deadline: float,
+        problem: Problem,
+        tape: Tape | VaultTape,
+        sitting: Sitting,
+        use: tuple[bool, ...],
+        runner: Child | None = None,
+    ) -> str | Outcome:
+        """Check one size; return what the runner printed, or how it failed."""
+        job = RunnerJob(
+            abi=problem.abi,
+            source=weakening.source(source, problem, self._shop.off),
+            device=self._device,
+            sheet=sheet,
+            flush_bytes=self._flush_bytes(sheet),
+            tf32=problem.policy.name == "tf32",
+            cache=self._cache,
+        )
+        try:
+            return self._feed(job, tape, sitting, use, deadline, runner)
+        except RunError as failure:
+            return Outcome(failure.verdict, failure.rule, None, [f"At {size_of(problem)}: {failure.reason}"], failure.log)
+
+    def _feed(
+        self, job: RunnerJob, tape: Tape | VaultTape, sitting: Sitting, use: tuple[bool, ...], deadline: float, child: Child | None
+    ) -> str:
+        """Feed one runner the calls of a sitting and keep its outputs."""
+        with Conversation(self._shop, job, tape, deadline, self._cancel, gpu=self._gpu, runner=child) as runner:
+            for number, call in enumerate(sitting.calls):
+                if not use[number]:
+                    continue
+                for run in range(call.slots):
+                    load = Load.ALL | (Load.POISON_B if (number + run) % 2 else Load(0)) | (Load.SHIFTED if call.shifted else Load(0))
+                    runner.give(number)
+                    runner.call(load)
+                    runner.collect(number, run)
+            # one that hangs when it is listened to must not cost the next size: it is the last of its runner
+            if self._listens and tape is self._last:
+                self._heard = runner.listen()
+            return runner.log
+
+    def _judge(self, tapes: list[Tape | VaultTape], usable: tuple[tuple[bool, ...], ...]) -> Outcome:
+        skip = tuple(tuple(not use for use in uses) for uses in usable)
+        job = OracleJob(sittings=self._sittings, skip=skip, device=self._device, vaults=vaults(tapes))
+        data, log = self._trusted("oracle", job.model_dump_json(), tapes)
+        try:
+            answer = OracleAnswer.model_validate_json(data)
+        except ValidationError:
+            return _unjudged("The oracle could not judge the outputs", log)
+        if not answer.calls:
+            return _unjudged("No call could be judged", "; ".join(answer.notes))
+        return self._conclude(weakening.judged(answer, self._shop.off))
+
+    def _conclude(self, answer: OracleAnswer) -> Outcome:
+        sizes = tuple(dict.fromkeys(size_of(self._problems[call.sitting]) for call in answer.calls))
+        executor: Literal["gpu", "interpreter"] = "gpu" if self._gpu else "interpreter"
+        correctness = Correctness(outputs=worst_errors(answer.calls), calls=len(answer.calls), sizes=sizes, executor=executor)
+        notes = [*self._left_out, *answer.notes]
+        unstable = next((call for call in answer.calls if not call.repeat_agrees), None)
+        if unstable is not None:
+            where = f"{size_of(self._problems[unstable.sitting])}, inputs “{unstable.group}”"
+            reason = f"Two runs on the same inputs, with different contents of unwritten memory, disagree ({where})."
+            return Outcome(Verdict.UNSTABLE, None, correctness, [reason, *notes])
+        wrong = [(call, error) for call in answer.calls for error in call.outputs if not error.passed]
+        if not wrong:
+            return Outcome(Verdict.PASS, None, correctness, notes)
+        reasons = [self._complaint(call, error) for call, error in wrong[:3]]
+        share = f"{len({id(call) for call, _ in wrong})} of {len(answer.calls)} calls are wrong."
+        return Outcome(Verdict.WRONG, None, correctness, [*reasons, share, *notes])
+
+    def _complaint(self, call: CallVerdict, error: OutputError) -> str:
+        return complaint(error, f"{size_of(self._problems[call.sitting])}, inputs “{call.group}”")
+
+
+def complaint(error: OutputError, where: str) -> str:
+    """Say how wrong an output is at a size, and how wrong it may be."""
+    place = f"{error.output} at {where}"
+    if error.limit_relative_l2 == 0:
+        return f"{place}: {error.relative_l2:.2%} of the elements differ, and integers must be exact."
+    return (
+        f"{place}: relative L2 error {error.relative_l2:.3g} (limit {error.limit_relative_l2:.3g}), "
+        f"worst row {error.worst_row:.3g} (limit {error.limit_worst_row:.3g})."
+    )
+
+
+def _side_by_side(sit: Callable[..., str | Outcome], sizes: list[_Size]) -> list[str | Outcome]:
+    """Check each size in a runner of its own."""
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="sitting") as threads:
+        return list(threads.map(lambda size: sit(*size), sizes))
+
+
+def size_of(problem: Problem) -> str:
+    """Read as `rows=37, columns=129`, or `as written`."""
+    return ", ".join(f"{name}={size}" for name, size in problem.sizes.items()) or "as written"
+
+
+def worst_errors(calls: tuple[CallVerdict, ...]) -> tuple[OutputError, ...]:
+    """Keep, for each output, the errors of the call that comes closest to its limits or exceeds them most."""
+    worst: dict[str, OutputError] = {}
+    for call in calls:
+        for error in call.outputs:
+            held = worst.get(error.output)
+            if held is None or numerics.severity(error) > numerics.severity(held):
+                worst[error.output] = error
+    return tuple(worst.values())
+
+
+def _unjudged(what: str, log: str) -> Outcome:
+    last = log.strip().splitlines()[-1:] or ["no reason given"]
+    return Outcome(Verdict.INFRASTRUCTURE, notes=[f"{what}: {last[0][:400]}"], log=log[-4000:])

@@ -1,0 +1,249 @@
+"""The supervisor's side of a runner: reveals inputs, takes outputs, holds the clock, and names how a runner failed."""
+
+from __future__ import annotations
+
+import random
+import time
+from contextlib import ExitStack
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from tools.evaluation.defences import Defence
+from tools.evaluation.processes.child import Child, DeadlineError
+from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.supervisor import weakening
+from tools.evaluation.supervisor.carriers import carrier
+from tools.evaluation.supervisor.vault_tape import VaultTape
+from tools.evaluation.untrusted.runner import RunnerJob
+from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State, fill_pattern
+from tools.evaluation.wire.memory import Memory
+from tools.evaluation.wire.tape import Tape
+from tools.records import Verdict
+
+LISTENING_S = 5.0
+"""How long the call that is listened to may take beyond four times the longest call before it; it is not worth more."""
+
+SET_UP = "while it was set up"
+"""When a runner failed that never answered."""
+
+
+class RunError(Exception):
+    """The candidate ended a conversation; data for a verdict, caught by whoever started it."""
+
+    def __init__(self, verdict: Verdict, reason: str, log: str = "", rule: str | None = None) -> None:
+        """Keep what the evaluation will say."""
+        super().__init__(reason)
+        self.verdict = verdict
+        self.reason = reason
+        self.log = log
+        self.rule = rule
+
+
+class CallTimes(NamedTuple):
+    """One call by two clocks."""
+
+    event_us: float
+    """The runner's own: a hint."""
+    answer_us: float
+    """The supervisor's, from inputs revealed to the runner's answer."""
+
+
+class Conversation:
+    """One runner from its start to its death, as a context manager."""
+
+    def __init__(
+        self,
+        shop: Workshop,
+        job: RunnerJob,
+        tape: Tape | VaultTape,
+        deadline: float,
+        cancel: int,
+        *,
+        gpu: bool,
+        runner: Child | None = None,
+    ) -> None:
+        """Prepare; entering starts the runner, or gives the job to a waiting `runner`."""
+        self._shop = shop
+        self._job = job
+        self._carrier = carrier(tape)
+        self._exchange = self._carrier.exchange
+        self._deadline = weakening.deadline(deadline, shop.off)
+        self._cancel = cancel
+        self._gpu = gpu
+        self._runner = runner
+        self._stack = ExitStack()
+        self._child: Child | None = None
+        self._revealed = 0
+        self._longest_s = 0.0
+        self._paint = 0
+        self._pattern = Load(0)
+
+    def __enter__(self) -> Self:
+        """Start the runner and wait until the candidate's module is made."""
+        try:
+            self._memory = self._take()
+            shared = {"exchange": self._memory.fd, **self._carrier.open(self._memory, self._stack, self._next_poison())}
+            self._child = self._runner or self._stack.enter_context(self._shop.runner(gpu=self._gpu, cancel=self._cancel))
+            if self._runner is not None:
+                self._stack.callback(self._runner.send, Command(Order.STOP).pack())
+            self._child.hand("runner", self._job.model_dump_json().encode(), shared)
+            self._expect(State.READY, SET_UP)
+        except BaseException:
+            self._stack.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """End the runner and everything it started; one that was given is told to wait for another job."""
+        self._stack.close()
+
+    def _take(self) -> Memory:
+        """Take the memory to share: pages of dead runners where this one will be dead at the end, too, and with it all it has started."""
+        if self._runner is not None or self._shop.off or not self._shop.isolation(gpu=self._gpu).namespaces:
+            memory = Memory(self._exchange.size)
+            self._stack.callback(memory.close)
+            return memory
+        memory = self._shop.exchanges.take(self._exchange.size)
+        # the first to be called back is the last: then the runner's process namespace has ended
+        self._stack.callback(self._shop.exchanges.put, memory)
+        self._exchange.wipe(memory)
+        return memory
+
+    @property
+    def log(self) -> str:
+        """What it has printed so far."""
+        assert self._child is not None
+        return self._child.log.text
+
+    def give(self, call: int) -> None:
+        """Lay the inputs of a call of the tape out; `Load.ALL` makes the runner take them."""
+        self._carrier.give(call)
+
+    def patch(self, chance: random.Random) -> int:
+        """Lay changed elements of the inputs out and say how many; `Load.PATCHES` makes the runner take them."""
+        patches = self._carrier.draw(chance)
+        self._exchange.write_patches(self._memory, patches)
+        return len(patches)
+
+    def call(self, load: Load, patches: int = 0) -> CallTimes:
+        """Have it run once; nothing that it could see before says whether the outputs will be collected."""
+        assert self._child is not None
+        load = weakening.load(load, self._shop.off)
+        if load & Load.ALL:
+            self._paint = fill_pattern(bool(load & Load.POISON_B))
+        start = time.perf_counter_ns()
+        self._child.send(Command(Order.CALL, load, patches).pack())
+        reply = self._expect(State.DONE, "in its forward call")
+        now = time.perf_counter_ns()
+        self._revealed = start
+        self._longest_s = max(self._longest_s, (now - start) / 1e9)
+        return CallTimes(reply.event_us, (now - start) / 1e3)
+
+    def pack(self) -> CallTimes:
+        """Have it pack its weights once more."""
+        assert self._child is not None
+        start = time.perf_counter_ns()
+        self._child.send(Command(Order.PACK).pack())
+        reply = self._expect(State.DONE, "while it packed its weights")
+        return CallTimes(reply.event_us, (time.perf_counter_ns() - start) / 1e3)
+
+    def poison(self, load: Load) -> None:
+        """Have it poison for the next call, which is then made `UNPOISONED`: for calls that this side's clock times."""
+        assert self._child is not None
+        load = weakening.load(load, self._shop.off)
+        if load & Load.UNPOISONED:
+            return
+        self._child.send(Command(Order.POISON, load).pack())
+        self._expect(State.DONE, "before its forward call")
+
+    def _next_poison(self) -> int | None:
+        """What to fill the place of the outputs with, another pattern each time: before the first call, and as soon as outputs were taken.
+
+        Done only before a call whose outputs will be taken, it would tell the runner which calls are judged.
+        """
+        load = weakening.load(self._pattern, self._shop.off)
+        self._pattern ^= Load.POISON_B
+        return None if load & Load.UNPOISONED else fill_pattern(bool(load & Load.POISON_B))
+
+    def listen(self) -> tuple[tuple[str, str], ...]:
+        """Have it run once more on inputs already given, and name what ran; nothing where it does not get that far.
+
+        Nothing can be asked of the runner afterwards.
+        """
+        self._deadline = min(self._deadline, time.monotonic() + LISTENING_S + 4 * self._longest_s)
+        try:
+            self.call(Load.ALL | Load.AUDIT)
+        except RunError:
+            # all calls that count have been made
+            return ()
+        return tuple(self._exchange.read_heard(self._memory))
+
+    def collect(self, call: int | None, run: int = 0) -> float:
+        """Take the outputs of the last call, hold them and the inputs against the ABI, and return the bracket.
+
+        They are kept on the tape as those of `call` and its `run`, and so are the inputs where elements of them have changed; of no
+        call, they are only looked at. The bracket is the time, microseconds, from the call's inputs revealed to its outputs collected.
+        """
+        assert self._child is not None
+        if Defence.COLLECTED_AT_ONCE in self._shop.off:
+            time.sleep(weakening.LATE_S)
+        self._child.send(Command(Order.COLLECT).pack())
+        self._expect(State.COLLECTED, "while its outputs were read")
+        bracket_us = (time.perf_counter_ns() - self._revealed) / 1e3
+        if Defence.OUTPUT_ABI not in self._shop.off:
+            self._check_outputs()
+        compare = Defence.INPUTS_COMPARED not in self._shop.off
+        changed = self._carrier.take(call, run, self._next_poison(), compare=compare)
+        if changed:
+            raise self._failure(Verdict.CHEATED, f"the call changed its input {changed}", rule="input-mutation")
+        if Defence.RED_ZONES not in self._shop.off and self._job.plan is None:
+            self._check_zones()
+        return bracket_us
+
+    def _check_outputs(self) -> None:
+        shapes = self._exchange.read_shapes(self._memory)
+        specs = self._job.abi.outputs
+        if len(shapes) != len(specs):
+            raise self._failure(Verdict.WRONG, f"forward returned {len(shapes)} tensors, the ABI says {len(specs)}")
+        for shape, spec in zip(shapes, specs, strict=True):
+            if (wrong := shape.mismatch(spec)) is not None:
+                raise self._failure(Verdict.WRONG, wrong)
+
+    def _check_zones(self) -> None:
+        """A sealed runner has zones around all of its buffers and ends by itself."""
+        zones = self._exchange.zones
+        for spec, start in zip(zones.specs, zones.offsets, strict=True):
+            if not bool((self._memory.bytes_at(start, spec.nbytes) == self._paint).all()):
+                raise self._failure(Verdict.WRONG, f"the call wrote outside of its memory, beside its input {spec.name}")
+
+    def _expect(self, state: State, when: str) -> Reply:
+        assert self._child is not None
+        try:
+            data = self._child.receive(self._deadline, REPLY_BYTES + 1)
+        except DeadlineError:
+            raise self._failure(Verdict.TIMED_OUT, f"it did not answer in time {when}") from None
+        reply = Reply.unpack(data) if data is not None else None
+        if reply is not None and reply.state is state:
+            return reply
+        if reply is not None and reply.state is State.FAILED:
+            self._last_words()
+            raise self._failure(Verdict.CRASHED, f"it raised an exception {when}: {_last_line(self.log)}")
+        if data is not None:
+            raise self._failure(Verdict.CRASHED, f"it sent what is no answer {when}")
+        self._last_words()
+        raise self._failure(Verdict.CRASHED, f"{self._child.ending} {when}")
+
+    def _last_words(self) -> None:
+        """Give a runner that has failed a moment to end by itself, so that its log is whole."""
+        assert self._child is not None
+        try:
+            self._child.wait(min(self._deadline, time.monotonic() + 2.0))
+        except DeadlineError:
+            return
+
+    def _failure(self, verdict: Verdict, reason: str, rule: str | None = None) -> RunError:
+        return RunError(verdict, reason, self.log, rule)
+
+
+def _last_line(log: str) -> str:
+    return (log.strip().splitlines() or ["no message"])[-1][:300]

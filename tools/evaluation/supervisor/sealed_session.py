@@ -1,0 +1,71 @@
+"""The sealed session: the supervisor's side, which decides whether a candidate can be timed without its host code, and has it done."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.protocol import EvaluationRequest
+from tools.evaluation.supervisor import timing
+from tools.evaluation.supervisor.baseline_client import RivalProcess
+from tools.evaluation.supervisor.correctness import Outcome
+from tools.evaluation.supervisor.runner_client import SET_UP
+from tools.evaluation.untrusted.builder import BuildAnswer
+from tools.evaluation.untrusted.sealed import AGREEMENT, AGREEMENT_US, STAGES, compare
+from tools.evaluation.wire.launch_plan import fault
+from tools.records import Timing, Verdict
+
+_OURS = frozenset([Verdict.WRONG, Verdict.UNSTABLE, Verdict.TIMED_OUT])
+"""Endings of a sealed session that say no more than that the plan is not the candidate: its own process gave right answers."""
+
+
+class Case(timing.Case, Protocol):
+    """What an evaluation knows so far, as far as it is needed here."""
+
+    build: BuildAnswer
+
+
+def unsealable(build: BuildAnswer, request: EvaluationRequest) -> str:
+    """Say why a candidate cannot be timed without its host code; empty where it can."""
+    if build.plan is None:
+        return build.unsealable or "its host code could not be followed"
+    return fault(build.plan, request.problem.abi, request.target)
+
+
+def time_sealed(shop: Workshop, request: EvaluationRequest, case: Case, rival: RivalProcess, own: Timing, cancel: int) -> Outcome | Timing:
+    """Time the candidate sealed where its figure will be published, and hold that against its `own` process's.
+
+    Where it cannot be, the note says why and `own` stays.
+    """
+    if request.stage not in STAGES:
+        return own
+    reason = unsealable(case.build, request)
+    if reason:
+        case.notes.append(f"Not sealed: {reason}.")
+        return own
+    found = timing.timed(shop, request, case, rival, cancel, plan=case.build.plan)
+    if isinstance(found, Timing):
+        return _agreed(case, found, own)
+    told = (found.notes or ["no reason given"])[0]
+    if found.verdict in _OURS or SET_UP in told:
+        case.notes.append(f"Not sealed: its recorded launches do not stand for it ({told})")
+        return own
+    return Outcome(found.verdict, found.rule, None, [f"Sealed, without its host code: {note}" for note in found.notes], found.log)
+
+
+def _agreed(case: Case, found: Timing, own: Timing) -> Outcome | Timing:
+    """Choose between two timings of one candidate; its own process may be slower, and faster only where it can have overlapped work."""
+    assert case.build.plan is not None
+    both = (
+        f"without its host code the median is {found.candidate.median_us:.4g} µs, "
+        f"in its own process it is {own.candidate.median_us:.4g} µs ({own.tier}; they may differ by {AGREEMENT:.0%} or {AGREEMENT_US:g} µs)"
+    )
+    verdict = compare(found.candidate.median_us, own.candidate.median_us)
+    if verdict == "own is slower":
+        case.notes.append(f"Not sealed: {both}, so its host code adds to what its kernels need, as whoever uses it will find.")
+        return own
+    if verdict == "own is faster" and not case.build.plan.several_streams:
+        return Outcome(Verdict.TIMING_INCONSISTENT, notes=[f"Sealed: {both}."])
+    overlap = "; sealed, its streams run one after the other" if verdict == "own is faster" else ""
+    case.notes.append(f"Sealed: {both}{overlap}.")
+    return found

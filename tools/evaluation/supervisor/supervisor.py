@@ -1,0 +1,263 @@
+"""The supervisor: no CUDA, no candidate code; takes one request through build, check and time, and writes the evaluation."""
+
+from __future__ import annotations
+
+import copy
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Self
+
+from pydantic import ValidationError
+
+from tools.cost.estimate import estimate_reference, estimate_time
+from tools.evaluation.defences import Defence
+from tools.evaluation.processes.child import DeadlineError
+from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.protocol import Baselines, EvaluationRequest
+from tools.evaluation.supervisor import weakening
+from tools.evaluation.supervisor.admission_client import Admissions
+from tools.evaluation.supervisor.call_plan import sitting
+from tools.evaluation.supervisor.case import Case
+from tools.evaluation.supervisor.correctness import ORACLE_S, Check, Outcome, size_of
+from tools.evaluation.supervisor.counters_client import NO_DEVICE
+from tools.evaluation.supervisor.kernel_reader import KernelReader
+from tools.evaluation.supervisor.on_device import OnDevice, sizes_on_device
+from tools.evaluation.supervisor.provenance import named, provenance
+from tools.evaluation.supervisor.static_rules import inspect_source, rejected
+from tools.evaluation.trusted.derive import Derived, DeriveJob
+from tools.evaluation.untrusted import extensions
+from tools.evaluation.untrusted.builder import BuildAnswer, BuilderJob
+from tools.logs import telling_part
+from tools.profiling.ncu import Counters
+from tools.profiling.nvml import driver_version
+from tools.records import Evaluation, HardwareSheet, Problem, Tier, Verdict
+
+_CHEAP_PROGRAMS = 2048
+"""An interpreted program takes about a millisecond or more: this many are two to ten seconds."""
+_CHEAP_BYTES = 32 << 20
+_CHEAP_BYTES_BLIND = 2 << 20
+_CHEAP_FLOPS = 2e8
+
+
+class Supervisor:
+    """Judges requests with one workshop; called from worker threads."""
+
+    def __init__(self, shop: Workshop, *, max_autotune: bool = False) -> None:
+        """Use `shop`'s processes; `max_autotune` adds that mode of torch.compile to the baselines."""
+        self._shop = shop
+        self._gpu = shop.device is not None
+        self._admissions = Admissions(shop)
+        self._threads = ThreadPoolExecutor(thread_name_prefix="supervisor")
+        self._reader = KernelReader(self._threads)
+        self._device = OnDevice(shop, self._threads, max_autotune=max_autotune) if self._gpu else None
+
+    def weakened(self, shop: Workshop) -> Self:
+        """Give the same supervisor, working in a weakened view of its workshop."""
+        twin = copy.copy(self)
+        twin._shop = shop
+        return twin
+
+    def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
+        """Judge one candidate; `cancel` is a descriptor that turns readable to give up."""
+        start = time.monotonic()
+        self._ready(request.target)
+        case = Case(request)
+        outcome = self._read_source(case)
+        if outcome is None:
+            with case.phase("build"):
+                outcome = self._build(case, cancel)
+        figures: dict[str, Any] = {}
+        if outcome is None and self._device is not None:
+            outcome, figures = self._judge_on(self._device, case, cancel)
+        elif outcome is None:
+            outcome, figures = self._check_and_read(case, cancel)
+        return Evaluation(
+            candidate=request.candidate,
+            verdict=outcome.verdict,
+            rule=outcome.rule,
+            correctness=outcome.correctness,
+            launches=case.build.launches,
+            provenance=provenance(outcome.heard or named(case.build.launches), blind=Defence.PROVENANCE in self._shop.off),
+            weakened=tuple(sorted(self._shop.off)),
+            sandbox=self._shop.isolation(gpu=self._gpu).sentence,
+            notes=tuple(dict.fromkeys([*outcome.notes, *case.notes])),
+            log=outcome.log or case.log,
+            seeds=tuple(case.seeds),
+            versions=self._versions(),
+            seconds=time.monotonic() - start,
+            phase_seconds=case.seconds,
+            **figures,
+        )
+
+    def _ready(self, target: HardwareSheet, *, judges: bool = True) -> None:
+        """Start what is needed; refuse a device that is quarantined, and a target that it is not."""
+        self._shop.start(judges=judges)
+        if self._device is not None:
+            self._device.demand(self._shop, target)
+
+    def _judge_on(self, device: OnDevice, case: Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+        """Check and time on the GPU while the compiled kernels are read beside it."""
+        with self._reader.beside(self._shop, case, cancel):
+            outcome, figures = device.judge(self._shop, case, partial(self._check, case, cancel), self._cache(case), cancel)
+        return device.examined(self._shop, case, outcome, cancel), figures | {"kernels": case.kernels}
+
+    def _read_source(self, case: Case) -> Outcome | None:
+        """Hold the source against the static rules: an outcome ends the evaluation, the rest is said in notes."""
+        if Defence.STATIC_RULES in self._shop.off:
+            return None
+        findings = inspect_source(case.request.source)
+        case.notes += [str(finding) for finding in findings if finding.severity == "note"]
+        reasons = rejected(findings)
+        if not reasons:
+            return None
+        return Outcome(Verdict.CHEATED, rule=f"static:{reasons[0].rule}", notes=[str(finding) for finding in reasons])
+
+    def baselines(self, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
+        """Examine the problem, and time the reference, or estimate it where there is no GPU."""
+        self._ready(target, judges=False)
+        if self._device is None:
+            admission = self._admissions.admission(problem, cancel)
+            estimate = estimate_reference(problem, target)
+            return Baselines(tier=Tier.ESTIMATED, estimate=estimate, device=target.title, admission=admission)
+        return self._device.baselines(self._shop, self._admissions, problem, target, cancel)
+
+    def counters(self, request: EvaluationRequest, cancel: int) -> Counters:
+        """Read the hardware counters of one call of a candidate, nobody else being on the device."""
+        if self._device is None:
+            return Counters(note=NO_DEVICE)
+        self._ready(request.target)
+        return self._device.counters(self._shop, request, cancel)
+
+    def derive(self, problem: Problem, cancel: int) -> Derived:
+        """Read a problem's ABI, work and small variants anew out of its source, where this workshop runs references."""
+        self._shop.start(judges=False)
+        job = DeriveJob(problem=problem).model_dump_json().encode()
+        try:
+            done = self._shop.ask("derive", job, {}, time.monotonic() + ORACLE_S, cancel)
+            return Derived.model_validate_json(done.answer)
+        except DeadlineError:
+            return Derived(problem=None, refusal=f"{problem.name}: its source did not end within {ORACLE_S:.0f} s.")
+        except ValidationError:
+            return Derived(problem=None, refusal=f"{problem.name}: its source gave no answer: {telling_part(done.log)} ({done.ending}).")
+
+    def close(self) -> None:
+        """End what is kept between evaluations."""
+        self._threads.shutdown()
+        if self._device is not None:
+            self._device.close()
+
+    def _versions(self) -> dict[str, str]:
+        versions = dict(self._shop.native.versions)
+        driver = driver_version() if self._gpu else None
+        return versions | ({"driver": driver} if driver else {})
+
+    def _build(self, case: Case, cancel: int) -> Outcome | None:
+        """Compile the candidate for the target; an outcome ends the evaluation."""
+        request = case.request
+        if lack := self._lack(request):
+            return Outcome(Verdict.INFRASTRUCTURE, notes=[lack])
+        others = tuple(variant.abi for variant in request.variants) if self._gpu else ()
+        job = BuilderJob(abi=request.problem.abi, source=request.source, sheet=request.target, others=others, launchers=self._gpu)
+        try:
+            done = self._shop.ask(
+                "builder", job.model_dump_json().encode(), {}, time.monotonic() + request.timeout_s, cancel, sandboxed=True
+            )
+        except DeadlineError:
+            return Outcome(Verdict.TIMED_OUT, notes=[f"The build took longer than {request.timeout_s:g} s."])
+        case.log = done.log
+        try:
+            case.build = BuildAnswer.model_validate_json(done.answer)
+        except ValidationError:
+            return Outcome(Verdict.BUILD_FAILED, notes=[f"The build gave no answer: {done.ending}."], log=done.log)
+        case.notes += case.build.notes
+        if case.build.status == "failed":
+            last = (case.build.reason.strip().splitlines() or ["no reason given"])[-1]
+            return Outcome(Verdict.BUILD_FAILED, notes=[last[:400]], log=case.build.reason)
+        return None
+
+    def _lack(self, request: EvaluationRequest) -> str:
+        """Why a candidate cannot be judged on this machine whatever it is like; empty where it can."""
+        if not extensions.needs_device(request.source):
+            return ""
+        if not self._gpu:
+            return "CUDA C++ is judged on an NVIDIA GPU only: nothing here runs it, and the interpreter is Triton's."
+        missing = extensions.missing_tools()
+        return f"CUDA C++ cannot be built on this machine: it lacks {missing}." if missing else ""
+
+    def _check_and_read(self, case: Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+        """Check with the interpreter while the compiled kernels are read beside it."""
+        with self._reader.beside(self._shop, case, cancel), case.phase("check"):
+            outcome = self._check(case, cancel)
+        if outcome.verdict is not Verdict.PASS:
+            return outcome, {"kernels": case.kernels}
+        return outcome, self._estimate(case)
+
+    def _check(self, case: Case, cancel: int) -> Outcome:
+        problems = self._problems(case)
+        if isinstance(problems, Outcome):
+            return problems
+        problems = weakening.sizes(problems, self._shop.off)
+        stage = case.request.stage
+        sittings = tuple(
+            # where there is no other size, parameters are shaken at the only one; timed calls have them as they are made
+            weakening.sitting(
+                sitting(problem, place, stage, battery=bool(problem.sizes) or not self._gpu, shaken=len(problems) == 1), self._shop.off
+            )
+            for place, problem in enumerate(problems)
+        )
+        case.seeds += [one.published("check", size_of(problem)) for problem, one in zip(problems, sittings, strict=True)]
+        # on a device listening takes a second, and the builder has followed the host code
+        check = Check(self._shop, problems, sittings, cancel, listens=stage == "confirm" or not self._gpu)
+        return check.run(case.request.source, case.request.target, case.request.timeout_s, self._cache(case))
+
+    def _cache(self, case: Case) -> str:
+        """What runners on a device need not compile again; the interpreter compiles nothing."""
+        return case.build.cache if self._gpu else ""
+
+    def _problems(self, case: Case) -> tuple[Problem, ...] | Outcome:
+        """Choose the sizes to check at."""
+        request = case.request
+        if self._gpu:
+            return sizes_on_device(request)
+        if self._uses_bfloat16(case):
+            return Outcome(
+                Verdict.INFRASTRUCTURE, notes=["Triton's interpreter computes bfloat16 wrongly: this candidate needs a GPU to be judged."]
+            )
+        problems = request.variants
+        if self._is_cheap(case):
+            problems = (*problems, request.problem)
+        if not problems:
+            note = "The problem has no small variants and is too large for the interpreter: it needs a GPU to be judged."
+            return Outcome(Verdict.INFRASTRUCTURE, notes=[note])
+        return problems
+
+    def _uses_bfloat16(self, case: Case) -> bool:
+        abi = case.request.problem.abi
+        if any(spec.dtype == "bfloat16" for spec in (*abi.inputs, *abi.parameters, *abi.outputs)):
+            return True
+        blind = case.build.status == "opaque"
+        return case.build.bfloat16 or (blind and re.search(r"\b(bfloat16|bf16)\b", case.request.source) is not None)
+
+    def _is_cheap(self, case: Case) -> bool:
+        """Whether the interpreter can run the problem as written in a few seconds."""
+        problem = case.request.problem
+        programs = 0
+        for launch in case.build.launches:
+            product = 1
+            for size in launch.grid:
+                product *= max(size, 0)
+            programs += product
+        limit = _CHEAP_BYTES_BLIND if case.build.status == "opaque" else _CHEAP_BYTES
+        return problem.abi.compulsory_bytes <= limit and problem.work.matmul_flops <= _CHEAP_FLOPS and programs <= _CHEAP_PROGRAMS
+
+    def _estimate(self, case: Case) -> dict[str, Any]:
+        """Model the time of the recorded launches."""
+        figures: dict[str, Any] = {"kernels": case.kernels}
+        if case.build.status == "built" and case.build.launches:
+            request = case.request
+            figures["estimate"] = estimate_time(request.problem, case.build.launches, case.kernels, request.target, case.build.packing)
+        else:
+            case.notes.append("No time is estimated: the candidate's launches are not known.")
+        return figures

@@ -1,0 +1,284 @@
+"""Times a candidate that is right, call by call beside the baselines, with secret changes of the inputs and validated outputs."""
+
+from __future__ import annotations
+
+import random
+import secrets
+import statistics
+import time
+from collections.abc import Iterable
+from contextlib import ExitStack
+from typing import Protocol
+
+from pydantic import ValidationError
+
+from tools.errors import MachineError
+from tools.evaluation.defences import Defence
+from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.protocol import EvaluationRequest
+from tools.evaluation.supervisor import plausibility
+from tools.evaluation.supervisor.baseline_client import RivalProcess
+from tools.evaluation.supervisor.call_plan import LARGE_BYTES, MIDDLE_BYTES, Stage
+from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, complaint, size_of, worst_errors
+from tools.evaluation.supervisor.measured import Measured
+from tools.evaluation.supervisor.runner_client import CallTimes, Conversation, RunError
+from tools.evaluation.supervisor.statistics import sample, speedup
+from tools.evaluation.supervisor.timing_tape import TimingTape
+from tools.evaluation.trusted.oracle import OracleAnswer, OracleJob
+from tools.evaluation.untrusted.loading import declares_packing
+from tools.evaluation.untrusted.runner import RunnerJob
+from tools.evaluation.wire.channel import Load
+from tools.evaluation.wire.launch_plan import LaunchPlan
+from tools.evaluation.wire.lead_in import flush_bytes
+from tools.profiling.nvml import NvmlSampler
+from tools.records import Correctness, HardwareSheet, Packing, Problem, Seeds, Tier, Timing, Verdict
+
+_BUDGET_US = {"search": 0.4e6, "confirm": 1.5e6}
+"""Time on the device that one thing is timed for, as far as the bounds on repetitions allow."""
+_REPETITIONS = {"search": (15, 60), "confirm": (40, 200)}
+_CALL_OVERHEAD_US = 1500.0
+"""Assumed cost of a call beside the kernel (messages, poisoning, clearing the L2); it only sets how many calls are made."""
+_VALIDATED = {"search": 3, "confirm": 6}
+_VALIDATED_MIDDLE = {"search": 2, "confirm": 3}
+_VALIDATED_LARGE = 2
+"""Timed calls whose outputs are judged: the last, and others that nobody knows before."""
+_IDLE_CALLS = {"search": 5, "confirm": 10}
+"""Calls on an idle device: by the supervisor's clock they show what events can hide. Small outputs are collected: the bracket."""
+_IDLE_VALIDATED, _IDLE_VALIDATED_LARGE = 2, 1
+"""Those of them whose outputs are judged, so that none can be left undone; the second from `MIDDLE_BYTES` on."""
+_PACKINGS = {"search": 5, "confirm": 15}
+"""Times that a candidate packs its weights once more, where it has a step for that: nothing is ranked by it, so a median of few will do."""
+_WARM_UPS = 3
+_ALONE = (3, 9)
+"""Calls of each baseline before the candidate's process and as many after it, at least and at most: a quarter of those beside it."""
+
+
+def repetitions(stage: Stage, reference_us: float) -> int:
+    """Fix the number of timed calls from the reference's time alone."""
+    least, most = _REPETITIONS[stage]
+    return max(least, min(most, int(_BUDGET_US[stage] / (reference_us + _CALL_OVERHEAD_US))))
+
+
+def time_rival(rival: RivalProcess, stage: Stage) -> dict[str, list[float]]:
+    """Time the baselines by themselves, alternating."""
+    return _by_themselves(rival, repetitions(stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS))))
+
+
+def _by_themselves(rival: RivalProcess, count: int) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in rival.names}
+    for turn in range(count):
+        for name in _there_and_back(rival.names, turn):
+            times[name].append(rival.call(name).event_us)
+    return times
+
+
+class Case(Protocol):
+    """What an evaluation knows so far, as far as it is needed here."""
+
+    notes: list[str]
+    seeds: list[Seeds]
+
+
+def timed(
+    shop: Workshop,
+    request: EvaluationRequest,
+    case: Case,
+    rival: RivalProcess,
+    cancel: int,
+    *,
+    cache: str = "",
+    plan: LaunchPlan | None = None,
+) -> Outcome | Timing:
+    """Time a candidate, or its `plan` alone, in a session; where it slowed a baseline down, in a second one.
+
+    A busy host slows a baseline of many small launches down, too, now and then; who does it on purpose does it again.
+    """
+    found: Outcome | Timing
+    for last in (False, True):
+        session = TimedSession(shop, request.problem, request.target, request.stage, cancel)
+        case.seeds.append(session.seeds)
+        found = session.run("" if plan is not None else request.source, rival, request.timeout_s, cache, plan)
+        if last or isinstance(found, Timing) or not found.by_chance:
+            break
+        case.notes.append(f"Timed again, since a first session did not count: {found.notes[0]}")
+    return found
+
+
+class TimedSession:
+    """One candidate against the baselines on one device."""
+
+    def __init__(self, shop: Workshop, problem: Problem, sheet: HardwareSheet, stage: Stage, cancel: int) -> None:
+        """Prepare."""
+        self._shop = shop
+        self._problem = problem
+        self._sheet = sheet
+        self._stage: Stage = stage
+        self._cancel = cancel
+        nbytes = problem.abi.compulsory_bytes
+        self._is_small = nbytes < MIDDLE_BYTES
+        # each passes through the host's memory
+        self._validated = _VALIDATED[stage] if self._is_small else _VALIDATED_MIDDLE[stage] if nbytes < LARGE_BYTES else _VALIDATED_LARGE
+        self._idle_validated = _IDLE_VALIDATED if self._is_small else _IDLE_VALIDATED_LARGE
+        # inputs change by chance that the candidate cannot foresee
+        self._seed = secrets.randbits(128)
+        self._chance = random.Random(self._seed)  # noqa: S311 - seeded by the system's generator
+        self._held = TimingTape(shop, problem, self._validated + self._idle_validated, sheet, cancel)
+
+    @property
+    def seeds(self) -> Seeds:
+        """Where its inputs came from, to be published when the evaluation has ended."""
+        return self._held.first.published("time", size_of(self._problem), patches=self._seed)
+
+    def run(self, source: str, rival: RivalProcess, timeout_s: float, cache: str = "", plan: LaunchPlan | None = None) -> Outcome | Timing:
+        """Time `source`, of which `cache` is compiled, or its `plan` alone; an Outcome says that it may not have a time."""
+        self._is_sealed = plan is not None
+        with ExitStack() as stack:
+            stack.enter_context(self._held)
+            self._held.fill()
+            job = RunnerJob(
+                abi=self._problem.abi,
+                source="" if plan is not None else source,
+                plan=plan,
+                device="cuda",
+                sheet=self._sheet,
+                flush_bytes=flush_bytes(self._sheet),
+                tf32=self._problem.policy.name == "tf32",
+                cache=cache,
+            )
+            # nothing of the candidate is alive: neither the number of calls nor these times can be influenced
+            count = repetitions(self._stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS)))
+            alone = max(_ALONE[0], min(_ALONE[1], count // 4))
+            before = _by_themselves(rival, alone)
+            deadline = time.monotonic() + timeout_s
+            fixed = not any(spec.dynamic for spec in self._problem.abi.parameters)
+            packs = fixed and (bool(plan.packing) if plan is not None else declares_packing(source))
+            try:
+                with (
+                    NvmlSampler(self._shop.device) as sampler,
+                    Conversation(self._shop, job, self._held.tape, deadline, self._cancel, gpu=True) as runner,
+                ):
+                    measured = self._measure(runner, rival, count, packs=packs)
+            except RunError as error:
+                return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
+            measured.before, measured.after = before, _by_themselves(rival, alone)
+            wrong = self._validate()
+            return wrong or self._conclude(measured, sampler, plan)
+
+    def _measure(self, runner: Conversation, rival: RivalProcess, count: int, *, packs: bool) -> Measured:
+        runner.give(0)
+        for _ in range(_WARM_UPS):
+            runner.call(Load.ALL)
+        runner.collect(0)
+        chosen = self._chosen(count)
+        measured = Measured(rivals={name: [] for name in rival.names})
+        for turn in range(count):
+            for name in _there_and_back(["candidate", *rival.names], turn):
+                if name == "candidate":
+                    times = self._call(runner, Load.PRIMED | self._poison())
+                    measured.event_us.append(times.event_us)
+                    measured.judged_us += [times.event_us] if turn in chosen else []
+                else:
+                    measured.rivals[name].append(rival.call(name).event_us)
+            if turn in chosen:
+                runner.collect(1 + chosen.index(turn))
+        self._measure_idle(runner, rival, measured)
+        # last: whatever it leaves behind is in no call that was timed or judged
+        measured.packing_us = [runner.pack().event_us for _ in range(_PACKINGS[self._stage] if packs else 0)]
+        return measured
+
+    def _measure_idle(self, runner: Conversation, rival: RivalProcess, measured: Measured) -> None:
+        count = _IDLE_CALLS[self._stage]
+        chosen = self._chance.sample(range(count), self._idle_validated)
+        for number in range(count):
+            poison = self._poison()
+            runner.poison(poison)
+            times = self._call(runner, poison | Load.UNPOISONED)
+            measured.idle_event_us.append(times.event_us)
+            measured.answer_us.append(times.answer_us)
+            if number in chosen:
+                measured.judged_answer_us.append(times.answer_us)
+                bracket_us = runner.collect(1 + self._validated + chosen.index(number))
+            elif self._is_small:
+                bracket_us = runner.collect(None)
+            if self._is_small:
+                measured.bracket_us.append(bracket_us)
+            eager = rival.call("eager", primed=False)
+            measured.overhead_us.append(eager.answer_us - eager.event_us)
+
+    def _chosen(self, count: int) -> list[int]:
+        """Choose which timed calls are judged: the last, and others by chance."""
+        others = self._chance.sample(range(count - 1), self._validated - 1)
+        return [*others, count - 1]
+
+    def _call(self, runner: Conversation, load: Load) -> CallTimes:
+        """Change some elements of the inputs and have the candidate run once."""
+        changed = 0 if Defence.CHANGED_ELEMENTS in self._shop.off else runner.patch(self._chance)
+        return runner.call(Load.PATCHES | load, changed)
+
+    def _poison(self) -> Load:
+        return Load.POISON_B if self._chance.random() < 0.5 else Load(0)
+
+    def _validate(self) -> Outcome | None:
+        """Have the oracle judge the chosen calls, the runner being dead."""
+        sitting = self._held.sitting
+        job = OracleJob(sittings=(sitting,), skip=(tuple(False for _ in sitting.calls),), device="cuda", vaults=self._held.vaults)
+        done = self._shop.ask(
+            "oracle", job.model_dump_json().encode(), self._held.shared, time.monotonic() + ORACLE_S, self._cancel, problem=self._problem
+        )
+        try:
+            answer = OracleAnswer.model_validate_json(done.answer)
+        except ValidationError:
+            raise MachineError(f"The oracle failed: {done.log.strip()[-300:]}", "Check the device's memory with nvidia-smi.") from None
+        if Defence.TIMED_CALLS_JUDGED in self._shop.off:
+            return None
+        wrong = [call for call in answer.calls if not all(error.passed for error in call.outputs)]
+        if not wrong:
+            return None
+        size = size_of(self._problem)
+        note = f"{len(wrong)} of {len(answer.calls)} timed calls that were checked gave a wrong answer at {size}."
+        errors = worst_errors(answer.calls)
+        correctness = Correctness(outputs=errors, calls=len(answer.calls), sizes=(size,), executor="gpu")
+        return Outcome(Verdict.WRONG, None, correctness, [note, *(complaint(error, size) for error in errors if not error.passed)])
+
+    def _conclude(self, measured: Measured, sampler: NvmlSampler, plan: LaunchPlan | None) -> Outcome | Timing:
+        median_us = statistics.median(measured.event_us)
+        impossible = plausibility.is_impossible(median_us, self._problem, self._sheet, packs=bool(measured.packing_us))
+        if impossible and (Defence.ROOFLINE not in self._shop.off or median_us == 0):
+            note = f"A median of {median_us:.3g} µs is less than this device needs to read the inputs once."
+            return Outcome(Verdict.IMPOSSIBLE_TIME, notes=[note])
+        gap = plausibility.unexplained_us(measured.idle_event_us, measured.answer_us, measured.overhead_us) or plausibility.hidden_us(
+            measured.event_us, measured.answer_us, measured.judged_answer_us, measured.overhead_us
+        )
+        if gap and Defence.CLOCKS_AGREE not in self._shop.off:
+            note = f"Its events say {median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note])
+        skipped = plausibility.left_out(measured.event_us, measured.judged_us)
+        if skipped and Defence.TIMED_CALLS_JUDGED not in self._shop.off:
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[skipped])
+        sabotage = plausibility.sabotage(measured.rivals, measured.before, measured.after)
+        if sabotage and Defence.BASELINES_ALONE not in self._shop.off:
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[sabotage], by_chance=True)
+        return Timing(
+            tier=Tier.SEALED if self._is_sealed else plausibility.tier(measured.event_us, measured.bracket_us),
+            candidate=sample(measured.event_us),
+            bracket=sample(measured.bracket_us) if measured.bracket_us else None,
+            baselines={name: sample(times) for name, times in measured.rivals.items()},
+            speedups={name: speedup(times, measured.event_us) for name, times in measured.rivals.items()},
+            device=self._shop.title or self._sheet.title,
+            clock_mhz=sampler.clock_mhz,
+            power_w=sampler.power_w,
+            throttled=sampler.throttled,
+            packing=self._packing(measured.packing_us, plan),
+            raw=measured.raw,
+        )
+
+    def _packing(self, times: list[float], plan: LaunchPlan | None) -> Packing | None:
+        """Say what packing took; nothing where there is no step for it, or none that took any time."""
+        if not times or not statistics.median(times):
+            return None
+        tier, nbytes = (Tier.SEALED, plan.packed_nbytes) if plan is not None else (Tier.IN_PROCESS, None)
+        return Packing(time=sample(times), tier=tier, nbytes=nbytes)
+
+
+def _there_and_back(names: list[str], turn: int) -> Iterable[str]:
+    return names if turn % 2 == 0 else reversed(names)

@@ -1,0 +1,149 @@
+"""The supervisor's side of a vault, and the choice between one and shared memory for what a sitting's calls need."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from tools.errors import MachineError
+from tools.evaluation.processes.child import DeadlineError
+from tools.evaluation.processes.worker_pool import Finished, Workshop
+from tools.evaluation.supervisor.call_plan import MIDDLE_BYTES
+from tools.evaluation.trusted.vault import Order, VaultJob
+from tools.evaluation.untrusted.probe import WORKS
+from tools.evaluation.wire.tape import Sitting, Tape
+from tools.logs import telling_part
+from tools.records import HardwareSheet, Problem
+
+ORDER_S = 120.0
+"""How long the standing oracle may take to copy what one call needs."""
+DEVICE_SHARE = 0.125
+"""A problem whose tensors take a larger share of the device's memory leaves too little of it for a float64 oracle beside the vault."""
+_SHARING = "device memory shared"
+
+
+class VaultTape:
+    """A sitting's tensors in a vault of the standing oracle; what a `Tape` is for those in shared memory."""
+
+    def __init__(self, shop: Workshop, problem: Problem, cancel: int) -> None:
+        """Name a vault; the first job that names it makes it. The oracle that has it is kept until this is closed."""
+        self.abi = problem.abi
+        self.vault = secrets.token_hex(8)
+        self._shop, self._problem, self._cancel = shop, problem, cancel
+        self._stack = ExitStack()
+        self._stack.enter_context(shop.keeping(problem))
+
+    def ask(self, order: Order, **fields: object) -> Finished:
+        """Have the standing oracle do something with it; MachineError where it could not."""
+        done = _asked(self._shop, VaultJob.model_validate({"vault": self.vault, "order": order, **fields}), self._problem, self._cancel)
+        if not done.answer and order not in ("share", "drop"):
+            reason = telling_part(done.log) or done.ending
+            raise MachineError(f"The tensors could not be moved on the device: {reason}", "Check the device's memory with nvidia-smi.")
+        return done
+
+    def share(self, poison: int | None, stack: ExitStack) -> dict[str, int]:
+        """Have memory made that a runner or a baseline maps, and give its descriptor by name."""
+        done = self.ask("share", poison=poison)
+        if not done.given:
+            reason = telling_part(done.log) or done.ending
+            raise MachineError(f"Device memory could not be shared: {reason}", "Check the device's memory with nvidia-smi.")
+        for fd in done.given:
+            stack.callback(os.close, fd)
+        return {"carried": done.given[0]}
+
+    def lent(self, stack: ExitStack) -> dict[str, int]:
+        """Share parameters and the first call's inputs with a process that copies them."""
+        given = self.share(None, stack)
+        self.ask("give", call=0)
+        return given
+
+    def close(self) -> None:
+        """Drop it."""
+        try:
+            self.ask("drop")
+        finally:
+            self._stack.close()
+
+
+@contextmanager
+def held(
+    shop: Workshop, problem: Problem, sitting: Sitting, sheet: HardwareSheet, cancel: int, *, fresh: bool = False
+) -> Iterator[Tape | VaultTape]:
+    """Hold a sitting's tensors: on the device where the problem is large and that works, else, or `fresh`, in shared memory.
+
+    Where the block failed a process may still be writing into shared memory: it is given to nobody then.
+    """
+    if not fresh and is_large(shop, problem) and not obstacle(shop, problem, sheet, cancel):
+        kept = VaultTape(shop, problem, cancel)
+        try:
+            yield kept
+        finally:
+            kept.close()
+        return
+    tape, unused = Tape(problem.abi, sitting.calls, shelf=None if fresh else shop.shelf), False
+    try:
+        yield tape
+        unused = True
+    finally:
+        tape.close(unused=unused)
+
+
+def is_large(shop: Workshop, problem: Problem) -> bool:
+    """Whether a problem's tensors are better not moved through the host's memory."""
+    return shop.device is not None and problem.abi.compulsory_bytes >= MIDDLE_BYTES
+
+
+def vaults(tapes: Sequence[Tape | VaultTape]) -> tuple[str, ...]:
+    """Name the vault of each, or nothing."""
+    return tuple(tape.vault if isinstance(tape, VaultTape) else "" for tape in tapes)
+
+
+def shared(tapes: Sequence[Tape | VaultTape]) -> dict[str, int]:
+    """Give the memory of those that are in none, by the names that trusted phases know."""
+    found: dict[str, int] = {}
+    for index, tape in enumerate(tapes):
+        if isinstance(tape, Tape):
+            found |= {f"inputs{index}": tape.inputs_memory.fd, f"outputs{index}": tape.outputs_memory.fd}
+    return found
+
+
+def obstacle(shop: Workshop, problem: Problem, sheet: HardwareSheet, cancel: int) -> str:
+    """Say why the tensors of a large problem pass through the host's memory; empty where they stay on the device.
+
+    Whether processes can share the device's memory here is tried once.
+    """
+    if shop.wary:
+        return "its reference is a stranger's, which shares no device memory with anybody"
+    if problem.abi.compulsory_bytes > DEVICE_SHARE * sheet.memory_gb * 1e9:
+        return f"they take more than {DEVICE_SHARE:.1%} of the device's memory, and the oracle needs up to eight times as much"
+    if _SHARING not in shop.learnt:
+        shop.learnt[_SHARING] = _try(shop, problem, cancel)
+    return shop.learnt[_SHARING]
+
+
+def _asked(shop: Workshop, job: VaultJob, problem: Problem, cancel: int) -> Finished:
+    try:
+        return shop.ask("vault", job.model_dump_json().encode(), {}, time.monotonic() + ORDER_S, cancel, problem=problem)
+    except DeadlineError:
+        what = f"The standing oracle did not {job.order} tensors on the device within {ORDER_S:.0f} s."
+        raise MachineError(what, "Check the device with nvidia-smi.") from None
+
+
+def _try(shop: Workshop, problem: Problem, cancel: int) -> str:
+    """Have a sandboxed process map what the standing oracle has made."""
+    done = _asked(shop, VaultJob(vault="", order="try"), problem, cancel)
+    if not done.given:
+        return f"the driver shares no device memory here: {telling_part(done.log)}"
+    try:
+        shared = {"carried": done.given[0]}
+        with shop.untrusted(shop.native, "probe", b"carried", shared, gpu=True, cancel=cancel) as child:
+            works = child.receive(time.monotonic() + ORDER_S) == WORKS
+            return "" if works else f"a sandbox cannot map device memory here: {telling_part(child.log.text)}"
+    except DeadlineError:
+        return "a sandbox that was to map device memory did not answer"
+    finally:
+        for fd in done.given:
+            os.close(fd)

@@ -1,0 +1,1 @@
+"""Trusted processes: they run the reference and our own code, and never meet a candidate."""

@@ -1,0 +1,141 @@
+"""The baseline: the reference itself, eager and compiled, timed in a trusted process of its own; it never meets a candidate."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from tools.evaluation.wire.channel import Command, Exchange, Load, Order, Reply, State
+from tools.evaluation.wire.device_memory import attach
+from tools.evaluation.wire.lead_in import ColdCache, lead_in
+from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.tape import Sitting, Tape
+from tools.records import Problem, Record, ScalarSpec
+
+if TYPE_CHECKING:
+    import torch
+
+
+class BaselineJob(Record):
+    """What to time."""
+
+    sitting: Sitting
+    """Its first call's inputs are used in every call."""
+    flush_bytes: int
+    cache: str
+    """A folder that only trusted processes use: compiled references are kept there; empty means its own scratch."""
+    max_autotune: bool = False
+    """Whether torch.compile's max-autotune mode will be asked for too."""
+
+
+class NotYetError(Exception):
+    """The compiled reference was called while its gate was shut."""
+
+
+class Gate:
+    """A backend of torch.compile: Inductor, whose kernels are compiled at once and not launched before the gate is opened.
+
+    Its first launch of a kernel chooses among configurations by timing them, for which nobody else may be on the device; compiling, which
+    takes far longer, disturbs nobody.
+    """
+
+    def __init__(self, backend: str = "inductor") -> None:
+        """Begin shut."""
+        self.is_open = False
+        self._backend = backend
+
+    def __call__(self, module: Any, inputs: Any) -> Any:
+        """Compile one graph."""
+        from torch._dynamo import lookup_backend
+
+        compiled: Any = lookup_backend(self._backend)(module, inputs)
+
+        def run(*arguments: Any) -> Any:
+            if not self.is_open:
+                raise NotYetError
+            return compiled(*arguments)
+
+        return run
+
+
+class Rival:
+    """The reference, ready to be called in both ways."""
+
+    def __init__(self, phase: Phase, job: BaselineJob) -> None:
+        """Load parameters and inputs onto the device; compiling waits until it is asked for."""
+        import torch
+
+        from tools.evaluation.trusted.reference import DeclaredReference
+
+        problem = Problem.model_validate_json(job.sitting.problem)
+        self._torch = torch
+        self._reference = DeclaredReference(problem, "cuda")
+        parameters, inputs = _given(phase, job, problem)
+        self._reference.load({spec.name: value for spec, value in zip(problem.abi.parameters, parameters, strict=True)})
+        tensors = iter(inputs)
+        arguments = [a.value if isinstance(a, ScalarSpec) else next(tensors) for a in problem.abi.arguments]
+        self._cold = ColdCache(job.flush_bytes)
+        self._eager, self._arguments = self._reference.prepared(arguments)
+        self._gate = Gate()
+        self._compiled: Any = torch.compile(self._eager, backend=self._gate)
+        self._tuned: Any = torch.compile(self._eager, mode="max-autotune") if job.max_autotune else None
+
+    def compile(self) -> Reply:
+        """Compile what is called first, and launch nothing: after a break in the graph the rest is compiled with the first call."""
+        with self._torch.no_grad(), self._reference.declared(), contextlib.suppress(NotYetError):
+            self._compiled(*self._arguments)
+        self._gate.is_open = True
+        return Reply(State.DONE)
+
+    def call(self, command: Command) -> Reply:
+        """Time one call by events, with a cold L2."""
+        torch = self._torch
+        function = self._compiled if command.load & Load.COMPILED else self._tuned if command.load & Load.TUNED else self._eager
+        event: Any = torch.cuda.Event
+        first, last = event(enable_timing=True), event(enable_timing=True)
+        primed = bool(command.load & Load.PRIMED)
+        with torch.no_grad(), self._reference.declared():
+            lead_in(self._cold, primed)
+            if not primed:
+                torch.cuda.synchronize()
+            first.record()
+            function(*self._arguments)
+            last.record()
+            torch.cuda.synchronize()
+        return Reply(State.DONE, first.elapsed_time(last) * 1e3)
+
+
+def _given(phase: Phase, job: BaselineJob, problem: Problem) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
+    """Copy parameters and inputs to memory of this process, out of what it shares with the standing oracle or with the supervisor."""
+    if "carried" in phase.shared:
+        exchange = Exchange(problem.abi, beside=True)
+        memory = attach(phase.shared["carried"], exchange.outputs.end, "cuda")
+        blocks = exchange.parameters.tensors(memory), exchange.inputs.tensors(memory)
+        copies = [value.clone() for value in blocks[0]], [value.clone() for value in blocks[1]]
+        del blocks
+        memory.close()
+        return copies
+    tape = Tape(problem.abi, job.sitting.calls, phase.shared["inputs0"], phase.shared["outputs0"])
+    return [value.cuda() for value in tape.parameter_tensors()], [value.cuda() for value in tape.input_tensors(0)]
+
+
+def serve(phase: Phase) -> None:
+    """Serve calls until told to stop; a call that fails is answered, printed, and ends nothing: compiling may fail."""
+    job = BaselineJob.model_validate_json(phase.job)
+    cache = job.cache or str(phase.scratch)
+    os.environ |= {"TORCHINDUCTOR_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    rival = Rival(phase, job)
+    phase.control.send(Reply(State.READY).pack())
+    while True:
+        data = phase.control.recv(64)
+        command = Command.unpack(data) if data else Command(Order.STOP)
+        if command.order is Order.STOP:
+            return
+        try:
+            reply = rival.compile() if command.order is Order.COMPILE else rival.call(command)
+        except Exception:
+            traceback.print_exc(limit=-4)
+            reply = Reply(State.FAILED)
+        phase.control.send(reply.pack())

@@ -1,0 +1,38 @@
+"""Reads a problem's ABI, work and small variants anew out of its source: a record that came from elsewhere may claim others."""
+
+from __future__ import annotations
+
+from tools.errors import UserError
+from tools.evaluation.wire.phases import Phase
+from tools.records import Problem, Record
+
+
+class DeriveJob(Record):
+    """The problem as its record has it."""
+
+    problem: Problem
+
+
+class Derived(Record):
+    """The problem as its source gives it."""
+
+    problem: Problem | None
+    """None where the source cannot be used."""
+    variants: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a user should know of it, as `tools.problems.problem_notes` says."""
+    refusal: str = ""
+    """Why the source cannot be used; empty where it can."""
+
+
+def derive(phase: Phase) -> None:
+    """Run the source and answer with what it gives."""
+    from tools.problems import problem_notes, reload_problem, small_variants
+
+    job = DeriveJob.model_validate_json(phase.job)
+    try:
+        fresh = reload_problem(job.problem)
+        found = Derived(problem=fresh, variants=small_variants(fresh), notes=problem_notes(fresh))
+    except UserError as error:
+        found = Derived(problem=None, refusal=error.what)
+    phase.answer(found.model_dump_json().encode())

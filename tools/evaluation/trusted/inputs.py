@@ -1,0 +1,134 @@
+"""Makes the inputs of every call: trusted, knows the seeds and the reference, ends before any candidate starts."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+from tools.evaluation.trusted.distributions import AS_MADE, NON_FINITE, transform
+from tools.evaluation.trusted.reference import DeclaredReference
+from tools.evaluation.trusted.vault import tensors_of
+from tools.evaluation.wire import patches as patching
+from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.tape import CallSpec, CallTensors, Sitting
+from tools.records import ABI, Problem, Record, ScalarSpec
+
+if TYPE_CHECKING:
+    import torch
+
+
+CHANGED = "as made, a few elements changed"
+"""What a note calls the inputs of a call that follows another."""
+
+
+class InputsJob(Record):
+    """Which inputs to make, and where."""
+
+    sittings: tuple[Sitting, ...]
+    device: str
+    threads: int = 1
+    vaults: tuple[str, ...] = ()
+    """By sitting: the vault that keeps its tensors, or nothing where they lie in shared memory."""
+
+
+class InputsAnswer(Record):
+    """Which calls make sense."""
+
+    usable: tuple[tuple[bool, ...], ...]
+    """By sitting and call: False where the reference raises, or has no finite answer, on a distribution of the battery."""
+    notes: tuple[str, ...] = ()
+    """Which were left out, and why."""
+
+
+def make(phase: Phase) -> None:
+    """Write parameters and inputs of every sitting into its tape."""
+    import torch
+
+    job = InputsJob.model_validate_json(phase.job)
+    torch.set_num_threads(job.threads)
+    usable = []
+    notes: dict[str, None] = {}
+    for index, sitting in enumerate(job.sittings):
+        problem = Problem.model_validate_json(sitting.problem)
+        tape = tensors_of(phase, index, sitting, job.vaults, job.device)
+        reference = DeclaredReference(problem, job.device)
+        _write_parameters(reference, sitting, problem, tape)
+        problems = [_write_inputs(reference, problem.abi, tape, number, call) for number, call in enumerate(sitting.calls)]
+        usable.append(tuple(not problem for problem in problems))
+        notes |= {
+            f"Inputs “{CHANGED if call.follows else call.distribution}” were left out: {problem}.": None
+            for call, problem in zip(sitting.calls, problems, strict=True)
+            if problem
+        }
+        tape.close()
+    phase.answer(InputsAnswer(usable=tuple(usable), notes=tuple(notes)).model_dump_json().encode())
+
+
+def _write_parameters(reference: DeclaredReference, sitting: Sitting, problem: Problem, tape: CallTensors) -> None:
+    import torch
+
+    values = reference.parameters()
+    if sitting.shake is not None:
+        torch.manual_seed(sitting.shake)
+        values = {name: shaken(value) for name, value in values.items()}
+        reference.load(values)
+    for spec, target in zip(problem.abi.parameters, tape.parameter_tensors(), strict=True):
+        target.copy_(values[spec.name])
+
+
+def shaken(value: torch.Tensor) -> torch.Tensor:
+    """Move a float tensor whose elements are all equal: what is only a default must not be built into a kernel."""
+    import torch
+
+    if not value.is_floating_point() or value.numel() == 0 or not bool((value == value.flatten()[0]).all()):
+        return value
+    return value + (torch.rand(value.shape) * 0.45 + 0.05).to(value.dtype).to(value.device)
+
+
+def _write_inputs(reference: DeclaredReference, abi: ABI, tape: CallTensors, number: int, call: CallSpec) -> str:
+    """Write the inputs of a call; say why they are of no use, or nothing."""
+    import torch
+
+    if call.follows:
+        return _follow(reference, abi, tape, number, call)
+    made = made_inputs(reference, call)
+    tensors = [value for value in made if isinstance(value, torch.Tensor)]
+    for target, value in zip(tape.input_tensors(number), tensors, strict=True):
+        target.copy_(value)
+    return unusable(reference, made, call.distribution)
+
+
+def _follow(reference: DeclaredReference, abi: ABI, tape: CallTensors, number: int, call: CallSpec) -> str:
+    """Write the inputs of the call before once more, a few elements changed."""
+    made = tape.input_tensors(number)
+    for target, before in zip(made, tape.input_tensors(number - 1), strict=True):
+        target.copy_(before)
+    # nothing is kept secret by it that the system's generator has not drawn
+    patching.alter_tile(made, random.Random(call.seed))  # noqa: S311
+    tensors = iter([value.to(reference.device, copy=True) for value in made])
+    arguments = [a.value if isinstance(a, ScalarSpec) else next(tensors) for a in abi.arguments]
+    return unusable(reference, arguments, CHANGED)
+
+
+def made_inputs(reference: DeclaredReference, call: CallSpec) -> list[Any]:
+    """Make the arguments of a call."""
+    import torch
+
+    made: list[Any] = reference.inputs(call.seed)
+    torch.manual_seed(call.seed ^ 0x5DEECE66D)
+    return transform(call.distribution, made)
+
+
+def unusable(reference: DeclaredReference, arguments: list[Any], distribution: str) -> str:
+    """Say why inputs of a distribution prove nothing; empty where they do."""
+    import torch
+
+    if distribution == AS_MADE:
+        return ""
+    try:
+        outputs = reference.outputs(arguments)
+    except (RuntimeError, ValueError, IndexError, ArithmeticError) as error:
+        return f"the reference raises {type(error).__name__} on them"
+    if distribution != NON_FINITE and not all(bool(torch.isfinite(output).all()) for output in outputs if output.is_floating_point()):
+        return "the reference answers with NaN or infinity"
+    return ""

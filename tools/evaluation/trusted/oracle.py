@@ -1,0 +1,168 @@
+"""The oracle: trusted, runs after the runner is dead, and judges bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tools.evaluation.supervisor.call_plan import MIDDLE_BYTES
+from tools.evaluation.trusted import numerics
+from tools.evaluation.trusted.distributions import AS_MADE
+from tools.evaluation.trusted.numerics import EXACT, Errors
+from tools.evaluation.trusted.tolerance import Scale, Yardstick, error_of, has_digits
+from tools.evaluation.trusted.vault import tensors_of
+from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.tape import Sitting
+from tools.records import OutputError, Problem, Record, ScalarSpec, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+
+class OracleJob(Record):
+    """What to judge, and where."""
+
+    sittings: tuple[Sitting, ...]
+    skip: tuple[tuple[bool, ...], ...]
+    """By sitting and call: not made, so not to be judged."""
+    device: str
+    threads: int = 1
+    vaults: tuple[str, ...] = ()
+    """By sitting: the vault that keeps its tensors, or nothing where they lie in shared memory."""
+
+
+class CallVerdict(Record):
+    """Errors of one call."""
+
+    sitting: int
+    call: int
+    group: str
+    outputs: tuple[OutputError, ...]
+    repeat_agrees: bool = True
+    """Whether the run with the other poison gave the same: bitwise, or within the limits of each other."""
+
+
+class OracleAnswer(Record):
+    """All calls, and what could not be used."""
+
+    calls: tuple[CallVerdict, ...]
+    notes: tuple[str, ...] = ()
+
+
+def judge(phase: Phase) -> None:
+    """Judge every call of every sitting."""
+    import torch
+
+    job = OracleJob.model_validate_json(phase.job)
+    torch.set_num_threads(job.threads)
+    torch.manual_seed(0)
+    verdicts: list[CallVerdict] = []
+    notes: dict[str, None] = {}
+    for index, sitting in enumerate(job.sittings):
+        bench = _Bench(index, sitting, phase, job)
+        verdicts += bench.judge(job.skip[index], notes)
+        bench.close()
+    phase.answer(OracleAnswer(calls=tuple(verdicts), notes=tuple(notes)).model_dump_json().encode())
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One call before its group's limits are known."""
+
+    call: int
+    scale: Scale
+    found: tuple[tuple[Errors, ...], ...]
+    """By run and output."""
+    apart: tuple[Errors, ...]
+    """Distance of the second run from the first."""
+
+
+class _Bench:
+    """One sitting under judgement."""
+
+    def __init__(self, index: int, sitting: Sitting, phase: Phase, job: OracleJob) -> None:
+        self._index = index
+        self._sitting = sitting
+        self._problem = Problem.model_validate_json(sitting.problem)
+        self._large = self._problem.abi.compulsory_bytes >= MIDDLE_BYTES
+        self._device = job.device
+        self._tape = tensors_of(phase, index, sitting, job.vaults)
+        values = self._tape.parameter_tensors()
+        parameters = {spec.name: value.to(job.device) for spec, value in zip(self._problem.abi.parameters, values, strict=True)}
+        self._yardstick = Yardstick(self._problem, parameters, job.device)
+        self._is_wrong = False
+
+    def close(self) -> None:
+        """Give the sitting's memory back."""
+        self._tape.close()
+
+    def judge(self, skip: tuple[bool, ...], notes: dict[str, None]) -> list[CallVerdict]:
+        """Measure each call, then hold it against the limits of its group."""
+        measured: list[_Measured] = []
+        kept = [(number, call.group) for number, call in enumerate(self._sitting.calls) if not skip[number]]
+        last = {group: number for number, group in kept}
+        for number, group in kept:
+            # it costs two more runs in float64, and calls of a group differ in their seeds alone; the last has the most room
+            measured.append(self._measure(number, notes, sensitive=not self._large or number == last[group]))
+            self._tape.forget(number)
+        verdicts = []
+        for group in dict.fromkeys(call.group for call in self._sitting.calls):
+            members = [m for m in measured if self._sitting.calls[m.call].group == group]
+            if not members:
+                continue
+            limits = self._yardstick.limits([member.scale for member in members])
+            if not has_digits(limits):
+                if group != AS_MADE:
+                    notes[f"Inputs “{group}” were left out: the reference itself has no digits on them."] = None
+                    continue
+                notes["The reference itself has no digits on the problem's own inputs: nearly any answer is within its limits."] = None
+            verdicts += [self._second_thought(member, self._verdict(member, group, limits), limits, notes) for member in members]
+        return verdicts
+
+    def _measure(self, number: int, notes: dict[str, None], *, sensitive: bool) -> _Measured:
+        call = self._sitting.calls[number]
+        truth = self._yardstick.truth(self._arguments(number), call.distribution, sensitive=sensitive)
+        specs = self._problem.abi.outputs
+        for spec, value in zip(specs, truth.oracle, strict=True):
+            if numerics.is_float(spec) and str(value.dtype) != "torch.float64":
+                notes[f"The reference fixes {value.dtype} for {spec.name}: the oracle could not compute all of it in float64."] = None
+        runs = [self._run(number, run) for run in range(call.slots)]
+        found = tuple(tuple(map(error_of, specs, run, truth.reference, truth.oracle)) for run in runs)
+        return _Measured(number, truth.scale, found, tuple(map(_apart, specs, runs[0], runs[-1])))
+
+    def _second_thought(self, member: _Measured, first: CallVerdict, limits: list[Errors], notes: dict[str, None]) -> CallVerdict:
+        """Hold a call that is wrong against more draws of the reference's error, until one stays wrong; its group's limits stay."""
+        severity = max((numerics.severity(error) for error in first.outputs), default=0.0)
+        if severity <= 1 or severity == float("inf") or self._large or self._is_wrong:
+            return first
+        raised = self._yardstick.raised(limits, self._yardstick.drawn_again(self._arguments(member.call)))
+        second = self._verdict(member, first.group, raised)
+        self._is_wrong = not all(error.passed for error in second.outputs)
+        if not self._is_wrong:
+            notes[f"A call on “{first.group}” was beyond its limit, and is within what more draws of the reference's error allow."] = None
+        return second
+
+    def _verdict(self, member: _Measured, group: str, limits: list[Errors]) -> CallVerdict:
+        specs = self._problem.abi.outputs
+        runs = [tuple(map(numerics.output_error, specs, run, member.scale.own, limits)) for run in member.found]
+        passed = [all(error.passed for error in run) for run in runs]
+        near = all(a.relative_l2 <= b.relative_l2 and a.worst_row <= b.worst_row for a, b in zip(member.apart, limits, strict=True))
+        worst = max(runs, key=lambda run: max((numerics.severity(error) for error in run), default=0.0))
+        agrees = len(set(passed)) == 1 and (near or not passed[0])
+        return CallVerdict(sitting=self._index, call=member.call, group=group, outputs=worst, repeat_agrees=agrees)
+
+    def _arguments(self, number: int) -> list[Any]:
+        tensors = iter(self._tape.input_tensors(number))
+        abi = self._problem.abi
+        return [a.value if isinstance(a, ScalarSpec) else next(tensors).to(self._device, copy=True) for a in abi.arguments]
+
+    def _run(self, number: int, run: int) -> list[torch.Tensor]:
+        return [value.to(self._device) for value in self._tape.output_tensors(number, run)]
+
+
+def _apart(spec: TensorSpec, first: torch.Tensor, second: torch.Tensor) -> Errors:
+    import torch
+
+    if torch.equal(first, second):
+        return EXACT
+    return numerics.distance(second, first, first) if numerics.is_float(spec) else numerics.mismatch(second, first, first)

@@ -1,0 +1,175 @@
+"""What one call's outputs are held against: the oracle, the reference, and how far from the oracle a candidate may be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tools.evaluation.trusted import numerics
+from tools.evaluation.trusted.distributions import AS_MADE
+from tools.evaluation.trusted.numerics import EXACT, ROUNDOFF, Errors
+from tools.evaluation.trusted.reference import DeclaredReference, Oracle
+from tools.evaluation.trusted.rounding import all_rounded, stepped
+from tools.records import Problem, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+NO_DIGITS = 0.05
+"""A limit above this says that the reference has no digits on these inputs: they prove nothing and are left out."""
+
+DRAWS = 8
+"""How often the reference's error is drawn again before a call is called wrong."""
+
+INTEGERS = ("odd integers", "small integers", "sparse", "one-hot")
+"""Distributions on which sums and products may be exact."""
+
+LINEAR = frozenset(
+    {
+        "mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "linear", "matmul", "sum", "cumsum", "add", "mul", "relu", "cat", "stack",
+        "clone", "_to_copy", "copy_", "index", "index_select", "embedding", "gather", "max_pool2d_with_indices", "max", "amax",
+    }
+)  # fmt: skip
+"""Operators that keep integers exact in any order of summation while no sum of magnitudes exceeds the mantissa.
+
+Convolutions are not among them: fast transforms, which libraries use, round.
+"""
+
+
+class Scale(NamedTuple):
+    """What one call says of how wrong its outputs may be, by output."""
+
+    own: tuple[Errors, ...]
+    """The reference's errors."""
+    sensitivity: tuple[Errors, ...]
+    exact: tuple[bool, ...]
+    """Every way of computing gives these outputs without rounding."""
+
+
+class Truth(NamedTuple):
+    """One call's yardstick."""
+
+    oracle: list[torch.Tensor]
+    reference: list[torch.Tensor]
+    scale: Scale
+
+
+class Yardstick:
+    """The oracle and the reference of one problem with one set of parameters."""
+
+    def __init__(self, problem: Problem, parameters: Mapping[str, torch.Tensor], device: str) -> None:
+        """Open both on `device`."""
+        self.problem = problem
+        self.reference = DeclaredReference(problem, device)
+        self.reference.load(parameters)
+        self.oracle = Oracle(problem, parameters, device)
+        abi = problem.abi
+        self._roundoff = max((numerics.unit_roundoff(problem.policy, s.dtype) for s in abi.inputs if numerics.is_float(s)), default=0.0)
+        self._linear = {name.split(".")[1] for name in problem.work.operators} <= LINEAR
+
+    def truth(self, arguments: list[Any], distribution: str = AS_MADE, *, sensitive: bool = True) -> Truth:
+        """Run oracle and reference on one call's arguments; not `sensitive`, another call of its group says what its inputs determine."""
+        specs = self.problem.abi.outputs
+        oracle = self.oracle.outputs(arguments)
+        reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(arguments), oracle, strict=True)]
+        own = tuple(map(error_of, specs, reference, reference, oracle))
+
+        def moved(outputs: list[torch.Tensor]) -> tuple[Errors, ...]:
+            return tuple(map(error_of, specs, outputs, reference, oracle))
+
+        sensitivity = self._sensitivity(arguments, distribution, moved) if sensitive else (EXACT,) * len(specs)
+        return Truth(oracle, reference, Scale(own, sensitivity, self._exact(arguments, distribution, oracle, reference)))
+
+    def drawn_again(self, arguments: list[Any]) -> tuple[Errors, ...]:
+        """Find the reference's errors on inputs a unit in the last place from a call's: the second largest of `DRAWS`.
+
+        Rounding is chance. Of an output of many elements one draw tells how large it is; of one element that cancels it may happen to be
+        nothing. The largest is left out: a step that one draw happens to cross is no lack of digits.
+        """
+        specs = self.problem.abi.outputs
+        draws = []
+        for _ in range(DRAWS):
+            near = stepped(arguments, self._roundoff)
+            oracle = self.oracle.outputs(near)
+            reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(near), oracle, strict=True)]
+            draws.append([_finite(error_of(*each)) for each in zip(specs, reference, reference, oracle, strict=True)])
+        return tuple(Errors(*(sorted(kind)[-2] for kind in zip(*output, strict=True))) for output in zip(*draws, strict=True))
+
+    def raised(self, limits: Sequence[Errors], own: Sequence[Errors]) -> list[Errors]:
+        """Raise limits of one call to what these errors of the reference allow; a limit of zero stays."""
+        none = (EXACT,) * len(own)
+        allowed = map(numerics.limits, self.problem.abi.outputs, (self.problem.policy,) * len(own), own, none)
+        return [limit if limit == EXACT else limit.largest(more) for limit, more in zip(limits, allowed, strict=True)]
+
+    def _sensitivity(self, arguments: list[Any], distribution: str, moved: Any) -> tuple[Errors, ...]:
+        """Errors of the oracle on inputs that are known no better than the declared precision."""
+        if self.problem.policy.name != "exact":
+            return tuple(moved(self.oracle.outputs(all_rounded(arguments, self._roundoff))))
+        made_hard = distribution != AS_MADE
+        # all moved upward: a sum moves by as much as it can, and so may a sum that is taken in another order
+        draws = [moved(self.oracle.sensitivity(arguments, self._roundoff, upward=upward)) for upward in (False, made_hard)]
+        # a step that one draw happens to cross is no lack of digits: the smaller counts; on inputs made to be hard, the larger
+        choose = max if made_hard else min
+        found = tuple(Errors(*map(choose, a, b)) for a, b in zip(*draws, strict=True))
+        if distribution == "denormals":
+            found = tuple(map(Errors.largest, found, moved(self.oracle.outputs(_flushed(arguments)))))
+        return found
+
+    def _exact(
+        self, arguments: list[Any], distribution: str, oracle: list[torch.Tensor], reference: list[torch.Tensor]
+    ) -> tuple[bool, ...]:
+        import torch
+
+        policy = self.problem.policy
+        specs = self.problem.abi.outputs
+        if not self._linear or distribution not in INTEGERS or policy.name != "exact" or policy.tolerance:
+            return (False,) * len(specs)
+        bounds = self.oracle.magnitudes(arguments)
+        return tuple(
+            numerics.is_float(spec)
+            and bool((truth == truth.round()).all())
+            and torch.equal(found.double(), truth)
+            and bool((bound.abs() <= 0.25 / ROUNDOFF[spec.dtype]).all())
+            for spec, truth, found, bound in zip(specs, oracle, reference, bounds, strict=True)
+        )
+
+    def limits(self, members: Sequence[Scale]) -> list[Errors]:
+        """Say how wrong each output may be in a group of calls."""
+        found = []
+        for place, spec in enumerate(self.problem.abi.outputs):
+            if all(member.exact[place] for member in members):
+                found.append(EXACT)
+                continue
+            own, sensitivity = EXACT, EXACT
+            for member in members:
+                own = own.largest(_finite(member.own[place]))
+                sensitivity = sensitivity.largest(_finite(member.sensitivity[place]))
+            found.append(numerics.limits(spec, self.problem.policy, own, sensitivity))
+        return found
+
+
+def error_of(spec: TensorSpec, value: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor) -> Errors:
+    """Measure one output: by distance, or by the share of wrong integers."""
+    if numerics.is_float(spec):
+        return numerics.distance(value, oracle, reference)
+    return numerics.mismatch(value, reference, oracle)
+
+
+def has_digits(limits: list[Errors]) -> bool:
+    """Whether limits are such that right can be told from wrong."""
+    return max(limit.relative_l2 for limit in limits) <= NO_DIGITS
+
+
+def _flushed(arguments: list[Any]) -> list[Any]:
+    """Put zeros where float arguments are too small for a normal number."""
+    import torch
+
+    def flush(value: torch.Tensor) -> torch.Tensor:
+        return torch.where(value.abs() < torch.finfo(value.dtype).tiny, torch.zeros_like(value), value)
+
+    return [flush(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in arguments]
+
+
+def _finite(errors: Errors) -> Errors:
+    """Leave an infinite error out: it would allow anything."""
+    return Errors(*(value if value < float("inf") else 0.0 for value in errors))

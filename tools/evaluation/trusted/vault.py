@@ -1,0 +1,246 @@
+"""Where the tensors of large problems stay: on the device, in the standing oracle's own memory, from the inputs to the judgement.
+
+What a runner needs of them passes through memory that the two share, and only by the supervisor's word: parameters and the inputs of the
+current call into it, outputs and inputs as the call left them out of it. A gigabyte takes a millisecond that way, and through the host's
+memory a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from tools.evaluation.wire import patches as patching
+from tools.evaluation.wire.channel import Exchange, Patch
+from tools.evaluation.wire.device_memory import carried
+from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.tape import CallTensors, Sitting, Tape
+from tools.records import ABI, Problem, Record, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+_PIECE = 1 << 25
+"""Elements compared at once: the answer to each takes a byte."""
+_POOL = 4096
+"""Elements of every float input that changed ones are chosen from, by chance."""
+
+Order = Literal["share", "give", "take", "pool", "drop", "try"]
+
+PROOF = 7
+"""What every byte of the memory holds that is only shared to see whether that works."""
+
+
+class VaultJob(Record):
+    """What to do with one vault; which fields count is the order's affair."""
+
+    vault: str
+    order: Order
+    call: int | None = None
+    """Whose inputs to give, or whose outputs are taken; none: these are not kept."""
+    run: int = 0
+    poison: int | None = None
+    """Byte that the place of the outputs is filled with afterwards."""
+    compare: bool = True
+    """Whether to hold the inputs, as the call left them, against what they were."""
+    patches: tuple[tuple[int, int, str], ...] = ()
+    """Changed elements since the inputs were given or something was taken: input, flat element, value in hexadecimal digits."""
+
+
+class VaultAnswer(Record):
+    """What was found."""
+
+    changed: str = ""
+    """An input that the call changed."""
+
+
+class Vault:
+    """The tensors of one sitting."""
+
+    def __init__(self, abi: ABI, device: str) -> None:
+        """Begin with none."""
+        self._abi = abi
+        self.device = device
+        """Where they are."""
+        self._parameters = _made(abi.parameters, device)
+        self._inputs: dict[int, list[torch.Tensor]] = {}
+        self._outputs: dict[tuple[int, int], list[torch.Tensor]] = {}
+        self._patched: dict[int, int] = {}
+        """By call whose inputs are the first's with changed elements: how many of the changes are in them."""
+        self._patches: list[Patch] = []
+        self._current: list[torch.Tensor] = []
+        self._exchange = Exchange(abi, beside=True)
+        self._memory: Any = None
+
+    def parameter_tensors(self) -> list[torch.Tensor]:
+        """Give the parameters."""
+        return self._parameters
+
+    def input_tensors(self, call: int) -> list[torch.Tensor]:
+        """Give the inputs of a call; there is room for them from now on."""
+        if call in self._patched:
+            values = [value.clone() for value in self._inputs[0]]
+            patching.apply(self._patches[: self._patched[call]], values)
+            return values
+        if call not in self._inputs:
+            self._inputs[call] = _made(self._abi.inputs, self.device)
+        return self._inputs[call]
+
+    def output_tensors(self, call: int, run: int = 0) -> list[torch.Tensor]:
+        """Give what was taken after a call's run."""
+        return self._outputs[call, run]
+
+    def forget(self, call: int) -> None:
+        """Give back the outputs of a call, which can be judged no more."""
+        self._outputs = {place: values for place, values in self._outputs.items() if place[0] != call}
+
+    def close(self) -> None:
+        """Keep everything: the supervisor says when it is to be dropped."""
+
+    def share(self, poison: int | None) -> int:
+        """Make the memory that a runner or a baseline will map, parameters in it, and give a descriptor of it."""
+        self._memory, fd = carried(self._exchange.outputs.end, self.device)
+        for target, value in zip(self._exchange.parameters.tensors(self._memory), self._parameters, strict=True):
+            target.copy_(value)
+        self._poison(poison)
+        return fd
+
+    def give(self, call: int) -> None:
+        """Lay the inputs of a call out."""
+        source = self._inputs[call]
+        # what a call does to its inputs is held against this
+        self._current = source
+        self._patches = []
+        for target, value in zip(self._exchange.inputs.tensors(self._memory), source, strict=True):
+            target.copy_(value)
+
+    def take(self, job: VaultJob) -> str:
+        """Keep the outputs, compare the inputs, poison the outputs' place; name an input that the call changed."""
+        if job.call is not None:
+            # first of all: what is written there later comes too late
+            self._outputs[job.call, job.run] = [value.clone() for value in self._exchange.outputs.tensors(self._memory)]
+        if job.patches:
+            if not self._patches:
+                self._current = [value.clone() for value in self._current]
+            new = [Patch(argument, element, bytes.fromhex(value)) for argument, element, value in job.patches]
+            self._patches += new
+            patching.apply(new, self._current)
+        if job.call is not None and job.call not in self._inputs:
+            self._patched[job.call] = len(self._patches)
+        found = self._exchange.inputs.tensors(self._memory) if job.compare else []
+        changed = [spec.name for spec, a, b in zip(self._abi.inputs, found, self._current, strict=False) if not same_bytes(a, b)]
+        self._poison(job.poison)
+        return changed[0] if changed else ""
+
+    def pools(self) -> list[torch.Tensor]:
+        """Choose elements of every float input of the first call by chance, by input."""
+        import torch
+
+        chosen = []
+        for argument in patching.floats_of(self._abi.inputs):
+            flat = self._inputs[0][argument].view(-1)
+            chosen.append(flat[torch.randint(len(flat), (_POOL,), device=flat.device)].cpu())
+        return chosen
+
+    def end_calls(self) -> None:
+        """Keep what is to be judged alone: there are no more calls."""
+        self._current = []
+        self.stop_sharing()
+
+    def stop_sharing(self) -> None:
+        """Give up the memory shared with a process that has ended."""
+        if self._memory is not None:
+            self._memory.close()
+            self._memory = None
+
+    def _poison(self, byte: int | None) -> None:
+        import torch
+
+        if byte is not None:
+            for spec, offset in zip(self._exchange.outputs.specs, self._exchange.outputs.offsets, strict=True):
+                torch.as_tensor(self._memory.bytes_at(offset, spec.nbytes)).fill_(byte)
+
+
+VAULTS: dict[str, Vault] = {}
+"""Those of this process, by the names that the supervisor gave them."""
+
+
+def serve(phase: Phase) -> None:
+    """Do what the supervisor says with one vault."""
+    job = VaultJob.model_validate_json(phase.job)
+    if job.order == "drop":
+        if job.vault in VAULTS:
+            VAULTS.pop(job.vault).stop_sharing()
+        return
+    if job.order == "try":
+        phase.given.append(_proof())
+        return
+    vault, answer = VAULTS[job.vault], VaultAnswer()
+    # between the calls of a runner: looking for what may be freed takes longer than most of them
+    phase.light = True
+    if job.order == "share":
+        vault.stop_sharing()
+        phase.given.append(vault.share(job.poison))
+    elif job.order == "give":
+        assert job.call is not None
+        vault.give(job.call)
+    elif job.order == "take":
+        answer = VaultAnswer(changed=vault.take(job))
+    elif job.order == "pool":
+        phase.answer(b"".join(_bytes(pool).numpy().tobytes() for pool in vault.pools()))
+        return
+    _settle(vault)
+    phase.answer(answer.model_dump_json().encode())
+
+
+def _proof() -> int:
+    """Make a little memory that outlives this call by its descriptor alone."""
+    import torch
+
+    memory, fd = carried(1, "cuda")
+    torch.as_tensor(memory.bytes_at(0, memory.size)).fill_(PROOF)
+    memory.close()
+    return fd
+
+
+def tensors_of(phase: Phase, index: int, sitting: Sitting, vaults: tuple[str, ...], makes_on: str = "") -> CallTensors:
+    """Open the tensors of a sitting: in the vault that is named for it, made where there is a device to make it on, or in shared memory."""
+    problem = Problem.model_validate_json(sitting.problem)
+    name = vaults[index] if vaults else ""
+    if not name:
+        return Tape(problem.abi, sitting.calls, phase.shared[f"inputs{index}"], phase.shared[f"outputs{index}"])
+    if makes_on:
+        VAULTS[name] = Vault(problem.abi, makes_on)
+    else:
+        VAULTS[name].end_calls()
+    return VAULTS[name]
+
+
+def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors of one shape and dtype hold the same bits, NaN or not."""
+    import torch
+
+    a, b = _bytes(one), _bytes(other)
+    if a.numel() % 8 == 0:
+        a, b = a.view(torch.int64), b.view(torch.int64)
+    return all(torch.equal(a[start : start + _PIECE], b[start : start + _PIECE]) for start in range(0, a.numel(), _PIECE))
+
+
+def _bytes(value: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    return value.reshape(-1).view(torch.uint8)
+
+
+def _made(specs: Sequence[TensorSpec], device: str) -> list[torch.Tensor]:
+    import torch
+
+    return [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=device) for spec in specs]
+
+
+def _settle(vault: Vault) -> None:
+    """Wait until the device has done it: the other process does not wait for this one's work."""
+    import torch
+
+    if vault.device != "cpu":
+        torch.cuda.synchronize()

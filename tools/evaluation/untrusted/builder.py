@@ -1,0 +1,224 @@
+"""The builder: imports the candidate without a GPU, dry-runs it on tensors without contents, and compiles what it launches."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import traceback
+from typing import TYPE_CHECKING, Any, Literal
+
+from tools.evaluation.untrusted import extensions, loading
+from tools.evaluation.untrusted import gpu_stand_in as standin
+from tools.evaluation.untrusted.extension_dry_run import Followed
+from tools.evaluation.untrusted.launch_recorder import Recorder
+from tools.evaluation.wire import kernel_cache
+from tools.evaluation.wire.launch_plan import LaunchPlan
+from tools.evaluation.wire.phases import Phase
+from tools.records import ABI, HardwareSheet, Launch, Record, ScalarSpec
+
+if TYPE_CHECKING:
+    import torch
+
+MAX_ANSWER_BYTES = 64 << 20
+MAX_LAUNCHES = 2000
+_ERROR_LINES = 30
+
+
+class BuilderJob(Record):
+    """All that a builder is told."""
+
+    abi: ABI
+    source: str
+    sheet: HardwareSheet
+    others: tuple[ABI, ...] = ()
+    """Of other sizes that will be run: their kernels are compiled too, where their host code can be followed."""
+    launchers: bool = False
+    """Compile what launches the kernels as well: they will run on this machine's GPU."""
+
+
+class KernelBinary(Record):
+    """One compiled kernel."""
+
+    name: str
+    code: str
+    """Machine code, base64."""
+    shared_bytes: int
+
+
+class BuildAnswer(Record):
+    """What came of it; from an untrusted process, so evidence for estimates and never for a verdict of PASS."""
+
+    status: Literal["built", "failed", "opaque"]
+    """`opaque`: the host code needs real values, so nothing is known of its launches."""
+    reason: str = ""
+    """The shortest telling part of what failed."""
+    launches: tuple[Launch, ...] = ()
+    packing: tuple[Launch, ...] = ()
+    """Of the step that packs weights."""
+    kernels: tuple[KernelBinary, ...] = ()
+    bfloat16: bool = False
+    """Some kernel computes with bfloat16, which Triton's interpreter gets wrong."""
+    notes: tuple[str, ...] = ()
+    plan: LaunchPlan | None = None
+    """How to do the same without the candidate's host code; None where its host code does not allow that."""
+    unsealable: str = ""
+    """Why there is no plan."""
+    cache: str = ""
+    """Packed cache of the compiler, for the candidate's own runners."""
+
+
+def build(phase: Phase) -> None:
+    """Build and write the answer."""
+    job = BuilderJob.model_validate_json(phase.job)
+    # should the dry run end the process, the import at least is known to have worked
+    dead = BuildAnswer(status="opaque", notes=("The host code ended the process that followed it without a GPU: launches are not known.",))
+    data = _build(job, phase, dead).model_dump_json().encode()
+    if len(data) > MAX_ANSWER_BYTES:
+        data = BuildAnswer(status="opaque", reason="the compiled kernels are too large to keep").model_dump_json().encode()
+    phase.answer(data)
+
+
+def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
+    standin.install(job.sheet)
+    recorder = Recorder(job.sheet, launchers=job.launchers)
+    recorder.install()
+    if extensions.wanted(job.source):
+        extensions.install(job.sheet, lambda module: Followed(module, recorder))
+    try:
+        module = loading.import_candidate(job.source, phase.scratch)
+    except BaseException as error:
+        return BuildAnswer(status="failed", reason=_telling(error))
+    native = _native_kernels()
+    known: dict[str, Any] = {"kernels": native, "cache": _packed() if native else ""}
+    phase.answer(interim.model_copy(update=known).model_dump_json().encode())
+    try:
+        plans, packing = _dry_run(module, job.abi, recorder)
+    except BaseException as error:
+        if _is_cause(recorder.failure, error):
+            return BuildAnswer(status="failed", reason=_telling(error))
+        traceback.print_exc(limit=-6)
+        note = f"The host code could not be followed without a GPU ({type(error).__name__}: {_first_line(error)}): launches are not known."
+        return BuildAnswer(status="opaque", reason=_telling(error), notes=(note,), **known)
+    plan, unsealable = _plan(plans, recorder)
+    launches, binaries = tuple(recorder.launches[:MAX_LAUNCHES]), tuple(recorder.binaries.values())
+    for abi in job.others:
+        # these are compiled ahead of time to save time: one that fails here fails where it is run
+        with contextlib.suppress(Exception):
+            _dry_run(module, abi, recorder)
+    triton = tuple(KernelBinary(name=b.name, code=base64.b64encode(b.code).decode(), shared_bytes=b.shared_bytes) for b in binaries)
+    return BuildAnswer(
+        status="built",
+        launches=launches,
+        packing=packing,
+        kernels=(*triton, *native),
+        bfloat16=any(b.bfloat16 for b in binaries),
+        notes=tuple(standin.notes),
+        plan=plan,
+        unsealable=unsealable,
+        cache=_packed(),
+    )
+
+
+def _packed() -> str:
+    folder = kernel_cache.cache_folder()
+    return kernel_cache.pack(folder) if folder else ""
+
+
+def _native_kernels() -> tuple[KernelBinary, ...]:
+    """Machine code of what the candidate's extensions hold; none where it has none, or no tool reads it."""
+    with contextlib.suppress(Exception):
+        found = dict.fromkeys(extensions.binaries())
+        return tuple(KernelBinary(name=name, code=base64.b64encode(code).decode(), shared_bytes=0) for name, code in found)
+    return ()
+
+
+def _plan(plans: list[LaunchPlan | None], recorder: Recorder) -> tuple[LaunchPlan | None, str]:
+    """The plan that both calls of a dry run made, or why there is none."""
+    if guessed := next(iter(standin.notes), ""):
+        return None, f"what it launches is decided on the device ({guessed})"
+    if recorder.planner.reason:
+        return None, recorder.planner.reason
+    if plans[0] is None or plans[0] != plans[-1]:
+        return None, "its first call differs from its second"
+    return plans[0].model_copy(update={"several_streams": standin.entered[0]}), ""
+
+
+def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan | None], tuple[Launch, ...]]:
+    """Call the model on tensors without contents, twice: what only the first call does is no part of a call.
+
+    Before that it packs its weights where it has a step for it, whose launches come beside the plans.
+    """
+    import torch
+
+    device = standin.fake_name()
+    with contextlib.ExitStack() as modes:
+        modes.enter_context(torch.no_grad())
+        modes.enter_context(standin.fake_device())
+        modes.enter_context(standin.on_device(device))
+        model = loading.make_model(module, abi)
+        _move(model, device)
+        inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=device) for spec in abi.inputs]
+        modes.enter_context(recorder.library_mode())
+        state = model.state_dict(keep_vars=True)
+        parameters = [state[spec.name] for spec in abi.parameters if spec.name in state]
+        recorder.launches.clear()
+        recorder.planner.begin(inputs, parameters)
+        step = loading.packing_step(model)
+        each_call = any(spec.dynamic for spec in abi.parameters)
+        if step is not None and not each_call:
+            step()
+        packing, plans = tuple(recorder.launches[:MAX_LAUNCHES]), []
+        for _ in range(2):
+            recorder.launches.clear()
+            recorder.planner.begin_call()
+            if step is not None and each_call:
+                step()
+            if len(parameters) != len(abi.parameters):
+                recorder.planner.refuse("its parameters are not the reference's")
+            given = iter(inputs)
+            result = model(*[a.value if isinstance(a, ScalarSpec) else next(given) for a in abi.arguments])
+            plans.append(recorder.planner.finish(loading.flatten(result)))
+        return plans, packing
+
+
+def _move(model: torch.nn.Module, device: str) -> None:
+    """Put parameters and buffers on the device; `Module.to` cannot swap tensors without contents."""
+    import torch
+
+    for part in model.modules():
+        for name, parameter in part._parameters.items():
+            if parameter is not None:
+                part._parameters[name] = torch.nn.Parameter(_elsewhere(parameter, device), requires_grad=False)
+        for name, value in part._buffers.items():
+            if value is not None:
+                part._buffers[name] = _elsewhere(value, device)
+
+
+def _elsewhere(value: torch.Tensor, device: str) -> torch.Tensor:
+    """Make a tensor like `value` on the device; `empty_like` would compute a constant for real."""
+    import torch
+
+    return torch.empty(value.shape, dtype=value.dtype, device=device)
+
+
+def _is_cause(failure: BaseException | None, error: BaseException | None) -> bool:
+    """Whether the compiler's failure is what ended the dry run."""
+    while error is not None:
+        if error is failure:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or ["no message"])[0][:200]
+
+
+def _telling(error: BaseException) -> str:
+    """Last lines of a traceback, with the frames of the candidate alone; what the evaluator itself says needs none."""
+    if isinstance(error, loading.InterfaceError):
+        return str(error)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(loading.FILE)]
+    lines = traceback.format_list(frames[-3:]) + traceback.format_exception_only(error)
+    text = "".join(lines).replace(str(loading.FILE), "candidate.py")
+    return "\n".join(text.strip().splitlines()[-_ERROR_LINES:])[-4000:]

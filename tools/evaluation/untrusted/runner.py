@@ -1,0 +1,302 @@
+"""The runner: imports the candidate and runs one call after the other, seeing only the ABI, parameters and the current inputs."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tools.evaluation.processes import warmup
+from tools.evaluation.processes.spares import WARM
+from tools.evaluation.trusted.reference import allow_tf32
+from tools.evaluation.untrusted import extensions, loading, scan_order
+from tools.evaluation.untrusted import gpu_stand_in as standin
+from tools.evaluation.untrusted.audit import heard_in
+from tools.evaluation.untrusted.poison import poison
+from tools.evaluation.untrusted.sealed import SealedModel
+from tools.evaluation.wire import fd_messages as wire
+from tools.evaluation.wire import kernel_cache
+from tools.evaluation.wire import patches as patching
+from tools.evaluation.wire.channel import Command, Exchange, Load, Order, OutputShape, Reply, State, fill_pattern
+from tools.evaluation.wire.device_memory import attach
+from tools.evaluation.wire.launch_plan import LaunchPlan
+from tools.evaluation.wire.lead_in import ColdCache, lead_in
+from tools.evaluation.wire.memory import Block, Memory
+from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.red_zones import Flanked
+from tools.records import ABI, HardwareSheet, Record, ScalarSpec
+
+if TYPE_CHECKING:
+    import torch
+
+
+class RunnerJob(Record):
+    """All that a runner is told."""
+
+    abi: ABI
+    source: str
+    device: str
+    """`cpu` (Triton's interpreter) or `cuda`."""
+    sheet: HardwareSheet
+    """What host code may ask about the device."""
+    flush_bytes: int = 0
+    """Read before each call to empty the L2 cache; 0 on the CPU."""
+    tf32: bool = False
+    """Whether library calls may round float32 to TF32: the policy's word, as for the reference and the baselines."""
+    threads: int = 1
+    cache: str = ""
+    """What the builder has compiled, packed."""
+    plan: LaunchPlan | None = None
+    """Run this in the place of a source: then no host code of the candidate is here."""
+
+
+class Runner:
+    """A candidate at work."""
+
+    def __init__(self, phase: Phase, job: RunnerJob) -> None:
+        """Import the candidate, make its module, load its parameters, and make room for inputs."""
+        import torch
+
+        self._job = job
+        self._abi = job.abi
+        self._cuda = job.device != "cpu"
+        torch.set_num_threads(job.threads)
+        allow_tf32(job.tf32)
+        self._modes = contextlib.ExitStack()
+        self._modes.enter_context(torch.no_grad())
+        if not self._cuda:
+            standin.install(job.sheet)
+            scan_order.install()
+            self._modes.enter_context(standin.on_device("cpu"))
+        carried = phase.shared.get("carried")
+        self._exchange = Exchange(job.abi, beside=carried is not None)
+        self._memory = Memory.attach(phase.shared["exchange"])
+        self._tensors = self._memory if carried is None else attach(carried, self._exchange.outputs.end, job.device)
+        self._flanked = [Flanked(spec, job.device) for spec in job.abi.inputs] if job.plan is None else []
+        self._inputs = [flanked.place(shifted=False) for flanked in self._flanked]
+        self._cold = ColdCache(job.flush_bytes, job.device) if job.flush_bytes else None
+        parameters = Memory.attach(phase.shared["parameters"]) if carried is None else self._tensors
+        values = Block(job.abi.parameters).tensors(parameters)
+        self._sealed = SealedModel(job.plan, job.abi, values) if job.plan is not None else None
+        if self._sealed is not None:
+            self._inputs = self._sealed.inputs
+        self._pack: Callable[[], object] | None = self._sealed.pack if self._sealed is not None else None
+        self._model: Any = self._sealed or self._candidate(phase, job, values)
+        del values
+        if parameters is not self._tensors:
+            parameters.close()
+        self._outputs: list[torch.Tensor] = []
+
+    def _candidate(self, phase: Phase, job: RunnerJob, values: list[torch.Tensor]) -> Any:
+        """Import the candidate and make its module with the parameters' `values`."""
+        if (folder := kernel_cache.cache_folder()) is not None:
+            kernel_cache.unpack(warmup.host_modules(), folder)
+            kernel_cache.unpack(job.cache, folder)
+        if extensions.wanted(job.source):
+            extensions.install(job.sheet)
+        model = loading.make_model(loading.import_candidate(job.source, phase.scratch), job.abi)
+        names = [spec.name for spec in job.abi.parameters]
+        loading.load_parameters(model, dict(zip(names, values, strict=True)), job.abi.parameters)
+        model = model.to(job.device)
+        step = loading.packing_step(model)
+        if step is not None and any(spec.dynamic for spec in job.abi.parameters):
+            # the problem's weights change from call to call: each pays for what it makes of them
+            return lambda *inputs: (step(), model(*inputs))[1]
+        self._pack = step
+        if step is not None:
+            step()
+        return model
+
+    def obey(self, command: Command) -> Reply:
+        """Do what is asked for and answer."""
+        if command.order is Order.POISON:
+            return self.poison(command)
+        if command.order is Order.PACK:
+            return self.pack()
+        return self.call(command) if command.order is Order.CALL else self.collect()
+
+    def call(self, command: Command) -> Reply:
+        """Take the inputs, poison, run once, and say how long it thinks it took."""
+        self._outputs = []
+        if command.load & Load.ALL:
+            self._place(command.load)
+            for target, source in zip(self._inputs, self._sources(), strict=True):
+                target.copy_(source)
+        if not command.load & Load.UNPOISONED:
+            self._poison(command.load)
+        inputs = iter(self._inputs)
+        arguments = [a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments]
+        patches = self._staged(command) if command.load & Load.PATCHES else []
+        if self._cuda:
+            lead_in(self._cold, bool(command.load & Load.PRIMED))
+        for index, where, values in patches:
+            # on the device's queue behind the lead-in: work that starts before the call finds stale inputs
+            flat = self._inputs[index].view(-1)
+            flat.index_copy_(0, where.to(flat.device, non_blocking=True), values.to(flat.device, non_blocking=True))
+        if command.load & Load.AUDIT:
+            self._exchange.write_heard(self._memory, list(heard_in(lambda: self._model(*arguments))))
+            return Reply(State.DONE)
+        result, event_us, host_us = self._timed(lambda: self._model(*arguments), primed=bool(command.load & Load.PRIMED))
+        self._outputs = loading.flatten(result)
+        return Reply(State.DONE, event_us, host_us)
+
+    def pack(self) -> Reply:
+        """Pack the weights once more, with a head start and a cold cache as in a timed call, and say how long that took."""
+        if self._pack is None:
+            raise loading.InterfaceError(f"ModelNew has no {loading.PACKING}")
+        if self._cuda:
+            lead_in(self._cold, primed=True)
+        _, event_us, host_us = self._timed(self._pack, primed=True)
+        return Reply(State.DONE, event_us, host_us)
+
+    def poison(self, command: Command) -> Reply:
+        """Poison for the next call, and wait until that is done: what is timed from outside should not hold it."""
+        self._outputs = []
+        self._poison(command.load)
+        if self._cuda:
+            import torch
+
+            torch.cuda.synchronize()
+        return Reply(State.DONE)
+
+    def _poison(self, load: Load) -> None:
+        poison(self._job.device, [spec.nbytes for spec in self._abi.outputs], bool(load & Load.POISON_B))
+        if self._sealed is not None:
+            self._sealed.poison(fill_pattern(bool(load & Load.POISON_B)))
+
+    def _place(self, load: Load) -> None:
+        """Put the inputs where the call wants them, the zones around them painted; a sealed model keeps its own."""
+        for index, flanked in enumerate(self._flanked):
+            self._inputs[index] = flanked.place(shifted=bool(load & Load.SHIFTED))
+            flanked.paint(fill_pattern(bool(load & Load.POISON_B)))
+
+    def collect(self) -> Reply:
+        """Put outputs, their shapes, and the inputs as they are now into the shared memory."""
+        import torch
+
+        if self._sealed is not None:
+            self._sealed.check_borders()
+        exchange = self._exchange
+        exchange.write_shapes(self._memory, [_shape(output) for output in self._outputs])
+        for target, output in zip(exchange.outputs.tensors(self._tensors), self._outputs, strict=False):
+            if tuple(output.shape) == tuple(target.shape) and output.dtype == target.dtype:
+                target.copy_(output)
+        for target, value in zip(self._sources(), self._inputs, strict=True):
+            target.copy_(value)
+        for flanked, zones in zip(self._flanked, exchange.zones.tensors(self._memory), strict=False):
+            flanked.copy_to(zones)
+        if self._cuda:
+            torch.cuda.synchronize()
+        return Reply(State.COLLECTED)
+
+    def close(self) -> None:
+        """Give back what this size held, on the device and of the memory that is shared."""
+        self._modes.close()
+        del self._model, self._pack, self._sealed, self._inputs, self._flanked, self._outputs, self._cold
+        if self._tensors is not self._memory:
+            self._tensors.close()
+        self._memory.close()
+        gc.collect()
+        if self._cuda:
+            import torch
+
+            torch.cuda.empty_cache()
+
+    def _sources(self) -> list[torch.Tensor]:
+        return self._exchange.inputs.tensors(self._tensors)
+
+    def _staged(self, command: Command) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
+        """Argument, places and values of the elements that change, in memory the device can copy from by itself."""
+        patches = self._exchange.read_patches(self._memory, command.patches)
+        staged = patching.staged(patches, [value.dtype for value in self._inputs])
+        if not self._cuda:
+            return [(index, where, values) for index, (where, values) in staged.items()]
+        return [(index, where.pin_memory(), values.pin_memory()) for index, (where, values) in staged.items()]
+
+    def _timed(self, call: Callable[[], Any], *, primed: bool) -> tuple[Any, float, float]:
+        import torch
+
+        if not self._cuda:
+            start = time.perf_counter()
+            result = call()
+            spent = (time.perf_counter() - start) * 1e6
+            return result, spent, spent
+        event: Any = torch.cuda.Event
+        first, last = event(enable_timing=True), event(enable_timing=True)
+        if not primed:
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        first.record()
+        result = call()
+        last.record()
+        torch.cuda.synchronize()
+        spent = (time.perf_counter() - start) * 1e6
+        return result, first.elapsed_time(last) * 1e3, spent
+
+
+def _shape(output: torch.Tensor) -> OutputShape:
+    import torch
+
+    sizes = tuple(output.shape)
+    places = sorted((stride, size) for stride, size in zip(output.stride(), sizes, strict=True) if size > 1)
+    reach, dense = 1, True
+    for stride, size in places:
+        dense = dense and stride >= reach
+        reach = stride * (size - 1) + reach
+    # a subclass may compute when it is read, after the clock has stopped
+    plain = type(output) in (torch.Tensor, torch.nn.Parameter)
+    return OutputShape(str(output.dtype).removeprefix("torch.") if plain else "a subclass", sizes, dense)
+
+
+def _start_cuda() -> None:
+    """Start CUDA and load what every call needs."""
+    import torch
+
+    lead_in(ColdCache(1024), primed=True)
+    value = torch.zeros(4, device="cuda")
+    where = torch.tensor([1]).pin_memory().to("cuda", non_blocking=True)
+    value.index_copy_(0, where, torch.ones(1).pin_memory().to("cuda", non_blocking=True))
+    value.cpu()
+
+
+def _take_job(phase: Phase) -> bool:
+    """Wait for a job and the memory that it shares; False where there will be none."""
+    request = wire.receive(phase.control)
+    if request is None:
+        return False
+    message, descriptors = request
+    phase.shared = dict(zip(message["names"], descriptors, strict=True))
+    with os.fdopen(phase.shared.pop("job"), "rb") as file:
+        file.seek(0)
+        phase.job = file.read()
+    return True
+
+
+def _serve(phase: Phase, runner: Runner) -> None:
+    while data := phase.control.recv(64):
+        command = Command.unpack(data)
+        if command.order is Order.STOP:
+            return
+        phase.control.send(runner.obey(command).pack())
+
+
+def run(phase: Phase) -> None:
+    """Take one job after the other, each a size of one candidate; whatever the candidate raises is printed and ends it."""
+    try:
+        if phase.job == WARM:
+            _start_cuda()
+            phase.control.send(WARM)
+        while _take_job(phase):
+            with contextlib.closing(Runner(phase, RunnerJob.model_validate_json(phase.job))) as runner:
+                phase.control.send(Reply(State.READY).pack())
+                _serve(phase, runner)
+            del runner
+    except Exception:
+        traceback.print_exc(limit=-12)
+        sys.stderr.flush()
+        phase.control.send(Reply(State.FAILED).pack())

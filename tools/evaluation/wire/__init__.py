@@ -1,0 +1,1 @@
+"""What two sides share: messages, memory layouts, records and constants."""

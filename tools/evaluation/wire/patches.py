@@ -1,0 +1,79 @@
+"""Small secret changes of the inputs between timed calls: too few to cost time, enough that an old answer is wrong."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tools.evaluation.wire.channel import MAX_PATCHES, Patch
+from tools.records import ITEM_BYTES, TensorSpec
+
+if TYPE_CHECKING:
+    import numpy
+    import torch
+
+_FLOATS = ("float64", "float32", "float16", "bfloat16")
+_TILE = 4
+"""Neighbouring elements that change together where as little as possible changes."""
+
+
+def draw(specs: Sequence[TensorSpec], pools: Mapping[int, numpy.ndarray], generator: random.Random) -> list[Patch]:
+    """Choose a few elements of every float input and what they become.
+
+    A value is one of the input's `pool`, elements of the same tensor as bytes [elements, bytes], so that no input leaves its own range.
+    """
+    floats = floats_of(specs)
+    each = min(48, MAX_PATCHES // max(len(floats), 1))
+    drawn = []
+    for argument in floats:
+        numel, pool = specs[argument].numel, pools[argument]
+        for element in generator.sample(range(numel), min(each, max(1, numel // 8))):
+            drawn.append(Patch(argument, element, pool[generator.randrange(len(pool))].tobytes()))
+    return drawn
+
+
+def apply(patches: Iterable[Patch], tensors: Sequence[torch.Tensor]) -> None:
+    """Write changed elements into the inputs, wherever these are; of one that changed more than once the last value stays."""
+    for argument, (where, values) in staged(patches, [tensor.dtype for tensor in tensors]).items():
+        flat = tensors[argument].view(-1)
+        flat.index_copy_(0, where.to(flat.device), values.to(flat.device))
+
+
+def staged(patches: Iterable[Patch], dtypes: Sequence[torch.dtype]) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
+    """Places and values of the changed elements by input, on the CPU."""
+    import torch
+
+    last: dict[int, dict[int, bytes]] = {}
+    for argument, element, value in patches:
+        last.setdefault(argument, {})[element] = value
+    found = {}
+    for argument, elements in last.items():
+        dtype = dtypes[argument]
+        values = bytearray().join(value[: dtype.itemsize] for value in elements.values())
+        found[argument] = (torch.tensor(list(elements)), torch.frombuffer(values, dtype=dtype))
+    return found
+
+
+def alter_tile(tensors: Sequence[torch.Tensor], generator: random.Random) -> None:
+    """Change a few neighbouring elements of one float input among `tensors`, as little as makes an old answer wrong.
+
+    Whoever knows inputs by some of their elements takes the changed ones for the old.
+    """
+    floats = [tensor for tensor in tensors if tensor.is_floating_point() and tensor.numel() > 1]
+    if not floats:
+        return
+    values = generator.choice(floats).view(-1)
+    first = generator.randrange(max(1, len(values) - _TILE + 1))
+    for element in range(first, min(first + _TILE, len(values))):
+        values[element] = values[generator.randrange(len(values))].clone()
+
+
+def floats_of(specs: Sequence[TensorSpec]) -> list[int]:
+    """Places of the inputs whose elements may change: floats of more than one element."""
+    return [index for index, spec in enumerate(specs) if spec.dtype in _FLOATS and spec.numel > 1]
+
+
+def elements_of(contents: numpy.ndarray, spec: TensorSpec) -> numpy.ndarray:
+    """View the bytes of a tensor as [elements, bytes]."""
+    return contents.reshape(spec.numel, ITEM_BYTES[spec.dtype])
