@@ -19,7 +19,7 @@ from pathlib import Path
 
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from graphs.optimize.execute import execute
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from tests.support.loop import BlockCoder, small_services, small_team
 from tools.records import Action, ActionKind, Budget, Candidate, Evaluation, HardwareSheet, Problem

@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.recorded_times import TARGET, Recorded, RecordedCoder, RecordedPool, load_recorded
-from graphs.optimize.assembly import Shared, assemble, start_run
+from graphs.run.assembly import Shared, assemble, start_run
 from graphs.optimize.execute import execute
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from kernelwright.bench.borrowed import Borrowed
 from kernelwright.bench.reading import facts_of

@@ -20,7 +20,7 @@ from typing import Any
 
 from agents.reviewer.gain import compare
 from agents.reviewer.protocol import ReviewCase
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from tests.honest.corpus import OPERATORS, generated
 from tools.evaluation import Baselines, EvaluationRequest, LocalPool
 from tools.hardware import detect_sheet

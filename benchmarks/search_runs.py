@@ -20,7 +20,7 @@ from pathlib import Path
 
 from benchmarks.lab import Lab
 from benchmarks.lab_pool import LabPool
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from graphs.search import METHODS
 from graphs.search.protocol import SearchSettings
 from kernelwright.bench.files import BenchFolder

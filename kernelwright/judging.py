@@ -54,7 +54,7 @@ def evaluate(
 
     A bad kernel is a verdict. Raises UserError for wrong input and MachineError where this machine fails.
     """
-    from graphs.optimize.assembly import resolve_target
+    from graphs.run.assembly import resolve_target
 
     if bundle is not None:
         check_place(Path(bundle))

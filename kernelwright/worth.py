@@ -211,7 +211,7 @@ def _strategies(runs: Path, rows: Sequence[ResultRow]) -> tuple[StrategyWorth, .
 
 
 def _read_run(store: RunStore, problem: str, seen: dict[str, _Seen]) -> None:
-    from graphs.optimize.records import Recall
+    from graphs.run.records import Recall
 
     recalls = {name: (name.partition("/")[2], store.written("recall", name), found) for name, found in store.all("recall", Recall).items()}
     plans = store.all("plan", Plan)

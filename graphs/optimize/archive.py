@@ -7,7 +7,7 @@ from functools import cached_property
 from agents.coder.tuning import is_tuning, structure_of
 from agents.planner.rating import rate
 from graphs.optimize.briefing import brief, choices_tried, recalled_for, structures_tuned, tried
-from graphs.optimize.context import Services
+from graphs.run.context import Services
 from graphs.optimize.wishes import granted, opened_offers
 from graphs.search.archive import Offer, Portrait
 from graphs.search.protocol import Ask, Survey

@@ -10,8 +10,8 @@ from agents.coder.protocol import Refusal
 from agents.coder.tuning import tuning_action
 from agents.planner.protocol import Briefing, Inspiration, Tried
 from agents.reviewer.protocol import Review
-from graphs.optimize.context import Services
-from graphs.optimize.records import Recall, Tuning
+from graphs.run.context import Services
+from graphs.run.records import Recall, Tuning
 from graphs.search.protocol import Ask
 from knowledge.records import Situation
 from knowledge.situation import describe_situation

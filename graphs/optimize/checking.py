@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from agents.reviewer.protocol import Check, Review
-from graphs.optimize.context import Services
-from graphs.refine.judge import judge
+from graphs.run.context import Services
+from graphs.run.judge import judge
 from tools.records import Candidate, Verdict
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphs.optimize.context import Services
+from graphs.run.context import Services
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evidence import Origin, make_bundle, write_bundle
 from tools.evidence.manifest import MANIFEST

@@ -9,7 +9,7 @@ from agents.models import CallRecord
 from agents.models.calls import recorded_calls
 from agents.models.ensemble import LATEST, SCORES, Arm, ModelScores
 from agents.reviewer.protocol import Review
-from graphs.optimize.context import Services
+from graphs.run.context import Services
 from tools.records import Candidate, Evaluation, Plan, Profile, Verdict
 from tools.tracing import RunStore
 

@@ -13,17 +13,17 @@ from agents.reviewer.protocol import Review, ReviewCase
 from graphs.optimize.briefing import kept_action, recalled_for, situation_of
 from graphs.optimize.checking import checked_review
 from graphs.optimize.confirm import deliver
-from graphs.optimize.context import Context, Services
+from graphs.run.context import Context, Services
 from graphs.optimize.model_scores import score_models
 from graphs.optimize.planning import plans_for
-from graphs.optimize.records import Recall
-from graphs.optimize.starting import USER, check_started, starting_ask
+from graphs.run.records import Recall
+from graphs.run.starting import USER, check_started, starting_ask
 from graphs.optimize.state import STATE_VERSION, OptimizeState
 from graphs.optimize.teaching import close_lessons, error_cost, region_kind
 from graphs.optimize.wishes import grant
 from graphs.search.protocol import Ask, Told
-from graphs.spans import traced
-from graphs.waiting import pausing
+from graphs.run.spans import traced
+from graphs.run.waiting import pausing
 from knowledge.records import Outcome
 from tools.evaluation.protocol import Baselines
 from tools.records import ROOT, Evaluation, Plan, Profile, Verdict

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from agents.coder.tuning import is_tuning, structure_of
 from graphs.optimize.archive import surveyed_offer
 from graphs.optimize.briefing import brief, kept_action, situation_of, tried
-from graphs.optimize.context import Services
-from graphs.optimize.starting import START, starting_plan
+from graphs.run.context import Services
+from graphs.run.starting import START, starting_plan
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask
 from tools.cost.rank_schedules import chosen_number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from graphs.merge import merge
+from graphs.run.merge import merge
 
 STATE_VERSION = 2
 """Raised when a checkpoint of the version before could not be continued; `resume` refuses others."""

@@ -6,7 +6,7 @@ from pydantic import ValidationError
 
 from agents import AgentTeam
 from agents.lessons import ModelLessonWriter
-from graphs.optimize.context import Services
+from graphs.run.context import Services
 from knowledge.lessons import LessonWriter
 from tools.codegen.ir.schedule import Schedule
 from tools.errors import KernelwrightError

@@ -6,8 +6,8 @@ from agents.planner.choices import action_fault
 from agents.planner.weigh import WeighCase, Weigher, Weights
 from agents.planner.world import TreeCase, TreeEdit, TreeEditor, TreeEdits
 from graphs.optimize.briefing import brief, recalled_for
-from graphs.optimize.context import Services
-from graphs.optimize.records import Considered
+from graphs.run.context import Services
+from graphs.run.records import Considered
 from graphs.optimize.teaching import lesson_writer
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask, Survey

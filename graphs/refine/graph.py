@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from graphs.optimize.context import Context
+from graphs.run.context import Context
 from graphs.refine.nodes import (
     after_evaluate,
     after_repair,

@@ -10,14 +10,14 @@ from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.tuning import is_tuning
 from agents.models import BudgetReached
 from graphs.optimize.briefing import inspirations
-from graphs.optimize.context import Context, Services
-from graphs.optimize.starting import USER, starting_draft
-from graphs.refine.counted import counters_of_best
-from graphs.refine.judge import judge
+from graphs.run.context import Context, Services
+from graphs.run.starting import USER, starting_draft
+from graphs.run.counted import counters_of_best
+from graphs.run.judge import judge
 from graphs.refine.state import RefineState
 from graphs.refine.tuning import refusal_of, tune_schedule
 from graphs.search.protocol import Ask
-from graphs.spans import traced
+from graphs.run.spans import traced
 from tools.records import Candidate, Evaluation, Plan, Profile, Verdict
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, TypedDict
 
-from graphs.merge import merge
+from graphs.run.merge import merge
 
 
 class RefineState(TypedDict, total=False):

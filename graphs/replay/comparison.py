@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agents.models.recording import PromptChange
-from graphs.optimize.records import Delivery
+from graphs.run.records import Delivery
 from tools.records import Candidate, Plan, Record
 from tools.tracing import RunStore
 

@@ -9,11 +9,11 @@ from typing import Literal, TypeAlias
 from agents import build_team
 from agents.models import NotRecorded, Recording, Trouble
 from agents.models.calls import recorded_calls
-from graphs.optimize.assembly import Shared, assemble
-from graphs.optimize.context import Services
+from graphs.run.assembly import Shared, assemble
+from graphs.run.context import Services
 from graphs.optimize.execute import Listener, execute
-from graphs.optimize.records import Delivery, Recall
-from graphs.optimize.settings import RunSettings
+from graphs.run.records import Delivery, Recall
+from graphs.run.settings import RunSettings
 from graphs.replay.comparison import Divergence, Repetition, compare
 from graphs.replay.pool import RecordedPool
 from knowledge.protocol import NoMemory

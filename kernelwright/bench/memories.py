@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphs.optimize.assembly import open_memory
-from graphs.optimize.settings import RunSettings
+from graphs.run.assembly import open_memory
+from graphs.run.settings import RunSettings
 from knowledge.log_file import copy_file
 from knowledge.protocol import Memory
 from tools.errors import UserError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from graphs.optimize.context import Services
-from graphs.optimize.records import Delivery
+from graphs.run.context import Services
+from graphs.run.records import Delivery
 from kernelwright.bench.row import Status, Step
 from tools.cost.roofline import floor_us
 from tools.evaluation.protocol import Baselines

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from graphs.optimize.assembly import Shared, assemble, start_run
+from graphs.run.assembly import Shared, assemble, start_run
 from graphs.optimize.execute import execute
 from kernelwright.bench.borrowed import Borrowed
 from kernelwright.bench.files import BenchFolder

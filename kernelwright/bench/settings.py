@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from agents import TeamSettings, team_settings
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from tools.errors import UserError
 from tools.records import Record, content_hash
 

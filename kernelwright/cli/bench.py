@@ -110,9 +110,9 @@ def run(
 ) -> None:
     """Run a shard of a bench and report on it."""
     from agents import TeamSettings, ready_models
-    from graphs.optimize.assembly import resolve_target
-    from graphs.optimize.evaluators import checked
-    from graphs.optimize.settings import RunSettings
+    from graphs.run.assembly import resolve_target
+    from graphs.run.evaluators import checked
+    from graphs.run.settings import RunSettings
     from graphs.search import METHODS, open_search
     from graphs.search.protocol import SearchSettings
     from kernelwright.bench.settings import MEMORY_ARMS, BenchSettings, MemoryArm, arm_words, read_team

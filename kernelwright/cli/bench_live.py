@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from graphs.optimize.evaluators import LOCAL, spool_folder
+from graphs.run.evaluators import LOCAL, spool_folder
 from kernelwright.bench.absence import tell_of_absence
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.header import read_header

@@ -62,9 +62,9 @@ def worth(
     """
     import time
 
-    from graphs.optimize.assembly import resolve_target
-    from graphs.optimize.evaluators import checked
-    from graphs.optimize.settings import RunSettings
+    from graphs.run.assembly import resolve_target
+    from graphs.run.evaluators import checked
+    from graphs.run.settings import RunSettings
     from graphs.search import open_search
     from graphs.search.protocol import SearchSettings
     from kernelwright.bench.memories import Memories

@@ -58,7 +58,7 @@ from kernelwright.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from graphs.optimize.settings import RunSettings
+    from graphs.run.settings import RunSettings
 
 SCRATCH = "scratch"
 
@@ -128,9 +128,9 @@ def command(
     """Start a run and see it through."""
     from agents import ready_models, team_settings
     from agents.frame import read_frame
-    from graphs.optimize.assembly import start_run
-    from graphs.optimize.settings import RunSettings
-    from graphs.optimize.starting import read_start
+    from graphs.run.assembly import start_run
+    from graphs.run.settings import RunSettings
+    from graphs.run.starting import read_start
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.knowledge_store import reached_server, reached_share, ready_embedder
     from kernelwright.cli.live import check_out, see_through

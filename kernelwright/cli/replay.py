@@ -60,7 +60,7 @@ def command(
 
 
 def _open(run: str, home: Path | None) -> RunStore:
-    from graphs.optimize.assembly import open_run
+    from graphs.run.assembly import open_run
     from tools.tracing import RunStore
 
     folder = Path(run)

@@ -7,8 +7,8 @@ from typing import Any
 from agents.coder.protocol import Refusal
 from agents.reviewer.protocol import Review
 from graphs.optimize.evidence import evidence_folder
-from graphs.optimize.records import Considered, Delivery, Recall, Tuning
-from graphs.optimize.settings import RunSettings
+from graphs.run.records import Considered, Delivery, Recall, Tuning
+from graphs.run.settings import RunSettings
 from knowledge.records import Recalled
 from tools.errors import UserError
 from tools.evaluation.protocol import Baselines

@@ -39,10 +39,10 @@ def command(
 ) -> None:
     """Continue a run and see it through."""
     from agents import ready_models
-    from graphs.optimize.assembly import change_server, open_run
-    from graphs.optimize.evaluators import change_evaluator
-    from graphs.optimize.records import Delivery
-    from graphs.optimize.settings import RunSettings
+    from graphs.run.assembly import change_server, open_run
+    from graphs.run.evaluators import change_evaluator
+    from graphs.run.records import Delivery
+    from graphs.run.settings import RunSettings
     from kernelwright.cli.knowledge_store import reached_server, reached_share
     from kernelwright.cli.live import see_through
 

@@ -31,7 +31,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Print a trace."""
-    from graphs.optimize.assembly import open_run
+    from graphs.run.assembly import open_run
     from kernelwright.cli import report, trace_views
     from kernelwright.cli.costs import cost_facts, show_costs
     from tools.errors import UserError

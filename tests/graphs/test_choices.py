@@ -13,7 +13,7 @@ from agents.planner.builtin import BuiltinPlanner
 from agents.profiler.builtin import BuiltinProfiler
 from agents.reviewer.builtin import BuiltinReviewer
 from graphs.optimize.execute import execute
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from tests.support.loop import TextPool, small_services
 from tools.cost.rank_schedules import chosen_number

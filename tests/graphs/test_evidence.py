@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphs.optimize.confirm import deliver
-from graphs.optimize.context import Services
+from graphs.run.context import Services
 from graphs.optimize.evidence import evidence_folder
-from graphs.refine.judge import judge
+from graphs.run.judge import judge
 from tests.support.loop import EAGER_US, small_services
 from tools.evidence import damages, read_bundle
 from tools.records import ROOT, Action, ActionKind, Candidate

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graphs.optimize.execute import execute
-from graphs.optimize.records import Recall
-from graphs.optimize.settings import RunSettings
+from graphs.run.records import Recall
+from graphs.run.settings import RunSettings
 from kernelwright.cli.report import candidate_facts, tree_facts
 from knowledge.embedding import open_embedder
 from knowledge.records import StrategyState

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from graphs.optimize.execute import execute
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from tests.support.loop import small_services
 from tools.records import ROOT, Budget, Candidate, Evaluation, Plan

@@ -12,8 +12,8 @@ from agents.profiler.builtin import BuiltinProfiler
 from agents.reviewer.builtin import BuiltinReviewer
 from agents.reviewer.protocol import Check, Review, ReviewCase
 from graphs.optimize.execute import execute
-from graphs.optimize.settings import RunSettings
-from graphs.optimize.starting import USER, read_start
+from graphs.run.settings import RunSettings
+from graphs.run.starting import USER, read_start
 from graphs.search.protocol import SearchSettings
 from tests.support.loop import BlockCoder, FirstOptionPlanner, TextPool, small_services
 from tools.errors import UserError

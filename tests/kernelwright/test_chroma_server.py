@@ -11,8 +11,8 @@ from threading import Thread
 
 import pytest
 
-from graphs.optimize.assembly import open_run, start_run
-from graphs.optimize.settings import RunSettings
+from graphs.run.assembly import open_run, start_run
+from graphs.run.settings import RunSettings
 from kernelwright.bench.settings import BenchSettings
 from kernelwright.cli.app import main
 from kernelwright.cli.knowledge_store import reached_server, ready_embedder

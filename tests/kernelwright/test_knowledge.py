@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from graphs.optimize.execute import execute
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from kernelwright.cli.app import main
 from kernelwright.cli.knowledge_store import print_notes
 from kernelwright.cli.report import candidate_facts, tree_facts

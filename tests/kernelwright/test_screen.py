@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphs.optimize.records import Delivery
+from graphs.run.records import Delivery
 from kernelwright.cli.app import main
 from kernelwright.cli.live import ended_in_words, stoppable
 from tests.support.loop import small_services

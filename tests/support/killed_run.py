@@ -26,7 +26,7 @@ import torch  # noqa: F401
 
 from agents import build_team, team_settings
 from graphs.optimize.execute import execute
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from tests.support.forking import print_into, serve
 from tests.support.loop import small_services

@@ -14,8 +14,8 @@ from agents.coder.protocol import Coder, CodingTask, Draft, Refusal
 from agents.planner.protocol import Briefing
 from agents.profiler.builtin import BuiltinProfiler
 from agents.reviewer.builtin import BuiltinReviewer
-from graphs.optimize.context import Services
-from graphs.optimize.settings import RunSettings
+from graphs.run.context import Services
+from graphs.run.settings import RunSettings
 from knowledge.protocol import Memory, NoMemory
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.hardware import load_sheet

@@ -11,8 +11,8 @@ from agents.coder.protocol import Refusal
 from agents.models import CallRecord, ModelSettings, Trouble, budget_guard
 from agents.models.calls import recorded_calls
 from graphs.optimize.execute import execute
-from graphs.optimize.records import Delivery
-from graphs.optimize.settings import RunSettings
+from graphs.run.records import Delivery
+from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from tests.support.loop import small_services
 from tests.support.scripted_server import ScriptedServer

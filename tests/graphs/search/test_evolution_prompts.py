@@ -11,7 +11,7 @@ from agents.coder.anchors import find_anchors, outside_change
 from agents.coder.protocol import Refusal
 from agents.profiler.builtin import BuiltinProfiler
 from agents.reviewer.builtin import BuiltinReviewer
-from graphs.optimize.context import Services
+from graphs.run.context import Services
 from graphs.optimize.execute import execute
 from graphs.search.protocol import Ask
 from tests.graphs.search.asked_runs import calls_for, search_settings

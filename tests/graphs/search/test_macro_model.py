@@ -11,7 +11,7 @@ import pytest
 from agents.models import ChatModel, Message, ModelSettings, Recording
 from agents.models.calls import Findings
 from agents.planner.weigh import Weights, spread
-from graphs.optimize.context import Services
+from graphs.run.context import Services
 from graphs.optimize.execute import execute
 from graphs.search.protocol import SearchSettings
 from graphs.search.simulator import Simulation

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from graphs.optimize.context import Services
+from graphs.run.context import Services
 from graphs.optimize.execute import execute
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from graphs.search.wishes import Reflected
 from knowledge.changes import Change

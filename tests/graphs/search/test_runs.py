@@ -11,7 +11,7 @@ from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.planner.protocol import Briefing
 from graphs.optimize.archive import Surveyed
 from graphs.optimize.execute import execute
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from graphs.search import METHODS
 from graphs.search.protocol import SearchSettings
 from tests.support.killed_run import KilledRuns

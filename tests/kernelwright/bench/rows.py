@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agents import TeamSettings
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from kernelwright.bench.header import Header
 from kernelwright.bench.merging import Gathered
 from kernelwright.bench.row import ResultRow, Status, Step

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from agents import TeamSettings
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.loading import Loaded, ProblemLoader, load_now

@@ -11,10 +11,10 @@ from agents import build_team
 from agents.models import budget_guard
 from agents.models.check import SHARED_MODELS
 from agents.team import check_prices
-from graphs.optimize.context import Services
-from graphs.optimize.evaluators import announced_target, checked, open_evaluator
-from graphs.optimize.settings import RunSettings, default_home
-from graphs.optimize.starting import check_language
+from graphs.run.context import Services
+from graphs.run.evaluators import announced_target, checked, open_evaluator
+from graphs.run.settings import RunSettings, default_home
+from graphs.run.starting import check_language
 from graphs.search import open_search
 from knowledge.board import check_share
 from knowledge.protocol import FrozenMemory, Memory, NoMemory

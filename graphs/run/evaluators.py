@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from tools.errors import UserError
 from tools.evaluation.protocol import Baselines, EvaluatorPool
 from tools.evaluation.several import open_local

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from agents.coder.protocol import Draft
 from agents.reviewer.lesson import ended, failure_detail
-from graphs.optimize.context import Services
-from graphs.optimize.settings import RunSettings
+from graphs.run.context import Services
+from graphs.run.settings import RunSettings
 from graphs.search.protocol import Ask
 from tools.errors import UserError
 from tools.evaluation.untrusted.extensions import missing_tools

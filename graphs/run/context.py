@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from agents import AgentTeam
-from graphs.optimize.settings import RunSettings
+from graphs.run.settings import RunSettings
 from graphs.search import open_search
 from graphs.search.protocol import SearchMethod
 from knowledge.protocol import Memory
@@ -96,6 +96,6 @@ class Context:
     def open_for(self, run: str) -> None:
         """Open `run`, or a new run on `problem_file` where `run` is empty; nothing to do where services are open."""
         if self.opened is None:
-            from graphs.optimize.assembly import open_or_start
+            from graphs.run.assembly import open_or_start
 
             self.opened = open_or_start(run, self.problem_file, self.home)

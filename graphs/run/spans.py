@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from langgraph.runtime import Runtime
 
-from graphs.optimize.context import Context
+from graphs.run.context import Context
 
 NodeT = TypeVar("NodeT", bound=Callable[..., Any])
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from graphs.optimize.context import Services
-from graphs.waiting import pausing
+from graphs.run.context import Services
+from graphs.run.waiting import pausing
 from tools.evaluation.protocol import EvaluationRequest
 from tools.records import Evaluation
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from graphs.optimize.context import Services
+from graphs.run.context import Services
 from tools.errors import MachineError
 from tools.evaluation.protocol import EvaluationRequest
 from tools.profiling.ncu import Counters
