@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.recorded_times import TARGET, Recorded, RecordedCoder, RecordedPool, load_recorded
-from graphs.run.assembly import Shared, assemble, start_run
 from graphs.optimize.execute import execute
+from graphs.run.assembly import Shared, assemble, start_run
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from kernelwright.bench.borrowed import Borrowed

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents import ready_models
-from graphs.run.assembly import assemble, open_run, start_run
 from graphs.optimize.execute import Listener, execute
+from graphs.run.assembly import assemble, open_run, start_run
 from graphs.run.settings import RunSettings, default_home
 from tools.errors import UserError
 from tools.problems import load_problem, problem_from_module

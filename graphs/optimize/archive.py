@@ -1,30 +1,27 @@
-"""The run's store as a search method sees it: surveys of parents, portraits of candidates, granted wishes."""
+"""A run's search method, and the run's store as it sees it: surveys of parents, portraits of candidates, granted wishes."""
 
 from __future__ import annotations
 
 from functools import cached_property
 
 from agents.coder.tuning import is_tuning, structure_of
-from agents.planner.rating import rate
-from graphs.optimize.briefing import brief, choices_tried, recalled_for, structures_tuned, tried
-from graphs.run.context import Services
+from graphs.optimize.briefing import choices_tried, structures_tuned, tried
+from graphs.optimize.survey import Surveyed
 from graphs.optimize.wishes import granted, opened_offers
+from graphs.run.context import Services
+from graphs.search import open_search
 from graphs.search.archive import Offer, Portrait
-from graphs.search.protocol import Ask, Survey
+from graphs.search.protocol import Ask, SearchMethod
 from graphs.search.wishes import Answer, Wish
-from tools.records import Evaluation, Launch, Plan, Profile, Record
+from tools.records import Evaluation, Launch, Plan, Profile
 
 SATURATION = {"sm": "compute_share", "dram": "peak_share"}
 """Figures of a profile that say how far a resource is used. None is read for the L2 cache, which therefore never masks."""
 
 
-class Surveyed(Record):
-    """Every step that a parent offered when it was last looked at."""
-
-    round: int
-    offers: tuple[Offer, ...]
-    rated: bool = True
-    """Whether the run's planner was asked; else the scores are the built-in prior."""
+def search_of(services: Services, state: str = "", round_: int = 0) -> SearchMethod:
+    """Make the run's search method, fresh or continued, with the run's store to look things up in."""
+    return open_search(services.settings.search, services.settings.search_settings, state, StoreArchive(services, round_))
 
 
 class StoreArchive:
@@ -83,17 +80,6 @@ class StoreArchive:
             occupancy=(profile.figure("occupancy") if profile else None) or 0.0,
             saturation={name: value for name, figure in SATURATION.items() if profile and (value := profile.figure(figure)) is not None},
         )
-
-
-async def make_survey(services: Services, survey: Survey, round_: int) -> None:
-    """List and rate what can be done to a parent, unless this round has done so."""
-    known = services.store.get("survey", survey.parent, Surveyed)
-    if known is not None and known.round == round_ and (known.rated or not survey.rated):
-        return
-    await recalled_for(services, survey.parent, round_)
-    ratings = await rate(services.team.planner, await brief(services, Ask(parent=survey.parent), round_), ask=survey.rated)
-    offers = tuple(Offer(**rating.model_dump(exclude={"action"}), action=rating.action) for rating in ratings)
-    services.store.put("survey", survey.parent, Surveyed(round=round_, offers=offers, rated=survey.rated), subject=survey.parent)
 
 
 def surveyed_offer(services: Services, ask: Ask) -> Offer | None:

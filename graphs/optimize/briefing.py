@@ -8,15 +8,16 @@ from collections.abc import Collection
 from agents.coder import modelled
 from agents.coder.protocol import Refusal
 from agents.coder.tuning import tuning_action
-from agents.planner.protocol import Briefing, Inspiration, Tried
+from agents.planner.protocol import Briefing, Tried
 from agents.reviewer.protocol import Review
 from graphs.run.context import Services
+from graphs.run.inspirations import inspirations
 from graphs.run.records import Recall, Tuning
 from graphs.search.protocol import Ask
 from knowledge.records import Situation
 from knowledge.situation import describe_situation
 from tools.cost.rank_schedules import chosen_number
-from tools.records import ROOT, Action, Plan, Profile
+from tools.records import Action, Plan, Profile
 
 
 async def recalled_for(services: Services, parent: str, round_: int) -> str:
@@ -93,33 +94,3 @@ def situation_of(services: Services, parent: str) -> Situation:
 def kept_action(services: Services, action: Action) -> Action:
     """Word an action as memory keeps it."""
     return modelled.kept_action(action, services.problem, services.sheet)
-
-
-def inspirations(services: Services, ask: Ask) -> tuple[Inspiration, ...]:
-    """The other candidates that an ask wants to be seen: second parents, then leading programs, then those of other strategies."""
-    names = dict.fromkeys([*ask.mates, *ask.inspirations, *ask.diverse])
-    return tuple(_inspiration(services, name, ask) for name in names if name != ROOT)
-
-
-def _inspiration(services: Services, name: str, ask: Ask) -> Inspiration:
-    evaluation, profile = services.evaluation(name), services.store.get("profile", name, Profile)
-    return Inspiration(
-        candidate=name,
-        speedup=(evaluation.speedup if evaluation else None) or 0.0,
-        steps=_steps(services, name),
-        mate=name in ask.mates,
-        diverse=name in ask.diverse and name not in (*ask.mates, *ask.inspirations),
-        time_us=evaluation.time_us if evaluation else None,
-        tier=str(evaluation.tier or "") if evaluation else "",
-        bottleneck=str(profile.bottleneck) if profile else "",
-        source=services.store.source(name),
-    )
-
-
-def _steps(services: Services, name: str) -> tuple[Action, ...]:
-    """Actions from the reference to a candidate."""
-    steps: list[Action] = []
-    while (candidate := services.store.candidate(name)) is not None and len(steps) < 64:
-        steps.append(candidate.action)
-        name = candidate.parent
-    return tuple(reversed(steps))

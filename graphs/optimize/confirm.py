@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from agents.planner.room import no_room
 from agents.reviewer.protocol import Review
-from graphs.run.context import Services
 from graphs.optimize.evidence import keep_evidence
-from graphs.run.records import Delivery
+from graphs.run.context import Services
 from graphs.run.counted import count_champion
 from graphs.run.judge import judge
+from graphs.run.records import Delivery
 from tools.records import ROOT, Against, Evaluation, Profile, Timing, Verdict
 
 ATTEMPTS = 3

@@ -13,11 +13,11 @@ from filelock import FileLock, Timeout
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from graphs.optimize.graph import build
+from graphs.optimize.state import STATE_VERSION
 from graphs.run.context import Context, Services
 from graphs.run.evaluators import spool_folder
-from graphs.optimize.graph import build
 from graphs.run.records import Delivery
-from graphs.optimize.state import STATE_VERSION
 from tools.errors import Postponed, UserError
 from tools.tracing.database import readable
 

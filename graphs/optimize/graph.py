@@ -8,10 +8,10 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Checkpointer
 
-from graphs.run.context import Context
 from graphs.optimize.nodes import after_recall, confirm, fan_out, learn, measure, plan, recall, review, route
 from graphs.optimize.state import OptimizeInput, OptimizeOutput, OptimizeState
 from graphs.refine.graph import build as build_refine
+from graphs.run.context import Context
 
 
 def build(checkpointer: Checkpointer = None) -> CompiledStateGraph[Any, Context, Any, Any]:

@@ -10,20 +10,21 @@ from langgraph.types import Send
 
 from agents.models import BudgetReached
 from agents.reviewer.protocol import Review, ReviewCase
+from graphs.optimize.archive import search_of
 from graphs.optimize.briefing import kept_action, recalled_for, situation_of
 from graphs.optimize.checking import checked_review
 from graphs.optimize.confirm import deliver
-from graphs.run.context import Context, Services
 from graphs.optimize.model_scores import score_models
 from graphs.optimize.planning import plans_for
-from graphs.run.records import Recall
-from graphs.run.starting import USER, check_started, starting_ask
 from graphs.optimize.state import STATE_VERSION, OptimizeState
 from graphs.optimize.teaching import close_lessons, error_cost, region_kind
 from graphs.optimize.wishes import grant
-from graphs.search.protocol import Ask, Told
+from graphs.run.context import Context, Services
+from graphs.run.records import Recall
 from graphs.run.spans import traced
+from graphs.run.starting import USER, check_started, starting_ask
 from graphs.run.waiting import pausing
+from graphs.search.protocol import Ask, Told
 from knowledge.records import Outcome
 from tools.evaluation.protocol import Baselines
 from tools.records import ROOT, Evaluation, Plan, Profile, Verdict
@@ -45,14 +46,14 @@ async def measure(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, 
     profile = await services.team.profiler.diagnose_reference(problem, baselines, services.sheet)
     store.put("profile", ROOT, profile)
     runtime.stream_writer({"event": "measured"})
-    return {"version": STATE_VERSION, "run": services.run, "round": 1, "search": services.search().dump(), "champion": ROOT, "ended": ""}
+    return {"version": STATE_VERSION, "run": services.run, "round": 1, "search": search_of(services).dump(), "champion": ROOT, "ended": ""}
 
 
 @traced
 async def recall(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Survey what the search method wants to choose among, ask it what to do next, and memory about the parents' situations."""
     services = runtime.context.services
-    search = services.search(state["search"], state["round"])
+    search = search_of(services, state["search"], state["round"])
     if (first := starting_ask(services, state["round"])) is not None:
         runtime.stream_writer({"event": "recalled", "recall": await recalled_for(services, first.parent, state["round"])})
         return {"asks": [first.model_dump_json()], "search": search.dump(), "ended": ""}
@@ -117,7 +118,7 @@ async def review(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
         told.append(await _review_one(services, name, state["results"][name], state["tags"][name]))
         runtime.stream_writer({"event": "reviewed", "plan": name, "candidate": told[-1].candidate})
     score_models(services)
-    search = services.search(state["search"], state["round"])
+    search = search_of(services, state["search"], state["round"])
     search.tell(told)
     best = services.evaluation(state["champion"])
     champion = max(told, key=lambda t: t.speedup, default=None)

@@ -6,9 +6,10 @@ from agents.planner.choices import action_fault
 from agents.planner.weigh import WeighCase, Weigher, Weights
 from agents.planner.world import TreeCase, TreeEdit, TreeEditor, TreeEdits
 from graphs.optimize.briefing import brief, recalled_for
+from graphs.optimize.survey import make_survey
+from graphs.optimize.teaching import lesson_writer
 from graphs.run.context import Services
 from graphs.run.records import Considered
-from graphs.optimize.teaching import lesson_writer
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask, Survey
 from graphs.search.wishes import Answer, EditWish, Reflected, ReflectWish, WeighWish, Wish
@@ -35,8 +36,6 @@ def granted(services: Services, wish: Wish) -> Answer | None:
 async def grant(services: Services, wish: Survey | Wish, round_: int) -> tuple[str, ...]:
     """Grant one wish, and say what came of it; BudgetReached where no model call can be paid any more."""
     if isinstance(wish, Survey):
-        from graphs.optimize.archive import make_survey
-
         await make_survey(services, wish, round_)
         return ()
     if isinstance(wish, ReflectWish):

@@ -7,7 +7,6 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
-from graphs.run.context import Context
 from graphs.refine.nodes import (
     after_evaluate,
     after_repair,
@@ -22,6 +21,7 @@ from graphs.refine.nodes import (
     write,
 )
 from graphs.refine.state import RefineOutput, RefineState
+from graphs.run.context import Context
 
 
 def build() -> CompiledStateGraph[Any, Context, Any, Any]:

@@ -9,21 +9,22 @@ from langgraph.runtime import Runtime
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.tuning import is_tuning
 from agents.models import BudgetReached
-from graphs.optimize.briefing import inspirations
-from graphs.run.context import Context, Services
-from graphs.run.starting import USER, starting_draft
-from graphs.run.counted import counters_of_best
-from graphs.run.judge import judge
 from graphs.refine.state import RefineState
 from graphs.refine.tuning import refusal_of, tune_schedule
-from graphs.search.protocol import Ask
+from graphs.run.assembly import open_for
+from graphs.run.context import Context, Services
+from graphs.run.counted import counters_of_best
+from graphs.run.inspirations import inspirations
+from graphs.run.judge import judge
 from graphs.run.spans import traced
+from graphs.run.starting import USER, starting_draft
+from graphs.search.protocol import Ask
 from tools.records import Candidate, Evaluation, Plan, Profile, Verdict
 
 
 def first(state: RefineState, runtime: Runtime[Context]) -> Literal["write", "tune"]:
     """Tuning has its own node; every other action is the coder's."""
-    runtime.context.open_for(str(state.get("run") or ""))
+    open_for(runtime.context, str(state.get("run") or ""))
     plan = runtime.context.services.store.get("plan", state["plan"], Plan)
     return "tune" if plan is not None and is_tuning(plan.action) else "write"
 

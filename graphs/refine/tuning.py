@@ -9,8 +9,8 @@ from pathlib import Path
 from agents.coder.protocol import Refusal
 from agents.coder.tuning import TRIALS, TuningSpace, structure_of
 from graphs.run.context import Services
-from graphs.run.records import Trial, Tuning
 from graphs.run.judge import judge
+from graphs.run.records import Trial, Tuning
 from tools.records import Candidate, Evaluation, Plan, Tier
 from tools.tuning import Search, Tuned, TuningCache
 

@@ -9,13 +9,13 @@ from typing import Literal, TypeAlias
 from agents import build_team
 from agents.models import NotRecorded, Recording, Trouble
 from agents.models.calls import recorded_calls
-from graphs.run.assembly import Shared, assemble
-from graphs.run.context import Services
 from graphs.optimize.execute import Listener, execute
-from graphs.run.records import Delivery, Recall
-from graphs.run.settings import RunSettings
 from graphs.replay.comparison import Divergence, Repetition, compare
 from graphs.replay.pool import RecordedPool
+from graphs.run.assembly import Shared, assemble
+from graphs.run.context import Services
+from graphs.run.records import Delivery, Recall
+from graphs.run.settings import RunSettings
 from knowledge.protocol import NoMemory
 from tools.errors import UserError
 from tools.records import Candidate, Plan, Problem

@@ -11,7 +11,7 @@ from agents import build_team
 from agents.models import budget_guard
 from agents.models.check import SHARED_MODELS
 from agents.team import check_prices
-from graphs.run.context import Services
+from graphs.run.context import Context, Services
 from graphs.run.evaluators import announced_target, checked, open_evaluator
 from graphs.run.settings import RunSettings, default_home
 from graphs.run.starting import check_language
@@ -79,10 +79,12 @@ def open_run(home: Path, run: str) -> RunStore:
     return RunStore((exact or matches)[0])
 
 
-def open_or_start(run: str, problem_file: str, home: str) -> Services:
-    """Open `run`; where it is empty, start one on `problem_file` with default settings."""
-    folder = Path(home) if home else default_home()
-    return assemble(open_run(folder, run) if run else start_run(load_problem(Path(problem_file)), RunSettings(), folder))
+def open_for(context: Context, run: str) -> None:
+    """Open `run`, or a new run on the context's problem where `run` is empty; nothing to do where services are open."""
+    if context.opened is None:
+        folder = Path(context.home) if context.home else default_home()
+        store = open_run(folder, run) if run else start_run(load_problem(Path(context.problem_file)), RunSettings(), folder)
+        context.opened = assemble(store)
 
 
 def assemble(store: RunStore, shared: Shared | None = None) -> Services:

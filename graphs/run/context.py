@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from agents import AgentTeam
 from graphs.run.settings import RunSettings
-from graphs.search import open_search
-from graphs.search.protocol import SearchMethod
 from knowledge.protocol import Memory
 from tools.evaluation.protocol import Baselines, EvaluationRequest, EvaluatorPool
 from tools.records import Candidate, Evaluation, HardwareSheet, Problem
@@ -31,12 +29,6 @@ class Services:
     memory: Memory
     judging: dict[str, asyncio.Lock] = field(default_factory=dict)
     """One lock a job: two plans that lead to the same source wait for one evaluation."""
-
-    def search(self, state: str = "", round_: int = 0) -> SearchMethod:
-        """Make the run's search method, fresh or continued, with the run's store to look things up in."""
-        from graphs.optimize.archive import StoreArchive
-
-        return open_search(self.settings.search, self.settings.search_settings, state, StoreArchive(self, round_))
 
     def candidate(self, name: str) -> Candidate:
         """Read a candidate that must exist."""
@@ -89,13 +81,6 @@ class Context:
 
     @property
     def services(self) -> Services:
-        """The run's services; `open_for` comes first."""
+        """The run's services; `assembly.open_for` comes first."""
         assert self.opened is not None
         return self.opened
-
-    def open_for(self, run: str) -> None:
-        """Open `run`, or a new run on `problem_file` where `run` is empty; nothing to do where services are open."""
-        if self.opened is None:
-            from graphs.run.assembly import open_or_start
-
-            self.opened = open_or_start(run, self.problem_file, self.home)

@@ -1,4 +1,4 @@
-"""The records that only the loop writes: what was recalled for a parent, what a tuning tried, and what the run delivers."""
+"""The records that only a run writes: what was recalled for a parent, what a tuning tried, and what the run delivers."""
 
 from __future__ import annotations
 

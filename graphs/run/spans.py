@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 from langgraph.runtime import Runtime
 
+from graphs.run.assembly import open_for
 from graphs.run.context import Context
 
 NodeT = TypeVar("NodeT", bound=Callable[..., Any])
@@ -20,7 +21,7 @@ def traced(node: NodeT) -> NodeT:
     @wraps(node)
     async def wrapper(state: dict[str, Any], runtime: Runtime[Context]) -> Any:
         subject = str(state.get("plan") or f"round {state.get('round', 0)}")
-        runtime.context.open_for(str(state.get("run") or ""))
+        open_for(runtime.context, str(state.get("run") or ""))
         with runtime.context.services.store.span(node.__name__, subject, json.dumps(state)) as output:
             update = await node(state, runtime)
             output.append(json.dumps(update))

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from graphs.run.assembly import Shared, assemble, start_run
 from graphs.optimize.execute import execute
+from graphs.run.assembly import Shared, assemble, start_run
 from kernelwright.bench.borrowed import Borrowed
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.jobs import Job, all_jobs

@@ -15,9 +15,9 @@ from rich.markup import escape
 
 from agents.coder.protocol import Refusal
 from agents.reviewer.protocol import Review
+from graphs.optimize.execute import Listener, execute
 from graphs.run.assembly import assemble
 from graphs.run.context import Services
-from graphs.optimize.execute import Listener, execute
 from graphs.run.records import Recall
 from kernelwright.cli.report import result_facts
 from kernelwright.cli.trace_views import calls_spent, evaluation_table

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import pytest
 
-from graphs.run.settings import RunSettings
 from graphs.run.counted import counters_of_best
+from graphs.run.settings import RunSettings
 from tests.tools.profiling.makers import passed, problem, timing
 from tools.errors import MachineError
 from tools.evaluation import EvaluationRequest

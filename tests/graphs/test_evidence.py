@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphs.optimize.confirm import deliver
-from graphs.run.context import Services
 from graphs.optimize.evidence import evidence_folder
+from graphs.run.context import Services
 from graphs.run.judge import judge
 from tests.support.loop import EAGER_US, small_services
 from tools.evidence import damages, read_bundle

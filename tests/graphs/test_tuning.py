@@ -11,11 +11,11 @@ import pytest
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.tuning import is_tuning, tuning_action
 from graphs.optimize.briefing import recalled_for
-from graphs.run.context import Services
 from graphs.optimize.planning import plans_for
+from graphs.refine.tuning import tune_schedule
+from graphs.run.context import Services
 from graphs.run.records import Tuning
 from graphs.run.settings import RunSettings
-from graphs.refine.tuning import tune_schedule
 from graphs.search.protocol import Ask
 from kernelwright.cli.report import tree_facts
 from tests.agents.samples import profile

@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
+from graphs.optimize.execute import execute
 from graphs.run.assembly import start_run
 from graphs.run.evaluators import open_evaluator
-from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
 from tests.support.loop import small_services
 from tests.support.spool_worker import ScriptedPool, announcement

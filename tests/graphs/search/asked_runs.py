@@ -10,8 +10,8 @@ from agents.models.calls import CallRecord, recorded_calls
 from agents.planner.protocol import Planner
 from agents.profiler.builtin import BuiltinProfiler
 from agents.reviewer.builtin import BuiltinReviewer
-from graphs.run.context import Services
 from graphs.optimize.execute import execute
+from graphs.run.context import Services
 from graphs.run.records import Considered
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings

@@ -11,8 +11,8 @@ from agents.coder.anchors import find_anchors, outside_change
 from agents.coder.protocol import Refusal
 from agents.profiler.builtin import BuiltinProfiler
 from agents.reviewer.builtin import BuiltinReviewer
-from graphs.run.context import Services
 from graphs.optimize.execute import execute
+from graphs.run.context import Services
 from graphs.search.protocol import Ask
 from tests.graphs.search.asked_runs import calls_for, search_settings
 from tests.support.loop import small_services

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from graphs.run.context import Services
 from graphs.optimize.execute import execute
+from graphs.run.context import Services
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from graphs.search.wishes import Reflected

@@ -9,8 +9,8 @@ import pytest
 
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.planner.protocol import Briefing
-from graphs.optimize.archive import Surveyed
 from graphs.optimize.execute import execute
+from graphs.optimize.survey import Surveyed
 from graphs.run.settings import RunSettings
 from graphs.search import METHODS
 from graphs.search.protocol import SearchSettings
