@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Container, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ORDER = ("tools", "knowledge", "agents", "graphs", "kernelwright")
 FOREIGN_TO_TOOLS = {"langgraph", "langchain", "langchain_core", "langchain_openai", "openai", "chromadb", "sentence_transformers"}
+UNSETTLED = ("tools", "knowledge", "agents", "kernelwright")
+"""Folders with import cycles or pairs that are still to vanish."""
 
 
 def _imports(path: Path) -> set[str]:
@@ -43,3 +47,65 @@ def test_data_holds_no_module_of_ours() -> None:
     """Nothing imports `data`: it is read as files."""
     files = [path for folder in ORDER for path in (ROOT / folder).rglob("*.py")]
     assert not [str(path) for path in files if "data" in _imports(path)]
+
+
+def _modules() -> dict[str, Path]:
+    """Files of the five packages by dotted name."""
+    files = (path for folder in ORDER for path in (ROOT / folder).rglob("*.py"))
+    return {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in files}
+
+
+def _statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Import statements below a node, also those inside of functions, but none that only a type checker sees."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        elif not (isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)):
+            yield from _statements(child)
+
+
+def _imported(path: Path, modules: Container[str]) -> set[str]:
+    """Modules of ours that a file imports."""
+    found: set[str] = set()
+    for node in _statements(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        else:
+            full = {alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in modules else str(node.module) for name in full.values()}
+    return {name for name in found if name in modules}
+
+
+@cache
+def _graph() -> dict[str, set[str]]:
+    modules = _modules()
+    return {name: _imported(path, modules) - {name} for name, path in modules.items()}
+
+
+def _reached(name: str) -> set[str]:
+    """Modules that importing `name` leads to."""
+    found: set[str] = set()
+    left = list(_graph()[name])
+    while left:
+        one = left.pop()
+        if one not in found:
+            found.add(one)
+            left += _graph()[one]
+    return found
+
+
+def test_no_file_leads_back_to_itself_by_its_imports() -> None:
+    """There is no cycle of imports between files, not even by an import inside a function."""
+    wrong = {name for name in _graph() if name in _reached(name)}
+    assert not {name for name in wrong if not name.startswith(UNSETTLED)}
+
+
+def test_no_two_folders_import_each_other() -> None:
+    """Between two folders, at whatever depth, imports run one way: the files of one never import files of the other and back."""
+    modules = _modules()
+    arrows: dict[tuple[Path, Path], str] = {}
+    for name, found in _graph().items():
+        for other in found:
+            arrows[modules[name].parent, modules[other].parent] = f"{name} imports {other}"
+    pairs = {f"{said}; {arrows[there, here]}" for (here, there), said in arrows.items() if here != there and (there, here) in arrows}
+    assert not {said for said in pairs if not said.startswith(UNSETTLED)}
