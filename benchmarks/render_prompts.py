@@ -17,9 +17,9 @@ import agents.planner.llm as planner
 import agents.profiler.llm as profiler
 import agents.reviewer.llm as reviewer
 from agents.coder.protocol import CodingTask, Draft
-from agents.frame import CONTEXTS, Frame
 from agents.models import Message
-from agents.prompting import tokens
+from agents.prompting.frame import CONTEXTS, Frame
+from agents.prompting.render import tokens
 from tests.agents import samples
 from tools.records import Action, ActionKind, Verdict
 

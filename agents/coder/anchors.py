@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from agents.coder.native import cuda_parts
+from agents.sources.cuda import cuda_parts
 from tools.syntax import parsed
 
 _PART = re.compile(r"^[ \t]*(?:#|//) >>> part (\d+)[^\n]*\n(.*?)^[ \t]*(?:#|//) <<< part \1[ \t]*$", re.DOTALL | re.MULTILINE)

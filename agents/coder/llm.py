@@ -9,9 +9,9 @@ from agents.coder.anchors import Anchor, anchored, find_anchors, outside_change,
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.source import python_blocks, read_source
-from agents.frame import Frame
 from agents.models import Answer, Message, Model, ModelUnavailable
-from agents.prompting import Prompts
+from agents.prompting.frame import Frame
+from agents.prompting.render import Prompts
 from tools.actions import GUIDE, describe
 from tools.logs import telling_part
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem

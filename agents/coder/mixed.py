@@ -7,8 +7,8 @@ from collections.abc import Awaitable
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.llm import LLMCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
-from agents.frame import Frame
 from agents.models import Model
+from agents.prompting.frame import Frame
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem
 
 

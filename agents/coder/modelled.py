@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from agents.coder.traced import traced_graph
-from agents.planner.protocol import Expectation
+from agents.records.expectation import Expectation
 from tools.codegen import IllegalAction, Schedule, apply
 from tools.codegen.module.cuda_graph import CAPTURE
 from tools.codegen.rewrite.apply import rewritten

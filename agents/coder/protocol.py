@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from agents.planner.protocol import Inspiration
+from agents.records.inspiration import Inspiration
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Plan, Problem, Profile, Record
 
 

@@ -6,18 +6,11 @@ from collections.abc import Collection
 
 from agents.coder.protocol import Draft
 from agents.coder.traced import traced_graph
+from agents.records.tune import TRIALS
 from tools.codegen import LoweringError, Schedule, emit
 from tools.codegen.rewrite.apply import rewritten
 from tools.records import Action, ActionKind, Candidate, HardwareSheet, Problem, content_hash
 from tools.tuning import Parameters, Tunable, Tuned, sizes_of, tunable, tunable_regions, work_of
-
-TRIALS = "tune"
-"""Parameter of a launch action that makes it a tuning; its value says how many trials it may take."""
-
-
-def is_tuning(action: Action) -> bool:
-    """Whether an action is carried out by the tuner, not by a coder."""
-    return TRIALS in action.parameters
 
 
 def structure_of(schedule_json: str) -> str:

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from agents.models import Answer, Message, Model
 from agents.planner.choices import Choice, Parameter, action_of
 from agents.planner.world import Check, TreeCase, TreeEdit, TreeEdits
-from agents.prompting import Prompts
+from agents.prompting.render import Prompts
 from tools.records import ActionKind
 
 SHOWN = 300

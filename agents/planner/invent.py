@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
-
-from agents.coder.native import cuda_kernels
-from agents.coder.tuning import TRIALS
 from agents.planner.protocol import Briefing
+from agents.records.tune import TRIALS
+from agents.sources.cuda import cuda_kernels
+from agents.sources.triton import kernel_names
 from tools.cost.rank_schedules import CHOICE, MADE
 from tools.records import ROOT, Action, ActionKind
-from tools.syntax import parsed
 
 LISTED_ONLY = frozenset({CHOICE, MADE, TRIALS})
 """Parameters of steps that a schedule is needed for: only a coder that has one lists them, and nobody else can take them."""
@@ -32,13 +30,3 @@ def regions(briefing: Briefing) -> tuple[str, ...]:
     source = "" if briefing.parent == ROOT else briefing.parent_source
     kernels = (*kernel_names(source), *cuda_kernels(source))
     return kernels or (briefing.problem.entry,)
-
-
-def kernel_names(source: str) -> tuple[str, ...]:
-    """Names of the functions decorated with `triton.jit` (or a heuristic around it); none where the text is no Python."""
-    try:
-        tree = parsed(source)
-    except (SyntaxError, ValueError):
-        return ()
-    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
-    return tuple(f.name for f in functions if any("triton" in ast.unparse(d) and "jit" in ast.unparse(d) for d in f.decorator_list))

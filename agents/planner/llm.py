@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from agents.frame import Frame
 from agents.models import Answer, Message, Model, ModelUnavailable
 from agents.planner.choices import Choice, Choices, action_of, fault_of, known_regions
 from agents.planner.edits import ask_edits
 from agents.planner.protocol import Briefing, Planner
 from agents.planner.weigh import LETTERS, WeighCase, Weights, ask_weights
 from agents.planner.world import Check, TreeCase, TreeEdits
-from agents.prompting import Prompts
+from agents.prompting.frame import Frame
+from agents.prompting.render import Prompts
 from tools.actions import describe, render_guide
 from tools.records import Plan, content_hash
 

@@ -6,6 +6,8 @@ from typing import Protocol
 
 from pydantic import Field
 
+from agents.records.expectation import Expectation
+from agents.records.inspiration import Inspiration
 from knowledge.records import Recalled
 from tools.records import Action, ActionKind, Against, HardwareSheet, Plan, Problem, Profile, Record, Verdict
 
@@ -20,43 +22,6 @@ class Tried(Record):
     """Parent time over child time; None where it failed."""
     reason: str
     """The reviewer's sentence about it, or the coder's."""
-
-
-class Inspiration(Record):
-    """Another candidate that the search method wants planner and coder to see."""
-
-    candidate: str
-    speedup: float
-    """Best baseline time over its time."""
-    steps: tuple[Action, ...]
-    """The actions that led to it from the reference, the first one first."""
-    mate: bool = False
-    """Whether it is a second parent: its steps are worth taking over."""
-    diverse: bool = False
-    """Whether it is shown because its strategy differs, not because it is fast."""
-    time_us: float | None = None
-    tier: str = ""
-    """How far that time can be trusted."""
-    bottleneck: str = ""
-    """As its profile has it; empty where there is none."""
-    source: str = ""
-    """For the coder; the planner is shown its steps."""
-
-    @property
-    def part(self) -> str:
-        """Why it is shown."""
-        return "a second parent" if self.mate else "a program of another strategy" if self.diverse else "a leading program"
-
-
-class Expectation(Record):
-    """What the cost model says of one option, before anything ran; estimated, whatever the parent's time is."""
-
-    words: str
-    """A clause for people."""
-    gain: float | None = None
-    """Modelled time of the parent over that of the child; None where the model does not know one of them."""
-    made: str = ""
-    """Of a choice of the model: what it makes in words, as memory knows it."""
 
 
 class Briefing(Record):

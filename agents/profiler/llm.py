@@ -8,10 +8,10 @@ import math
 
 from pydantic import BaseModel
 
-from agents.frame import Frame
 from agents.models import BudgetReached, Model, ModelUnavailable
 from agents.profiler.protocol import Profiler
-from agents.prompting import Prompts
+from agents.prompting.frame import Frame
+from agents.prompting.render import Prompts
 from tools.evaluation.protocol import Baselines
 from tools.profiling.ncu import Counters
 from tools.profiling.profile import NOT_COUNTED

@@ -6,9 +6,9 @@ import difflib
 
 from pydantic import BaseModel, Field
 
-from agents.frame import Frame
 from agents.models import BudgetReached, Model, ModelUnavailable
-from agents.prompting import Prompts
+from agents.prompting.frame import Frame
+from agents.prompting.render import Prompts
 from agents.reviewer.protocol import Check, Review, ReviewCase, Reviewer
 from tools.actions import describe
 from tools.evaluation.supervisor.static_rules import inspect_source

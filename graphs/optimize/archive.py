@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from agents.coder.tuning import is_tuning, structure_of
+from agents.coder.tuning import structure_of
+from agents.records.tune import is_tuning
 from graphs.optimize.briefing import choices_tried, structures_tuned, tried
 from graphs.optimize.survey import Surveyed
 from graphs.optimize.wishes import granted, opened_offers

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agents.coder.tuning import is_tuning, structure_of
+from agents.coder.tuning import structure_of
+from agents.records.tune import is_tuning
 from graphs.optimize.archive import surveyed_offer
 from graphs.optimize.briefing import brief, kept_action, situation_of, tried
 from graphs.run.context import Services

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from agents import AgentTeam
-from agents.lessons import ModelLessonWriter
+from agents.lessons.llm import ModelLessonWriter
 from graphs.run.context import Services
 from knowledge.lessons import LessonWriter
 from tools.codegen.ir.schedule import Schedule

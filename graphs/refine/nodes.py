@@ -7,8 +7,8 @@ from typing import Any, Literal
 from langgraph.runtime import Runtime
 
 from agents.coder.protocol import CodingTask, Draft, Refusal
-from agents.coder.tuning import is_tuning
 from agents.models import BudgetReached
+from agents.records.tune import is_tuning
 from graphs.refine.state import RefineState
 from graphs.refine.tuning import refusal_of, tune_schedule
 from graphs.run.assembly import open_for

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agents.coder.protocol import Refusal
-from agents.coder.tuning import TRIALS, TuningSpace, structure_of
+from agents.coder.tuning import TuningSpace, structure_of
+from agents.records.tune import TRIALS
 from graphs.run.context import Services
 from graphs.run.judge import judge
 from graphs.run.records import Trial, Tuning

@@ -10,7 +10,7 @@ from pathlib import Path
 from agents import build_team
 from agents.models import budget_guard
 from agents.models.check import SHARED_MODELS
-from agents.team import check_prices
+from agents.team.ready import check_prices
 from graphs.run.context import Context, Services
 from graphs.run.evaluators import announced_target, checked, open_evaluator
 from graphs.run.settings import RunSettings, default_home

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.planner.protocol import Inspiration
+from agents.records.inspiration import Inspiration
 from graphs.run.context import Services
 from graphs.search.protocol import Ask
 from tools.records import ROOT, Action, Profile

@@ -10,7 +10,7 @@ from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_
 from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json, Share
 
 if TYPE_CHECKING:
-    from agents.lessons import ModelLessonWriter
+    from agents.lessons.llm import ModelLessonWriter
     from knowledge.changes import Change
     from knowledge.curate import Curated
 
@@ -148,7 +148,7 @@ def _writer(model: str, base_url: str, key_file: str) -> ModelLessonWriter | Non
             raise UserError("A server is named, but no model.", "Add --model NAME.")
         return None
     from agents import ready_models, team_settings
-    from agents.lessons import ModelLessonWriter
+    from agents.lessons.llm import ModelLessonWriter
     from agents.models import ChatModel, ModelSettings
     from tools.records import Budget
 

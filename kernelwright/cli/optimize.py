@@ -127,7 +127,7 @@ def command(
 ) -> None:
     """Start a run and see it through."""
     from agents import ready_models, team_settings
-    from agents.frame import read_frame
+    from agents.prompting.frame import read_frame
     from graphs.run.assembly import start_run
     from graphs.run.settings import RunSettings
     from graphs.run.starting import read_start

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from agents.coder.protocol import CodingTask
-from agents.planner.protocol import Briefing, Inspiration, Tried
+from agents.planner.protocol import Briefing, Tried
 from agents.planner.weigh import Step, WeighCase
 from agents.planner.world import Decision, Ended, TreeCase
+from agents.records.inspiration import Inspiration
 from agents.reviewer.protocol import Review, ReviewCase
 from knowledge.records import Recalled, Situation, Strategy, Trial
 from tools.evaluation.protocol import Baselines

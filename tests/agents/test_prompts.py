@@ -11,9 +11,9 @@ import agents.coder.llm as coder
 import agents.planner.llm as planner
 import agents.profiler.llm as profiler
 import agents.reviewer.llm as reviewer
-from agents.frame import CONTEXTS, Frame, Language
 from agents.models import ModelUnavailable
-from agents.prompting import SHARED, SHARES, Prompts, clip, fence, tokens
+from agents.prompting.frame import CONTEXTS, Frame, Language
+from agents.prompting.render import SHARED, SHARES, Prompts, clip, fence, tokens
 from agents.reviewer.protocol import Check
 from benchmarks.render_prompts import PAGE, corrections, page, sample_prompts
 from tests.agents import samples

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from agents.coder.builtin import BuiltinCoder
-from agents.coder.tuning import is_tuning, tuning_action
+from agents.coder.tuning import tuning_action
+from agents.records.tune import is_tuning
 from graphs.optimize.briefing import recalled_for
 from graphs.optimize.planning import plans_for
 from graphs.refine.tuning import tune_schedule

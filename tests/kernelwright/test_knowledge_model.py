@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.lessons import ModelLessonWriter
+from agents.lessons.llm import ModelLessonWriter
 from agents.models import ChatModel, ModelSettings
 from knowledge.embedding import HashingEmbedder
 from knowledge.records import Outcome, Situation

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.frame import read_frame
+from agents.prompting.frame import read_frame
 from kernelwright.cli.app import main
 from tools.errors import UserError
 

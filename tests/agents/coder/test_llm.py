@@ -5,7 +5,7 @@ from __future__ import annotations
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.llm import LLMCoder
 from agents.coder.protocol import Draft, Refusal
-from agents.frame import Frame
+from agents.prompting.frame import Frame
 from tests.agents import samples
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule

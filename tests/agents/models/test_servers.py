@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from agents import ready_models, team_settings
 from agents.models import BudgetReached, ChatModel, Message, ModelSettings, Price, PriceTable, Shared, budget_guard, check_model
-from agents.team import check_prices
+from agents.team.ready import check_prices
 from kernelwright.cli.app import app
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.planner.builtin import BuiltinPlanner
-from agents.planner.protocol import Expectation
+from agents.records.expectation import Expectation
 from knowledge.records import Strategy
 from tests.agents import samples
 from tools.cost.rank_schedules import choice_action

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 
-from agents.frame import Frame
 from agents.models import Message, ModelUnavailable
+from agents.prompting.frame import Frame
 from tools.records import content_hash
 
 SHARED = Path(__file__).resolve().parent / "prompts"

@@ -6,7 +6,7 @@ from pydantic import BaseModel
 
 from agents.models import Message
 from agents.models.protocol import Model
-from agents.prompting import Prompts
+from agents.prompting.render import Prompts
 from knowledge.lessons import LONGEST, RECORD, Case, Proposal, gap_of, record_of
 from tools.errors import MachineError
 

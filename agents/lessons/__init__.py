@@ -1,0 +1,1 @@
+"""The writer of lessons: a language model words what memory's outcomes teach."""

@@ -1,0 +1,1 @@
+"""Records that planner and coder share."""
