@@ -1,9 +1,10 @@
-"""Writes the tables of KernelBench's page from a bench's rows, and says what of them a page lacks.
+"""Writes the tables of KernelBench's pages from rows, and says what of them the pages lack.
 
-Usage: python -m benchmarks.kernelbench_tables docs/results/kernelbench [--check docs/results/kernelbench.md]
+Usage: python -m benchmarks.kernelbench_tables docs/results/kernelbench [--check]
 
-A problem without a kernel counts 1.00 in the means, as does one whose kernel is slower than what it is held against: its user keeps that.
-Exit status 1 where `--check` finds a line that the page lacks.
+The table of levels is of a bench's rows, judged by the lab. A problem without a kernel counts 1.00 in its means, as does one whose kernel
+is slower than what it is held against: its user keeps that. The tables of problems are of the whole evaluator's rows: of each problem the
+fastest kernel that passed, and the baselines timed beside it. Exit status 1 where `--check` finds a line that no page in the folder has.
 """
 
 from __future__ import annotations
@@ -12,96 +13,108 @@ import argparse
 import math
 import statistics
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.confirmed_report import FLOOR, fastest
 from benchmarks.kept_rows import KeptRows, Row
 
-FLOOR = 1.01
-"""Gain from which on a problem counts as faster."""
 AFTER = (1, 2, 4)
 """Evaluations after which the share of the gain is given."""
 HEAD = (
-    "| problems | judged | kernels delivered | faster than the better baseline (1.01x) | geomean against eager | "
-    "against the better of eager and torch.compile | arithmetic means | of the (log) gain found, after 1, 2, 4 evaluations | "
+    "| problems | judged | kernels | faster than the better | over eager | over the better | gain found after 1, 2, 4 evaluations | "
     "evaluations, GPU s a problem |",
-    "|" + "---|" * 9,
-)
-PROBLEM_HEAD = (
-    "| problem | eager, µs | torch.compile, µs | ours, µs | against eager | against the better | "
-    "after 1 evaluation | ours over the roofline |",
     "|" + "---|" * 8,
 )
+PROBLEM_HEAD = ("| problem | eager, µs | compile, µs | kernel, µs | over the better | note |", "|" + "---|" * 6)
+
+REMARKS: dict[str, dict[int, tuple[int, ...]]] = {
+    "reduction pushed down": {2: (13, 14, 18, 42, 44, 51)},
+    "baselines unsure": {3: (9, 19, 20, 22, 23, 36, 40, 41)},
+}
+"""What stands out of problems by their level and number: a sum or mean taken before a product; baselines that a busy host slows down."""
 
 
 def main() -> None:
-    """Print the tables, or what a page lacks of them."""
+    """Print the tables, or what the pages lack of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "folder",
         type=Path,
-        help="level1.jsonl, level2.jsonl and level3.jsonl, and what benchmarks.admitted said of the problems: admitted.jsonl",
+        help="level1.jsonl, level2.jsonl, level3.jsonl, confirmed.jsonl, packed.jsonl, and what benchmarks.admitted said: admitted.jsonl",
     )
-    parser.add_argument("--check", type=Path, help="a page that should hold every line")
+    parser.add_argument("--check", action="store_true", help="look for every line on the pages of the folder")
     options = parser.parse_args()
-    marked = {row["problem"] for row in KeptRows(options.folder / "admitted.jsonl").rows if row["marks"]}
-    lines = tables({number: KeptRows(options.folder / f"level{number}.jsonl").rows for number in (1, 2, 3)}, marked)
+    lines = all_lines(options.folder)
     if not options.check:
         print("\n".join(lines))
         return
-    page = set(options.check.read_text().splitlines())
-    missing = [line for line in lines if line not in page]
-    print("\n".join(missing) or "The page has every line.")
+    missing = [line for line in lines if line not in page_lines(options.folder)]
+    print("\n".join(missing) or "The pages have every line.")
     sys.exit(bool(missing))
 
 
-def tables(levels: dict[int, list[Row]], marked: Collection[str] = ()) -> list[str]:
-    """Write the table of levels, with the problems that admission marked apart, then the problems of each."""
+def page_lines(folder: Path) -> set[str]:
+    """Gather the lines of every page in a folder."""
+    return {line for page in folder.glob("*.md") for line in page.read_text().splitlines()}
+
+
+def all_lines(folder: Path) -> list[str]:
+    """Write every table from the rows of a folder: of levels, then of each level's problems."""
+    levels = {number: KeptRows(folder / f"level{number}.jsonl").rows for number in (1, 2, 3)}
+    judged, packed = (fastest(KeptRows(folder / f"{name}.jsonl").rows) for name in ("confirmed", "packed"))
+    marked = {row["problem"] for row in KeptRows(folder / "admitted.jsonl").rows if row["marks"]}
+    lines = summaries(levels, marked)
+    for rows in levels.values():
+        ordered = sorted(rows, key=lambda row: row["number"])
+        lines += ["", *PROBLEM_HEAD, *(problem(row, judged, packed, marked) for row in ordered)]
+    return lines
+
+
+def summaries(levels: Mapping[int, Sequence[Row]], marked: Collection[str] = ()) -> list[str]:
+    """Write the table of levels, with the problems that admission marked apart."""
     lines = list(HEAD)
     for number, rows in levels.items():
-        lines.append(summary(f"level {number}", rows, bold="**"))
+        lines.append(summary(f"level {number}", rows))
         lines.append(summary("– development", [row for row in rows if row["number"] % 3 == 1]))
         lines.append(summary("– held out", [row for row in rows if row["number"] % 3 != 1]))
         for name, wanted in (("– not marked by admission", False), ("– marked by admission", True)):
             part = [row for row in rows if (row["problem"] in marked) is wanted]
             lines += [summary(name, part)] if part and marked else []
-    for number, rows in levels.items():
-        lines += ["", f"## Level {number}", "", *PROBLEM_HEAD, *map(problem, sorted(rows, key=lambda row: row["number"]))]
     return lines
 
 
-def summary(name: str, rows: Sequence[Row], bold: str = "") -> str:
+def summary(name: str, rows: Sequence[Row]) -> str:
     """Write one line of the table of levels."""
     kernels = [row for row in rows if row["status"] == "kernel"]
     eager, better = ([max(gain, 1.0) for gain in _gains(rows, side)] for side in ("eager", "better"))
-    unjudged = [str(row["number"]) for row in rows if not row["baselines_us"]]
-    judged = f"{len(rows)} (number {', '.join(unjudged)} cannot be judged)" if unjudged and bold else str(len(rows))
     cells = [
         name,
-        judged,
+        str(len(rows)),
         str(len(kernels)),
         str(sum(gain >= FLOOR for gain in _gains(kernels, "better"))),
-        f"{bold}{_geometric(eager):.2f}x{bold}",
-        f"{bold}{_geometric(better):.2f}x{bold}",
-        f"{statistics.mean(eager):.2f}x, {statistics.mean(better):.2f}x",
+        f"{_geometric(eager):.2f}x",
+        f"{_geometric(better):.2f}x",
         ", ".join(f"{share:.0%}".replace("%", " %") for share in _shares(rows)),
         f"{statistics.mean(row['spent']['evaluations'] for row in rows):.1f}, {statistics.mean(row['spent']['gpu_s'] for row in rows):.1f}",
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def problem(row: Row) -> str:
-    """Write one problem's line."""
-    name, baselines = row["problem"].split("/")[1].replace("_", " ", 1), row["baselines_us"]
-    if not baselines:
-        return f"| {name} | – | – | – | – | cannot be judged | – | – |"
-    times = [f"{baselines[side]:.0f}" if side in baselines else "–" for side in ("eager", "compile")]
-    after = f"{row['curve'][0]['speedup']:.2f}x" if row["curve"] else "–"
-    if row["status"] != "kernel":
-        return f"| {name} | {' | '.join(times)} | – | – | reference kept | {after} | – |"
-    ((eager,), (better,)) = (_gains([row], side) for side in ("eager", "better"))
-    gains = f"{eager:.2f}x | {better:.2f}x | {after} | {row['candidate_us'] / row['floor_us']:.1f}"
-    return f"| {name} | {' | '.join(times)} | {row['candidate_us']:.0f} | {gains} |"
+def problem(row: Row, judged: Mapping[str, Row], packed: Mapping[str, Row], marked: Collection[str] = ()) -> str:
+    """Write one problem's line: the fastest kernel that the whole evaluator passed, where it beats eager, else the baselines alone."""
+    name, best, prepacked = row["problem"].split("/")[1].replace("_", " ", 1), judged.get(row["problem"]), packed.get(row["problem"])
+    notes = [f"prepacked {prepacked['us']:.0f}"] if prepacked else []
+    notes += [remark for remark, levels in REMARKS.items() if row["number"] in levels.get(int(row["problem"][5]), ())]
+    notes += ["marked"] if row["problem"] in marked else []
+    baselines = (best or row)["baselines_us"]
+    times = [f"{baselines[side]:.0f}" if side in baselines else "" for side in ("eager", "compile")]
+    if best and best["speedups"]["eager"][0] >= FLOOR:
+        gains = [f"{best['us']:.0f}", f"{min(gain[0] for gain in best['speedups'].values()):.2f}x"]
+    else:
+        gains, notes = ["", ""], ["reference kept" if baselines else "cannot be judged", *notes]
+    cells = [name, *times, *gains, ", ".join(notes)]
+    return f"| {' | '.join(cells)} |"
 
 
 def _gains(rows: Iterable[Row], side: str) -> list[float]:

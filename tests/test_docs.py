@@ -34,7 +34,6 @@ UNFINISHED = frozenset(
         "docs/results/h200-schedules.md",
         "docs/results/hack-matrix-gpu.md",
         "docs/results/hack-matrix.md",
-        "docs/results/kernelbench.md",
         "docs/results/knowledge.md",
         "docs/results/knowledge/h200-worth-live.md",
         "docs/results/knowledge/h200-worth.md",

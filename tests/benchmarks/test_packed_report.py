@@ -1,16 +1,14 @@
-"""Tables of kernels that pack their weights: which kernel counts, what pays for packing, and the page that holds them."""
+"""Tables of kernels that pack their weights: which kernel counts, what pays for packing, and the pages that hold them."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from benchmarks.confirmed_report import fastest
-from benchmarks.kept_rows import KeptRows
-from benchmarks.packed_report import folded_tables, tables
+from benchmarks.kernelbench_tables import page_lines
+from benchmarks.packed_report import all_of, by_packing, folded_table, problems, tables
 
-ROOT = Path(__file__).parents[2]
-FOLDER = ROOT / "docs" / "results" / "kernelbench"
+FOLDER = Path(__file__).parents[2] / "docs" / "results" / "kernelbench"
 
 
 def row(us: float, packing_us: float = 0.0, name: str = "level2/7_Layer") -> dict[str, Any]:
@@ -38,23 +36,22 @@ def test_the_faster_of_both_counts_in_a_level() -> None:
 def test_calls_pay_for_packing_against_what_is_slower_alone() -> None:
     """75 µs are paid for by two calls that save 50 each; against something as fast nothing pays."""
     packed = {"level2/7_Layer": row(50.0, 75.0)}
-    for plain_us, paid in ((100.0, "2, 1"), (50.0, "–, 1")):
-        lines = tables({2: 1}, {"level2/7_Layer": row(plain_us)}, packed)
-        assert lines[-1] == f"| 2: 7 Layer | 400 | 200 | {plain_us:.0f} | 50 | 8.00x | 4.00x | 75 | {paid} |"
+    for plain_us, paid in ((100.0, "2,1"), (50.0, ",1")):
+        lines = problems({"level2/7_Layer": row(plain_us)}, packed).splitlines()
+        assert lines[-1] == f"level2/7_Layer,400,200,{plain_us:.0f},50,8.00,4.00,75,{paid}"
 
 
 def test_folded_kernels_stand_beside_those_that_pack_nothing() -> None:
     """Of a problem in eval mode the fastest kernel that packs is the folded one, and only its gain counts in the level's mean."""
-    lines = folded_tables([row(100.0), row(50.0, 75.0), row(40.0, 75.0, "level3/8_Other"), row(60.0, 75.0)])
-    assert lines[2:4] == ["| 2 | 1 | 8.00x, 4.00x | 1 |", "| 3 | 1 | 10.00x, 5.00x | 1 |"]
-    assert lines[-2] == "| 2: 7 Layer | 400 | 200 | 100 | 50 | 8.00x | 4.00x | 75 | 2, 1 |"
-    assert lines[-1].startswith("| 3: 8 Other | 400 | 200 | – | 40 |")
+    rows = [row(100.0), row(50.0, 75.0), row(40.0, 75.0, "level3/8_Other"), row(60.0, 75.0)]
+    assert folded_table(rows)[2:] == ["| 2 | 1 | 8.00x, 4.00x | 1 |", "| 3 | 1 | 10.00x, 5.00x | 1 |"]
+    lines = problems(*by_packing(rows)).splitlines()
+    assert lines[-2] == "level2/7_Layer,400,200,100,50,8.00,4.00,75,2,1"
+    assert lines[-1].startswith("level3/8_Other,400,200,,40,")
 
 
-def test_the_page_has_the_tables_of_the_rows() -> None:
-    """Every line that the rows make stands on KernelBench's page."""
-    sizes = {number: len(KeptRows(FOLDER / f"level{number}.jsonl").rows) for number in (1, 2, 3)}
-    plain, packed = (fastest(KeptRows(FOLDER / f"{name}.jsonl").rows) for name in ("confirmed", "packed"))
-    page = set((ROOT / "docs" / "results" / "kernelbench.md").read_text().splitlines())
-    lines = [*tables(sizes, plain, packed), *folded_tables(KeptRows(FOLDER / "folded.jsonl").rows)]
-    assert [line for line in lines if line not in page] == []
+def test_the_pages_and_files_have_what_the_rows_say() -> None:
+    """Every line that the rows make stands on a page of KernelBench, and the files of problems are theirs."""
+    lines, files = all_of(FOLDER)
+    assert [line for line in lines if line not in page_lines(FOLDER)] == []
+    assert {name: (FOLDER / name).read_text() for name in files} == files

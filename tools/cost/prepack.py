@@ -37,7 +37,7 @@ def packed_where_worth(rankings: dict[str, list[Setting]], others_us: float) -> 
     """Leave settings that pack out of the rankings of a schedule's regions where all packing together saves too little of a call.
 
     `others_us` is what the rest of the call takes. On networks whose regions were promised a twentieth each, and the call less than a
-    fiftieth, nothing was gained on an H200 (docs/results/kernelbench.md).
+    fiftieth, nothing was gained on an H200 (docs/results/kernelbench/prepacked.md).
     """
     plain = {name: [one for one in found if one.parameters.get(WEIGHTS) != PACKED] for name, found in rankings.items()}
     without = sum(found[0].us for found in plain.values())
