@@ -84,6 +84,10 @@ class Node:
         """Values it reads, in order, without repeats."""
         return tuple(dict.fromkeys(find_refs((self.args, tuple(self.kwargs.values())))))
 
+    def argument(self, place: int, name: str, default: Any = None) -> Any:
+        """Read an argument given by position or by name."""
+        return self.args[place] if len(self.args) > place else self.kwargs.get(name, default)
+
 
 @dataclass(frozen=True)
 class OperatorGraph:

@@ -9,7 +9,7 @@ from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.lower.lowering import Lowering
-from tools.codegen.lower.operand import Rule, argument
+from tools.codegen.lower.operand import Rule
 
 MOST_PIECES = 8
 """Pieces of one concatenation: each costs every element of the result a test, and an address that may lead nowhere."""
@@ -22,7 +22,7 @@ def _cat(low: Lowering, node: Node) -> None:
     metas = [low.graph.meta(ref) for ref in refs]
     if any(len(meta.shape) != len(out.shape) or meta.dtype != out.dtype for meta in metas):
         raise LoweringError(f"{node.target} of tensors of several dtypes or ranks is not generated")
-    place = argument(node, 1, "dim", 0) % len(out.shape)
+    place = node.argument(1, "dim", 0) % len(out.shape)
     if any(0 in meta.shape[place] for meta in metas):
         raise LoweringError(f"{node.target} of a tensor that is empty at some sizes is not generated")
     _lay(low, node, place, [_piece(low, ref, place) for ref in refs])
@@ -30,10 +30,10 @@ def _cat(low: Lowering, node: Node) -> None:
 
 def _pad(low: Lowering, node: Node) -> None:
     """Lay a number before and after a tensor along one dimension."""
-    widths, out = argument(node, 1, "pad"), node.outputs[0]
-    mode, number = argument(node, 2, "mode", "constant"), argument(node, 3, "value")
+    widths, out = node.argument(1, "pad"), node.outputs[0]
+    mode, number = node.argument(2, "mode", "constant"), node.argument(3, "value")
     if node.op == "constant_pad_nd":
-        mode, number = "constant", argument(node, 2, "value", 0)
+        mode, number = "constant", node.argument(2, "value", 0)
     number = as_dtype(0 if number is None else number, out.dtype)
     if mode != "constant" or number is None or not all(isinstance(width, int) and width >= 0 for width in widths):
         raise LoweringError(f"{node.target} other than with a number, by fixed widths that are not negative, is not generated")

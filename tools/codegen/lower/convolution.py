@@ -11,7 +11,6 @@ from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
 from tools.codegen.ir.sizes import Sizes, Varying, is_one
 from tools.codegen.lower.lowering import Lowering
-from tools.codegen.lower.operand import argument
 from tools.codegen.rewrite.channels_last import LaidOut
 
 Rule = Callable[[Lowering, Node], None]
@@ -19,9 +18,9 @@ Rule = Callable[[Lowering, Node], None]
 
 def _convolution(rank: int) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
-        stride, dilation = (_each(argument(node, place, name, 1), rank) for place, name in ((3, "stride"), (5, "dilation")))
-        weight, groups = low.graph.meta(node.args[1]), argument(node, 6, "groups", 1)
-        padding = _each(_padding(argument(node, 4, "padding", 0), weight.shape[2:], dilation or ()), rank)
+        stride, dilation = (_each(node.argument(place, name, 1), rank) for place, name in ((3, "stride"), (5, "dilation")))
+        weight, groups = low.graph.meta(node.args[1]), node.argument(6, "groups", 1)
+        padding = _each(_padding(node.argument(4, "padding", 0), weight.shape[2:], dilation or ()), rank)
         if stride is None or padding is None or dilation is None:
             raise LoweringError(f"{node.target} with more padding at an end than at the other, or numbers that vary, is not generated")
         if low.is_claimed:
@@ -43,12 +42,12 @@ def _convolution(rank: int) -> Rule:
 def _transposed(rank: int) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         names = (("stride", 3, 1), ("padding", 4, 0), ("output_padding", 5, 0), ("dilation", 7, 1))
-        stride, padding, extra, dilation = (_each(argument(node, place, name, usual), rank) for name, place, usual in names)
+        stride, padding, extra, dilation = (_each(node.argument(place, name, usual), rank) for name, place, usual in names)
         if stride is None or padding is None or extra is None or dilation is None:
             raise LoweringError(f"{node.target} with numbers that vary with the sizes is not generated")
         if low.is_claimed:
             raise LoweringError("a convolution shares its kernel with pointwise operators only")
-        groups = argument(node, 6, "groups", 1)
+        groups = node.argument(6, "groups", 1)
         numbers = _Numbers(stride, padding, dilation, extra)
         if groups != 1 and _spread(groups, low) == low.graph.meta(node.args[1]).shape[0]:
             if isinstance(node, LaidOut):
@@ -101,7 +100,7 @@ def _dense(low: Lowering, node: Node, numbers: _Numbers, groups: int, transposed
     if not last:
         _finish(low, node, value, dims)
         return
-    bias = argument(node, 2, "bias")
+    bias = node.argument(2, "bias")
     if isinstance(bias, Ref):
         operand = low.value(bias)
         low.b.atoms.unify(channel, operand.dims[0])
@@ -162,7 +161,7 @@ def _leaf(low: Lowering, node: Node, op: str, atoms: tuple[int, ...]) -> Value:
 
 def _finish(low: Lowering, node: Node, value: Value, dims: tuple[tuple[int, ...], ...]) -> None:
     """Add the bias of each channel."""
-    bias = argument(node, 2, "bias")
+    bias = node.argument(2, "bias")
     if isinstance(bias, Ref):
         operand = low.value(bias)
         aligned = Lowered(operand.value, (operand.dims[0], *((),) * (len(dims) - 2)))

@@ -9,7 +9,7 @@ from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.pointwise_ops import LOSSES
 from tools.codegen.lower.lowering import Lowering
 from tools.codegen.lower.norm import log_sum_exp
-from tools.codegen.lower.operand import RowOperand, Rule, argument
+from tools.codegen.lower.operand import RowOperand, Rule
 
 
 def _row_loss(low: Lowering, node: Node) -> None:
@@ -54,8 +54,8 @@ def _element_loss(low: Lowering, node: Node) -> None:
 def _triplet(low: Lowering, node: Node) -> None:
     """How much farther the third operand is from the first than the second is, by row, as the margin asks."""
     usual = ((3, "margin", 1.0), (4, "p", 2.0), (5, "eps", 1e-6))
-    margin, order, eps = (argument(node, place, name, default) for place, name, default in usual)
-    if order not in (1, 2) or argument(node, 6, "swap", default=False) or argument(node, 7, "reduction", 1) != 0:
+    margin, order, eps = (node.argument(place, name, default) for place, name, default in usual)
+    if order not in (1, 2) or node.argument(6, "swap", default=False) or node.argument(7, "reduction", 1) != 0:
         raise LoweringError("triplet_margin_loss of other orders than 1 and 2, or with swap, is not generated")
     b, (anchor, *others) = low.b, [low.value(ref) for ref in node.args[:3]]
     distances = []
@@ -74,9 +74,9 @@ def _cosine(low: Lowering, node: Node) -> None:
     one, two = (low.value(ref) for ref in node.args[:2])
     if COMPUTE[node.outputs[0].dtype] != "float32":
         raise LoweringError(f"cosine_similarity of {node.outputs[0].dtype} is not generated")
-    b, eps = low.b, float(argument(node, 3, "eps", 1e-8))
+    b, eps = low.b, float(node.argument(3, "eps", 1e-8))
     dims = b.atoms.broadcast(one.dims, two.dims)
-    operands = [RowOperand(low, node, Lowered(each.value, dims), argument(node, 2, "dim", 1)) for each in (one, two)]
+    operands = [RowOperand(low, node, Lowered(each.value, dims), node.argument(2, "dim", 1)) for each in (one, two)]
     scaled = []
     for rows in operands:
         length = b.call("sqrt", rows.reduce("sum", rows.x * rows.x))

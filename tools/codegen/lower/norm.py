@@ -10,7 +10,7 @@ from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.sizes import Varying
 from tools.codegen.lower.lowering import Lowering
-from tools.codegen.lower.operand import RowOperand, Rule, argument
+from tools.codegen.lower.operand import RowOperand, Rule
 
 EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 """Machine epsilon as torch.finfo has it."""
@@ -39,7 +39,7 @@ def log_sum_exp(low: Lowering, rows: RowOperand) -> Value:
 
 def _logsumexp(low: Lowering, node: Node) -> None:
     rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
-    keepdim = bool(argument(node, 2, "keepdim", default=False))
+    keepdim = bool(node.argument(2, "keepdim", default=False))
     low.define(node, log_sum_exp(low, rows), rows.kept(keepdim))
 
 
@@ -59,8 +59,8 @@ def _layer_norm(low: Lowering, node: Node) -> None:
     b = low.b
     mean = rows.named(rows.mean(), "mean")
     variance = rows.named(rows.variance(0), "variance")
-    scale = rows.named(b.call("rsqrt", variance + float(argument(node, 4, "eps", 1e-5))), "inverse_std")
-    value = _affine(low, (rows.x - mean) * scale, source.dims, argument(node, 2, "weight"), argument(node, 3, "bias"))
+    scale = rows.named(b.call("rsqrt", variance + float(node.argument(4, "eps", 1e-5))), "inverse_std")
+    value = _affine(low, (rows.x - mean) * scale, source.dims, node.argument(2, "weight"), node.argument(3, "bias"))
     low.define(node, value, source.dims)
 
 
@@ -68,10 +68,10 @@ def _rms_norm(low: Lowering, node: Node) -> None:
     source = low.value(node.args[0])
     rank = len(node.args[1])
     rows = RowOperand(low, node, source, list(range(len(source.dims) - rank, len(source.dims))))
-    eps = argument(node, 3, "eps")
+    eps = node.argument(3, "eps")
     eps = EPS[low.graph.meta(node.args[0]).dtype] if eps is None else eps
     scale = rows.named(low.b.call("rsqrt", rows.mean(rows.x * rows.x) + float(eps)), "inverse_rms")
-    low.define(node, _affine(low, rows.x * scale, source.dims, argument(node, 2, "weight"), None), source.dims)
+    low.define(node, _affine(low, rows.x * scale, source.dims, node.argument(2, "weight"), None), source.dims)
 
 
 def _group_norm(low: Lowering, node: Node) -> None:
@@ -85,7 +85,7 @@ def _group_norm(low: Lowering, node: Node) -> None:
     split = low.b.atoms.regroup(source.dims, split_shape)
     grouped = Lowered(source.value, (split[0], split[1], tuple(a for dim in split[2:] for a in dim)))
     _normalise_channels(
-        low, node, grouped, [2], (argument(node, 2, "weight"), argument(node, 3, "bias")), float(argument(node, 4, "eps", 1e-5))
+        low, node, grouped, [2], (node.argument(2, "weight"), node.argument(3, "bias")), float(node.argument(4, "eps", 1e-5))
     )
 
 

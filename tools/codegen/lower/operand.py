@@ -14,11 +14,6 @@ from tools.codegen.lower.lowering import Lowering
 Rule = Callable[[Lowering, Node], None]
 
 
-def argument(node: Node, place: int, name: str, default: Any = None) -> Any:
-    """Read an argument given by position or by name."""
-    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
-
-
 class RowOperand:
     """A value seen as rows."""
 

@@ -9,13 +9,13 @@ from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.lower.loss import LOSS_RULES
 from tools.codegen.lower.lowering import Lowering, lower_pointwise
 from tools.codegen.lower.norm import NORMS
-from tools.codegen.lower.operand import RowOperand, Rule, argument
+from tools.codegen.lower.operand import RowOperand, Rule
 
 
 def _simple(kind: str) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
-        rows = RowOperand(low, node, low.value(node.args[0]), argument(node, 1, "dim"))
-        keepdim = bool(argument(node, 2, "keepdim", default=False))
+        rows = RowOperand(low, node, low.value(node.args[0]), node.argument(1, "dim"))
+        keepdim = bool(node.argument(2, "keepdim", default=False))
         low.define(node, rows.mean() if kind == "mean" else rows.reduce(kind), rows.kept(keepdim))
 
     return rule
@@ -23,12 +23,12 @@ def _simple(kind: str) -> Rule:
 
 def _extremum(kind: str) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
-        second = argument(node, 1, "dim")
+        second = node.argument(1, "dim")
         if isinstance(second, Ref) or node.target.endswith(".other"):
             lower_pointwise(low, node)
             return
         rows = RowOperand(low, node, low.value(node.args[0]), second)
-        keepdim = bool(argument(node, 2, "keepdim", default=False))
+        keepdim = bool(node.argument(2, "keepdim", default=False))
         best = rows.reduce(kind)
         low.define(node, best, rows.kept(keepdim))
         if len(node.outputs) == 2:
@@ -40,9 +40,9 @@ def _extremum(kind: str) -> Rule:
 def _arg_extremum(kind: str) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         source = low.value(node.args[0])
-        rows = RowOperand(low, node, source, argument(node, 1, "dim"))
+        rows = RowOperand(low, node, source, node.argument(1, "dim"))
         rows.x = source.value
-        low.define(node, _position(low, rows, rows.reduce(kind)), rows.kept(bool(argument(node, 2, "keepdim", default=False))))
+        low.define(node, _position(low, rows, rows.reduce(kind)), rows.kept(bool(node.argument(2, "keepdim", default=False))))
 
     return rule
 
@@ -59,12 +59,12 @@ def _variance(root: bool) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         overload = node.target.split(".")[2]
         if overload == "default":
-            dims, correction, keepdim = None, float(bool(argument(node, 1, "unbiased", default=True))), False
+            dims, correction, keepdim = None, float(bool(node.argument(1, "unbiased", default=True))), False
         elif overload == "dim":
-            dims, keepdim = argument(node, 1, "dim"), bool(argument(node, 3, "keepdim", default=False))
-            correction = float(bool(argument(node, 2, "unbiased", default=True)))
+            dims, keepdim = node.argument(1, "dim"), bool(node.argument(3, "keepdim", default=False))
+            correction = float(bool(node.argument(2, "unbiased", default=True)))
         else:
-            dims, keepdim = argument(node, 1, "dim"), bool(node.kwargs.get("keepdim", False))
+            dims, keepdim = node.argument(1, "dim"), bool(node.kwargs.get("keepdim", False))
             given = node.kwargs.get("correction")
             correction = 1.0 if given is None else float(given)
         rows = RowOperand(low, node, low.value(node.args[0]), dims)
@@ -75,10 +75,10 @@ def _variance(root: bool) -> Rule:
 
 
 def _norm(low: Lowering, node: Node) -> None:
-    order = argument(node, 1, "ord" if node.op == "linalg_vector_norm" else "p", 2)
+    order = node.argument(1, "ord" if node.op == "linalg_vector_norm" else "p", 2)
     order = 2 if order is None else order
-    rows = RowOperand(low, node, low.value(node.args[0]), argument(node, 2, "dim"))
-    keepdim = bool(argument(node, 3, "keepdim", default=False))
+    rows = RowOperand(low, node, low.value(node.args[0]), node.argument(2, "dim"))
+    keepdim = bool(node.argument(3, "keepdim", default=False))
     b, size = low.b, low.b.call("abs", rows.x)
     if order == 2:
         value = b.call("sqrt", rows.reduce("sum", rows.x * rows.x))

@@ -219,7 +219,7 @@ def _row_loss(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
 def _triplet(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Split a mean or sum of triplet losses into the loss by row and its reduction."""
     usual = ((3, "margin", 1.0), (4, "p", 2.0), (5, "eps", 1e-6), (6, "swap", False), (7, "reduction", REDUCTION_MEAN))
-    *numbers, reduction = (_argument(node, place, name, default) for place, name, default in usual)
+    *numbers, reduction = (node.argument(place, name, default) for place, name, default in usual)
     shapes = {rewriter.metas[ref.name].shape for ref in node.args[:3] if ref.name in rewriter.metas}
     if reduction == REDUCTION_NONE or len(shapes) != 1 or node.outputs[0].dtype != "float32":
         return None
@@ -227,10 +227,6 @@ def _triplet(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     rows = Node(f"{node.name}_rows", node.target, (*node.args[:3], *numbers, REDUCTION_NONE), {}, (TensorMeta(shape[:-1], "float32"),))
     kind = "mean" if reduction == REDUCTION_MEAN else "sum"
     return rows, Node(node.name, f"aten.{kind}.default", (Ref(rows.name),), {}, node.outputs)
-
-
-def _argument(node: Node, place: int, name: str, default: Any) -> Any:
-    return node.args[place] if len(node.args) > place else node.kwargs.get(name, default)
 
 
 def _batch_norm(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
@@ -256,7 +252,7 @@ def _cat(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
 
 def _grown(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Take a concatenation that starts with all pieces of an earlier one as that one's result and the rest."""
-    pieces, dim = node.args[0], _argument(node, 1, "dim", 0)
+    pieces, dim = node.args[0], node.argument(1, "dim", 0)
     rank = len(node.outputs[0].shape)
     if not all(isinstance(piece, Ref) for piece in pieces) or not isinstance(dim, int) or not rank:
         return None

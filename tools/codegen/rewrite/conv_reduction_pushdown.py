@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.graph_builder import Workbench
-from tools.codegen.lower.operand import argument
 
 KINDS = {**{f"conv{rank}d": (rank, False) for rank in (1, 2, 3)}, **{f"conv_transpose{rank}d": (rank, True) for rank in (1, 2, 3)}}
 """Number of spatial dimensions, and whether it is transposed."""
@@ -40,7 +39,7 @@ def is_summable(graph: OperatorGraph, node: Node, dims: tuple[int, ...]) -> bool
     """Whether a node is a convolution whose sum over `dims` needs none of its positions."""
     rank, transposed = KINDS.get(node.op, (0, False))
     numbers = _numbers(node) if rank else None
-    if numbers is None or len(node.outputs[0].shape) != rank + 2 or not dims or dims[0] < 2 or argument(node, 6, "groups", 1) != 1:
+    if numbers is None or len(node.outputs[0].shape) != rank + 2 or not dims or dims[0] < 2 or node.argument(6, "groups", 1) != 1:
         return False
     if len(node.outputs) != 1 or node.outputs[0].dtype != "float32" or not all(isinstance(ref, Ref) for ref in node.args[:2]):
         return False
@@ -115,8 +114,8 @@ def _stretches(node: Node, numbers: _Numbers, size: int, place: int) -> list[Str
 def _numbers(node: Node) -> _Numbers | None:
     """Read a convolution's numbers for each dimension; none where one is a name or varies with the sizes."""
     rank, transposed = KINDS[node.op]
-    dilation, extra = (7, argument(node, 5, "output_padding", 0)) if transposed else (5, 0)
-    given = (argument(node, 3, "stride", 1), argument(node, 4, "padding", 0), argument(node, dilation, "dilation", 1), extra)
+    dilation, extra = (7, node.argument(5, "output_padding", 0)) if transposed else (5, 0)
+    given = (node.argument(3, "stride", 1), node.argument(4, "padding", 0), node.argument(dilation, "dilation", 1), extra)
     found = []
     for value in given:
         values = [value] if isinstance(value, int) else list(value) if isinstance(value, list | tuple) else []

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
-from tools.codegen.lower.operand import argument
 from tools.codegen.rewrite.conv_reduction_pushdown import KINDS
 
 EPS, TRAINING = 7, 5
@@ -52,7 +51,7 @@ def _find(graph: OperatorGraph, node: Node) -> FoldedNorm | None:
     source = graph.by_name.get(node.args[0].name)
     if source is None or not _is_foldable(graph, source):
         return None
-    parameters = (source.args[1], argument(source, 2, "bias"), *node.args[1:5])
+    parameters = (source.args[1], source.argument(2, "bias"), *node.args[1:5])
     known = [graph.inputs.get(ref.name) for ref in parameters if ref is not None]
     if not all(ref is None or ref.name in graph.fixed for ref in parameters) or any(not meta or meta.dtype != "float32" for meta in known):
         return None
@@ -64,7 +63,7 @@ def _is_foldable(graph: OperatorGraph, source: Node) -> bool:
     rank, transposed = KINDS.get(source.op, (0, False))
     if source.op not in (*KINDS, "linear") or len(source.outputs) != 1 or len(source.outputs[0].shape) != rank + 2:
         return False
-    if not isinstance(source.args[1], Ref) or (transposed and argument(source, 6, "groups", 1) != 1):
+    if not isinstance(source.args[1], Ref) or (transposed and source.argument(6, "groups", 1) != 1):
         return False
     return len(graph.users.get(source.name, ())) == 1 and Ref(source.name) not in graph.returned
 
@@ -72,7 +71,7 @@ def _is_foldable(graph: OperatorGraph, source: Node) -> bool:
 def _rewrite(graph: OperatorGraph, found: FoldedNorm) -> OperatorGraph:
     """Put the product with the packed weights in the norm's place."""
     product, norm = found.product, found.norm
-    weight, bias = product.args[1], argument(product, 2, "bias")
+    weight, bias = product.args[1], product.argument(2, "bias")
     gamma, beta, mean, variance = norm.args[1:5]
     eps = norm.args[EPS]
     channels = KINDS.get(product.op, (0, False))[1]
