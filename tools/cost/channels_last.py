@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply
-from tools.codegen.ir.graph import Ref
-from tools.codegen.rewrite.channels_last import AS_IS, CHANNELS_LAST, FORMAT, LaidOut, has_convolution, lay_out
+from tools.codegen.ir.graph import LaidOut, Ref
+from tools.codegen.rewrite.channels_last import AS_IS, CHANNELS_LAST, FORMAT, has_convolution, lay_out
 from tools.hardware.rates import copy_gbps
 from tools.records import ITEM_BYTES, Action, ActionKind, HardwareSheet
 

@@ -90,6 +90,19 @@ class Node:
 
 
 @dataclass(frozen=True)
+class LaidOut(Node):
+    """A convolution whose result is taken as rows of channels."""
+
+    copied: bool = False
+    """Whether its input has to be brought into that layout first."""
+
+    @property
+    def rank(self) -> int:
+        """Dimensions of its result."""
+        return len(self.outputs[0].shape)
+
+
+@dataclass(frozen=True)
 class OperatorGraph:
     """A traced reference."""
 

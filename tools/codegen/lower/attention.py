@@ -6,19 +6,19 @@ contraction; the softmax of its scores and the product of what came of them with
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tools.codegen.ir.expr import COMPUTE, Expr, LoweringError, Value
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Attention, Contraction, Lowered
+from tools.codegen.ir.operators import CASTS
 from tools.codegen.ir.sizes import Sizes
-from tools.codegen.ir.views import is_view
-from tools.codegen.lower.lowering import Lowering
+from tools.codegen.ir.views import is_view, see_through
+from tools.codegen.lower.lowering import Lowering, Rule
 
-Rule = Callable[[Lowering, Node], None]
 FLOATS = ("float16", "bfloat16", "float32")
-CASTS = ("to", "_to_copy", "type_as", "float", "half", "bfloat16")
+WEIGHT_CASTS = CASTS - {"double"}
+"""Casts that leave weights what they are; no attention is in doubles."""
 SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale", "enable_gqa")
 
 
@@ -86,10 +86,10 @@ def _masked(low: Lowering, logits: Value, mask: Lowered, dims: Any) -> Value:
 def weigh(low: Lowering, node: Node) -> bool:
     """Take a softmax of scores as part of an attention; False where it is none."""
     contraction = low.contraction
-    if contraction is None or low.attention is not None or node.op not in ("softmax", *CASTS):
+    if contraction is None or low.attention is not None or node.op not in ("softmax", *WEIGHT_CASTS):
         return False
     source = node.args[0]
-    if node.op in CASTS:
+    if node.op in WEIGHT_CASTS:
         weights = low.weights.get(source) if isinstance(source, Ref) else None
         if weights is not None:
             low.weights[Ref(node.name)] = weights
@@ -130,8 +130,6 @@ def _weights(low: Lowering, ref: Ref) -> Lowered | None:
     base = _weights(low, node.args[0])
     if base is None:
         return None
-    from tools.codegen.ir.views import see_through
-
     return Lowered(base.value, see_through(low.b.atoms, node, base.dims))
 
 
@@ -153,5 +151,5 @@ def _complete(low: Lowering, node: Node, logits: Lowered, value: Lowered, *, sof
     low.define(node, result, (*batch, logits.dims[-2], value.dims[-1]))
 
 
-ATTENTION: dict[str, Rule] = {"scaled_dot_product_attention": _attention}
+ATTENTION_RULES: dict[str, Rule] = {"scaled_dot_product_attention": _attention}
 """Attention by operator name."""

@@ -8,8 +8,7 @@ from tools.codegen.ir.expr import COMPUTE, Join, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.sizes import Sizes
-from tools.codegen.lower.lowering import Lowering
-from tools.codegen.lower.operand import Rule
+from tools.codegen.lower.lowering import Lowering, Rule
 
 MOST_PIECES = 8
 """Pieces of one concatenation: each costs every element of the result a test, and an address that may lead nowhere."""
@@ -93,5 +92,5 @@ def _piece(low: Lowering, ref: Ref, place: int) -> Lowered:
     return found
 
 
-JOINS: dict[str, Rule] = {"cat": _cat, "pad": _pad, "constant_pad_nd": _pad}
+JOIN_RULES: dict[str, Rule] = {"cat": _cat, "pad": _pad, "constant_pad_nd": _pad}
 """Operators that lay tensors, or a number and a tensor, one after the other."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from tools.codegen.ir.expr import COMPUTE, Expr, LoweringError, Value
 from tools.codegen.ir.geometry import Convolution, Depthwise
-from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.graph import LaidOut, Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
 from tools.codegen.ir.sizes import Sizes, Varying, is_one
-from tools.codegen.lower.lowering import Lowering
-from tools.codegen.rewrite.channels_last import LaidOut
-
-Rule = Callable[[Lowering, Node], None]
+from tools.codegen.lower.lowering import Lowering, Rule
 
 
 def _convolution(rank: int) -> Rule:
@@ -191,7 +187,7 @@ def _each(value: object, rank: int) -> tuple[int, ...] | None:
     return tuple(values) if len(values) == rank and all(isinstance(each, int) for each in values) else None
 
 
-CONVOLUTIONS: dict[str, Rule] = {
+CONVOLUTION_RULES: dict[str, Rule] = {
     **{f"conv{rank}d": _convolution(rank) for rank in (1, 2, 3)},
     **{f"conv_transpose{rank}d": _transposed(rank) for rank in (1, 2, 3)},
 }

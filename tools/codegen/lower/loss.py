@@ -7,9 +7,9 @@ from tools.codegen.ir.expr import COMPUTE, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.pointwise_ops import LOSSES
-from tools.codegen.lower.lowering import Lowering
+from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.norm import log_sum_exp
-from tools.codegen.lower.operand import RowOperand, Rule
+from tools.codegen.lower.operand import RowOperand
 
 
 def _row_loss(low: Lowering, node: Node) -> None:

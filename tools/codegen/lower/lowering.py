@@ -6,9 +6,8 @@ its nodes and the tensors it reads (reshapes, permutations, broadcasts) is seen 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 from tools.codegen.ir.atoms import Dims, ShapeMismatchError
 from tools.codegen.ir.constant_tensors import FILLS, fill_number
@@ -16,17 +15,27 @@ from tools.codegen.ir.expr import COMPUTE, Builder, LoweringError, Value
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output
-from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.sizes import product
 from tools.codegen.ir.views import is_view, see_through
+
+Rule = Callable[["Lowering", Node], None]
+"""Lowers one node; raises LoweringError with the reason where it cannot."""
+Claim = Callable[["Lowering", Node], bool]
+"""Lowers one node as part of what the region holds already; False where it is none, and its own rule is asked."""
+
+SEEN_THROUGH = {
+    "view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "unsqueeze", "squeeze", "permute",
+    "transpose", "t", "numpy_T", "mT", "expand", "expand_as", *FILLS,
+}  # fmt: skip
+"""Views of a member that nothing outside reads by itself."""
 
 
 class Lowering:
     """Turns nodes into expressions, one region at a time."""
 
-    def __init__(self, graph: OperatorGraph, members: Iterable[str]) -> None:
-        """Take the names of the region's nodes."""
-        self.graph = graph
+    def __init__(self, graph: OperatorGraph, members: Iterable[str], rules: Mapping[str, Rule], claims: Sequence[Claim]) -> None:
+        """Take the names of the region's nodes, a rule for each operator, and what is asked before the rules."""
+        self.graph, self.rules, self.claims = graph, rules, claims
         self.members = sorted(members, key=lambda name: graph.order[name])
         self.inside = frozenset(self.members)
         self.b = Builder(graph.traces)
@@ -134,33 +143,12 @@ class Lowering:
         return node.name in self.inside or (is_view(node) and any(self.is_internal(each) for each in node.refs))
 
     def _lower(self, node: Node) -> None:
-        from tools.codegen.lower.attention import ATTENTION, second_product, weigh
-        from tools.codegen.lower.concat import JOINS
-        from tools.codegen.lower.convolution import CONVOLUTIONS
-        from tools.codegen.lower.matmul import PRODUCTS, STRUCTURE
-        from tools.codegen.lower.pooling import WINDOWS
-        from tools.codegen.lower.reduction import ROWS
-
-        if weigh(self, node) or second_product(self, node):
+        if any(claim(self, node) for claim in self.claims):
             return
-        if node.op in ATTENTION:
-            ATTENTION[node.op](self, node)
-        elif node.op in WINDOWS:
-            WINDOWS[node.op](self, node)
-        elif node.op in PRODUCTS:
-            PRODUCTS[node.op](self, node)
-        elif node.op in CONVOLUTIONS:
-            CONVOLUTIONS[node.op](self, node)
-        elif node.op in STRUCTURE:
-            STRUCTURE[node.op](self, node)
-        elif node.op in JOINS:
-            JOINS[node.op](self, node)
-        elif node.op in ROWS:
-            ROWS[node.op](self, node)
-        elif node.op in ARITHMETIC or node.op in LOGIC or node.op in CASTS:
-            lower_pointwise(self, node)
-        else:
+        rule = self.rules.get(node.op)
+        if rule is None:
             raise LoweringError(f"{node.target} has no template")
+        rule(self, node)
 
     def _check_shape(self, node: Node, dims: Dims, meta: TensorMeta) -> None:
         atoms = self.b.atoms
@@ -218,7 +206,7 @@ class Lowering:
 
     def _absorbed(self, node: Node) -> bool:
         """Whether a view of a member is only read by members: then nothing leaves the region through it."""
-        if not is_view(node) or node.op not in _SEEN_THROUGH:
+        if not is_view(node) or node.op not in SEEN_THROUGH:
             return False
         if any(ref.name == node.name for ref in self.graph.returned):
             return False
@@ -240,60 +228,3 @@ class Lowering:
         for one, two in pairwise(self.reduced):
             if frozenset(atoms.leaves(one)) != frozenset(atoms.leaves(two)):
                 atoms.unify(one, two)
-
-
-def lower_pointwise(low: Lowering, node: Node) -> None:
-    """Lower one operator of the table, broadcasting its tensors against each other."""
-    b = low.b
-    operands = [low.value(arg) for arg in _tensors(node)]
-    if node.op == "prelu":
-        operands[1] = _channel(operands[1], len(operands[0].dims))
-    dims: Dims = ()
-    for operand in operands:
-        dims = b.atoms.broadcast(dims, operand.dims)
-    if not operands:
-        raise LoweringError(f"{node.target} reads no tensor")
-    out = node.outputs[0].dtype
-    values = iter(operands)
-    args = [next(values).value if isinstance(arg, Ref) else arg for arg in node.args]
-    kwargs = {key: next(values).value if isinstance(arg, Ref) else arg for key, arg in node.kwargs.items()}
-    if node.op in CASTS:
-        low.define(node, b.cast(args[0], out), dims)
-        return
-    if node.op in LOGIC:
-        low.define(node, LOGIC[node.op](b, *args), dims)
-        return
-    compute = COMPUTE[out]
-    args = [_prepare(b, arg, compute, keep=place == _MASK.get(node.op, -1)) for place, arg in enumerate(args)]
-    kwargs = {key: _prepare(b, arg, compute, keep=False) for key, arg in kwargs.items()}
-    low.define(node, b.compute(ARITHMETIC[node.op](b, *args, **kwargs), compute), dims)
-
-
-CASTS = {"to", "_to_copy", "type_as", "float", "half", "bfloat16", "double"}
-
-_MASK = {"where": 0, "masked_fill": 1}
-"""Which argument is a mask and keeps its dtype."""
-
-_SEEN_THROUGH = {
-    "view", "reshape", "_unsafe_view", "flatten", "unflatten", "view_as", "reshape_as", "unsqueeze", "squeeze", "permute",
-    "transpose", "t", "numpy_T", "mT", "expand", "expand_as", *FILLS,
-}  # fmt: skip
-
-
-def _prepare(b: Builder, arg: Any, compute: str, keep: bool) -> Any:
-    return b.compute(arg, compute) if isinstance(arg, Value) and not keep else arg
-
-
-def _tensors(node: Node) -> list[Ref]:
-    found = [arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, Ref)]
-    nested = [arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, tuple | list) and any(isinstance(a, Ref) for a in arg)]
-    if nested:
-        raise LoweringError(f"{node.target} takes a list of tensors")
-    return found[:1] if node.op == "type_as" else found
-
-
-def _channel(slope: Lowered, rank: int) -> Lowered:
-    """Align a per-channel tensor with dimension 1."""
-    if len(slope.dims) == 1 and slope.dims[0] and rank >= 2:
-        return Lowered(slope.value, (slope.dims[0], *((),) * (rank - 2)))
-    return slope

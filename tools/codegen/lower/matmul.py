@@ -15,9 +15,7 @@ from tools.codegen.ir.expr import COMPUTE, Expr, LoweringError, Value
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
 from tools.codegen.ir.sizes import is_one
-from tools.codegen.lower.lowering import Lowering
-
-Rule = Callable[[Lowering, Node], None]
+from tools.codegen.lower.lowering import Lowering, Rule
 
 
 def _contract(low: Lowering, node: Node, left: Ref, right: Ref, turned: bool = False) -> tuple[Value, Dims]:
@@ -209,11 +207,11 @@ def _einsum(low: Lowering, node: Node) -> None:
     low.define(node, value, tuple(dims[letter] for letter in out))
 
 
-PRODUCTS: dict[str, Rule] = {
+PRODUCT_RULES: dict[str, Rule] = {
     "linear": _linear, "mm": _matmul, "matmul": _matmul, "bmm": _matmul, "addmm": _addmm, "baddbmm": _addmm,
     "mv": _matmul, "dot": _matmul, "einsum": _einsum,
 }  # fmt: skip
 """Products by operator name."""
 
-STRUCTURE: dict[str, Rule] = {"diag": _diag, "diag_embed": _diag, "tril": _triangle, "triu": _triangle}
+STRUCTURE_RULES: dict[str, Rule] = {"diag": _diag, "diag_embed": _diag, "tril": _triangle, "triu": _triangle}
 """What says that an operand or a result of a product is diagonal or triangular."""

@@ -9,8 +9,8 @@ from tools.codegen.ir.expr import LoweringError, Value
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.sizes import Varying
-from tools.codegen.lower.lowering import Lowering
-from tools.codegen.lower.operand import RowOperand, Rule
+from tools.codegen.lower.lowering import Lowering, Rule
+from tools.codegen.lower.operand import RowOperand
 
 EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 """Machine epsilon as torch.finfo has it."""
@@ -155,7 +155,7 @@ def _batch_statistics(low: Lowering, node: Node) -> None:
             low.define(node, old.value * (1.0 - momentum) + now * float(momentum), b.atoms.resolve(kept), index=place)
 
 
-NORMS: dict[str, Rule] = {
+NORM_RULES: dict[str, Rule] = {
     "softmax": _softmax(log=False), "log_softmax": _softmax(log=True), "logsumexp": _logsumexp, "layer_norm": _layer_norm,
     "rms_norm": _rms_norm, "group_norm": _group_norm, "instance_norm": _instance_norm, "batch_norm": _batch_norm,
     "_native_batch_norm_legit_functional": _batch_norm,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
@@ -10,8 +9,6 @@ from tools.codegen.ir.expr import COMPUTE, LoweringError, Value
 from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.lower.lowering import Lowering
-
-Rule = Callable[[Lowering, Node], None]
 
 
 class RowOperand:

@@ -8,8 +8,8 @@ from tools.codegen.ir.expr import COMPUTE, Expr, LoweringError, Value
 from tools.codegen.ir.geometry import Window
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.sizes import is_one
-from tools.codegen.lower.lowering import Lowering
-from tools.codegen.lower.operand import RowOperand, Rule
+from tools.codegen.lower.lowering import Lowering, Rule
+from tools.codegen.lower.operand import RowOperand
 
 
 class Shape(NamedTuple):
@@ -144,7 +144,7 @@ def _each(value: Any, rank: int) -> tuple[int, ...]:
 _MAX_NAMES = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 _MEAN_NAMES = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
 
-WINDOWS: dict[str, Rule] = {
+POOLING_RULES: dict[str, Rule] = {
     **{f"max_pool{rank}d{more}": _pool("max", rank) for rank in (1, 2, 3) for more in ("", "_with_indices")},
     **{f"avg_pool{rank}d": _pool("mean", rank) for rank in (1, 2, 3)},
     **{f"adaptive_avg_pool{rank}d": _adaptive("mean", rank) for rank in (1, 2, 3)},

@@ -1,4 +1,4 @@
-"""Lower reductions, and collect every rule for operators that look along rows."""
+"""Lower reductions and scans."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import math
 
 from tools.codegen.ir.expr import COMPUTE, LoweringError, Value
 from tools.codegen.ir.graph import Node, Ref
-from tools.codegen.lower.loss import LOSS_RULES
-from tools.codegen.lower.lowering import Lowering, lower_pointwise
-from tools.codegen.lower.norm import NORMS
-from tools.codegen.lower.operand import RowOperand, Rule
+from tools.codegen.lower.lowering import Lowering, Rule
+from tools.codegen.lower.operand import RowOperand
+from tools.codegen.lower.pointwise import lower_pointwise
 
 
 def _simple(kind: str) -> Rule:
@@ -100,12 +99,11 @@ def _scan(kind: str, backwards: bool = False) -> Rule:
     return rule
 
 
-ROWS: dict[str, Rule] = {
+REDUCTION_RULES: dict[str, Rule] = {
     "sum": _simple("sum"), "mean": _simple("mean"), "amax": _simple("max"), "amin": _simple("min"),
     "max": _extremum("max"), "min": _extremum("min"), "argmax": _arg_extremum("max"), "argmin": _arg_extremum("min"),
     "var": _variance(root=False), "std": _variance(root=True), "norm": _norm, "linalg_vector_norm": _norm,
     "cumsum": _scan("sum"), "cumprod": _scan("prod"),
     "cumsum_reversed": _scan("sum", backwards=True), "cumprod_reversed": _scan("prod", backwards=True),
-    **NORMS, **LOSS_RULES,
 }  # fmt: skip
 """Rules by operator name; `max` and `min` of two tensors are told apart by their arguments."""

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import DType, Node, Raw, Ref
+from tools.codegen.ir.graph import DType, LaidOut, Node, Raw, Ref
 from tools.codegen.ir.sizes import Fact, Varying, express, literal
-from tools.codegen.rewrite.channels_last import LaidOut
 
 INFIX = {
     "add": "+",

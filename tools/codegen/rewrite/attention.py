@@ -7,13 +7,10 @@ scores out again for every piece of a value. Written apart, the scores go to mem
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.sizes import Varying
-
-if TYPE_CHECKING:
-    from tools.codegen.rewrite.canonicalize import Rewriter
+from tools.codegen.rewrite.rewriter import Rewriter
 
 WIDEST_HEAD = 256
 """Elements of a head that one kernel keeps: what `BLOCK_D` and `BLOCK_V` can hold of it at once."""

@@ -8,11 +8,12 @@ memory turns anything but the convolution's input, where that does not lie so al
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.expr import COMPUTE
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.operators import EITHER_LAYOUT
 from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.schedule import EPILOGUE, LIBRARY, Region, Schedule
 from tools.codegen.rewrite.apply import rewritten
@@ -21,21 +22,6 @@ FORMAT = "memory_format"
 AS_IS, CHANNELS_LAST, RESULT_TOO = "contiguous", "channels_last", "channels_last_result"
 FORMATS = (AS_IS, CHANNELS_LAST, RESULT_TOO)
 """As the reference has it; channels last inside; channels last in what forward returns as well."""
-CONVOLUTIONS = {"conv2d": 4, "conv3d": 5, "conv_transpose2d": 4, "conv_transpose3d": 5}
-"""Operators that the library runs on either layout, by the rank of their tensors."""
-
-
-@dataclass(frozen=True)
-class LaidOut(Node):
-    """A library call whose result is taken as rows of channels."""
-
-    copied: bool = False
-    """Whether its input has to be brought into that layout first."""
-
-    @property
-    def rank(self) -> int:
-        """Dimensions of its result."""
-        return len(self.outputs[0].shape)
 
 
 def has_convolution(graph: OperatorGraph, region: Region) -> bool:
@@ -43,7 +29,7 @@ def has_convolution(graph: OperatorGraph, region: Region) -> bool:
     return (
         region.template in (LIBRARY, "convolution")
         and EPILOGUE not in region.parameters
-        and any(graph.by_name[name].op in CONVOLUTIONS for name in region.nodes)
+        and any(graph.by_name[name].op in EITHER_LAYOUT for name in region.nodes)
     )
 
 
@@ -54,7 +40,7 @@ def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
     for region in schedule.regions:
         wanted = str(region.parameters.get(FORMAT, AS_IS))
         if wanted != AS_IS and region.template in (LIBRARY, "convolution"):
-            chosen |= {name: wanted for name in region.nodes if graph.by_name[name].op in CONVOLUTIONS}
+            chosen |= {name: wanted for name in region.nodes if graph.by_name[name].op in EITHER_LAYOUT}
     return _Turner(graph, chosen).run() if chosen else graph
 
 

@@ -11,9 +11,7 @@ from typing import Any, NamedTuple
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.graph_builder import Workbench
-
-KINDS = {**{f"conv{rank}d": (rank, False) for rank in (1, 2, 3)}, **{f"conv_transpose{rank}d": (rank, True) for rank in (1, 2, 3)}}
-"""Number of spatial dimensions, and whether it is transposed."""
+from tools.codegen.ir.operators import CONVOLUTIONS
 
 
 class Stretch(NamedTuple):
@@ -37,7 +35,7 @@ class _Numbers(NamedTuple):
 
 def is_summable(graph: OperatorGraph, node: Node, dims: tuple[int, ...]) -> bool:
     """Whether a node is a convolution whose sum over `dims` needs none of its positions."""
-    rank, transposed = KINDS.get(node.op, (0, False))
+    rank, transposed = CONVOLUTIONS.get(node.op, (0, False))
     numbers = _numbers(node) if rank else None
     if numbers is None or len(node.outputs[0].shape) != rank + 2 or not dims or dims[0] < 2 or node.argument(6, "groups", 1) != 1:
         return False
@@ -54,7 +52,7 @@ def is_summable(graph: OperatorGraph, node: Node, dims: tuple[int, ...]) -> bool
 
 def convolution_sum(bench: Workbench, node: Node, dims: tuple[int, ...]) -> Ref:
     """Write a convolution's sum over `dims`, which stay with one element, without its bias."""
-    rank, transposed = KINDS[node.op]
+    rank, transposed = CONVOLUTIONS[node.op]
     numbers = _numbers(node)
     assert numbers is not None
     parts: list[tuple[Ref, Ref]] = [(node.args[0], node.args[1])]
@@ -96,7 +94,7 @@ def _joined(bench: Workbench, parts: list[Ref], dim: int) -> Ref:
 def _stretches(node: Node, numbers: _Numbers, size: int, place: int) -> list[Stretch]:
     """Group the kernel's elements along one dimension by the part of the input they meet."""
     stride, padding, dilation, extra = (kind[place] for kind in numbers)
-    transposed = KINDS[node.op][1]
+    transposed = CONVOLUTIONS[node.op][1]
 
     def cut(tap: int) -> tuple[int, int]:
         before, after = tap * dilation, (size - 1 - tap) * dilation
@@ -113,7 +111,7 @@ def _stretches(node: Node, numbers: _Numbers, size: int, place: int) -> list[Str
 
 def _numbers(node: Node) -> _Numbers | None:
     """Read a convolution's numbers for each dimension; none where one is a name or varies with the sizes."""
-    rank, transposed = KINDS[node.op]
+    rank, transposed = CONVOLUTIONS[node.op]
     dilation, extra = (7, node.argument(5, "output_padding", 0)) if transposed else (5, 0)
     given = (node.argument(3, "stride", 1), node.argument(4, "padding", 0), node.argument(dilation, "dilation", 1), extra)
     found = []

@@ -8,13 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.sizes import Sizes
-
-if TYPE_CHECKING:
-    from tools.codegen.rewrite.canonicalize import Rewriter
+from tools.codegen.rewrite.rewriter import Rewriter
 
 
 @dataclass(frozen=True)

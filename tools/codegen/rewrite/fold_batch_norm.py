@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
-from tools.codegen.rewrite.conv_reduction_pushdown import KINDS
+from tools.codegen.ir.operators import CONVOLUTIONS
 
 EPS, TRAINING = 7, 5
 """Where ATen's batch norm has these arguments; before them its input, weight, bias, mean and variance."""
@@ -60,8 +60,8 @@ def _find(graph: OperatorGraph, node: Node) -> FoldedNorm | None:
 
 def _is_foldable(graph: OperatorGraph, source: Node) -> bool:
     """Whether nothing but the norm reads a product, and its channels are where a norm looks for them."""
-    rank, transposed = KINDS.get(source.op, (0, False))
-    if source.op not in (*KINDS, "linear") or len(source.outputs) != 1 or len(source.outputs[0].shape) != rank + 2:
+    rank, transposed = CONVOLUTIONS.get(source.op, (0, False))
+    if source.op not in (*CONVOLUTIONS, "linear") or len(source.outputs) != 1 or len(source.outputs[0].shape) != rank + 2:
         return False
     if not isinstance(source.args[1], Ref) or (transposed and source.argument(6, "groups", 1) != 1):
         return False
@@ -74,7 +74,7 @@ def _rewrite(graph: OperatorGraph, found: FoldedNorm) -> OperatorGraph:
     weight, bias = product.args[1], product.argument(2, "bias")
     gamma, beta, mean, variance = norm.args[1:5]
     eps = norm.args[EPS]
-    channels = KINDS.get(product.op, (0, False))[1]
+    channels = CONVOLUTIONS.get(product.op, (0, False))[1]
     made = (
         _packed(graph, f"{norm.name}_weight", WEIGHT, (weight, gamma, variance, eps, int(channels)), graph.meta(weight)),
         _packed(graph, f"{norm.name}_bias", BIAS, (bias, gamma, beta, mean, variance, eps), graph.meta(mean)),

@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.operators import PRODUCTS, ROW_OPERATORS
 from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.sizes import Varying
 from tools.codegen.ir.views import is_view
-from tools.codegen.lower.matmul import PRODUCTS
-from tools.codegen.lower.reduction import ROWS
 
-ABLE = {*ARITHMETIC, *LOGIC, *ROWS, *PRODUCTS, "cat"}
+ABLE = {*ARITHMETIC, *LOGIC, *ROW_OPERATORS, *PRODUCTS, "cat"}
 """Operators that give the same result whenever they are run."""
 
 

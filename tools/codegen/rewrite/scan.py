@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.graph import Node, Ref
-
-if TYPE_CHECKING:
-    from tools.codegen.rewrite.canonicalize import Rewriter
+from tools.codegen.rewrite.rewriter import Rewriter
 
 NEUTRAL = {"cumsum": 0, "cumprod": 1}
 """Scans, and the number that changes nothing in each."""

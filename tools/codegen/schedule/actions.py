@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.operators import EITHER_LAYOUT, PRODUCTS
 from tools.codegen.ir.schedule import LIBRARY, Region, Schedule
-from tools.codegen.lower.matmul import PRODUCTS
 from tools.codegen.module.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
 from tools.codegen.rewrite.apply import rewritten
-from tools.codegen.rewrite.channels_last import AS_IS, CONVOLUTIONS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution, lay_out
+from tools.codegen.rewrite.channels_last import AS_IS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution, lay_out
 from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues, with_epilogue
 from tools.codegen.schedule.fold import FOLD_NORM, folded, folding_actions, packed_regions
 from tools.codegen.schedule.knobs import KNOBS, ROUGH, defaults, may_round, possible, worthwhile
@@ -86,7 +86,7 @@ def _layouts(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
     regions = [region for region in schedule.regions if has_convolution(graph, region)]
     groups = [regions, *([region] for region in regions)] if len(regions) > 1 else [regions] if regions else []
     for group in groups:
-        names = frozenset(name for region in group for name in region.nodes if graph.by_name[name].op in CONVOLUTIONS)
+        names = frozenset(name for region in group for name in region.nodes if graph.by_name[name].op in EITHER_LAYOUT)
         for value in FORMATS:
             if value == RESULT_TOO and not frees_results(graph, names):
                 continue

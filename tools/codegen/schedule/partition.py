@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.operators import ATTENTIONS, CONVOLUTIONS, POOLINGS, PRODUCTS
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.sizes import Fact, express
 from tools.codegen.ir.views import is_view
-from tools.codegen.lower.attention import ATTENTION as ATTENTION_RULES
-from tools.codegen.lower.convolution import CONVOLUTIONS
-from tools.codegen.lower.lowering import Lowering
-from tools.codegen.lower.matmul import PRODUCTS
-from tools.codegen.lower.pooling import WINDOWS, overlap
+from tools.codegen.lower.pooling import overlap
+from tools.codegen.lower.rules import lower
 from tools.codegen.templates.attention.layout import attention_layout
 from tools.codegen.templates.axis_order import positions
 from tools.codegen.templates.convolution.layout import convolution_layout
@@ -27,7 +25,7 @@ from tools.codegen.templates.rows.layout import row_layout
 
 POINTWISE, ROWS, MATMUL, WINDOW, ATTENTION, DEPTHWISE = "pointwise", "rows", "matmul", "window", "attention", "depthwise"
 CONVOLUTION = "convolution"
-STANDING_ALONE = {*PRODUCTS, *ATTENTION_RULES, *CONVOLUTIONS}
+STANDING_ALONE = {*PRODUCTS, *ATTENTIONS, *CONVOLUTIONS}
 """Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
 GIVEN_NUMBERS = {POINTWISE, ROWS}
 """Templates whose host functions can be given numbers that none of their tensors' shapes tells."""
@@ -53,7 +51,7 @@ def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
     effects = [name for name in names if name in graph.effects]
     if effects:
         raise LoweringError("it writes to a buffer of the module")
-    kernel = Lowering(graph, names).run()
+    kernel = lower(graph, names)
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
     planned = Planned(_template(kernel), kernel)
@@ -161,7 +159,7 @@ def _join(
 ) -> int | None:
     if node.op in STANDING_ALONE or node.name in graph.effects:
         return None
-    if node.op in WINDOWS and overlap(node) > MOST_AGAIN:
+    if node.op in POOLINGS and overlap(node) > MOST_AGAIN:
         return None
     feeders = sorted({home[name] for name in sources[node.name]}, reverse=True)
     joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.sizes import Varying
 from tools.codegen.module.cuda_graph import LEAST_LAUNCHES, RECURRENT, keeps_state
-from tools.codegen.rewrite.canonicalize import normalise
+from tools.codegen.rewrite.canonicalize import canonicalize
 from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.export import ExportedGraph, export_module
 from tools.errors import UserError
@@ -87,7 +87,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
         buffers=first.buffers,
         fixed=frozenset(name for name, key in first.parameters.items() if key not in changing),
     )
-    return normalise(graph)
+    return canonicalize(graph)
 
 
 def _blocked(problem: Problem, export: ExportedGraph, reasons: tuple[str, ...]) -> OperatorGraph:

@@ -1,0 +1,65 @@
+"""Operators by family, under the names that ATen has for them; `lower/` has a rule for each."""
+
+from __future__ import annotations
+
+from tools.codegen.ir.pointwise_ops import LOSSES as ELEMENT_LOSSES
+
+CASTS = frozenset({"to", "_to_copy", "type_as", "float", "half", "bfloat16", "double"})
+"""Conversions to another dtype."""
+
+PRODUCTS = frozenset({"linear", "mm", "matmul", "bmm", "addmm", "baddbmm", "mv", "dot", "einsum"})
+"""Matrix products."""
+
+CONVOLUTIONS = {
+    **{f"conv{rank}d": (rank, False) for rank in (1, 2, 3)},
+    **{f"conv_transpose{rank}d": (rank, True) for rank in (1, 2, 3)},
+}
+"""Convolutions: number of spatial dimensions, and whether it is transposed."""
+
+EITHER_LAYOUT = frozenset(name for name, (rank, _) in CONVOLUTIONS.items() if rank > 1)
+"""Convolutions that the library runs on either memory layout: channels first, or channels last."""
+
+POOLINGS = frozenset(
+    f"{name}{rank}d{more}"
+    for name, more in (
+        ("max_pool", ""), ("max_pool", "_with_indices"), ("avg_pool", ""), ("adaptive_avg_pool", ""), ("adaptive_max_pool", ""),
+    )
+    for rank in (1, 2, 3)
+)  # fmt: skip
+"""Poolings, of maxima and of means."""
+
+ATTENTIONS = frozenset({"scaled_dot_product_attention"})
+"""Attention as one operator."""
+
+REDUCTIONS = frozenset(
+    {"sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "var", "std", "norm", "linalg_vector_norm", "logsumexp"}
+)
+"""What makes one element of many; `max` and `min` of two tensors are pointwise, which their arguments tell."""
+
+SCANS = frozenset({"cumsum", "cumprod", "cumsum_reversed", "cumprod_reversed"})
+"""What makes each element of those before it, or of those after it."""
+
+NORMALISATIONS = frozenset(
+    {
+        "softmax", "log_softmax", "layer_norm", "rms_norm", "group_norm", "instance_norm", "batch_norm",
+        "_native_batch_norm_legit_functional",
+    }
+)  # fmt: skip
+"""What scales each row by its own statistics."""
+
+LOSSES = frozenset({"cross_entropy_loss", "nll_loss_nd", "triplet_margin_loss", "cosine_similarity", *ELEMENT_LOSSES})
+"""Losses, by row and by element."""
+
+ROW_OPERATORS = REDUCTIONS | SCANS | NORMALISATIONS | LOSSES
+"""What looks along rows."""
+
+STRUCTURES = frozenset({"diag", "diag_embed", "tril", "triu"})
+"""What says that an operand or a result of a product is diagonal or triangular."""
+
+JOINS = frozenset({"cat", "pad", "constant_pad_nd"})
+"""What lays tensors, or a number and a tensor, one after the other."""
+
+RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})
+"""What launches a kernel or more for each step of a sequence, in each layer and direction."""
+RECURRENT_LAUNCHES = 16
+"""Launches of such an operator, at least, where its steps are not counted."""

@@ -1,0 +1,66 @@
+"""Lower the pointwise operators of the table, and casts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.expr import COMPUTE, Builder, LoweringError, Value
+from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.kernel import Lowered
+from tools.codegen.ir.operators import CASTS
+from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
+from tools.codegen.lower.lowering import Lowering, Rule
+
+MASK = {"where": 0, "masked_fill": 1}
+"""Which argument is a mask and keeps its dtype."""
+
+
+def lower_pointwise(low: Lowering, node: Node) -> None:
+    """Lower one operator of the table, broadcasting its tensors against each other."""
+    b = low.b
+    operands = [low.value(arg) for arg in _tensors(node)]
+    if node.op == "prelu":
+        operands[1] = _channel(operands[1], len(operands[0].dims))
+    dims: Dims = ()
+    for operand in operands:
+        dims = b.atoms.broadcast(dims, operand.dims)
+    if not operands:
+        raise LoweringError(f"{node.target} reads no tensor")
+    out = node.outputs[0].dtype
+    values = iter(operands)
+    args = [next(values).value if isinstance(arg, Ref) else arg for arg in node.args]
+    kwargs = {key: next(values).value if isinstance(arg, Ref) else arg for key, arg in node.kwargs.items()}
+    if node.op in CASTS:
+        low.define(node, b.cast(args[0], out), dims)
+        return
+    if node.op in LOGIC:
+        low.define(node, LOGIC[node.op](b, *args), dims)
+        return
+    compute = COMPUTE[out]
+    args = [_prepare(b, arg, compute, keep=place == MASK.get(node.op, -1)) for place, arg in enumerate(args)]
+    kwargs = {key: _prepare(b, arg, compute, keep=False) for key, arg in kwargs.items()}
+    low.define(node, b.compute(ARITHMETIC[node.op](b, *args, **kwargs), compute), dims)
+
+
+def _prepare(b: Builder, arg: Any, compute: str, keep: bool) -> Any:
+    return b.compute(arg, compute) if isinstance(arg, Value) and not keep else arg
+
+
+def _tensors(node: Node) -> list[Ref]:
+    found = [arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, Ref)]
+    nested = [arg for arg in (*node.args, *node.kwargs.values()) if isinstance(arg, tuple | list) and any(isinstance(a, Ref) for a in arg)]
+    if nested:
+        raise LoweringError(f"{node.target} takes a list of tensors")
+    return found[:1] if node.op == "type_as" else found
+
+
+def _channel(slope: Lowered, rank: int) -> Lowered:
+    """Align a per-channel tensor with dimension 1."""
+    if len(slope.dims) == 1 and slope.dims[0] and rank >= 2:
+        return Lowered(slope.value, (slope.dims[0], *((),) * (rank - 2)))
+    return slope
+
+
+POINTWISE_RULES: dict[str, Rule] = dict.fromkeys((*ARITHMETIC, *LOGIC, *CASTS), lower_pointwise)
+"""Rules by operator name."""

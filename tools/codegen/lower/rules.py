@@ -1,0 +1,31 @@
+"""Every rule by which an operator is lowered, and the lowering of a region by them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.lower.attention import ATTENTION_RULES, second_product, weigh
+from tools.codegen.lower.concat import JOIN_RULES
+from tools.codegen.lower.convolution import CONVOLUTION_RULES
+from tools.codegen.lower.loss import LOSS_RULES
+from tools.codegen.lower.lowering import Claim, Lowering, Rule
+from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
+from tools.codegen.lower.norm import NORM_RULES
+from tools.codegen.lower.pointwise import POINTWISE_RULES
+from tools.codegen.lower.pooling import POOLING_RULES
+from tools.codegen.lower.reduction import REDUCTION_RULES
+
+CLAIMS: tuple[Claim, ...] = (weigh, second_product)
+"""What is asked before an operator's own rule: a softmax or a product may belong to an attention."""
+RULES: dict[str, Rule] = {
+    **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,
+    **PRODUCT_RULES, **POOLING_RULES, **ATTENTION_RULES,
+}  # fmt: skip
+"""By operator name. `max` and `min` are in two families: the reduction's rule tells by their arguments."""
+
+
+def lower(graph: OperatorGraph, members: Iterable[str]) -> Kernel:
+    """Lower the named nodes of a graph into one kernel; raises LoweringError with the reason."""
+    return Lowering(graph, members, RULES, CLAIMS).run()

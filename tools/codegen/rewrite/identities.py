@@ -1,0 +1,59 @@
+"""Operators that give back what they read: dropout that drops nothing, copies, casts to the same dtype, reductions of one element."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tools.codegen.ir.graph import Node, Ref, TensorMeta
+from tools.codegen.ir.operators import CASTS
+from tools.codegen.ir.sizes import is_one
+from tools.codegen.rewrite.rewriter import Rewriter
+
+IDENTITIES = {"clone", "contiguous", "detach", "alias", "lift_fresh_copy", "lift_fresh"}
+OF_ONE = {"sum", "mean", "amax", "amin", "max", "min", "logsumexp"}
+"""Reductions that give an element back where they run over one."""
+DROPOUTS = {"dropout", "feature_dropout", "alpha_dropout"}
+ADAPTIVE = {f"adaptive_avg_pool{rank}d" for rank in (1, 2, 3)}
+
+
+def is_identity(rewriter: Rewriter, node: Node) -> bool:
+    """Whether a node gives back what it reads, for all inputs."""
+    if not node.refs or (Ref(node.name) in rewriter.graph.returned and node.refs[0].name in rewriter.graph.inputs):
+        return False
+    if node.op in IDENTITIES:
+        return True
+    if node.op in DROPOUTS:
+        # neither training nor a chance of zero leaves anything to drop
+        return not node.args[2] or node.args[1] == 0
+    meta = rewriter.metas.get(node.refs[0].name)
+    if node.op in OF_ONE and node.refs[0].index == 0 and len(node.outputs[0].shape) == len(meta.shape if meta else ()):
+        positions = Ref(node.name, 1)
+        used = any(positions in user.refs for user in rewriter.graph.users.get(node.name, ())) or positions in rewriter.graph.returned
+        return not used and _runs_over_one(node, meta)
+    if node.op in ADAPTIVE:
+        # windows of one element each
+        return meta is not None and node.refs[0].index == 0 and meta.shape == node.outputs[0].shape
+    return node.op in CASTS and meta is not None and node.refs[0].index == 0 and meta.dtype == node.outputs[0].dtype
+
+
+def _runs_over_one(node: Node, meta: TensorMeta | None) -> bool:
+    """Whether a reduction runs over dimensions of one element, and gives back what it reads."""
+    named = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    if node.op not in OF_ONE or meta is None or meta.dtype != node.outputs[0].dtype or not set(node.kwargs) <= {"dim", "keepdim"}:
+        return False
+    dims = [named] if isinstance(named, int) else named
+    if not isinstance(dims, list | tuple) or not dims or not all(isinstance(dim, int) for dim in dims):
+        return False
+    return all(is_one(meta.shape[dim]) for dim in dims)
+
+
+def one_element(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Take a reduction over dimensions of one element as the view that it is."""
+    source = node.args[0]
+    meta = rewriter.metas.get(source.name) if isinstance(source, Ref) and source.index == 0 else None
+    if meta is None or source.name in rewriter.graph.inputs or len(node.outputs) > 1 or not _runs_over_one(node, meta):
+        return None
+    named = node.args[1] if len(node.args) > 1 else node.kwargs["dim"]
+    dims = sorted(dim % len(meta.shape) for dim in ([named] if isinstance(named, int) else named))
+    return (Node(node.name, "aten.squeeze.dims", (source, dims), {}, (replace(meta, shape=node.outputs[0].shape),)),)

@@ -1,0 +1,114 @@
+"""One pass over a graph's nodes, in order, by rules that put other nodes in a node's place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta, find_refs
+
+Rule = Callable[["Rewriter", Node], Sequence[Node] | None]
+"""Writes a node as others, of which the last has its name; None where it stays as it is."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a pass knows."""
+
+    aliases: Mapping[str, str]
+    """Second names of operators."""
+    is_identity: Callable[[Rewriter, Node], bool]
+    """Whether a node gives back the first value it reads: its readers then read that."""
+    by_operator: Mapping[str, Rule]
+    otherwise: Callable[[Rewriter, Node], Sequence[Node]]
+    """Writes the nodes that no rule rewrites."""
+
+
+def rewrite(graph: OperatorGraph, rules: Rules) -> OperatorGraph:
+    """Apply rules once, in order of the nodes, and leave out what nothing reads."""
+    rewriter = Rewriter(graph, rules)
+    for node in graph.nodes:
+        rewriter.add(node)
+    effects = graph.effects | rewriter.effects
+    outputs = rewriter.substitute(graph.outputs)
+    return replace(graph, nodes=_alive(rewriter.nodes, outputs, effects), outputs=outputs, effects=effects)
+
+
+def _alive(nodes: Sequence[Node], outputs: Any, effects: frozenset[str]) -> tuple[Node, ...]:
+    """Leave out nodes whose results nobody reads and that write to nothing."""
+    wanted = {ref.name for ref in find_refs(outputs)}
+    kept: list[Node] = []
+    for node in reversed(nodes):
+        if node.name in wanted or node.name in effects or not node.outputs:
+            kept.append(node)
+            wanted |= {ref.name for ref in node.refs}
+    return tuple(reversed(kept))
+
+
+class Rewriter:
+    """Collects the new nodes and which old values they stand for."""
+
+    def __init__(self, graph: OperatorGraph, rules: Rules) -> None:
+        self.graph, self.rules = graph, rules
+        self.nodes: list[Node] = []
+        self.replaced: dict[Ref, Ref] = {}
+        self.metas = dict(graph.inputs)
+        self.effects: set[str] = set()
+        self.written: dict[Ref, Ref] = {}
+        """Which buffer each value will be written to; later readers of the buffer are given the value."""
+        self.joined: dict[tuple[tuple[Ref, ...], int], Ref] = {}
+        """What was concatenated so far: pieces and dimension to the result."""
+
+    def add(self, node: Node) -> None:
+        """Rewrite one node."""
+        if node.name in self.graph.effects:
+            self._keep(node)
+            return
+        node = replace(node, args=self.substitute(node.args), kwargs=self.substitute(node.kwargs))
+        if node.op in self.rules.aliases:
+            node = replace(node, target=node.target.replace(f".{node.op}.", f".{self.rules.aliases[node.op]}."))
+        if self.rules.is_identity(self, node):
+            self.replaced[Ref(node.name)] = node.refs[0]
+            return
+        rule = self.rules.by_operator.get(node.op)
+        new = rule(self, node) if rule else None
+        for each in new or self.rules.otherwise(self, node):
+            self._append(each)
+
+    def _keep(self, node: Node) -> None:
+        """Leave a write of the reference's own as it is: who reads the buffer after it reads the buffer."""
+        target, *others = node.args
+        self._append(replace(node, args=(target, *self.substitute(others)), kwargs=self.substitute(node.kwargs)))
+        self.replaced.pop(target, None)
+
+    def write(self, buffer: Ref, value: Ref, name: str, meta: TensorMeta) -> Node:
+        """Write a value to a buffer; a write to it that nobody has to see any more is taken back."""
+        before = self.written.get(buffer)
+        if before is not None:
+            taken = {each.name for each in self.nodes if each.name in self.effects and each.args[0] == before}
+            self.nodes = [each for each in self.nodes if each.name not in taken]
+            self.effects -= taken
+        target = before or buffer
+        self.written[value], self.replaced[target] = target, value
+        self.effects.add(name)
+        return Node(name, "aten.copy_.default", (target, value), {}, (meta,))
+
+    def _append(self, node: Node) -> None:
+        self.nodes.append(node)
+        if len(node.outputs) == 1:
+            self.metas[node.name] = node.outputs[0]
+
+    def meta_of(self, ref: Ref) -> TensorMeta:
+        """Shape and dtype of a buffer, or of what is written to it."""
+        return self.metas[self.written.get(ref, ref).name]
+
+    def substitute(self, tree: Any) -> Any:
+        """Replace values that were rewritten away."""
+        if isinstance(tree, Ref):
+            return self.replaced.get(tree, tree)
+        if isinstance(tree, tuple | list):
+            return type(tree)(self.substitute(item) for item in tree)
+        if isinstance(tree, dict):
+            return {key: self.substitute(item) for key, item in tree.items()}
+        return tree
