@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.naming import Names
 from tools.codegen.ir.schedule import EPILOGUE, Region, Schedule
 from tools.codegen.module.cuda_graph import captured
 from tools.codegen.module.dedup import Functions
@@ -25,6 +24,7 @@ from tools.codegen.templates.device.library import LIBRARY_HELPERS
 from tools.codegen.templates.device.math import HELPERS
 from tools.codegen.templates.frame import Parameters, RegionText
 from tools.codegen.templates.matmul import emit as template_matmul
+from tools.codegen.templates.naming import Names
 from tools.codegen.templates.pointwise import emit as template_pointwise
 from tools.codegen.templates.pooling import emit as template_window
 from tools.codegen.templates.prepack import VERSIONS, refuse_clash

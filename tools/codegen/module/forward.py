@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.naming import Names
 from tools.codegen.ir.schedule import EPILOGUE, Schedule
 from tools.codegen.ir.sizes import Fact
 from tools.codegen.ir.views import is_view
@@ -17,6 +16,7 @@ from tools.codegen.module.reference_text import KeptText
 from tools.codegen.rewrite.fold_constants import packed_sources
 from tools.codegen.schedule.cudnn_fusion import call_text
 from tools.codegen.templates.frame import RegionText, block
+from tools.codegen.templates.naming import Names
 from tools.codegen.templates.prepack import CHECK, Packing
 from tools.records import Problem, ProblemForm, TensorSpec
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel
-from tools.codegen.ir.naming import Names, access_names
 from tools.codegen.ir.sizes import product
 from tools.codegen.templates.iteration_space import Access, Axis, Space, accesses_of, coalesce
+from tools.codegen.templates.naming import Names, access_names
 
 
 @dataclass(frozen=True)

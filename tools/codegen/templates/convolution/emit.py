@@ -10,7 +10,6 @@ from __future__ import annotations
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.naming import Names, Scope
 from tools.codegen.templates.body import Body
 from tools.codegen.templates.convolution.implicit_gemm import ConvolutionLoop
 from tools.codegen.templates.convolution.layout import OWN_NAMES, convolution_layout
@@ -18,6 +17,7 @@ from tools.codegen.templates.convolution.output_index import ConvolutionPlaces
 from tools.codegen.templates.convolution.split_float import ConvolutionParts
 from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, summary
 from tools.codegen.templates.matmul.split_float import WAYS
+from tools.codegen.templates.naming import Names, Scope
 from tools.codegen.templates.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
 
 NAME = "convolution"

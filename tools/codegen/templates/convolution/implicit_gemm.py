@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 
 from tools.codegen.ir.geometry import Convolution
-from tools.codegen.ir.naming import Scope
 from tools.codegen.templates.convolution.layout import ConvolutionLayout
 from tools.codegen.templates.convolution.output_index import ConvolutionPlaces, wrapped
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS
 from tools.codegen.templates.frame import Parameters
 from tools.codegen.templates.matmul.split_float import sum_lines
+from tools.codegen.templates.naming import Scope
 
 
 @dataclass(frozen=True)

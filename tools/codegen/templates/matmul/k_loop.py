@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.naming import Scope
 from tools.codegen.templates.frame import Parameters
 from tools.codegen.templates.iteration_space import Access, Axis, Space
 from tools.codegen.templates.matmul.layout import ProductLayout, matrix_order
 from tools.codegen.templates.matmul.split_float import WAYS, Parts, parts_of, sum_lines
+from tools.codegen.templates.naming import Scope
 from tools.codegen.templates.prepack import Pass
 
 DESCRIPTORS = "descriptors"

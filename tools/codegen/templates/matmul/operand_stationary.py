@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.naming import Scope
 from tools.codegen.templates.iteration_space import Access
 from tools.codegen.templates.matmul.k_loop import ProductLoop
 from tools.codegen.templates.matmul.legality import HELD, holds_left
 from tools.codegen.templates.matmul.split_float import LOW
+from tools.codegen.templates.naming import Scope
 from tools.codegen.templates.prepack import Pass
 
 PROGRAMS = 4

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.naming import Names, Scope, access_names
 from tools.codegen.templates.axis_order import kept_apart, positions, unjoined
 from tools.codegen.templates.body import Body
 from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.templates.iteration_space import Access, Axis, Space, accesses_of, coalesce
+from tools.codegen.templates.naming import Names, Scope, access_names
 
 NAME = "pointwise"
 SMALLEST_ROW = 16

@@ -13,11 +13,11 @@ import math
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Window
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.naming import Names, Scope
 from tools.codegen.templates.body import Body
 from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, conversion, guard, summary
 from tools.codegen.templates.host_sizes import host_size
 from tools.codegen.templates.iteration_space import Axis, Space
+from tools.codegen.templates.naming import Names, Scope
 from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_quads, leaves_out_padding, tile_axes, window_layout
 from tools.codegen.templates.pooling.pairs import halves, shared_out
 from tools.codegen.templates.pooling.vec4 import OWN, blocks_along, bounds, helpers, quotient, shares

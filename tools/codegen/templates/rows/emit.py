@@ -10,10 +10,10 @@ end, so that long rows lose no accuracy.
 from __future__ import annotations
 
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.naming import Names, Scope
 from tools.codegen.templates.body import Body
 from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary, vanishes
 from tools.codegen.templates.iteration_space import Access
+from tools.codegen.templates.naming import Names, Scope
 from tools.codegen.templates.rows.l2_two_pass import StaggeredWriter
 from tools.codegen.templates.rows.layout import RowLayout, row_layout
 from tools.codegen.templates.rows.multi_pass import LoopWriter

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tools.codegen.ir.expr import Builder, kind_of
-from tools.codegen.ir.naming import Scope
 from tools.codegen.templates.frame import neutral
+from tools.codegen.templates.naming import Scope
 
 if TYPE_CHECKING:
     from tools.codegen.templates.rows.multi_pass import LoopWriter

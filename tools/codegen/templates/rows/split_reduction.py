@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.expr import LoweringError, kind_of
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.naming import Names, Scope
 from tools.codegen.templates.body import Body
 from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary
 from tools.codegen.templates.iteration_space import Access, Space
+from tools.codegen.templates.naming import Names, Scope
 from tools.codegen.templates.rows.layout import RowLayout
 from tools.codegen.templates.rows.multi_pass import LoopWriter, is_scan
 from tools.codegen.templates.rows.online import NOWHERE, extremum_of
