@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from agents.coder.traced import traced_graph
 from agents.records.expectation import Expectation
 from tools.codegen import IllegalAction, Schedule, apply
-from tools.codegen.module.cuda_graph import CAPTURE
 from tools.codegen.rewrite.apply import rewritten
 from tools.codegen.rewrite.channels_last import FORMAT
+from tools.codegen.schedule.cuda_graph import CAPTURE
 from tools.codegen.schedule.knobs import KNOBS
 from tools.codegen.schedule.push_down import ALGEBRA
 from tools.cost.rank_schedules import CHOICE, MADE, Choice, ScheduleModel, choice_action, chosen_number, modelled_choices

@@ -7,7 +7,7 @@ interval of the sheet, so what a capture saves is the host's time and nothing el
 from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
-from tools.codegen.module.cuda_graph import can_capture, launches
+from tools.codegen.schedule.cuda_graph import can_capture, launches
 from tools.cost.estimate import host_us, issuing_us
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet

@@ -7,7 +7,7 @@ import math
 from tools.codegen import Region, Schedule
 from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.views import is_view
-from tools.codegen.module.cuda_graph import launches
+from tools.codegen.schedule.cuda_graph import launches
 from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, Planned
 from tools.codegen.templates.layout_cache import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.hardware import peak_tflops, rates

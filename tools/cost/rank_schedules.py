@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass, replace
 
 from tools.codegen import OperatorGraph, Region, Schedule, initial_schedule
-from tools.codegen.module.cuda_graph import WHOLE
 from tools.codegen.rewrite.apply import rewritten
 from tools.codegen.schedule.actions import stands_alone
+from tools.codegen.schedule.cuda_graph import WHOLE
 from tools.codegen.schedule.partition import STANDING_ALONE, Planned, can_generate, plan_region
 from tools.cost.call_time import call_us, counted, worth_capturing
 from tools.cost.channels_last import channels_last, copies_us, library_convolutions

@@ -9,7 +9,7 @@ import pytest
 from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import generated, problem_of, run_worker, write_job
 from tools.codegen import emit, trace
-from tools.codegen.module.buffer_updates import deferrable
+from tools.codegen.schedule.buffer_updates import deferrable
 
 LAYERS = "; ".join(f"self.n{i} = torch.nn.BatchNorm1d(c)" for i in range(4))
 APART = module(LAYERS, "return self.n3(F.relu(self.n2(self.n1(self.n0(x)))))", "torch.randn(5, 8, 3)")

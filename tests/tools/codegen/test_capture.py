@@ -13,7 +13,8 @@ from tests.tools.codegen.interpreter_worker import load
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, Region, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
-from tools.codegen.module.cuda_graph import CAPTURE, WHOLE, keeps_state, launches
+from tools.codegen.schedule.cuda_graph import CAPTURE, WHOLE, launches
+from tools.codegen.trace.python_state import keeps_state
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 

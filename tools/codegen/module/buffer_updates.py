@@ -1,4 +1,4 @@
-"""Writes to a module's buffers, gathered into one call of each kind at the end of forward.
+"""The text of writes to a module's buffers, gathered into one call of each kind at the end of forward.
 
 Batch norm in training mode leaves three small writes for each layer: two running statistics and a counter. A launch each costs more
 than what they write, so those that nobody reads later in the same call are made together by torch's own calls for lists of tensors.
@@ -9,41 +9,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.views import is_view
+from tools.codegen.ir.graph import Node, Ref
 
 LONGEST = 110
 """Characters of a line."""
 
 
-def deferrable(graph: OperatorGraph) -> frozenset[str]:
-    """Name the writes to buffers that can wait until forward ends: whole buffers, each written once and not read after it."""
-    found = (graph.by_name[name] for name in graph.effects if name in graph.by_name)
-    return frozenset(node.name for node in found if _can_wait(graph, node))
-
-
-def _can_wait(graph: OperatorGraph, node: Node) -> bool:
-    if node.op not in ("copy_", "add_") or len(node.args) != 2 or node.kwargs or not isinstance(node.args[0], Ref):
-        return False
-    buffer, value = node.args
-    if buffer.name not in graph.parameters or graph.users.get(node.name) or {buffer.name, node.name} & {r.name for r in graph.returned}:
-        return False
-    readers = [user for user in graph.users[buffer.name] if user is not node]
-    # whoever reads the buffer before it is written here takes what was there before, later as well
-    if any(is_view(user) or user.name in graph.effects or graph.order[user.name] > graph.order[node.name] for user in readers):
-        return False
-    if node.op == "add_":
-        return isinstance(value, int) and not isinstance(value, bool)
-    return _is_made(graph, value) and graph.meta(value).shape == graph.meta(buffer).shape
-
-
-def _is_made(graph: OperatorGraph, value: object) -> bool:
-    """Whether a value has memory of its own, which no later write changes."""
-    node = graph.by_name.get(value.name) if isinstance(value, Ref) else None
-    return node is not None and not is_view(node) and node.name not in graph.effects
-
-
-def written_together(graph: OperatorGraph, nodes: list[Node], name: Callable[[Ref], str]) -> list[str]:
+def written_together(nodes: list[Node], name: Callable[[Ref], str]) -> list[str]:
     """Write deferred updates: one call for all copies, one for all additions of the same number."""
     groups: defaultdict[tuple[str, int], list[Node]] = defaultdict(list)
     for node in nodes:

@@ -9,13 +9,13 @@ from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import EPILOGUE, Region, Schedule
 from tools.codegen.module.cuda_graph import captured
+from tools.codegen.module.cudnn_fusion import HELPER
 from tools.codegen.module.dedup import Functions
 from tools.codegen.module.forward import ForwardText, class_text
 from tools.codegen.module.function_names import function_name
 from tools.codegen.module.reference_text import KeptText, keep
 from tools.codegen.rewrite.apply import rewritten
 from tools.codegen.rewrite.channels_last import lay_out
-from tools.codegen.schedule.cudnn_fusion import HELPER
 from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, plan_region
 from tools.codegen.templates.attention import emit as template_attention
 from tools.codegen.templates.convolution import emit as template_convolution

@@ -10,11 +10,12 @@ from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.schedule import EPILOGUE, Schedule
 from tools.codegen.ir.sizes import Fact
 from tools.codegen.ir.views import is_view
-from tools.codegen.module.buffer_updates import deferrable, written_together
+from tools.codegen.module.buffer_updates import written_together
+from tools.codegen.module.cudnn_fusion import call_text
 from tools.codegen.module.library_calls import Caller
 from tools.codegen.module.reference_text import KeptText
 from tools.codegen.rewrite.fold_constants import packed_sources
-from tools.codegen.schedule.cudnn_fusion import call_text
+from tools.codegen.schedule.buffer_updates import deferrable
 from tools.codegen.templates.frame import RegionText, block
 from tools.codegen.templates.naming import Names
 from tools.codegen.templates.prepack import CHECK, Packing
@@ -81,7 +82,7 @@ class ForwardText:
                 for name in region.nodes:
                     if name not in later:
                         self._library(self.graph.by_name[name])
-        self.lines += written_together(self.graph, [node for node in self.graph.nodes if node.name in later], self.use)
+        self.lines += written_together([node for node in self.graph.nodes if node.name in later], self.use)
         self.lines.append(f"return {self._output(self.graph.outputs)}")
         return [f"self.{CHECK}()", *self.lines] if self.packing.packs else self.lines
 

@@ -8,9 +8,9 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.operators import EITHER_LAYOUT, PRODUCTS
 from tools.codegen.ir.schedule import LIBRARY, Region, Schedule
-from tools.codegen.module.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
 from tools.codegen.rewrite.apply import rewritten
 from tools.codegen.rewrite.channels_last import AS_IS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution, lay_out
+from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
 from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues, with_epilogue
 from tools.codegen.schedule.fold import FOLD_NORM, folded, folding_actions, packed_regions
 from tools.codegen.schedule.knobs import KNOBS, ROUGH, defaults, may_round, possible, worthwhile

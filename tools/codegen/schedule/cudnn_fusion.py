@@ -11,16 +11,12 @@ from collections.abc import Iterator
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.schedule import EPILOGUE, LIBRARY, Region, Schedule
-from tools.codegen.module.library_calls import Caller
 from tools.codegen.rewrite.channels_last import FORMAT
 from tools.codegen.schedule.partition import ordered
 
 FUSED = "fused"
 SCOPE = "library"
 """The word of the action `fusion`: neither a kernel for each region nor one for all, but the library's."""
-HELPER = "convolution_relu"
-USUAL = ([1, 1], [0, 0], [1, 1], 1)
-"""Strides, padding, dilation and groups that a call need not say."""
 DTYPES = ("float32", "float16")
 
 
@@ -74,15 +70,3 @@ def with_epilogue(graph: OperatorGraph, schedule: Schedule, regions: list[Region
     made = Region(id="", nodes=joined, template=LIBRARY, parameters={EPILOGUE: FUSED})
     settled = tuple(before.get(region.nodes, made).model_copy(update={"id": region.id}) for region in ordered(graph, [*before, joined]))
     return schedule.model_copy(update={"regions": settled})
-
-
-def call_text(caller: Caller, graph: OperatorGraph, region: Region) -> str:
-    """Write the call of such a region."""
-    convolution, *after = (graph.by_name[name] for name in region.nodes)
-    given = list(convolution.args) + list((None, *USUAL)[len(convolution.args) - 2 :])
-    stride, padding, dilation, groups = given[3:7]
-    words = [caller.text(argument) for argument in (*given[:3], stride, padding, dilation, groups)]
-    if len(after) == 2:
-        other = next(arg for arg in after[0].args if arg != Ref(convolution.name))
-        words.append(f"added={caller.text(other)}")
-    return f"{HELPER}({', '.join(words)})"

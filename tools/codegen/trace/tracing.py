@@ -6,11 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
+from tools.codegen.ir.operators import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.sizes import Varying
-from tools.codegen.module.cuda_graph import LEAST_LAUNCHES, RECURRENT, keeps_state
 from tools.codegen.rewrite.canonicalize import canonicalize
 from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.export import ExportedGraph, export_module
+from tools.codegen.trace.python_state import keeps_state
 from tools.errors import UserError
 from tools.native import fake_tensors
 from tools.records import Problem, ProblemForm, TensorSpec
@@ -99,7 +100,7 @@ def _blocked(problem: Problem, export: ExportedGraph, reasons: tuple[str, ...]) 
         outputs=(),
         traces=1,
         training=problem.abi.training,
-        calls=sum(LEAST_LAUNCHES if node.op in RECURRENT else 1 for node in export.nodes),
+        calls=sum(RECURRENT_LAUNCHES if node.op in RECURRENT else 1 for node in export.nodes),
         keeps_state=keeps_state(problem),
         blocked=reasons,
     )

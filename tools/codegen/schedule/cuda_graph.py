@@ -1,0 +1,55 @@
+"""When a forward may be captured as a CUDA graph, and how many launches that would save."""
+
+from __future__ import annotations
+
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.operators import RECURRENT, RECURRENT_LAUNCHES
+from tools.codegen.ir.schedule import Schedule
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.buffer_updates import deferrable
+
+WHOLE = "forward"
+"""What stands for the region in an action on the whole forward."""
+CAPTURE = "capture"
+CAPTURES = ("none", "graph")
+LEAST_LAUNCHES = 16
+"""Launches below which nothing is offered: a replay still copies inputs in and results out, two launches a tensor."""
+LAYERS, BIDIRECTIONAL, BATCH_FIRST = 4, 7, 8
+"""Where ATen's recurrent operators on padded sequences have these arguments."""
+DATA_DECIDES = ("cannot trace", "writes to an argument", "writes to memory")
+"""Words of the reasons for which a reference that cannot be generated cannot be captured either."""
+
+
+def launches(graph: OperatorGraph, schedule: Schedule) -> int:
+    """Count the launches of one call, at least: one for each generated region and each operator of the library.
+
+    Writes to buffers that are made together at the end are not counted.
+    """
+    count = graph.calls if graph.blocked else 0
+    together = deferrable(graph)
+    for region in schedule.regions:
+        if region.is_generated:
+            count += 1
+        else:
+            nodes = [graph.by_name[name] for name in region.nodes]
+            count += sum(_library_launches(graph, node) for node in nodes if not is_view(node) and node.name not in together)
+    return count
+
+
+def _library_launches(graph: OperatorGraph, node: Node) -> int:
+    """Count the launches of one operator of the library, at least."""
+    if node.op not in RECURRENT:
+        return 1
+    given = node.args[0] if node.args else None
+    if not node.target.endswith(".input") or len(node.args) <= BATCH_FIRST or not isinstance(given, Ref):
+        return RECURRENT_LAUNCHES
+    shape = graph.meta(given).written
+    steps = shape[1 if node.args[BATCH_FIRST] and len(shape) == 3 else 0]
+    return max(RECURRENT_LAUNCHES, steps * int(node.args[LAYERS]) * (2 if node.args[BIDIRECTIONAL] else 1))
+
+
+def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:
+    """Whether a capture gives what the forward gives at every call, and launches enough to be worth it."""
+    if graph.keeps_state or any(words in reason for reason in graph.blocked for words in DATA_DECIDES):
+        return False
+    return launches(graph, schedule) >= LEAST_LAUNCHES
