@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.codegen import LoweringError, emit, initial_schedule, limits, trace
-from tools.codegen.rewrite.reduction_pushdown import early_sums
+from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
 from tools.codegen.schedule.actions import apply, options
 from tools.errors import UserError
 from tools.hardware import load_sheet
@@ -61,7 +61,7 @@ def cover(path: Path, device: str) -> dict[str, Any]:
     row: dict[str, Any] = {
         "generated": [f"{r.template}: {_operators(graph, r.nodes)}" for r in schedule.regions if r.is_generated],
         "library": [_operators(graph, r.nodes) for r in schedule.regions if not r.is_generated],
-        "early_sums": ["+".join(graph.by_name[name].op for name in found.nodes) for found in early_sums(graph)],
+        "reduction_pushdown": ["+".join(graph.by_name[name].op for name in found.nodes) for found in reduction_pushdowns(graph)],
         "limits": {limit.operator: limit.reason for limit in limits(graph)},
     }
     try:
@@ -92,7 +92,7 @@ def _line(row: dict[str, Any]) -> str:
     lines = [f"{row['file']}: {len(row['generated'])} generated, {len(row['library'])} left to the library"]
     lines += [f"    generated  {text}" for text in row["generated"]]
     lines += [f"    library    {text}" for text in row["library"]]
-    lines += [f"    early sum  {text}" for text in row["early_sums"]]
+    lines += [f"    reduction push-down  {text}" for text in row["reduction_pushdown"]]
     lines += [f"    limit      {operator}: {reason}" for operator, reason in row["limits"].items()]
     lines += [f"    NOT EMITTED {row['not_emitted']}"] if "not_emitted" in row else []
     return "\n".join(lines)
@@ -101,7 +101,7 @@ def _line(row: dict[str, Any]) -> str:
 def _summary(rows: list[dict[str, Any]]) -> str:
     whole = sum(1 for row in rows if row.get("generated") and not row["library"])
     some = sum(1 for row in rows if row.get("generated") and row["library"])
-    early = sum(1 for row in rows if row.get("early_sums"))
+    early = sum(1 for row in rows if row.get("reduction_pushdown"))
     reasons = Counter(f"{operator}: {reason}" for row in rows for operator, reason in row.get("limits", {}).items())
     lines = [f"{len(rows)} problems: {whole} generated whole, {some} in part, {len(rows) - whole - some} not"]
     lines += [f"{early} where a sum can be taken before its product"]

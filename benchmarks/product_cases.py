@@ -37,7 +37,7 @@ _FORMS = {
         "torch.randn(ROWS, INNER), torch.randn(COLS, INNER) * INNER**-0.5, torch.randn(COLS)",
     ),
 }
-_PLAIN: dict[str, Value] = {"SPLIT_K": 1, "GROUP_M": 8, "right": "as_is", "programs": "a_tile", "loads": "pointers"}
+_PLAIN: dict[str, Value] = {"SPLIT_K": 1, "GROUP_M": 8, "right": "as_is", "programs": "data_parallel", "loads": "pointers"}
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _ways() -> dict[str, dict[str, Value]]:
         "bf16x6 persistent": _way("bf16x6", flat, 8, 3, **walk),
         "bf16x6 stream_k descriptors": _way("bf16x6", square, 8, 2, **described, **stream),
         "bf16x3 descriptors (rounds)": _way("bf16x3", square, 8, 3, **described),
-        "fp16x3 held": _way("fp16x3", (64, 128, 64), 4, 3, programs="held"),
+        "fp16x3 held": _way("fp16x3", (64, 128, 64), 4, 3, programs="operand_stationary"),
         "fp16x3 64x64": _way("fp16x3", (64, 64, 64), 4, 3),
         "bf16x6 64x64": _way("bf16x6", (64, 64, 64), 4, 3),
         "tf32x3 k_major": _way("tf32x3", flat, 8, 3, **turned),

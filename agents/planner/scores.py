@@ -154,11 +154,11 @@ VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
     ("capture", "graph"): {Bottleneck.LAUNCH: 7.0},
     ("capture", "none"): {ANY: -8.0},
     # a product less: the work itself shrinks by the length of the sum
-    ("algebra", "sum_first"): {ANY: 12.0},
+    ("algebra", "reduction_pushdown"): {ANY: 12.0},
     # a pass less over a convolution's result, or nothing where the norm is part of its kernel already
-    ("algebra", "fold_norm"): {ANY: 4.0},
+    ("algebra", "fold_batch_norm"): {ANY: 4.0},
     ("algorithm", "split"): {Bottleneck.PARALLELISM: 2.0, ANY: -2.0},
-    ("algorithm", "staggered"): {Bottleneck.EXCESS_TRAFFIC: 3.0, ANY: -1.0},
+    ("algorithm", "l2_two_pass"): {Bottleneck.EXCESS_TRAFFIC: 3.0, ANY: -1.0},
     ("algorithm", "registers"): {Bottleneck.EXCESS_TRAFFIC: 2.0, Bottleneck.REGISTERS: -4.0, Bottleneck.PARALLELISM: -2.0},
     ("algorithm", "online"): {Bottleneck.EXCESS_TRAFFIC: 1.0, Bottleneck.REGISTERS: 2.0, Bottleneck.PARALLELISM: -2.0},
     ("algorithm", "looped"): {Bottleneck.EXCESS_TRAFFIC: -2.0, Bottleneck.REGISTERS: 1.0, Bottleneck.PARALLELISM: -2.0},
@@ -167,7 +167,7 @@ VALUES: dict[tuple[str, str], dict[Bottleneck | None, float]] = {
     ("accumulate", "chunked"): {ANY: -1.0},
     ("right", "as_is"): {ANY: -1.0},
     # a pass less over the weights in every call; weights that are packed stay so
-    ("weights", "packed"): {ANY: 3.0},
+    ("weights", "prepacked"): {ANY: 3.0},
     ("weights", "every_call"): {ANY: -8.0},
 }
 """Points for single values of the guide's parameters, by bottleneck: what the kind alone does not tell."""

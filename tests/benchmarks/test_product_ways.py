@@ -50,7 +50,7 @@ def test_every_way_is_written(tmp_path: Path, case: Case) -> None:
         compile(source, way, "exec")
         assert "class ModelNew" in source
         assert ("_tiles.load(" in source) == (WAYS[way]["loads"] == "descriptors")
-        assert ("multiprocessors(" in source) == (WAYS[way]["programs"] != "a_tile")
+        assert ("multiprocessors(" in source) == (WAYS[way]["programs"] != "data_parallel")
 
 
 def test_a_bad_way_costs_no_other_its_row(tmp_path: Path) -> None:

@@ -110,12 +110,13 @@ GUIDE: dict[ActionKind, Meaning] = {
             _P("right", "as_is, k_major", "k_major copies the right operand so that it is contiguous along the summed dimension"),
             _P(
                 "weights",
-                "every_call, packed",
-                "packed writes what a product or convolution reads of its weights (halves, another order), or what regions make of "
-                "parameters alone, once for all calls, in `pack_weights`, and again when a weight changes; that step is timed by itself",
+                "every_call, prepacked",
+                "prepacked writes what a product or convolution reads of its weights (fp16 parts of split floats, another order), or what "
+                "regions make of parameters alone, once for all calls, in `pack_weights`, and again when a weight changes; that step is "
+                "timed by itself",
             ),
         ),
-        "The copy costs a pass over the operand: it pays for large products and convolutions only. Packed weights take memory as well.",
+        "The copy costs a pass over the operand: it pays for large products and convolutions only. Prepacked weights take memory as well.",
     ),
     ActionKind.PRECISION: Meaning(
         "Change how products are computed",
@@ -140,7 +141,7 @@ GUIDE: dict[ActionKind, Meaning] = {
     ActionKind.ALGORITHM: Meaning(
         "Change the algorithm",
         "Computes the same result in another way, or takes a region from the library or back to it.",
-        "registers: rows that fit. online, looped: long rows. staggered: long rows that are read again to be written. "
+        "registers: rows that fit. online, looped: long rows. l2_two_pass: long rows that are read again to be written. "
         "split: rows too few to fill the device. library: where it is faster.",
         (
             _P(
@@ -155,19 +156,20 @@ GUIDE: dict[ActionKind, Meaning] = {
             ),
             _P(
                 "algebra",
-                "sum_first, fold_norm",
-                "sum_first: a sum or mean of a product, or of a convolution over positions, is taken before it: of one operand instead of "
-                "the result, which makes a product with a vector of it; fold_norm: a batch norm with running statistics becomes part of "
-                "the weight and bias before it, made in `pack_weights`; both equal for finite values whose partial results stay in range",
+                "reduction_pushdown, fold_batch_norm",
+                "reduction_pushdown: a sum or mean of a product, or of a convolution over positions, is taken before it: of one operand "
+                "instead of the result, which makes a product with a vector of it; fold_batch_norm: a batch norm with running statistics "
+                "becomes part of the weight and bias before it, made in `pack_weights`; both equal for finite values whose partial "
+                "results stay in range",
             ),
             _P(
                 "algorithm",
-                "flat, tile; pairs, quads; registers, looped, online, split, staggered",
+                "flat, tile; pairs, vec4; registers, looped, online, split, l2_two_pass",
                 "how a pointwise region is walked (flat: one vector; tile: rows by columns), a "
-                "pooling shares what it loads (pairs: windows two apart; quads: windows one apart, four a lane) or a row is reduced "
+                "pooling shares what it loads (pairs: windows two apart; vec4: windows one apart, four a lane) or a row is reduced "
                 "(registers: whole; looped: one pass a level; online: levels merged by rescaled running sums; "
                 "split: several programs a row; "
-                "staggered: so, in one launch, a row read again while the cache has it)",
+                "l2_two_pass: so, in one launch, a row read again while the L2 has it)",
             ),
             _P("SPLIT_K", "1, 2, 4, … 64", "programs that share the sum of one tile of a product, for few tiles with long sums"),
             _P("sms", "a whole number", "multiprocessors of the device, from which first block sizes are chosen"),
@@ -180,10 +182,10 @@ GUIDE: dict[ActionKind, Meaning] = {
         "Where occupancy, latency or the number of programs limits: more warps for long rows, fewer for small tiles.",
         (
             _P("num_warps", "1, 2, 4, 8, 16, 32", "warps a program"),
-            _P("SPLITS", "2, 4, … 1024", "programs a row of a split or staggered reduction"),
+            _P("SPLITS", "2, 4, … 1024", "programs a row of a split or l2_two_pass reduction"),
             _P(
                 "programs",
-                "a_tile, persistent, stream_k, held",
+                "data_parallel, persistent, stream_k, operand_stationary",
                 "what a program of a matrix product does: one tile; tile after tile, one program a multiprocessor; one tile in all "
                 "rounds that fill the device and then an equal share of the steps of the tiles left, whose parts are added in order; or, "
                 "for fp16x3 and sums of at most 128 elements, it holds a tile of one operand, splits it and walks the other",

@@ -10,7 +10,7 @@ and the others break ties (`JOIN`; a maximum would call schedules equal that are
 * L2: all bytes that leave the L1, partly used sectors whole, at the L2's rate;
 * issue: instructions of all lanes, idle ones too, at `ISSUES_PER_CLOCK`;
 * exchange: values that warps of one program pass to one another through shared memory in every step, and the lines that loads of
-  depthwise convolutions and of poolings by `quads` look up in the L1, which is the same memory;
+  depthwise convolutions and of poolings by `vec4` look up in the L1, which is the same memory;
 * products: at the rate of the units that the tile's shape allows.
 
 Registers are guessed from the tile; beyond what a thread can have they spill, and spills move through the L2.

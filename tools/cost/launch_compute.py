@@ -12,12 +12,12 @@ from tools.codegen.schedule.knobs import ROUNDED
 from tools.codegen.schedule.knobs_compute import packable_operands
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, ConvolutionParts
 from tools.codegen.templates.layout_cache import attention_layout_of, convolution_layout_of, product_layout_of
-from tools.codegen.templates.matmul.legality import HELD, tiles_of
+from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, tiles_of
 from tools.codegen.templates.matmul.split_float import WAYS
-from tools.codegen.templates.prepack import PACKED, WEIGHTS
+from tools.codegen.templates.prepack import PREPACKED, WEIGHTS
 from tools.cost.launch import LaunchShape
 from tools.cost.launch_memory import Value, item, nbytes_of, ops_of
-from tools.cost.launch_operand_stationary import held_launch, walked_bytes
+from tools.cost.launch_operand_stationary import stationary_launch, walked_bytes
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
 
@@ -73,10 +73,10 @@ def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Hardw
     Passes over weights that are packed are in no call.
     """
     plan = product_layout_of(kernel)
-    packed = packable_operands(plan, parameters) if parameters.get(WEIGHTS) == PACKED else ()
-    if parameters.get("programs") == HELD:
+    packed = packable_operands(plan, parameters) if parameters.get(WEIGHTS) == PREPACKED else ()
+    if parameters.get("programs") == OPERAND_STATIONARY:
         passes = (_pass(nbytes, sheet) for nbytes in (() if packed else walked_bytes(plan)))
-        return held_launch(plan, parameters, ops_of(kernel), sheet), *passes
+        return stationary_launch(plan, parameters, ops_of(kernel), sheet), *passes
     splits, outputs = int(parameters.get("SPLIT_K", 1)), plan.n_batch * plan.n_rows * plan.n_cols
     turned = parameters.get("right") == "k_major" and not plan.right_is_k_major
     work = _Sum(
@@ -103,7 +103,7 @@ def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: Hardw
 
 def _dealt(one: LaunchShape, work: _Sum, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
     """Deal tiles out to programs as `programs` says; `one` has a program for each."""
-    programs, tile = parameters.get("programs", "a_tile"), 4.0 * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"])
+    programs, tile = parameters.get("programs", "data_parallel"), 4.0 * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"])
     rest = work.tiles % sheet.sms
     if programs == "persistent" and work.tiles > sheet.sms:
         each = math.ceil(work.tiles / sheet.sms)
@@ -151,7 +151,7 @@ def convolution_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: H
         gathered=(SPLIT_GATHER_WORK if way else GATHER_WORK) if each_tap else SCATTERED_WORK,
     )
     image, weights = float(nbytes_of(plan.source)), float(nbytes_of(plan.weight))
-    packed = parameters.get(WEIGHTS) == PACKED and plan.weight.fixed
+    packed = parameters.get(WEIGHTS) == PREPACKED and plan.weight.fixed
     moved = [2.0 * image, 2.0 * weights]
     if way:
         # the first pass writes the weights and reads the images for their largest elements, the second writes the images

@@ -11,7 +11,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two, product
 from tools.codegen.templates.iteration_space import Access
 from tools.codegen.templates.layout_cache import pointwise_layout_of
-from tools.codegen.templates.pooling.layout import is_aligned, window_layout
+from tools.codegen.templates.pooling.layout import is_aligned, pooling_layout
 from tools.codegen.templates.pooling.vec4 import blocks_along
 from tools.cost.launch import LaunchShape
 from tools.hardware import rates
@@ -61,9 +61,9 @@ def pointwise_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[L
     )
 
 
-def window_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[LaunchShape, ...]:
+def pooling_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[LaunchShape, ...]:
     """One launch; neighbours share what they read where their windows stay in the L1."""
-    accesses, axis = window_layout(kernel)
+    accesses, axis = pooling_layout(kernel)
     window = kernel.window
     assert window is not None
     atoms = kernel.builder.atoms
@@ -72,7 +72,7 @@ def window_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[Laun
     tile, total = a_thread * WARP * warps, math.prod(sizes)
     programs, height, width = math.ceil(total / tile), max(1, tile // sizes[-1]), min(tile, sizes[-1])
     algorithm = parameters.get("algorithm")
-    tiled = algorithm in ("tile", "pairs", "quads")
+    tiled = algorithm in ("tile", "pairs", "vec4")
     if tiled and len(sizes) > 1:
         width = min(power_of_two(sizes[-1]), tile)
         height = tile // width
@@ -81,13 +81,13 @@ def window_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[Laun
     # the input is the largest tensor read: its windows overlap, or are at least as many elements as the result
     places, source = math.prod(window.size), max((a for a in accesses if not a.is_output), key=nbytes_of)
     footprint = height * window.stride[-2 if len(window.stride) > 1 else -1] * width * window.stride[-1] * item(source)
-    missed = min(1.0, footprint / rates.WINDOW_L1_BYTES)
+    missed = min(1.0, footprint / rates.POOLING_L1_BYTES)
     vector = min(WIDEST // item(source), a_thread)
     sector = min(SECTOR, vector * window.stride[-1] * item(source))
     moved = float(sum(nbytes_of(a) for a in accesses))
     lanes = float(programs * tile)
     flat = 0.0 if tiled else 8.0 * len(sizes)
-    if algorithm in ("pairs", "quads"):
+    if algorithm in ("pairs", "vec4"):
         # neighbours are loaded together and shared: along a row nothing is asked for twice
         sector, places = item(source), math.prod(window.size[:-1])
     shape = LaunchShape(
@@ -100,10 +100,10 @@ def window_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[Laun
         lane_work=lanes * (places * (2 * OVERHEAD) + flat + ops_of(kernel)) + programs * warps * WARP * rates.PROGRAM_WORK,
         registers=24 + a_thread * 6,
     )
-    return (_quads(shape, kernel, window, tile, item(source)) if algorithm == "quads" else shape,)
+    return (_vec4(shape, kernel, window, tile, item(source)) if algorithm == "vec4" else shape,)
 
 
-def _quads(shape: LaunchShape, kernel: Kernel, window: Window, tile: int, size: int) -> LaunchShape:
+def _vec4(shape: LaunchShape, kernel: Kernel, window: Window, tile: int, size: int) -> LaunchShape:
     """Count the loads of blocks of four elements; where Triton cannot tell that they are aligned, it loads one at a time.
 
     Those go through shared memory, since a thread gets its four from others, with a barrier before and one after. Three kernels of
@@ -117,7 +117,7 @@ def _quads(shape: LaunchShape, kernel: Kernel, window: Window, tile: int, size: 
     lines = tile * size / LINE * blocks
     return replace(
         shape,
-        dram_bytes=shape.dram_bytes / rates.QUADS_SHARE,
+        dram_bytes=shape.dram_bytes / rates.VEC4_SHARE,
         lane_work=lanes * (loads * (2 * OVERHEAD) + math.prod(window.size) + ops_of(kernel)) + outside,
         # a load of 128 bytes that is not aligned is of two lines, and shared memory is written and read
         exchange_cycles=lines * (1 if aligned else 4) / rates.L1_LINES_PER_CLOCK,

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 
 from tools.codegen.templates.matmul.layout import ProductLayout
-from tools.codegen.templates.matmul.legality import held_bytes, holds_left
+from tools.codegen.templates.matmul.legality import left_is_stationary, stationary_bytes
 from tools.codegen.templates.matmul.operand_stationary import PROGRAMS
 from tools.codegen.templates.matmul.split_float import WAYS
 from tools.cost.launch import LaunchShape
@@ -36,7 +36,7 @@ ELEMENT_WORK = 8.0
 
 def walked_bytes(plan: ProductLayout) -> tuple[float, ...]:
     """Bytes that each pass over what is walked moves: its parts are written, and before that it may be filled up."""
-    walked = plan.right if holds_left(plan) else plan.left
+    walked = plan.right if left_is_stationary(plan) else plan.left
     nbytes = float(nbytes_of(walked))
     # zeros, then a copy: as `wide_halves` does where vectors lie in one piece each
     inner = next(axis.atoms for axis in plan.axes if axis.name == "inner")
@@ -44,26 +44,26 @@ def walked_bytes(plan: ProductLayout) -> tuple[float, ...]:
     return (nbytes * 2, *((nbytes, nbytes * 2) if filled else ()))
 
 
-def held_launch(plan: ProductLayout, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchShape:
+def stationary_launch(plan: ProductLayout, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchShape:
     """One launch: a program reads a tile of one operand once, and for each tile of the other waits, multiplies and stores."""
     rows, cols, inner, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
     tiles_m, tiles_n = math.ceil(plan.n_rows / rows), math.ceil(plan.n_cols / cols)
-    walked, held, walks, holds = (cols, rows, tiles_n, tiles_m) if holds_left(plan) else (rows, cols, tiles_m, tiles_n)
+    walked, stationary, walks, holds = (cols, rows, tiles_n, tiles_m) if left_is_stationary(plan) else (rows, cols, tiles_m, tiles_n)
     shares = min(walks, math.ceil(PROGRAMS * sheet.sms / (plan.n_batch * holds)))
     programs, steps, threads = plan.n_batch * holds * shares, math.ceil(walks / shares), warps * sheet.warp_size
     way = WAYS["fp16x3"]
-    elements = walked * held / threads
+    elements = walked * stationary / threads
     return LaunchShape(
         programs=programs,
         warps=warps,
         dram_bytes=float(sum(nbytes_of(access) for access in plan.accesses)),
-        l2_bytes=float(programs * inner * (held * 4 + steps * walked * way.nbytes) + 4 * plan.n_batch * plan.n_rows * plan.n_cols),
-        flight_bytes=float(4 * inner * held + 4 * rows * cols * (steps + 1)),
+        l2_bytes=float(programs * inner * (stationary * 4 + steps * walked * way.nbytes) + 4 * plan.n_batch * plan.n_rows * plan.n_cols),
+        flight_bytes=float(4 * inner * stationary + 4 * rows * cols * (steps + 1)),
         steps=steps,
-        lane_work=float(programs * (held * inner * SPLIT_WORK + steps * rows * cols * (ELEMENT_WORK + ops))),
+        lane_work=float(programs * (stationary * inner * SPLIT_WORK + steps * rows * cols * (ELEMENT_WORK + ops))),
         registers=40 + 2 * elements + 16,
-        shared_bytes=float(min(held_bytes(plan, {**parameters, "num_stages": STAGES}), sheet.shared_kib_per_block * 1024)),
-        barriers=STEP_WAIT + ELEMENT_WAIT * elements + WARP_WAIT * max(0, warps - 4) + SPLIT_WAIT * inner * held / threads / steps,
+        shared_bytes=float(min(stationary_bytes(plan, {**parameters, "num_stages": STAGES}), sheet.shared_kib_per_block * 1024)),
+        barriers=STEP_WAIT + ELEMENT_WAIT * elements + WARP_WAIT * max(0, warps - 4) + SPLIT_WAIT * inner * stationary / threads / steps,
         exchange_cycles=STEP_CYCLES,
         product_flops=2.0 * programs * steps * rows * cols * inner * way.products,
         product_tflops=sheet.fp16_tflops or sheet.fp32_tflops,

@@ -22,8 +22,8 @@ LEAST_BEFORE = 3.0
 BEFORE_COST = 4.0
 """Time of such instructions over that of others: few programs fit with their registers, and each waits for its own walk. Fitted on two
 group norms by `online` over long rows on an H200 (2026-11-21, 6347 and 1452 µs); of other ways to walk a row twice it is assumed."""
-STAGGERED_AGAIN = 0.35
-"""Time of the second reading of staggered rows over that of one from memory, where the L2 holds what lies between the two: fitted with the
+SECOND_PASS = 0.35
+"""Time of the second reading of `l2_two_pass` over that of one from memory, where the L2 holds what lies between the two: fitted with the
 model's other constants on four norms on an H200 (4504, 4857, 3906 and 5378 µs; copying in another sitting 3521, 3521, 3020 and 4002)."""
 BEFORE_REGISTERS = 2.5
 """Registers that each element of a lane takes beyond its own where that many instructions or more stand before a merged reduction: read off
@@ -34,12 +34,12 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
     """One launch, or where rows are split one a level and one that combines."""
     plan = row_layout_of(kernel)
     row = _Row.read(kernel, plan, parameters)
-    if parameters["algorithm"] not in ("split", "staggered"):
+    if parameters["algorithm"] not in ("split", "l2_two_pass"):
         return (_row_shape(row, row.programs, row.n_cols, row.passes, sheet),)
     splits = min(int(parameters["SPLITS"]), math.ceil(row.n_cols / row.block))
     chunk = math.ceil(row.n_cols / splits)
-    if parameters["algorithm"] == "staggered":
-        return (_COUNTERS, _staggered(row, splits, chunk, sheet))
+    if parameters["algorithm"] == "l2_two_pass":
+        return (_COUNTERS, _l2_two_pass(row, splits, chunk, sheet))
     if row.scans:
         return _split_scan(row, row.programs * splits, chunk, sheet)
     partial = _row_shape(row, row.programs * splits, chunk, 1, sheet)
@@ -58,14 +58,14 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
 
 
 _COUNTERS = LaunchShape(programs=1, warps=4, dram_bytes=1.0, l2_bytes=1.0, flight_bytes=512.0, steps=1, lane_work=128.0)
-"""The launch that sets the counters of staggered rows to zero."""
+"""The launch that sets the counters of `l2_two_pass` to zero."""
 
 
-def _staggered(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> LaunchShape:
+def _l2_two_pass(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> LaunchShape:
     """One launch with a program a chunk; what lies between two readings of a row is in the L2 as far as that holds it."""
     shape = _row_shape(row, row.programs * splits, chunk, row.passes, sheet)
     between = 2 * (math.ceil(AHEAD / splits) + 1) * row.n_cols * row.item
-    again = (row.passes - 1) * min(1.0, max(STAGGERED_AGAIN, between / (sheet.l2_mib * 2**20)))
+    again = (row.passes - 1) * min(1.0, max(SECOND_PASS, between / (sheet.l2_mib * 2**20)))
     return replace(
         shape,
         dram_bytes=row.wide_bytes * (1 + again) + row.other_bytes,
@@ -115,7 +115,7 @@ class _Row:
         reads = [a for a in wide if not a.is_output and nbytes_of(a) // item(a) >= plan.n_rows * plan.n_cols // 2] or wide[:1]
         outputs = [a for a in wide if a.is_output]
         levels = _levels(kernel)
-        merged = algorithm in ("online", "split", "staggered") and bool(_pairs(kernel))
+        merged = algorithm in ("online", "split", "l2_two_pass") and bool(_pairs(kernel))
         passes = 1 if algorithm == "registers" else max(1, levels - merged) + bool(outputs)
         if plan.scans:
             passes = 1

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
+from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, POOLING, ROWS, Planned
 from tools.cost.launch import LaunchShape, shape_us
 from tools.cost.launch_compute import attention_shapes, convolution_shapes, product_shapes
 from tools.cost.launch_depthwise import depthwise_shapes
-from tools.cost.launch_memory import Value, pointwise_shapes, window_shapes
+from tools.cost.launch_memory import Value, pointwise_shapes, pooling_shapes
 from tools.cost.launch_rows import row_shapes
 from tools.records import HardwareSheet
 
-MODELLED = frozenset({POINTWISE, ROWS, WINDOW, MATMUL, DEPTHWISE, ATTENTION, CONVOLUTION})
+MODELLED = frozenset({POINTWISE, ROWS, POOLING, MATMUL, DEPTHWISE, ATTENTION, CONVOLUTION})
 """Templates whose launches the coarse model knows, `convolution` by assumption alone; of others it says nothing."""
 
 
@@ -22,7 +22,7 @@ def region_shapes(planned: Planned, parameters: Mapping[str, Value], sheet: Hard
     described: dict[str, Callable[[], tuple[LaunchShape, ...]]] = {
         POINTWISE: lambda: pointwise_shapes(kernel, parameters),
         ROWS: lambda: row_shapes(kernel, parameters, sheet),
-        WINDOW: lambda: window_shapes(kernel, parameters),
+        POOLING: lambda: pooling_shapes(kernel, parameters),
         DEPTHWISE: lambda: depthwise_shapes(kernel, parameters),
         MATMUL: lambda: product_shapes(kernel, parameters, sheet),
         CONVOLUTION: lambda: convolution_shapes(kernel, parameters, sheet),

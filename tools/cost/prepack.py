@@ -6,7 +6,7 @@ from tools.codegen.schedule.knobs_compute import packable_operands
 from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, Planned
 from tools.codegen.templates.iteration_space import Access
 from tools.codegen.templates.layout_cache import convolution_layout_of, product_layout_of
-from tools.codegen.templates.prepack import PACKED, WEIGHTS
+from tools.codegen.templates.prepack import PREPACKED, WEIGHTS
 from tools.cost.launch_memory import nbytes_of
 from tools.cost.region_settings import SCORED, Parameters, Setting, key, modelled_names, ranked
 from tools.records import HardwareSheet, PrecisionPolicy
@@ -26,7 +26,7 @@ def ranked_with_packing(
     found = ranked(planned, start, names, sheet, policy, most)
     if not _may_be_worth(planned, found[0].us, sheet):
         return found
-    walked = ranked(planned, {**start, WEIGHTS: PACKED}, names, sheet, policy, most)
+    walked = ranked(planned, {**start, WEIGHTS: PREPACKED}, names, sheet, policy, most)
     packed = [one for one in walked if _packs(planned, one.parameters)]
     if not packed or packed[0].us > WORTH * found[0].us:
         return found
@@ -39,7 +39,7 @@ def packed_where_worth(rankings: dict[str, list[Setting]], others_us: float) -> 
     `others_us` is what the rest of the call takes. On networks whose regions were promised a twentieth each, and the call less than a
     fiftieth, nothing was gained on an H200 (docs/results/kernelbench/prepacked.md).
     """
-    plain = {name: [one for one in found if one.parameters.get(WEIGHTS) != PACKED] for name, found in rankings.items()}
+    plain = {name: [one for one in found if one.parameters.get(WEIGHTS) != PREPACKED] for name, found in rankings.items()}
     without = sum(found[0].us for found in plain.values())
     saved = without - sum(found[0].us for found in rankings.values())
     return rankings if saved > (1 - WORTH_WHOLE) * (others_us + without) else plain

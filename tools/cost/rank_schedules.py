@@ -115,8 +115,8 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
         if rewriting_words(rewriting) and all(stands_alone(changed, start, region.id) for region in start.regions):
             # nothing is left around products and convolutions: the library's may be best, and are not what the reference calls
             found += by_library
-        if rewriting.packed:
-            unpacked = rewriting.model_copy(update={"packed": ()})
+        if rewriting.prepacked:
+            unpacked = rewriting.model_copy(update={"prepacked": ()})
             fastest = min(one.order_us for one in pool)
             alike = {words: min(one.order_us for one in pool if one.words == words) for words in {one.words for one in pool}}
             found = [one for one in found if one.order_us <= WORTH_WHOLE * alike.get(_rewriting(one, unpacked).words, fastest)]

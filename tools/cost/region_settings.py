@@ -13,7 +13,7 @@ from tools.codegen.rewrite.channels_last import FORMAT
 from tools.codegen.schedule.knobs import KNOBS, ROUGH, may_round, worthwhile
 from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, ROWS, Planned
 from tools.codegen.templates.layout_cache import product_layout_of
-from tools.codegen.templates.matmul.legality import HELD, held_settings
+from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationary_settings
 from tools.codegen.templates.matmul.split_float import WAYS
 from tools.codegen.templates.prepack import WEIGHTS
 from tools.cost.launch_memory import Value
@@ -176,8 +176,8 @@ def _steps(
 
 def _changed(planned: Planned, setting: Parameters, start: Parameters, name: str, value: Value) -> tuple[Parameters, ...]:
     """Change one parameter; programs that hold an operand settle all others at once, which few steps of one would reach."""
-    if (name, value) == ("programs", HELD):
-        return tuple({**start, **each} for each in held_settings(product_layout_of(planned.kernel)) if setting == start)
+    if (name, value) == ("programs", OPERAND_STATIONARY):
+        return tuple({**start, **each} for each in stationary_settings(product_layout_of(planned.kernel)) if setting == start)
     return ({**setting, name: value},)
 
 
@@ -190,7 +190,7 @@ def _settled(template: str, setting: Parameters, start: Parameters) -> Parameter
         return {**setting, **right, "accumulate": "chunked" if parts or setting["precision"] == "tf32x3" else "direct"}
     if template != ROWS:
         return setting
-    idle = {"registers": ("BLOCK_N", "UNROLL", "SPLITS"), "split": (), "staggered": ()}.get(str(setting["algorithm"]), ("SPLITS",))
+    idle = {"registers": ("BLOCK_N", "UNROLL", "SPLITS"), "split": (), "l2_two_pass": ()}.get(str(setting["algorithm"]), ("SPLITS",))
     if int(setting["ROWS"]) > 1:
         idle = (*idle, "UNROLL")
     return {**setting, **{name: start[name] for name in idle}}

@@ -1,12 +1,12 @@
-"""Which rewritings of a reference are worth modelling: norms folded into weights, sums taken before their products, values packed."""
+"""Which rewritings of a reference are worth modelling: batch norms folded, reductions pushed down below products, values prepacked."""
 
 from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
 from tools.codegen.rewrite.apply import rewritten
-from tools.codegen.rewrite.fold_batch_norm import folded_norms
+from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.rewrite.fold_constants import packable
-from tools.codegen.rewrite.reduction_pushdown import early_sums
+from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
 
 
 def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
@@ -15,16 +15,20 @@ def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
     Norms that can be folded are folded in each: that takes work from the device and gives it none. The last one packs whatever is made of
     parameters alone, if sums leave something of weight there.
     """
-    start = Schedule(regions=(), folded_norms=tuple(found.norm.name for found in folded_norms(graph)))
-    early = tuple(found.reduction.name for found in early_sums(rewritten(graph, start)))
+    start = Schedule(regions=(), folded_batch_norms=tuple(found.norm.name for found in folded_batch_norms(graph)))
+    early = tuple(found.reduction.name for found in reduction_pushdowns(rewritten(graph, start)))
     if not early:
         return (start,)
-    first = start.model_copy(update={"early_sums": early})
+    first = start.model_copy(update={"reduction_pushdown": early})
     packed = packable(rewritten(graph, first))
-    return (start, first, first.model_copy(update={"packed": packed})) if packed else (start, first)
+    return (start, first, first.model_copy(update={"prepacked": packed})) if packed else (start, first)
 
 
 def rewriting_words(schedule: Schedule) -> tuple[str, ...]:
     """Name the rewritings of a schedule."""
-    named = (("sums first", schedule.early_sums), ("norms folded", schedule.folded_norms), ("values packed", schedule.packed))
+    named = (
+        ("reduction push-down", schedule.reduction_pushdown),
+        ("batch norms folded", schedule.folded_batch_norms),
+        ("values prepacked", schedule.prepacked),
+    )
     return tuple(word for word, names in named if names)

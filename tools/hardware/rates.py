@@ -152,12 +152,12 @@ PROGRAM_WORK = 30.0
 BARRIER_US = 0.06
 """A barrier of a program's warps with what they pass through shared memory: about 100 cycles at 1.7 GHz; an assumption."""
 
-WINDOW_L1_BYTES = 30e3
+POOLING_L1_BYTES = 30e3
 """Input under one program's tile from which on neighbouring windows find nothing of one another in the L1. Fitted on the sweep of
 max_pool2d (data/sweeps, H200): times grow with the
 tile from 8 KB on and no longer beyond 30 KB."""
 
-QUADS_SHARE = 0.85
+VEC4_SHARE = 0.85
 """Share of the copy's rate that is left to a pooling of four neighbours a thread, beside what else is counted of it. Fitted on a prototype
 written by hand on an H200: a maximum of 8 elements with a dilation of 3 (1859 µs, 1500 at the copy's rate) and a mean of 8 (1272, 990). One
 loads twice as much from the L1 as the other and is held back as little. The rows of both results are of odd length, so that no store is

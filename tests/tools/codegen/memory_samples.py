@@ -66,7 +66,7 @@ MEMORY_SAMPLES: dict[str, str] = {
         "F.avg_pool3d(x, 3, 2, 1), F.max_pool1d(x[0], 3, 2), F.avg_pool2d(x, 3, 2, 1, count_include_pad=False))",
         "torch.randn(1, 3, 18, 121).where(torch.rand(1, 3, 18, 121) > 0.01, float('nan'))",
     ),
-    "quads": function(
+    "vec4": function(
         "(F.avg_pool1d(x[0], 8, 1, 4) * b, torch.tanh(F.avg_pool2d(x, (3, 4), (2, 1), (1, 2))), F.avg_pool3d(x, 3, 1, 1), "
         "F.avg_pool2d(torch.exp(x) + b, (1, 3), 1, (0, 1)), F.avg_pool3d(x, 3, (1, 2, 1), 1, count_include_pad=False), "
         "F.avg_pool1d(x[0, :, :, 1:], 5, 1, 2), F.avg_pool1d(y, 3, 1, 1, count_include_pad=False))",

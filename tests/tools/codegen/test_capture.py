@@ -195,7 +195,7 @@ def test_replays_follow_weights_that_are_packed(tmp_path: Path) -> None:
     problem = problem_of(DEEP)
     graph = trace(problem)
     parts = {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "GROUP_M": 1, "SPLIT_K": 1, "num_warps": 2, "num_stages": 2, "right": "as_is"}
-    ways = {"precision": "fp16x3", "accumulate": "chunked", "programs": "a_tile", "loads": "pointers", "weights": "packed"}
+    ways = {"precision": "fp16x3", "accumulate": "chunked", "programs": "data_parallel", "loads": "pointers", "weights": "prepacked"}
     regions = [
         region.model_copy(update={"template": "matmul", "parameters": {**parts, **ways}})
         if any(graph.by_name[name].op == "linear" for name in region.nodes)

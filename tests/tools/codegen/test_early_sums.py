@@ -12,7 +12,7 @@ from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, options, trace
-from tools.codegen.rewrite.reduction_pushdown import early_sums
+from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 
@@ -106,13 +106,13 @@ def test_no_product_with_tiles_is_left() -> None:
 def test_a_sum_of_anything_else_stays(body: str) -> None:
     """What is not a sum of the product itself, of its scalings and shifts, or is read elsewhere too, is left as it stands."""
     graph = trace(problem_of(function(body, MATRICES, "x, y, b")))
-    assert not early_sums(graph)
+    assert not reduction_pushdowns(graph)
 
 
 def test_the_action_is_refused_elsewhere() -> None:
     """A region without such a sum refuses the action with the reason."""
     graph = trace(problem_of(function("torch.relu(x).sum(1)")))
-    action = Action(kind=ActionKind.ALGORITHM, region="r0", parameters={"algebra": "sum_first"})
+    action = Action(kind=ActionKind.ALGORITHM, region="r0", parameters={"algebra": "reduction_pushdown"})
     with pytest.raises(IllegalAction, match="no sum that can be taken"):
         apply(graph, initial_schedule(graph), action)
 

@@ -20,7 +20,7 @@ SETTINGS: dict[str, Any] = {
         "pointwise": {"algorithm": "tile", "ELEMENTS": 4, "num_warps": 1},
         "rows": {"algorithm": "registers", "ROWS": 1, "num_warps": 4},
         "matmul": {**PRODUCT, "BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 16, "precision": "ieee", "accumulate": "direct"},
-        "window": {"ELEMENTS": 4, "num_warps": 1},
+        "pooling": {"ELEMENTS": 4, "num_warps": 1},
     },
     "looped": {
         "pointwise": {"algorithm": "flat", "ELEMENTS": 2, "num_warps": 2},
@@ -28,19 +28,19 @@ SETTINGS: dict[str, Any] = {
         "matmul": {
             **PRODUCT, "BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 32, "precision": "tf32x3", "accumulate": "chunked", "right": "k_major",
         },
-        "window": {"ELEMENTS": 2, "num_warps": 1},
+        "pooling": {"ELEMENTS": 2, "num_warps": 1},
     },
     "online": {
         "pointwise": {"algorithm": "tile", "ELEMENTS": 8, "num_warps": 4},
         "rows": {"algorithm": "online", "ROWS": 1, "BLOCK_N": 16, "num_warps": 4, "num_stages": 1},
         "matmul": {**PRODUCT, "BLOCK_M": 64, "BLOCK_N": 16, "BLOCK_K": 16, "precision": "ieee", "accumulate": "chunked"},
-        "window": {"ELEMENTS": 8, "num_warps": 4},
+        "pooling": {"ELEMENTS": 8, "num_warps": 4},
     },
     "split": {
         "pointwise": {"algorithm": "tile", "ELEMENTS": 8, "num_warps": 4},
         "rows": {"algorithm": "split", "ROWS": 2, "BLOCK_N": 16, "SPLITS": 4, "num_warps": 4, "num_stages": 1},
         "matmul": {**PRODUCT, "BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "precision": "ieee", "accumulate": "direct"},
-        "window": {"ELEMENTS": 8, "num_warps": 4},
+        "pooling": {"ELEMENTS": 8, "num_warps": 4},
     },
 }  # fmt: skip
 """Parameters of every template, by the row algorithm they exercise."""

@@ -15,11 +15,11 @@ from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace
 from tests.tools.codegen.interpreter_worker import load
 from tests.tools.codegen.test_convolutions import HALVES
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.rewrite.fold_batch_norm import folded_norms
+from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.schedule.cudnn_fusion import SCOPE
-from tools.codegen.schedule.fold import FOLD_NORM
+from tools.codegen.schedule.fold import FOLD_BATCH_NORM
 from tools.codegen.schedule.push_down import ALGEBRA
-from tools.codegen.templates.prepack import PACKED, WEIGHTS
+from tools.codegen.templates.prepack import PREPACKED, WEIGHTS
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights
@@ -72,7 +72,7 @@ NOT = {
 
 def fold_actions(graph: OperatorGraph, schedule: Schedule) -> list[Action]:
     """List the foldings among the options."""
-    return [action for action in options(graph, schedule, SHEET) if action.parameters.get(ALGEBRA) == FOLD_NORM]
+    return [action for action in options(graph, schedule, SHEET) if action.parameters.get(ALGEBRA) == FOLD_BATCH_NORM]
 
 
 def folded(source: str) -> tuple[Problem, OperatorGraph, Schedule]:
@@ -97,7 +97,7 @@ def with_parameters(schedule: Schedule, parameters: dict[str, Any]) -> Schedule:
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """Run every sample folded, and two as kernels of ours."""
-    return made_once(tmp_path_factory, "folded_norms", _results)
+    return made_once(tmp_path_factory, "folded_batch_norms", _results)
 
 
 def _results(folder: Path) -> dict[str, dict[str, Any]]:
@@ -108,7 +108,7 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
     for name in ("plain", "residual"):
         problem, graph, schedule = folded(SAMPLES[name])
         schedule = taken(graph, schedule, scope="each") if name == "residual" else taken(graph, schedule, implementation="generated")
-        schedule = with_parameters(schedule, {**HALVES, WEIGHTS: PACKED})
+        schedule = with_parameters(schedule, {**HALVES, WEIGHTS: PREPACKED})
         jobs[f"{name}_ours"] = write_job(folder, f"{name}_ours", problem, emit(problem, graph, schedule).source)
     return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
 
@@ -123,13 +123,13 @@ def test_folded_norms_match_float64(results: Any, name: str) -> None:
 def test_nothing_else_is_folded(name: str) -> None:
     """Where statistics are the batch's, the result is read elsewhere, or channels are not where the norm has them, nothing is offered."""
     _, graph = traced_text(NOT[name])
-    assert not folded_norms(graph)
+    assert not folded_batch_norms(graph)
     assert not fold_actions(graph, initial_schedule(graph))
 
 
 def test_nothing_is_folded_where_weights_change() -> None:
     """A problem whose parameters change from call to call keeps its norms."""
-    assert not folded_norms(trace(with_changing_weights(problem_of(SAMPLES["plain"]))))
+    assert not folded_batch_norms(trace(with_changing_weights(problem_of(SAMPLES["plain"]))))
 
 
 def test_no_norm_is_left() -> None:
@@ -178,7 +178,7 @@ def test_each_norm_is_an_action_and_all_at_once() -> None:
     after = apply(graph, schedule, one)
     (left,) = fold_actions(graph, after)
     both = apply(graph, after, left)
-    assert sorted(both.folded_norms) == sorted(apply(graph, schedule, whole).folded_norms)
+    assert sorted(both.folded_batch_norms) == sorted(apply(graph, schedule, whole).folded_batch_norms)
     assert both.regions == apply(graph, schedule, whole).regions
 
 
@@ -206,7 +206,7 @@ def test_kernels_stay_what_they_are() -> None:
 def test_the_action_is_refused_elsewhere() -> None:
     """Regions without such a norm refuse the action with the reason."""
     _, graph = traced_text(NOT["read elsewhere"])
-    action = Action(kind=ActionKind.ALGORITHM, region="r0", parameters={ALGEBRA: FOLD_NORM})
+    action = Action(kind=ActionKind.ALGORITHM, region="r0", parameters={ALGEBRA: FOLD_BATCH_NORM})
     with pytest.raises(IllegalAction, match="not the regions of batch norms in eval mode"):
         apply(graph, initial_schedule(graph), action)
 
@@ -222,7 +222,7 @@ def test_the_model_folds_all_it_can() -> None:
     for text, able in ((source, True), (source.replace("self.eval()", "self.train()"), False)):
         problem, graph = traced_text(text)
         choices = modelled_choices(graph, SHEET, problem.policy)
-        assert [bool(one.schedule.folded_norms) for one in choices] == [able] * len(choices)
+        assert [bool(one.schedule.folded_batch_norms) for one in choices] == [able] * len(choices)
         assert {any(region.template == "convolution" for region in one.schedule.regions) for one in choices} == {False, True}
 
 
@@ -230,7 +230,7 @@ def test_the_library_may_be_left_with_nothing_but_the_convolution() -> None:
     """Where a norm is all that follows a convolution of few channels, the first choice is cuDNN's with the norm folded."""
     problem, graph = traced_text(normed("Conv2d(3, 32, 3, stride=2, padding=1)", "BatchNorm2d(32)", inputs="torch.randn(10, 3, 224, 224)"))
     first = modelled_choices(graph, SHEET, problem.policy)[0]
-    assert first.made == "norms folded"
+    assert first.made == "batch norms folded"
     assert [(region.nodes, region.is_generated) for region in first.schedule.regions] == [(("batch_norm",), False)]
 
 

@@ -15,9 +15,9 @@ from tools.codegen import LoweringError, Region, Schedule, emit
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.partition import Planned, plan_region
 from tools.codegen.templates.layout_cache import product_layout_of
-from tools.codegen.templates.matmul.legality import HELD, held_bytes, held_settings, holds_left
+from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, left_is_stationary, stationary_bytes, stationary_settings
 
-TILE: dict[str, Any] = {**PLAIN, "programs": HELD}
+TILE: dict[str, Any] = {**PLAIN, "programs": OPERAND_STATIONARY}
 ROUND: dict[str, str] = {
     "columns": reference("x @ y", "torch.randn(ROWS, DIM), torch.randn(DIM, COLS)", "x, y"),
     "rows": reference("F.relu(x @ y - 1) * 2", "torch.randn(COLS, DIM), torch.randn(DIM, ROWS)", "x, y"),
@@ -68,7 +68,7 @@ def written(source: str, **parameters: Any) -> str:
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """Run every product at sizes it was not traced at, and at its own against the exact policy."""
-    return made_once(tmp_path_factory, "held", _results)
+    return made_once(tmp_path_factory, "operand_stationary", _results)
 
 
 def _results(folder: Path) -> dict[str, dict[str, Any]]:
@@ -138,10 +138,10 @@ def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     jobs = {}
     for name in ("columns", "rows_k_major", "batch_of_images"):
         source = wide(ROUND[name])
-        first = held_settings(product_layout_of(product(source)[3].kernel))[0]
+        first = stationary_settings(product_layout_of(product(source)[3].kernel))[0]
         jobs[name] = write_job(folder, name, product(source)[0], written(source, **first))
     longer = problem_of(wide(ROUND["columns"]).replace("DIM = 40", "DIM = 1021"))
-    first = held_settings(product_layout_of(product(wide(ROUND["columns"]))[3].kernel))[0]
+    first = stationary_settings(product_layout_of(product(wide(ROUND["columns"]))[3].kernel))[0]
     job = write_job(folder, "longer", longer, written(wide(ROUND["columns"]), **first))
     return for_targets(jobs, (90, 100, 80, "gfx942")) | for_targets({"longer": job}, (90,))
 
@@ -158,7 +158,7 @@ def test_held_products_compile(compiled: Any, name: str) -> None:
     assert "cp.async.cg.shared.global" in kernel["ptx"]
     if name == "columns":
         layout = product_layout_of(product(wide(ROUND[name]))[3].kernel)
-        assert kernel["shared"] == held_bytes(layout, held_settings(layout)[0])
+        assert kernel["shared"] == stationary_bytes(layout, stationary_settings(layout)[0])
 
 
 @pytest.mark.slow
@@ -174,30 +174,30 @@ FIRST = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4, "num_stag
 
 def test_held_products_are_offered_for_short_sums() -> None:
     """Sums of at most 128 elements are offered with the tiles that were fast, in one step; longer ones and other tiles are not."""
-    assert ("programs", HELD) in offered(large(4096, 64, 8192), "h200", **FIRST)
-    assert ("programs", HELD) in offered(large(4096, 33, 8192), "h200", **FIRST)
-    assert ("programs", HELD) not in offered(large(4096, 65, 8192), "h200", **FIRST)
-    assert ("programs", HELD) not in offered(large(4096, 129, 8192), "h200", **{**FIRST, "BLOCK_K": 128})
-    assert ("programs", HELD) not in offered(large(4096, 64, 8192), "h200", **{**FIRST, "BLOCK_M": 32})
-    assert ("programs", HELD) not in offered(large(4096, 64, 8192), "h200", **{**FIRST, "precision": "tf32x3"})
+    assert ("programs", OPERAND_STATIONARY) in offered(large(4096, 64, 8192), "h200", **FIRST)
+    assert ("programs", OPERAND_STATIONARY) in offered(large(4096, 33, 8192), "h200", **FIRST)
+    assert ("programs", OPERAND_STATIONARY) not in offered(large(4096, 65, 8192), "h200", **FIRST)
+    assert ("programs", OPERAND_STATIONARY) not in offered(large(4096, 129, 8192), "h200", **{**FIRST, "BLOCK_K": 128})
+    assert ("programs", OPERAND_STATIONARY) not in offered(large(4096, 64, 8192), "h200", **{**FIRST, "BLOCK_M": 32})
+    assert ("programs", OPERAND_STATIONARY) not in offered(large(4096, 64, 8192), "h200", **{**FIRST, "precision": "tf32x3"})
 
 
 def test_held_products_are_offered_where_they_fit() -> None:
     """Three stages of 128 walked vectors of 128 elements do not fit into a Hopper's shared memory; two do."""
     wide = {**FIRST, "BLOCK_M": 128, "BLOCK_N": 64, "BLOCK_K": 128}
-    assert ("programs", HELD) not in offered(large(4096, 128, 8192), "h200", **wide)
-    assert ("programs", HELD) in offered(large(4096, 128, 8192), "h200", **{**wide, "num_stages": 2})
+    assert ("programs", OPERAND_STATIONARY) not in offered(large(4096, 128, 8192), "h200", **wide)
+    assert ("programs", OPERAND_STATIONARY) in offered(large(4096, 128, 8192), "h200", **{**wide, "num_stages": 2})
 
 
 def test_tiles_are_laid_along_what_is_held() -> None:
     """Of two matrices alike the right one is held; the wider side of the first tile lies along what is held."""
     few, many = (product_layout_of(product(large(*sizes))[3].kernel) for sizes in ((64, 32, 4096), (4096, 32, 64)))
-    assert (holds_left(few), holds_left(many)) == (False, True)
-    assert [held_settings(layout)[0]["BLOCK_N"] for layout in (few, many)] == [128, 64]
+    assert (left_is_stationary(few), left_is_stationary(many)) == (False, True)
+    assert [stationary_settings(layout)[0]["BLOCK_N"] for layout in (few, many)] == [128, 64]
 
 
 @pytest.mark.parametrize("changes", [{"precision": "tf32x3"}, {"loads": "descriptors"}, {"SPLIT_K": 2}])
 def test_what_cannot_be_held_is_refused(changes: dict[str, Any]) -> None:
     """Other precisions, descriptors and shared sums are refused with the reason."""
-    with pytest.raises(LoweringError, match="programs=held is for fp16x3"):
+    with pytest.raises(LoweringError, match="programs=operand_stationary is for fp16x3"):
         written(ROUND["columns"], **changes)

@@ -23,7 +23,7 @@ def settings(window: str, **rows: Any) -> dict[str, Any]:
     return {
         "pointwise": {"algorithm": "tile", "ELEMENTS": 4, "num_warps": 1},
         "rows": {**ROW, **rows},
-        "window": {"algorithm": window, "ELEMENTS": 2, "num_warps": 1},
+        "pooling": {"algorithm": window, "ELEMENTS": 2, "num_warps": 1},
         "matmul": {},
     }
 
@@ -33,12 +33,12 @@ SETTINGS = {
     "block": settings("flat", algorithm="online", UNROLL=1),
     "levels": settings("tile", algorithm="looped", UNROLL=4),
     "shared": settings("flat", algorithm="split", UNROLL=2),
-    "staggered": settings("flat", algorithm="staggered", UNROLL=2),
+    "l2_two_pass": settings("flat", algorithm="l2_two_pass", UNROLL=2),
     "whole": settings("tile", algorithm="registers"),
     "pairs": settings("pairs", algorithm="registers"),
-    "quads": settings("quads", algorithm="registers"),
+    "vec4": settings("vec4", algorithm="registers"),
 }
-SETTINGS["quads"]["window"]["ELEMENTS"] = 4
+SETTINGS["vec4"]["pooling"]["ELEMENTS"] = 4
 SETTINGS["flat"] = {**SETTINGS["whole"], "pointwise": {"algorithm": "flat", "ELEMENTS": 2, "num_warps": 2}}
 CHOSEN = {
     "batch_norm": ("blocks", "block", "shared"),
@@ -51,15 +51,15 @@ CHOSEN = {
     "pooled_view": ("blocks", "block"),
     "before_pooling": ("blocks", "block"),
     "pairs": ("blocks", "pairs"),
-    "quads": ("blocks", "quads"),
-    "quads_maxima": ("blocks", "quads"),
+    "vec4": ("blocks", "vec4"),
+    "quads_maxima": ("blocks", "vec4"),
     "adaptive_pooling": ("blocks", "block"),
     "pooled_places": ("blocks", "block"),
     "adaptive_maxima": ("blocks", "block"),
     "triangles": ("blocks", "flat"),
     "triangles_along_rows": ("blocks", "levels", "shared", "whole"),
     "minus_infinity": ("blocks", "block", "shared"),
-    "long_norms": ("shared", "staggered"),
+    "long_norms": ("shared", "l2_two_pass"),
     "extrema": ("blocks", "block", "levels", "shared"),
 }
 """Which ways each sample is run: those that differ for it."""
@@ -72,10 +72,10 @@ COMPILED = {
     "adaptive_pooling": "blocks",
     "pooled_places": "block",
     "pairs": "pairs",
-    "quads": "quads",
-    "quads_maxima": "quads",
+    "vec4": "vec4",
+    "quads_maxima": "vec4",
     "triangles_along_rows": "shared",
-    "long_norms": "staggered",
+    "long_norms": "l2_two_pass",
 }
 """Samples that are compiled, and their way."""
 
@@ -113,7 +113,7 @@ def test_every_schedule_gives_the_references_results(judged: Any, name: str, set
 @pytest.mark.slow
 def test_maxima_of_four_neighbours_are_exact(judged: Any) -> None:
     """Padding, odd widths, dilations, rows shorter than a block and NaN: maxima made four at a time are the reference's, bit by bit."""
-    assert judged["quads_maxima", "quads"] == judged["quads_maxima", "blocks"] == {"error": 0.0}
+    assert judged["quads_maxima", "vec4"] == judged["quads_maxima", "blocks"] == {"error": 0.0}
 
 
 @pytest.fixture(scope="session")
@@ -207,7 +207,7 @@ def test_windows_two_apart_load_neighbours_together() -> None:
 
 def test_windows_one_apart_load_each_block_once() -> None:
     """All fourteen poolings load blocks of four: as many as four windows touch, from the first one's begin to the last one's end."""
-    emitted = [part for name in ("quads", "quads_maxima") for part in sources(name)["quads"].split("@triton.jit") if "_kernel(" in part]
+    emitted = [part for name in ("vec4", "quads_maxima") for part in sources(name)["vec4"].split("@triton.jit") if "_kernel(" in part]
     looked = [part.count(" = quarters(") for part in emitted]
     assert looked == [3, 3, 3, 3, 3, 3, 3, 7, 3, 3, 2, 5, 3, 3]
     assert all("acc = together(acc_0, acc_1, acc_2, acc_3)" in part for part in emitted)

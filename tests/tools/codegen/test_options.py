@@ -117,13 +117,13 @@ def test_defaults_follow_the_shapes() -> None:
         graph = trace(problem_of(text.replace("ROWS = 33", f"ROWS = {rows}").replace("COLS = 70", f"COLS = {cols}")))
         schedule = initial_schedule(graph)
         found.append(apply(graph, schedule, options(graph, schedule, SHEET)[0]).regions[0].parameters["algorithm"])
-    assert found == ["registers", "online", "staggered", "split"]
+    assert found == ["registers", "online", "l2_two_pass", "split"]
 
 
 def test_staggered_rows_are_one_a_program_and_written() -> None:
     """Several rows a program, or rows of which only a sum is left, are not staggered, and the error says which rows are."""
     softmax, sums = SAMPLES["half_softmax"], function("torch.logsumexp(x, 1)")
-    staggered = {"algorithm": "staggered"}
+    staggered = {"algorithm": "l2_two_pass"}
     for text, kind, change in ((softmax, ActionKind.TILING, {"ROWS": 2}), (sums, ActionKind.ALGORITHM, staggered)):
         graph = trace(problem_of(text.replace("ROWS = 33", "ROWS = 4096").replace("COLS = 70", "COLS = 65536")))
         schedule = initial_schedule(graph)

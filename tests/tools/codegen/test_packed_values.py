@@ -12,8 +12,8 @@ from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace
 from tests.tools.codegen.packed_worker import CHANGES
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.rewrite.fold_constants import packable
-from tools.codegen.schedule.push_down import ALGEBRA, SUM_FIRST
-from tools.codegen.templates.prepack import PACKED, WEIGHTS
+from tools.codegen.schedule.push_down import ALGEBRA, REDUCTION_PUSHDOWN
+from tools.codegen.templates.prepack import PREPACKED, WEIGHTS
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights
@@ -59,13 +59,13 @@ def get_init_inputs():
 
 def offered(graph: OperatorGraph, schedule: Schedule) -> list[Action]:
     """List the packing of whole regions among the options."""
-    return [action for action in options(graph, schedule, SHEET) if action.parameters == {WEIGHTS: PACKED}]
+    return [action for action in options(graph, schedule, SHEET) if action.parameters == {WEIGHTS: PREPACKED}]
 
 
 def start(graph: OperatorGraph) -> Schedule:
     """Leave all to the library, with the sum taken first where there is one."""
     schedule = initial_schedule(graph)
-    early = [action for action in options(graph, schedule, SHEET) if action.parameters.get(ALGEBRA) == SUM_FIRST]
+    early = [action for action in options(graph, schedule, SHEET) if action.parameters.get(ALGEBRA) == REDUCTION_PUSHDOWN]
     schedule = apply(graph, schedule, early[0]) if early else schedule
     return schedule.model_copy(
         update={"regions": tuple(region.model_copy(update={"template": "library", "parameters": {}}) for region in schedule.regions)}
@@ -135,7 +135,7 @@ def test_packing_takes_all_such_regions_or_none() -> None:
     schedule = start(graph)
     other = next(region.id for region in schedule.regions if region.id not in offered(graph, schedule)[0].region.split("+"))
     with pytest.raises(IllegalAction, match="left to the library and has no parameters"):
-        apply(graph, schedule, Action(kind=ActionKind.LAYOUT, region=other, parameters={WEIGHTS: PACKED}))
+        apply(graph, schedule, Action(kind=ActionKind.LAYOUT, region=other, parameters={WEIGHTS: PREPACKED}))
 
 
 def test_the_model_takes_sums_first_and_packs_them() -> None:
@@ -143,13 +143,13 @@ def test_the_model_takes_sums_first_and_packs_them() -> None:
     source = module("self.layer = torch.nn.Linear(4096, 4096)", "return self.layer(x).sum(1)", "torch.randn(256, 4096)")
     problem, graph = traced_text(source)
     first = modelled_choices(graph, SHEET, problem.policy)[0]
-    assert first.schedule.early_sums
-    assert first.schedule.packed
-    assert "sums first; values packed" in first.made
+    assert first.schedule.reduction_pushdown
+    assert first.schedule.prepacked
+    assert "reduction push-down; values prepacked" in first.made
     changing = with_changing_weights(problem)
     second = modelled_choices(trace(changing), SHEET, changing.policy)[0]
-    assert second.schedule.early_sums
-    assert not second.schedule.packed
+    assert second.schedule.reduction_pushdown
+    assert not second.schedule.prepacked
     assert second.us > first.us
 
 
@@ -158,8 +158,8 @@ def test_the_model_packs_no_sums_that_save_too_little() -> None:
     source = module("self.layer = torch.nn.Linear(1024, 64, bias=False)", "return self.layer(x).sum(1)", f"torch.randn({1 << 19}, 1024)")
     problem, graph = traced_text(source)
     first = modelled_choices(graph, SHEET, problem.policy)[0]
-    assert first.schedule.early_sums
-    assert not first.schedule.packed
+    assert first.schedule.reduction_pushdown
+    assert not first.schedule.prepacked
 
 
 def test_a_mean_over_positions_is_written_for_all_sizes() -> None:

@@ -15,7 +15,7 @@ from tools.codegen import LoweringError, Schedule, apply, emit, initial_schedule
 from tools.codegen.module.cuda_graph import captured
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import can_generate, plan_region
-from tools.codegen.templates.prepack import EVERY_CALL, PACKED, WEIGHTS
+from tools.codegen.templates.prepack import EVERY_CALL, PREPACKED, WEIGHTS
 from tools.cost.launches import region_shapes
 from tools.cost.prepack import packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import Setting
@@ -25,14 +25,14 @@ from tools.records import Action, ActionKind
 
 PARTS = {**TILES, "precision": "fp16x3", "accumulate": "chunked"}
 LINEAR = module("self.layer = torch.nn.Linear(20, 35)", "return torch.relu(self.layer(x))", "torch.randn(5, 20)")
-HELD = module("self.layer = torch.nn.Linear(18, 33, bias=False)", "return self.layer(x)", "torch.randn(70, 18)")
+SHORT_SUM = module("self.layer = torch.nn.Linear(18, 33, bias=False)", "return self.layer(x)", "torch.randn(70, 18)")
 LEFT = module("self.weight = torch.nn.Parameter(torch.randn(33, 20))", "return self.weight @ x", "torch.randn(20, 37)")
 TWO = module(
     "self.one = torch.nn.Linear(20, 20)\n        self.two = torch.nn.Linear(20, 20)",
     "return self.two(torch.relu(self.one(x)))",
     "torch.randn(5, 20)",
 )
-PROGRAM = {"programs": "a_tile", "loads": "pointers"}
+PROGRAM = {"programs": "data_parallel", "loads": "pointers"}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "halves": (LINEAR, {**PARTS, **PROGRAM}),
     "halves_of_the_left": (LEFT, {**PARTS, **PROGRAM}),
@@ -45,7 +45,10 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         module("self.weight = torch.nn.Parameter(torch.randn(20, 35))", "return x @ self.weight", "torch.randn(5, 20)"),
         {**TILES, **PROGRAM, "precision": "tf32x3", "accumulate": "chunked", "right": "k_major"},
     ),
-    "held": (HELD, {**PARTS, "programs": "held", "loads": "pointers", "BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 32}),
+    "operand_stationary": (
+        SHORT_SUM,
+        {**PARTS, "programs": "operand_stationary", "loads": "pointers", "BLOCK_M": 64, "BLOCK_N": 32, "BLOCK_K": 32},
+    ),
     "split": (LINEAR, {**PARTS, **PROGRAM, "SPLIT_K": 2}),
     "dense": (DIRECT["dense"], HALVES),
     "few_channels": (DIRECT["few_channels"], HALVES),
@@ -63,7 +66,7 @@ def both(source: str, parameters: dict[str, Any]) -> tuple[Any, str, str]:
     problem, graph, schedule = whole(source)
     (region,) = schedule.regions
     texts = []
-    for choice in (PACKED, EVERY_CALL):
+    for choice in (PREPACKED, EVERY_CALL):
         changed = region.model_copy(update={"parameters": {**region.parameters, **parameters, WEIGHTS: choice}})
         texts.append(emit(problem, graph, schedule.replaced(changed)).source)
     return problem, texts[0], texts[1]
@@ -122,7 +125,7 @@ def test_regions_that_are_alike_share_the_function_of_the_step() -> None:
     regions = []
     for region in initial_schedule(graph).regions:
         planned = plan_region(graph, region.nodes)
-        parameters = {**PARTS, **PROGRAM, WEIGHTS: PACKED} if planned.template == "matmul" else defaults(planned, 132)
+        parameters = {**PARTS, **PROGRAM, WEIGHTS: PREPACKED} if planned.template == "matmul" else defaults(planned, 132)
         regions.append(region.model_copy(update={"template": planned.template, "parameters": parameters}))
     text = emit(problem, graph, Schedule(regions=tuple(regions))).source
     assert text.count("_weights(one_weight: torch.Tensor)") == 1
@@ -133,7 +136,7 @@ def test_regions_that_are_alike_share_the_function_of_the_step() -> None:
 def test_packing_is_offered_for_parameters_alone() -> None:
     """Of a product of two inputs there is nothing to pack; of a layer in halves there is, and it can be taken back."""
     sheet = load_sheet("h200")
-    wanted = Action(kind=ActionKind.LAYOUT, region="r0", parameters={WEIGHTS: PACKED})
+    wanted = Action(kind=ActionKind.LAYOUT, region="r0", parameters={WEIGHTS: PREPACKED})
     for source, able in ((LINEAR, True), (PRODUCTS["plain"], False)):
         _, graph, schedule = whole(source, None)
         (region,) = schedule.regions
@@ -151,10 +154,10 @@ def test_packing_is_not_offered_where_weights_change() -> None:
     _, _, schedule = whole(LINEAR)
     (region,) = schedule.regions
     packed = schedule.replaced(
-        region.model_copy(update={"parameters": {**region.parameters, **PARTS, **PROGRAM, "num_warps": 2, WEIGHTS: PACKED}})
+        region.model_copy(update={"parameters": {**region.parameters, **PARTS, **PROGRAM, "num_warps": 2, WEIGHTS: PREPACKED}})
     )
     assert not any(
-        WEIGHTS in action.parameters and action.parameters[WEIGHTS] == PACKED for action in options(graph, schedule, load_sheet("h200"))
+        WEIGHTS in action.parameters and action.parameters[WEIGHTS] == PREPACKED for action in options(graph, schedule, load_sheet("h200"))
     )
     assert "pack_weights" not in emit(problem, graph, packed).source
 
@@ -164,7 +167,7 @@ def test_a_reference_with_such_names_is_not_packed() -> None:
     source = LINEAR.replace("    def forward", "    def pack_weights(self):\n        return 1\n\n    def forward")
     problem, graph, schedule = whole(source)
     (region,) = schedule.regions
-    changed = region.model_copy(update={"parameters": {**region.parameters, **PARTS, **PROGRAM, WEIGHTS: PACKED}})
+    changed = region.model_copy(update={"parameters": {**region.parameters, **PARTS, **PROGRAM, WEIGHTS: PREPACKED}})
     with pytest.raises(LoweringError, match="pack_weights of its own"):
         emit(problem, graph, schedule.replaced(changed))
 
@@ -172,14 +175,14 @@ def test_a_reference_with_such_names_is_not_packed() -> None:
 def test_the_model_counts_no_pass_over_packed_weights() -> None:
     """Of a packed layer the cost model counts the pass over the input alone, of a packed convolution the weights' share is gone."""
     sheet = load_sheet("h200")
-    for name, saved in (("halves", 2.0 * 20 * 35 * 4), ("dense", None), ("held", None)):
+    for name, saved in (("halves", 2.0 * 20 * 35 * 4), ("dense", None), ("operand_stationary", None)):
         source, parameters = CASES[name]
         _, graph, schedule = whole(source)
         (region,) = schedule.regions
         planned = plan_region(graph, region.nodes)
         moved = [
             sum(shape.dram_bytes for shape in region_shapes(planned, {**region.parameters, **parameters, WEIGHTS: choice}, sheet)[1:])
-            for choice in (EVERY_CALL, PACKED)
+            for choice in (EVERY_CALL, PREPACKED)
         ]
         assert moved[0] > moved[1]
         assert saved is None or moved[0] - moved[1] == saved
@@ -195,7 +198,7 @@ def test_packing_is_chosen_where_weights_are_the_traffic() -> None:
         names = tuple(node.name for node in graph.nodes if can_generate(graph, (node.name,)))
         planned = plan_region(graph, names)
         best = ranked_with_packing(planned, defaults(planned, sheet.sms), sheet, problem.policy)[0]
-        assert (best.parameters.get(WEIGHTS) == PACKED) == able
+        assert (best.parameters.get(WEIGHTS) == PREPACKED) == able
 
 
 def test_a_capture_looks_at_the_weights_before_it_replays() -> None:
@@ -207,7 +210,7 @@ def test_a_capture_looks_at_the_weights_before_it_replays() -> None:
 
 def test_a_call_that_gains_little_packs_nothing() -> None:
     """Packing that saves half of a short region is left out where the rest of the call takes a hundred times as long."""
-    plain, packing = Setting(10.0, {"BLOCK_M": 64}), Setting(5.0, {"BLOCK_M": 64, WEIGHTS: PACKED})
+    plain, packing = Setting(10.0, {"BLOCK_M": 64}), Setting(5.0, {"BLOCK_M": 64, WEIGHTS: PREPACKED})
     found = {"r0": [packing, plain]}
     assert packed_where_worth(found, 100.0) == found
     assert packed_where_worth(found, 1000.0) == {"r0": [plain]}

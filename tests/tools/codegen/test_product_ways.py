@@ -20,7 +20,7 @@ PLAIN: dict[str, Any] = {
     **TILES,
     "precision": "fp16x3",
     "accumulate": "chunked",
-    "programs": "a_tile",
+    "programs": "data_parallel",
     "loads": "pointers",
 }
 TILED = {"loads": "descriptors"}
@@ -31,15 +31,15 @@ WAYS: dict[str, dict[str, Any]] = {
     "thirds_of_splits": {"precision": "bf16x6", "SPLIT_K": 4},
     "persistent": {"precision": "bf16x6", "programs": "persistent"},
     "streamed": {"precision": "fp16x3", "programs": "stream_k"},
-    "held": {"precision": "fp16x3", "programs": "held"},
+    "operand_stationary": {"precision": "fp16x3", "programs": "operand_stationary"},
     "described": {"precision": "tf32x3", **TILED},
     "described_walk": {"precision": "fp16x3", "programs": "persistent", **TILED},
     "described_stream": {"precision": "bf16x6", "programs": "stream_k", **TILED},
 }
-PROGRAMS = ("persistent", "streamed", "held", "described", "described_walk", "described_stream")
+PROGRAMS = ("persistent", "streamed", "operand_stationary", "described", "described_walk", "described_stream")
 WALKED = ("plain", "turned", "batched", "shared_right", "lower_triangle")
 """Products that other programs and descriptors compute."""
-HARD = ("halves", "split", "thirds", "thirds_of_splits", "streamed", "held", "described_stream")
+HARD = ("halves", "split", "thirds", "thirds_of_splits", "streamed", "operand_stationary", "described_stream")
 """Those that sum in ways of their own."""
 ADVERSARIAL: dict[str, str] = {
     "wide_range": reference("x @ y", "torch.randn(ROWS, COLS) ** 9 * 1e18, torch.randn(COLS, DIM) ** 9 * 1e-30", "x, y"),

@@ -12,11 +12,11 @@ from tools.codegen import initial_schedule
 from tools.codegen.ir.geometry import Window
 from tools.codegen.schedule.knobs import defaults, worthwhile
 from tools.codegen.schedule.partition import Planned, plan_region
-from tools.codegen.templates.pooling.layout import fits_quads
+from tools.codegen.templates.pooling.layout import fits_vec4
 from tools.codegen.templates.pooling.vec4 import OWN, blocks_along, places_of
 from tools.hardware import load_sheet
 
-QUADS = {"algorithm": "quads", "ELEMENTS": 8, "num_warps": 4}
+QUADS = {"algorithm": "vec4", "ELEMENTS": 8, "num_warps": 4}
 
 
 def planned(body: str, inputs: str = "torch.randn(2, 3, 20, 1024)") -> Planned:
@@ -77,14 +77,14 @@ def test_fewer_warps_where_a_full_tile_would_be_idle() -> None:
 )
 def test_other_windows_are_not_made_four_at_a_time(body: str) -> None:
     """Strides along the row, windows of unequal sizes, positions, long windows, short rows and neighbours that lie apart are refused."""
-    assert not fits_quads(planned(body).kernel)
+    assert not fits_vec4(planned(body).kernel)
 
 
 def test_rows_of_odd_length_are_offered_but_do_not_start_so() -> None:
     """Where Triton cannot load four at once, the tuner may try it, and the first values are another algorithm's."""
     odd = planned("F.max_pool2d(x, 3, 1, 1)", "torch.randn(2, 3, 20, 1021)")
     assert worthwhile(odd, QUADS, "algorithm", load_sheet("h200"))
-    assert defaults(odd, 132)["algorithm"] != "quads"
+    assert defaults(odd, 132)["algorithm"] != "vec4"
 
 
 def test_a_thread_makes_four_at_least() -> None:

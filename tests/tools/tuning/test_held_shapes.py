@@ -8,7 +8,7 @@ from tests.tools.tuning.test_settings import SHEET, planned
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import Planned
 from tools.codegen.templates.layout_cache import product_layout_of
-from tools.codegen.templates.matmul.legality import HELD, held_settings
+from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationary_settings
 from tools.cost.launch_compute import product_shapes
 from tools.cost.launches import region_us
 from tools.cost.region_settings import Parameters, modelled_names, ranked
@@ -32,7 +32,7 @@ def lowered(name: str) -> Planned:
 
 def first(one: Planned) -> Parameters:
     """The setting of `held` that is tried first."""
-    return {**defaults(one, SHEET.sms), **held_settings(product_layout_of(one.kernel))[0]}
+    return {**defaults(one, SHEET.sms), **stationary_settings(product_layout_of(one.kernel))[0]}
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -47,8 +47,8 @@ def test_held_products_come_first_of_short_sums(name: str) -> None:
     """Of all settings that are looked at the fastest holds an operand, and the fastest that does not is slower by the model."""
     one = lowered(name)
     found = ranked(one, defaults(one, SHEET.sms), modelled_names("matmul"), SHEET, PrecisionPolicy())
-    assert found[0].parameters["programs"] == HELD
-    assert found[0].us < min(each.us for each in found if each.parameters["programs"] != HELD)
+    assert found[0].parameters["programs"] == OPERAND_STATIONARY
+    assert found[0].us < min(each.us for each in found if each.parameters["programs"] != OPERAND_STATIONARY)
 
 
 def test_what_is_held_moves_once() -> None:
@@ -85,7 +85,9 @@ def test_a_tile_that_does_not_fit_is_never_chosen() -> None:
     """With sums of 128 elements no setting holds 128 vectors of both operands."""
     one = lowered("small images")
     found = ranked(one, defaults(one, SHEET.sms), modelled_names("matmul"), SHEET, PrecisionPolicy())
-    tiles = {(each.parameters["BLOCK_M"], each.parameters["BLOCK_N"]) for each in found if each.parameters["programs"] == HELD}
+    tiles = {
+        (each.parameters["BLOCK_M"], each.parameters["BLOCK_N"]) for each in found if each.parameters["programs"] == OPERAND_STATIONARY
+    }
     assert tiles == {(128, 64), (64, 64), (64, 128)}
 
 
@@ -93,5 +95,5 @@ def test_short_sums_wait_for_their_results() -> None:
     """16384 by 64 by 16384, a tile of 128 by 128 a program or walked, is modelled within 5 % of the 768 µs that an H200 took."""
     one = planned("torch.matmul(x, y)", "torch.empty(16384, 64), torch.empty(64, 16384)", "x, y")
     tile = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8, "precision": "fp16x3", "accumulate": "chunked"}
-    for programs in ("a_tile", "persistent"):
+    for programs in ("data_parallel", "persistent"):
         assert region_us(one, {**defaults(one, SHEET.sms), **tile, "programs": programs}, SHEET) == pytest.approx(768, rel=0.05)

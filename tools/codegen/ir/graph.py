@@ -130,7 +130,7 @@ class OperatorGraph:
     """Which of `parameters` are buffers, by value name."""
     fixed: frozenset[str] = field(default_factory=frozenset)
     """Which of `parameters` keep their contents from call to call, by value name: what is made of them may be kept."""
-    packed: tuple[Node, ...] = ()
+    prepacked: tuple[Node, ...] = ()
     """Operators on such parameters alone, in order, that `pack_weights` runs once for all calls: their results are `inputs` and `fixed`."""
 
     @cached_property

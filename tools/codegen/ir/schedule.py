@@ -33,12 +33,12 @@ class Schedule(Record):
     """What is fused, what is generated, and with which parameters."""
 
     regions: tuple[Region, ...]
-    early_sums: tuple[str, ...] = ()
+    reduction_pushdown: tuple[str, ...] = ()
     """Sums and means, by node, that are taken before the product that feeds them; regions name the nodes of the graph so rewritten."""
-    folded_norms: tuple[str, ...] = ()
-    """Batch norms, by node, that are folded into the weights of what they normalise, before any sum is taken early."""
-    packed: tuple[str, ...] = ()
-    """Other nodes, made of parameters alone, whose results are packed: `pack_weights` makes them, no region does."""
+    folded_batch_norms: tuple[str, ...] = ()
+    """Batch norms, by node, that are folded into the weights of what they normalise, before any reduction is pushed down."""
+    prepacked: tuple[str, ...] = ()
+    """Other nodes, made of parameters alone, whose results are prepacked: `pack_weights` makes them, no region does."""
     captured: bool = False
     """Whether the whole forward is captured as a CUDA graph at its first call, and replayed afterwards."""
 

@@ -16,7 +16,7 @@ from tools.codegen.module.function_names import function_name
 from tools.codegen.module.reference_text import KeptText, keep
 from tools.codegen.rewrite.apply import rewritten
 from tools.codegen.rewrite.channels_last import lay_out
-from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, plan_region
+from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, POOLING, ROWS, plan_region
 from tools.codegen.templates.attention import emit as template_attention
 from tools.codegen.templates.convolution import emit as template_convolution
 from tools.codegen.templates.depthwise import emit as template_depthwise
@@ -26,7 +26,7 @@ from tools.codegen.templates.frame import Parameters, RegionText
 from tools.codegen.templates.matmul import emit as template_matmul
 from tools.codegen.templates.naming import Names
 from tools.codegen.templates.pointwise import emit as template_pointwise
-from tools.codegen.templates.pooling import emit as template_window
+from tools.codegen.templates.pooling import emit as template_pooling
 from tools.codegen.templates.prepack import VERSIONS, refuse_clash
 from tools.codegen.templates.rows import emit as template_rows
 from tools.records import Problem, ProblemForm, Record
@@ -74,7 +74,7 @@ def emitters() -> dict[str, Emitter]:
         ATTENTION: template_attention.emit,
         CONVOLUTION: template_convolution.emit,
         DEPTHWISE: template_depthwise.emit,
-        WINDOW: template_window.emit,
+        POOLING: template_pooling.emit,
     }
 
 
@@ -97,9 +97,9 @@ def _assemble(
     problem: Problem, schedule: Schedule, graph: OperatorGraph, kept: KeptText | None, regions: Sequence[RegionText], model: str
 ) -> str:
     helpers = dict.fromkeys(helper for region in regions for helper in region.helpers)
-    if graph.packed or any(region.pack for region in regions):
+    if graph.prepacked or any(region.pack for region in regions):
         helpers[VERSIONS] = None
-    helpers |= dict.fromkeys(node.op for node in graph.packed if node.op in LIBRARY_HELPERS)
+    helpers |= dict.fromkeys(node.op for node in graph.prepacked if node.op in LIBRARY_HELPERS)
     if any(EPILOGUE in region.parameters for region in schedule.regions):
         helpers[HELPER] = None
     body = "\n\n\n".join(
@@ -150,12 +150,12 @@ def _notes(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
     notes = [f"{limit.operator} is left to the library: {limit.reason}." for limit in limits(graph) if limit.operator in left]
     if lay_out(graph, schedule).returned != graph.returned:
         notes.append("Results may lie with their channels last: same shapes and values as the reference's, other strides.")
-    if schedule.early_sums:
+    if schedule.reduction_pushdown:
         notes.append("A sum is taken before its product: equal for finite values whose partial results stay in range.")
-    if schedule.folded_norms:
+    if schedule.folded_batch_norms:
         notes.append("Batch norm is folded into weights: equal for finite values whose partial results stay in range.")
-    if graph.packed:
-        notes.append(f"Made of parameters once for all calls, in `pack_weights`: {', '.join(node.name for node in graph.packed)}.")
+    if graph.prepacked:
+        notes.append(f"Made of parameters once for all calls, in `pack_weights`: {', '.join(node.name for node in graph.prepacked)}.")
     if graph.traces == 1:
         notes.append("The problem has no sizes that can be varied: constants of its shapes are literals.")
     return tuple(notes)

@@ -54,14 +54,14 @@ class ForwardText:
     def _make_packed(self) -> None:
         """Write the statements of the step that makes values of parameters alone, and name these values."""
         self.packed: dict[str, str] = {}
-        if not self.graph.packed:
+        if not self.graph.prepacked:
             return
-        made = {node.name for node in self.graph.packed}
+        made = {node.name for node in self.graph.prepacked}
         inputs = {name: meta for name, meta in self.graph.inputs.items() if name not in made}
         step = ForwardText(
-            replace(self.graph, nodes=(*self.graph.packed, *self.graph.nodes), inputs=inputs, packed=()), self.problem, self.taken
+            replace(self.graph, nodes=(*self.graph.prepacked, *self.graph.nodes), inputs=inputs, prepacked=()), self.problem, self.taken
         )
-        for node in self.graph.packed:
+        for node in self.graph.prepacked:
             step._library(node)
             self.packed[node.name] = step.bound[Ref(node.name)]
         self.packing.lines += step.lines

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import Schedule
-from tools.codegen.rewrite.fold_batch_norm import with_folded_norms
-from tools.codegen.rewrite.fold_constants import with_packed
-from tools.codegen.rewrite.reduction_pushdown import with_early_sums
+from tools.codegen.rewrite.fold_batch_norm import with_folded_batch_norms
+from tools.codegen.rewrite.fold_constants import with_prepacked
+from tools.codegen.rewrite.reduction_pushdown import with_reduction_pushdown
 
 
 def rewritten(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
     """Fold norms, take sums early, pack values, in this order; the same graph where that has been done, or there is nothing to do."""
-    graph = with_folded_norms(graph, schedule.folded_norms)
-    graph = with_early_sums(graph, schedule.early_sums)
-    return with_packed(graph, schedule.packed) if schedule.packed else graph
+    graph = with_folded_batch_norms(graph, schedule.folded_batch_norms)
+    graph = with_reduction_pushdown(graph, schedule.reduction_pushdown)
+    return with_prepacked(graph, schedule.prepacked) if schedule.prepacked else graph

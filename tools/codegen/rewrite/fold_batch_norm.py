@@ -21,7 +21,7 @@ WEIGHT, BIAS = "folded_weight", "folded_bias"
 
 
 @dataclass(frozen=True)
-class FoldedNorm:
+class FoldedBatchNorm:
     """A batch norm that its input's weights can hold."""
 
     product: Node
@@ -29,13 +29,13 @@ class FoldedNorm:
     norm: Node
 
 
-def folded_norms(graph: OperatorGraph) -> tuple[FoldedNorm, ...]:
+def folded_batch_norms(graph: OperatorGraph) -> tuple[FoldedBatchNorm, ...]:
     """Find every batch norm that can be folded."""
     found = (_find(graph, node) for node in graph.nodes if node.op == "batch_norm")
     return tuple(each for each in found if each is not None)
 
 
-def with_folded_norms(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
+def with_folded_batch_norms(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
     """Fold the norms that are named, where that has not been done yet: the product takes the norm's name."""
     for name in names:
         node = graph.by_name.get(name)
@@ -45,7 +45,7 @@ def with_folded_norms(graph: OperatorGraph, names: Iterable[str]) -> OperatorGra
     return graph
 
 
-def _find(graph: OperatorGraph, node: Node) -> FoldedNorm | None:
+def _find(graph: OperatorGraph, node: Node) -> FoldedBatchNorm | None:
     if node.args[TRAINING] or not isinstance(node.args[EPS], float) or not all(isinstance(ref, Ref) for ref in node.args[3:5]):
         return None
     source = graph.by_name.get(node.args[0].name)
@@ -55,7 +55,7 @@ def _find(graph: OperatorGraph, node: Node) -> FoldedNorm | None:
     known = [graph.inputs.get(ref.name) for ref in parameters if ref is not None]
     if not all(ref is None or ref.name in graph.fixed for ref in parameters) or any(not meta or meta.dtype != "float32" for meta in known):
         return None
-    return FoldedNorm(source, node)
+    return FoldedBatchNorm(source, node)
 
 
 def _is_foldable(graph: OperatorGraph, source: Node) -> bool:
@@ -68,7 +68,7 @@ def _is_foldable(graph: OperatorGraph, source: Node) -> bool:
     return len(graph.users.get(source.name, ())) == 1 and Ref(source.name) not in graph.returned
 
 
-def _rewrite(graph: OperatorGraph, found: FoldedNorm) -> OperatorGraph:
+def _rewrite(graph: OperatorGraph, found: FoldedBatchNorm) -> OperatorGraph:
     """Put the product with the packed weights in the norm's place."""
     product, norm = found.product, found.norm
     weight, bias = product.args[1], product.argument(2, "bias")
@@ -87,7 +87,7 @@ def _rewrite(graph: OperatorGraph, found: FoldedNorm) -> OperatorGraph:
         nodes=tuple(folded if node.name == norm.name else node for node in graph.nodes if node.name != product.name),
         inputs={**graph.inputs, **{node.name: node.outputs[0] for node in made}},
         fixed=graph.fixed | {node.name for node in made},
-        packed=(*graph.packed, *made),
+        prepacked=(*graph.prepacked, *made),
     )
 
 

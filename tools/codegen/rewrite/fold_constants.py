@@ -33,7 +33,7 @@ def packable(graph: OperatorGraph) -> tuple[str, ...]:
     return tuple(found)
 
 
-def with_packed(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
+def with_prepacked(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
     """Make the results of the named operators, and of what they need, inputs that `pack_weights` makes; what is not `packable` stays."""
     able, chosen = frozenset(packable(graph)), set[str]()
     rest = [name for name in names if name in able]
@@ -50,14 +50,14 @@ def with_packed(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
         nodes=tuple(node for node in graph.nodes if node.name not in chosen),
         inputs={**graph.inputs, **{node.name: node.outputs[0] for node in moved}},
         fixed=graph.fixed | chosen,
-        packed=(*graph.packed, *moved),
+        prepacked=(*graph.prepacked, *moved),
     )
 
 
 def packed_sources(graph: OperatorGraph) -> tuple[Ref, ...]:
     """List the parameters that the packed operators read, each once."""
-    made = {node.name for node in graph.packed}
-    read = (source for node in graph.packed for ref in node.refs for source in _viewed(graph, ref))
+    made = {node.name for node in graph.prepacked}
+    read = (source for node in graph.prepacked for ref in node.refs for source in _viewed(graph, ref))
     return tuple(dict.fromkeys(Ref(name) for name in read if name not in made))
 
 

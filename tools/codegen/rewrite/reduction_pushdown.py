@@ -22,7 +22,7 @@ SCALINGS, SHIFTS = ("mul", "div"), ("add", "sub")
 
 
 @dataclass(frozen=True)
-class EarlySum:
+class ReductionPushdown:
     """A reduction that can be taken before the product it reads."""
 
     reduction: Node
@@ -36,13 +36,13 @@ class EarlySum:
         return (self.product.name, *(node.name for node in self.between), self.reduction.name)
 
 
-def early_sums(graph: OperatorGraph) -> tuple[EarlySum, ...]:
+def reduction_pushdowns(graph: OperatorGraph) -> tuple[ReductionPushdown, ...]:
     """Find every sum or mean that can be taken before its product."""
     found = (_find(graph, node) for node in graph.nodes if node.op in ("sum", "mean"))
     return tuple(each for each in found if each is not None)
 
 
-def with_early_sums(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
+def with_reduction_pushdown(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
     """Rewrite the reductions that are named, where that has not been done yet."""
     for name in names:
         node = graph.by_name.get(name)
@@ -60,7 +60,7 @@ def reduced_dims(graph: OperatorGraph, node: Node) -> tuple[int, ...]:
     return tuple(sorted(dim % rank for dim in dims))
 
 
-def _find(graph: OperatorGraph, node: Node) -> EarlySum | None:
+def _find(graph: OperatorGraph, node: Node) -> ReductionPushdown | None:
     if not node.args or not isinstance(node.args[0], Ref) or not set(node.kwargs) <= {"dim", "keepdim"}:
         return None
     dims, ref = reduced_dims(graph, node), node.args[0]
@@ -71,7 +71,7 @@ def _find(graph: OperatorGraph, node: Node) -> EarlySum | None:
             return None
         if source.op in PRODUCTS or is_summable(graph, source, dims):
             able = source.op not in PRODUCTS or _is_product(graph, source, dims)
-            return EarlySum(node, source, tuple(reversed(between))) if able else None
+            return ReductionPushdown(node, source, tuple(reversed(between))) if able else None
         if source.op not in (*SCALINGS, *SHIFTS) or not _moves(graph, source):
             return None
         between.append(source)
@@ -99,8 +99,8 @@ def _moves(graph: OperatorGraph, node: Node) -> bool:
     return node.op in SHIFTS and graph.meta(other).dtype == node.outputs[0].dtype
 
 
-def _rewrite(graph: OperatorGraph, found: EarlySum) -> OperatorGraph:
-    """Put the nodes of an early sum in the reduction's place."""
+def _rewrite(graph: OperatorGraph, found: ReductionPushdown) -> OperatorGraph:
+    """Put the nodes of a sum that is pushed down in the reduction's place."""
     bench = Workbench(graph, found.reduction.name)
     dims = reduced_dims(graph, found.reduction)
     shape = found.product.outputs[0].shape
@@ -128,7 +128,7 @@ def _rewrite(graph: OperatorGraph, found: EarlySum) -> OperatorGraph:
     return replace(graph, nodes=tuple(nodes))
 
 
-def _summed(bench: Workbench, found: EarlySum, dims: tuple[int, ...]) -> Ref:
+def _summed(bench: Workbench, found: ReductionPushdown, dims: tuple[int, ...]) -> Ref:
     """Write the product with one operand summed; its reduced dimensions have one element."""
     source, kind = found.product, found.reduction.op
     if source.op not in PRODUCTS:
@@ -156,7 +156,7 @@ def _bias(bench: Workbench, source: Node, rank: int) -> Ref | None:
     return bias
 
 
-def _shift(bench: Workbench, found: EarlySum, other: Any, dims: tuple[int, ...]) -> Any:
+def _shift(bench: Workbench, found: ReductionPushdown, other: Any, dims: tuple[int, ...]) -> Any:
     """Write what an addition adds to the sum or mean: its own mean, or its sum times how often it is repeated."""
     shape, kind = found.product.outputs[0].shape, found.reduction.op
     traces = range(bench.graph.traces)

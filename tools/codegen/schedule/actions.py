@@ -12,7 +12,7 @@ from tools.codegen.rewrite.apply import rewritten
 from tools.codegen.rewrite.channels_last import AS_IS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution, lay_out
 from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
 from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues, with_epilogue
-from tools.codegen.schedule.fold import FOLD_NORM, folded, folding_actions, packed_regions
+from tools.codegen.schedule.fold import FOLD_BATCH_NORM, folded, folding_actions, prepacked_regions
 from tools.codegen.schedule.knobs import KNOBS, ROUGH, defaults, may_round, possible, worthwhile
 from tools.codegen.schedule.partition import (
     CONVOLUTION,
@@ -25,15 +25,15 @@ from tools.codegen.schedule.partition import (
     producers,
     producers_of,
 )
-from tools.codegen.schedule.push_down import ALGEBRA, early_actions, take_early
-from tools.codegen.templates.prepack import EVERY_CALL, PACKED, WEIGHTS
+from tools.codegen.schedule.push_down import ALGEBRA, pushdown_actions, take_pushdown
+from tools.codegen.templates.prepack import EVERY_CALL, PREPACKED, WEIGHTS
 from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
 
 USUAL_SMS = 132
 """Multiprocessors assumed where an action does not say (H100 and H200)."""
 EXACT = PrecisionPolicy()
 WHOLE_ROWS = (
-    "rows with a scan that a later step along them waits for are not split; staggered are only rows that lie one behind the other and "
+    "rows with a scan that a later step along them waits for are not split; l2_two_pass takes only rows that lie one behind the other and "
     "are written along their columns after a reduction, one a program (ROWS=1)"
 )
 """Which rows can be given to several programs."""
@@ -61,7 +61,7 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, poli
         return tuple(_captures(graph, schedule))
     early = list(folding_actions(graph, schedule, sheet))
     graph = rewritten(graph, schedule)
-    early += early_actions(graph, schedule, sheet)
+    early += pushdown_actions(graph, schedule, sheet)
     captures = list(_captures(graph, schedule))
     graph = lay_out(graph, schedule)
     found = [*early, *_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
@@ -198,18 +198,18 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
 def _rewrite(reference: OperatorGraph, schedule: Schedule, action: Action) -> Schedule | None:
     """Change the graph that the schedule's regions are of; none where the action is not about that."""
     graph = rewritten(reference, schedule)
-    if action.parameters.get(ALGEBRA) == FOLD_NORM:
+    if action.parameters.get(ALGEBRA) == FOLD_BATCH_NORM:
         changed = folded(reference, schedule, action, _sms(action))
         if changed is None:
             raise IllegalActionError(f"{action.region} are not the regions of batch norms in eval mode and of what they alone read")
         return changed
     if ALGEBRA in action.parameters:
-        changed = take_early(graph, schedule, action, _sms(action))
+        changed = take_pushdown(graph, schedule, action, _sms(action))
         if changed is None:
             raise IllegalActionError(f"{action.region} holds no sum that can be taken before a product")
         return changed
     # a product of parameters alone is packed as it is; of any other one the halves are, which is a parameter of its region
-    return packed_regions(graph, schedule, action) if action.parameters == {WEIGHTS: PACKED} else None
+    return prepacked_regions(graph, schedule, action) if action.parameters == {WEIGHTS: PREPACKED} else None
 
 
 def _capture(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:

@@ -9,15 +9,15 @@ from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.rewrite.apply import rewritten
 from tools.codegen.rewrite.channels_last import lay_out
-from tools.codegen.rewrite.fold_batch_norm import FoldedNorm, folded_norms, with_folded_norms
-from tools.codegen.rewrite.fold_constants import packable, with_packed
+from tools.codegen.rewrite.fold_batch_norm import FoldedBatchNorm, folded_batch_norms, with_folded_batch_norms
+from tools.codegen.rewrite.fold_constants import packable, with_prepacked
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import ordered, plan_region
 from tools.codegen.schedule.push_down import ALGEBRA
-from tools.codegen.templates.prepack import PACKED, WEIGHTS
+from tools.codegen.templates.prepack import PREPACKED, WEIGHTS
 from tools.records import Action, ActionKind, HardwareSheet
 
-FOLD_NORM = "fold_norm"
+FOLD_BATCH_NORM = "fold_batch_norm"
 
 
 def folding_actions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
@@ -28,10 +28,10 @@ def folding_actions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareShe
     found = _found(graph, schedule)
     for group in [found, *([each] for each in found)] if len(found) > 1 else [found] if found else []:
         region = "+".join(_regions(schedule, group))
-        yield Action(kind=ActionKind.ALGORITHM, region=region, parameters={ALGEBRA: FOLD_NORM, "sms": sheet.sms})
+        yield Action(kind=ActionKind.ALGORITHM, region=region, parameters={ALGEBRA: FOLD_BATCH_NORM, "sms": sheet.sms})
     names = "+".join(packable_regions(rewritten(graph, schedule), schedule))
     if names:
-        yield Action(kind=ActionKind.LAYOUT, region=names, parameters={WEIGHTS: PACKED})
+        yield Action(kind=ActionKind.LAYOUT, region=names, parameters={WEIGHTS: PREPACKED})
 
 
 def folded(graph: OperatorGraph, schedule: Schedule, action: Action, sms: int) -> Schedule | None:
@@ -45,7 +45,7 @@ def folded(graph: OperatorGraph, schedule: Schedule, action: Action, sms: int) -
         return None
     takes = {each.product.name: each.norm.name for each in chosen}
     norms = frozenset(takes.values())
-    changed = schedule.model_copy(update={"folded_norms": (*schedule.folded_norms, *(each.norm.name for each in chosen))})
+    changed = schedule.model_copy(update={"folded_batch_norms": (*schedule.folded_batch_norms, *(each.norm.name for each in chosen))})
     after = rewritten(graph, changed)
     new: dict[tuple[str, ...], Region] = {}
     for region in schedule.regions:
@@ -68,35 +68,39 @@ def packable_regions(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...
     while True:
         names = {name for region in found for name in region.nodes}
         # one that needs what another region makes beside other things stays
-        fit = [region for region in found if {node.name for node in with_packed(graph, region.nodes).packed[len(graph.packed) :]} <= names]
+        fit = [
+            region
+            for region in found
+            if {node.name for node in with_prepacked(graph, region.nodes).prepacked[len(graph.prepacked) :]} <= names
+        ]
         if len(fit) == len(found):
             return tuple(region.id for region in fit)
         found = fit
 
 
-def packed_regions(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule | None:
+def prepacked_regions(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule | None:
     """Return the schedule without the action's regions, whose values `pack_weights` makes; none where they are not `packable_regions`."""
     names = action.region.split("+")
     if (
         action.kind is not ActionKind.LAYOUT
-        or action.parameters != {WEIGHTS: PACKED}
+        or action.parameters != {WEIGHTS: PREPACKED}
         or set(names) != set(packable_regions(graph, schedule))
     ):
         return None
     gone = tuple(name for region in schedule.regions if region.id in names for name in region.nodes)
     left = [region for region in schedule.regions if region.id not in names]
     regions = tuple(region.model_copy(update={"id": f"r{place}"}) for place, region in enumerate(left))
-    return schedule.model_copy(update={"regions": regions, "packed": (*schedule.packed, *gone)})
+    return schedule.model_copy(update={"regions": regions, "prepacked": (*schedule.prepacked, *gone)})
 
 
-def _found(graph: OperatorGraph, schedule: Schedule) -> list[FoldedNorm]:
+def _found(graph: OperatorGraph, schedule: Schedule) -> list[FoldedBatchNorm]:
     """List the norms that can be folded yet and whose regions the schedule has."""
     home = {name for region in schedule.regions for name in region.nodes}
-    found = folded_norms(with_folded_norms(graph, schedule.folded_norms))
+    found = folded_batch_norms(with_folded_batch_norms(graph, schedule.folded_batch_norms))
     return [each for each in found if {each.product.name, each.norm.name} <= home]
 
 
-def _regions(schedule: Schedule, found: list[FoldedNorm]) -> list[str]:
+def _regions(schedule: Schedule, found: list[FoldedBatchNorm]) -> list[str]:
     """Name the regions of products and norms, in order."""
     names = {name for each in found for name in (each.product.name, each.norm.name)}
     return [region.id for region in schedule.regions if names & set(region.nodes)]

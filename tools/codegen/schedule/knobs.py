@@ -17,8 +17,8 @@ from tools.codegen.schedule.knobs_compute import (
     product_defaults,
     product_fits,
 )
-from tools.codegen.schedule.knobs_memory import pointwise_defaults, pointwise_fits, row_defaults, rows_fit, window_defaults, window_fits
-from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, WINDOW, Planned
+from tools.codegen.schedule.knobs_memory import pointwise_defaults, pointwise_fits, pooling_defaults, pooling_fits, row_defaults, rows_fit
+from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, POOLING, ROWS, Planned
 from tools.codegen.templates.layout_cache import row_layout_of
 from tools.codegen.templates.prepack import CHOICES, WEIGHTS
 from tools.records import ActionKind, HardwareSheet, PrecisionPolicy
@@ -51,7 +51,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "num_warps": WARPS,
     },
     ROWS: {
-        "algorithm": Knob(ActionKind.ALGORITHM, ("registers", "looped", "online", "split", "staggered")),
+        "algorithm": Knob(ActionKind.ALGORITHM, ("registers", "looped", "online", "split", "l2_two_pass")),
         "ROWS": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64, 128)),
         "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)),
         "UNROLL": Knob(ActionKind.PIPELINE, (1, 2, 4, 8)),
@@ -59,8 +59,8 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "num_warps": WARPS,
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4)),
     },
-    WINDOW: {
-        "algorithm": Knob(ActionKind.ALGORITHM, ("flat", "tile", "pairs", "quads")),
+    POOLING: {
+        "algorithm": Knob(ActionKind.ALGORITHM, ("flat", "tile", "pairs", "vec4")),
         "ELEMENTS": Knob(ActionKind.VECTORISATION, (1, 2, 4, 8, 16, 32)),
         "num_warps": WARPS,
     },
@@ -75,7 +75,7 @@ KNOBS: dict[str, dict[str, Knob]] = {
         "right": Knob(ActionKind.LAYOUT, ("as_is", "k_major")),
         "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
         "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
-        "programs": Knob(ActionKind.LAUNCH, ("a_tile", "persistent", "stream_k", "held")),
+        "programs": Knob(ActionKind.LAUNCH, ("data_parallel", "persistent", "stream_k", "operand_stationary")),
         "loads": Knob(ActionKind.PIPELINE, ("pointers", "descriptors")),
         WEIGHTS: Knob(ActionKind.LAYOUT, CHOICES),
     },
@@ -118,8 +118,8 @@ def defaults(planned: Planned, sms: int) -> Parameters:
         return depthwise_defaults(planned.kernel)
     if planned.template == CONVOLUTION:
         return convolution_defaults(planned.kernel, sms)
-    if planned.template == WINDOW:
-        return window_defaults(planned.kernel)
+    if planned.template == POOLING:
+        return pooling_defaults(planned.kernel)
     return attention_defaults(planned.kernel) if planned.template == ATTENTION else product_defaults(planned.kernel, sms)
 
 
@@ -133,8 +133,8 @@ def possible(planned: Planned, parameters: Mapping[str, Value]) -> bool:
     if planned.template != ROWS:
         return True
     layout = row_layout_of(planned.kernel)
-    if parameters["algorithm"] == "staggered":
-        return layout.staggers and int(parameters["ROWS"]) == 1
+    if parameters["algorithm"] == "l2_two_pass":
+        return layout.fits_two_pass and int(parameters["ROWS"]) == 1
     return parameters["algorithm"] != "split" or not layout.chained
 
 
@@ -143,7 +143,7 @@ def worthwhile(planned: Planned, parameters: Mapping[str, Value], knob: str, she
     checks: dict[str, Callable[[], bool]] = {
         POINTWISE: lambda: pointwise_fits(planned.kernel, parameters, knob),
         ROWS: lambda: rows_fit(planned.kernel, parameters, knob),
-        WINDOW: lambda: window_fits(planned.kernel, parameters, knob),
+        POOLING: lambda: pooling_fits(planned.kernel, parameters, knob),
         MATMUL: lambda: product_fits(planned.kernel, parameters, knob, sheet),
         CONVOLUTION: lambda: convolution_fits(planned.kernel, parameters, knob, sheet),
         DEPTHWISE: lambda: depthwise_fits(planned.kernel, parameters),

@@ -12,7 +12,7 @@ from tools.codegen.templates.depthwise.layout import UNROLLED, rows_a_lane, walk
 from tools.codegen.templates.iteration_space import Access
 from tools.codegen.templates.layout_cache import attention_layout_of, convolution_layout_of, product_layout_of
 from tools.codegen.templates.matmul.layout import ProductLayout
-from tools.codegen.templates.matmul.legality import HELD, held_fits, holds_left, loads_fit, programs_fit
+from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, left_is_stationary, loads_fit, programs_fit, stationary_fits
 from tools.codegen.templates.matmul.split_float import WAYS
 from tools.codegen.templates.prepack import WEIGHTS
 from tools.records import ITEM_BYTES, HardwareSheet
@@ -47,7 +47,7 @@ def product_defaults(kernel: Kernel, sms: int) -> Parameters:
         "right": "as_is",
         "num_warps": 8 if block_m * block_n >= 128 * 128 else 4,
         "num_stages": 3,
-        "programs": "a_tile",
+        "programs": "data_parallel",
         "loads": "pointers",
     }
 
@@ -159,9 +159,9 @@ def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, she
     }
     if idle.get(knob) or (way and not (layout.left.meta.contiguous and layout.right.meta.contiguous)):
         return False
-    if parameters.get("programs") == HELD:
+    if parameters.get("programs") == OPERAND_STATIONARY:
         triangle = kernel.contraction is not None and kernel.contraction.triangle
-        return knob != "GROUP_M" and not triangle and held_fits(layout, parameters, sheet)
+        return knob != "GROUP_M" and not triangle and stationary_fits(layout, parameters, sheet)
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     if block_m > max(16, power_of_two(layout.n_rows)) or block_n > max(16, power_of_two(layout.n_cols)):
         return False
@@ -178,8 +178,8 @@ def packable_operands(layout: ProductLayout, parameters: Mapping[str, Value]) ->
     copied = parameters.get("right") == "k_major" and not layout.right_is_k_major
     if parameters.get("precision") not in WAYS:
         passed = [layout.right] if copied else []
-    elif parameters.get("programs") == HELD:
-        passed = [layout.right if holds_left(layout) else layout.left]
+    elif parameters.get("programs") == OPERAND_STATIONARY:
+        passed = [layout.right if left_is_stationary(layout) else layout.left]
     else:
         passed = [layout.left, *([] if copied else [layout.right])]
     return tuple(operand for operand in passed if operand.fixed)

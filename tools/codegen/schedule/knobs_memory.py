@@ -8,7 +8,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.layout_cache import pointwise_layout_of, row_layout_of
 from tools.codegen.templates.pointwise import emit as template_pointwise
-from tools.codegen.templates.pooling.layout import fits_pairs, fits_quads, fits_tile, is_aligned, keeps_busy, tile_of
+from tools.codegen.templates.pooling.layout import fits_pairs, fits_tile, fits_vec4, is_aligned, keeps_busy, tile_of
 from tools.codegen.templates.rows.layout import RowLayout
 from tools.codegen.templates.rows.online import merges
 from tools.records import ITEM_BYTES
@@ -25,17 +25,17 @@ MOST_A_THREAD = 64
 """Elements of one tile a thread may hold; beyond it the 255 registers of a thread spill with one more operand."""
 WIDE_LOAD = 16
 """Bytes of the widest load of a thread. A block of that many bytes a thread lays the blocks of a step below one another in one thread."""
-LONGEST_STAGGERED = 16 << 20
+LONGEST_TWO_PASS = 16 << 20
 """Bytes of a row up to which its second reading may find it in the L2.
 
 On an H200 an instance norm with rows of 1 MiB took 4.5 ms, 0.81 of torch.compile's time, a group norm with 8 MiB 4.7 ms, 0.91 of it.
 """
-LEAST_STAGGERED = 64 << 20
+LEAST_TWO_PASS = 64 << 20
 """Bytes of all rows from which on they do not stay in the L2 by themselves until they are read again: more than an H200 has of it."""
-STAGGERED_CHUNK = 8192
-"""Elements of a program of staggered rows. On an H200, with four norms, 4096 and 8192 were alike, 2048 and 16384 slower."""
+TWO_PASS_CHUNK = 8192
+"""Elements of a program of `l2_two_pass`. On an H200, with four norms, 4096 and 8192 were alike, 2048 and 16384 slower."""
 WARP = 32
-QUADS = 8
+VEC4_ELEMENTS = 8
 """Elements a thread that makes four neighbours of a pooling starts with. Measured on an H200 on a prototype written by hand, of one to
 eight warps and 8 or 16 elements: all within 8 %, the best of 2 to 8 warps (max_pool1d of 8 with a dilation of 3, avg_pool1d of 8)."""
 FULL = 8
@@ -50,17 +50,17 @@ def pointwise_defaults(kernel: Kernel) -> Parameters:
     return {"algorithm": "tile" if tile else "flat", "ELEMENTS": min(elements, 16), "num_warps": 4}
 
 
-def window_defaults(kernel: Kernel) -> Parameters:
+def pooling_defaults(kernel: Kernel) -> Parameters:
     """Neighbours share most of their windows: few elements a program, so that they are in the cache together.
 
     In a 3x3 max pooling on an H200 a tile of one warp moved 81 % of the copy bandwidth, of four 44 % (data/sweeps: L2 cleared by reading).
     """
     if fits_pairs(kernel):
         return {"algorithm": "pairs", "ELEMENTS": 8, "num_warps": 1}
-    if fits_quads(kernel) and is_aligned(kernel):
+    if fits_vec4(kernel) and is_aligned(kernel):
         for warps in (4, 2, 1):
-            if keeps_busy(kernel, QUADS * WARP * warps):
-                return {"algorithm": "quads", "ELEMENTS": QUADS, "num_warps": warps}
+            if keeps_busy(kernel, VEC4_ELEMENTS * WARP * warps):
+                return {"algorithm": "vec4", "ELEMENTS": VEC4_ELEMENTS, "num_warps": warps}
     tile = fits_tile(kernel)
     return {"algorithm": "tile" if tile else "flat", "ELEMENTS": 4 if tile else 2, "num_warps": 1 if tile else 4}
 
@@ -75,7 +75,7 @@ def row_defaults(kernel: Kernel, sms: int) -> Parameters:
         splits = max(2, min(1024, power_of_two(FULL // 2 * sms // layout.n_rows), columns // 4096))
         return {**_walked(layout), "algorithm": "split", "SPLITS": splits}
     if columns > LONGEST_REGISTER_ROW and _stays_cached(layout):
-        return {**_walked(layout), "algorithm": "staggered", "SPLITS": min(1024, columns // STAGGERED_CHUNK), "num_warps": 4}
+        return {**_walked(layout), "algorithm": "l2_two_pass", "SPLITS": min(1024, columns // TWO_PASS_CHUNK), "num_warps": 4}
     if columns > LONGEST_REGISTER_ROW:
         return _walked(layout)
     rows = 1
@@ -118,13 +118,13 @@ def pointwise_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -
     return 128 <= int(parameters["ELEMENTS"]) * 32 * int(parameters["num_warps"]) <= 16384
 
 
-def window_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:
+def pooling_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:
     """Whether changing `knob` changes the kernel and leaves a block of a sensible size."""
     algorithm, elements = parameters["algorithm"], int(parameters["ELEMENTS"])
-    fits = {"tile": lambda kernel: tile_of(kernel) is not None, "pairs": fits_pairs, "quads": fits_quads}
+    fits = {"tile": lambda kernel: tile_of(kernel) is not None, "pairs": fits_pairs, "vec4": fits_vec4}
     if knob == "algorithm" and algorithm != "flat" and not fits[str(algorithm)](kernel):
         return False
-    if algorithm == "quads" and elements < 4:
+    if algorithm == "vec4" and elements < 4:
         return False
     return 64 <= elements * WARP * int(parameters["num_warps"]) <= 8192
 
@@ -136,7 +136,7 @@ def rows_fit(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool
     block, unroll = int(parameters["BLOCK_N"]), int(parameters.get("UNROLL", 1)) if rows == 1 else 1
     columns = power_of_two(layout.n_cols)
     whole = algorithm == "registers"
-    idle = {"BLOCK_N", "SPLITS", "UNROLL", "num_stages"} if whole else set() if algorithm in ("split", "staggered") else {"SPLITS"}
+    idle = {"BLOCK_N", "SPLITS", "UNROLL", "num_stages"} if whole else set() if algorithm in ("split", "l2_two_pass") else {"SPLITS"}
     if rows > 1 or layout.scans:
         idle |= {"UNROLL"}
     if knob in idle or (not whole and columns <= block * unroll):
@@ -145,9 +145,9 @@ def rows_fit(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool
         return False
     if knob == "algorithm" and algorithm == "looped" and not layout.scans and not merges(kernel.builder):
         return False
-    if algorithm == "staggered":
+    if algorithm == "l2_two_pass":
         chunk = columns // int(parameters["SPLITS"])
-        if rows > 1 or chunk < max(block * unroll, STAGGERED_CHUNK // 2) or not _stays_cached(layout):
+        if rows > 1 or chunk < max(block * unroll, TWO_PASS_CHUNK // 2) or not _stays_cached(layout):
             return False
     if algorithm == "split" and columns // int(parameters["SPLITS"]) < 16:
         return False
@@ -156,9 +156,9 @@ def rows_fit(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool
 
 
 def _stays_cached(layout: RowLayout) -> bool:
-    """Whether rows can be staggered, and the second reading of one finds it in the cache then and not otherwise."""
+    """Whether rows fit `l2_two_pass`, and the second reading of one finds it in the cache then and not otherwise."""
     row = layout.n_cols * max(ITEM_BYTES[access.meta.dtype] for access in layout.accesses)
-    return layout.staggers and row <= LONGEST_STAGGERED and row * layout.n_rows >= LEAST_STAGGERED
+    return layout.fits_two_pass and row <= LONGEST_TWO_PASS and row * layout.n_rows >= LEAST_TWO_PASS
 
 
 def _rows_exist(layout: RowLayout, rows: int) -> bool:

@@ -20,10 +20,10 @@ from tools.codegen.templates.convolution.layout import convolution_layout
 from tools.codegen.templates.depthwise.layout import depthwise_layout
 from tools.codegen.templates.matmul.layout import product_layout
 from tools.codegen.templates.pointwise import emit as template_pointwise
-from tools.codegen.templates.pooling.layout import window_layout
+from tools.codegen.templates.pooling.layout import pooling_layout
 from tools.codegen.templates.rows.layout import row_layout
 
-POINTWISE, ROWS, MATMUL, WINDOW, ATTENTION, DEPTHWISE = "pointwise", "rows", "matmul", "window", "attention", "depthwise"
+POINTWISE, ROWS, MATMUL, POOLING, ATTENTION, DEPTHWISE = "pointwise", "rows", "matmul", "pooling", "attention", "depthwise"
 CONVOLUTION = "convolution"
 STANDING_ALONE = {*PRODUCTS, *ATTENTIONS, *CONVOLUTIONS}
 """Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
@@ -81,7 +81,7 @@ def _template(kernel: Kernel) -> str:
         (MATMUL, "a product", kernel.contraction, product_layout),
         (DEPTHWISE, "a convolution", kernel.depthwise, depthwise_layout),
         (CONVOLUTION, "a convolution", kernel.convolution, convolution_layout),
-        (WINDOW, "a pooling", kernel.window, window_layout),
+        (POOLING, "a pooling", kernel.window, pooling_layout),
     ):
         if found is not None:
             if kernel.builder.joins:

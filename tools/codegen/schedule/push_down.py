@@ -7,29 +7,29 @@ from collections.abc import Iterator
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import LIBRARY, Region, Schedule
-from tools.codegen.rewrite.reduction_pushdown import EarlySum, early_sums, with_early_sums
+from tools.codegen.rewrite.reduction_pushdown import ReductionPushdown, reduction_pushdowns, with_reduction_pushdown
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import STANDING_ALONE, natural_regions, ordered, plan_region
 from tools.records import Action, ActionKind, HardwareSheet
 
-ALGEBRA, SUM_FIRST = "algebra", "sum_first"
+ALGEBRA, REDUCTION_PUSHDOWN = "algebra", "reduction_pushdown"
 
 
-def early_actions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+def pushdown_actions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
     """Yield an action for each sum that can be taken before its product; its regions are those of the two and what is between."""
-    for found in early_sums(graph):
-        yield Action(kind=ActionKind.ALGORITHM, region=_region(schedule, found), parameters={ALGEBRA: SUM_FIRST, "sms": sheet.sms})
+    for found in reduction_pushdowns(graph):
+        yield Action(kind=ActionKind.ALGORITHM, region=_region(schedule, found), parameters={ALGEBRA: REDUCTION_PUSHDOWN, "sms": sheet.sms})
 
 
-def take_early(graph: OperatorGraph, schedule: Schedule, action: Action, sms: int) -> Schedule | None:
-    """Return the schedule with the sum of the action's regions taken early; none where they hold no such sum.
+def take_pushdown(graph: OperatorGraph, schedule: Schedule, action: Action, sms: int) -> Schedule | None:
+    """Return the schedule with the sum of the action's regions pushed down; none where they hold no such sum.
 
     Other regions stay as they are. New ones are generated where they can be, but for products and convolutions that have tiles.
     """
-    found = next((each for each in early_sums(graph) if _region(schedule, each) == action.region), None)
-    if found is None or action.kind is not ActionKind.ALGORITHM or action.parameters.get(ALGEBRA) != SUM_FIRST:
+    found = next((each for each in reduction_pushdowns(graph) if _region(schedule, each) == action.region), None)
+    if found is None or action.kind is not ActionKind.ALGORITHM or action.parameters.get(ALGEBRA) != REDUCTION_PUSHDOWN:
         return None
-    after = with_early_sums(graph, [found.reduction.name])
+    after = with_reduction_pushdown(graph, [found.reduction.name])
     touched = set(found.nodes)
     kept = [region for region in schedule.regions if not touched & set(region.nodes)]
     done = {name for region in kept for name in region.nodes}
@@ -38,10 +38,10 @@ def take_early(graph: OperatorGraph, schedule: Schedule, action: Action, sms: in
     before = {region.nodes: region for region in kept}
     regions = ordered(after, [*before, *(nodes for nodes in fresh if nodes)])
     settled = tuple(before[r.nodes].model_copy(update={"id": r.id}) if r.nodes in before else _generated(after, r, sms) for r in regions)
-    return schedule.model_copy(update={"regions": settled, "early_sums": (*schedule.early_sums, found.reduction.name)})
+    return schedule.model_copy(update={"regions": settled, "reduction_pushdown": (*schedule.reduction_pushdown, found.reduction.name)})
 
 
-def _region(schedule: Schedule, found: EarlySum) -> str:
+def _region(schedule: Schedule, found: ReductionPushdown) -> str:
     return "+".join(region.id for region in schedule.regions if set(found.nodes) & set(region.nodes))
 
 

@@ -17,8 +17,8 @@ from tools.codegen.templates.host_sizes import host_size
 from tools.codegen.templates.iteration_space import Access, Space
 
 WEIGHTS = "weights"
-EVERY_CALL, PACKED = "every_call", "packed"
-CHOICES = (EVERY_CALL, PACKED)
+EVERY_CALL, PREPACKED = "every_call", "prepacked"
+CHOICES = (EVERY_CALL, PREPACKED)
 ARGUMENT = "packed"
 """What a host function calls what it is given."""
 STATE, CHECK = "packed_weights", "refresh_weights"
@@ -77,7 +77,7 @@ class Pass:
 
 def packed(passes: Iterable[Pass], wanted: object) -> tuple[Pass, ...]:
     """Choose the passes that belong into a step of their own: those over fixed parameters, where that is `wanted` of the region."""
-    return tuple(each for each in passes if each.access.fixed) if wanted == PACKED else ()
+    return tuple(each for each in passes if each.access.fixed) if wanted == PREPACKED else ()
 
 
 def packing_function(name: str, reader: str, passes: Sequence[Pass], space: Space) -> tuple[Pack, list[str]]:

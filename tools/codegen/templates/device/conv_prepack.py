@@ -5,7 +5,7 @@ The passes write what `jit_images` writes in two launches of both, bit by bit, w
 
 from __future__ import annotations
 
-PACKED: dict[str, str] = {
+PREPACKED: dict[str, str] = {
     "versions": '''
 def versions(weights):
     """Where weights lie and how often each was written in place; those made in inference mode do not count that."""

@@ -6,11 +6,11 @@ run under the interpreter. Coefficients of `tanh` are those of the Cephes librar
 
 from __future__ import annotations
 
-from tools.codegen.templates.device.conv_prepack import PACKED
+from tools.codegen.templates.device.conv_prepack import PREPACKED
 from tools.codegen.templates.device.conv_split import IMAGES
 from tools.codegen.templates.device.gemm_split import SPLITS
 from tools.codegen.templates.device.library import LIBRARY_HELPERS
-from tools.codegen.templates.device.vec4 import QUADS
+from tools.codegen.templates.device.vec4 import VEC4
 
 HELPERS: dict[str, str] = {
     "exp": '''
@@ -90,15 +90,15 @@ def multiply(one, other):
 ''',
     **SPLITS,
     **IMAGES,
-    **PACKED,
+    **PREPACKED,
     **LIBRARY_HELPERS,
-    **QUADS,
+    **VEC4,
 }
 """By the map that needs them: text of the device function, or of a pass and its host function."""
 
 NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
     "mean": "centring_mean", "pow": "power", "multiply": "multiply",
-    **{name: name for name in (*SPLITS, *IMAGES, *PACKED, *LIBRARY_HELPERS, *QUADS)},
+    **{name: name for name in (*SPLITS, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-QUADS: dict[str, str] = {
+VEC4: dict[str, str] = {
     "quarters": '''
 @triton.jit
 def quarters(x):

@@ -7,7 +7,7 @@ several programs, which sum a part each and write it down; a second kernel adds 
 
 `programs=persistent` launches one program a multiprocessor, which walks tiles in the same order. `programs=stream_k` gives a tile to each
 multiprocessor as long as there is one for all; the steps of what is left are dealt out evenly, and a third kernel adds the parts.
-`programs=held` is for short sums: a program holds a tile of one operand and walks all of the other (`product_held`).
+`programs=operand_stationary` is for short sums: a program holds a tile of one operand and walks all of the other (`operand_stationary`).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from tools.codegen.templates.body import Body
 from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.templates.matmul.k_loop import ProductLoop
 from tools.codegen.templates.matmul.layout import ProductLayout, product_layout
-from tools.codegen.templates.matmul.legality import HELD
-from tools.codegen.templates.matmul.operand_stationary import HeldLoop
+from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY
+from tools.codegen.templates.matmul.operand_stationary import OperandStationaryLoop
 from tools.codegen.templates.naming import Names, Scope
 from tools.codegen.templates.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
 
 NAME = "matmul"
 COMBINED = (8, 128)
 """Rows and columns that a program of the second kernel adds up."""
-A_TILE, PERSISTENT, STREAM = "a_tile", "persistent", "stream_k"
+DATA_PARALLEL, PERSISTENT, STREAM = "data_parallel", "persistent", "stream_k"
 """What a program does."""
 
 
@@ -47,24 +47,24 @@ class _Writer:
         self.body = Body(self.space, Names(), self._load, self._reduce)
         self.batched = plan.axes[0].name == "outer"
         self.splits = int(parameters.get("SPLIT_K", 1))
-        self.programs = str(parameters.get("programs", A_TILE))
+        self.programs = str(parameters.get("programs", DATA_PARALLEL))
         self.pack: Pack | None = None
         self.packed: tuple[Pass, ...] = ()
-        self.held = HeldLoop(self.space, plan, parameters) if self.programs == HELD else None
-        self.loop = self.held or ProductLoop(self.space, plan, parameters, _triangle(kernel))
-        if self.splits > 1 and self.programs != A_TILE:
+        self.stationary = OperandStationaryLoop(self.space, plan, parameters) if self.programs == OPERAND_STATIONARY else None
+        self.loop = self.stationary or ProductLoop(self.space, plan, parameters, _triangle(kernel))
+        if self.splits > 1 and self.programs != DATA_PARALLEL:
             raise LoweringError("SPLIT_K shares out the sums of a tile that has programs of its own")
 
     def write(self) -> RegionText:
         """Write kernels and host function."""
-        kernels = self._split() if self.splits > 1 else self._held(self.held) if self.held else self._whole()
+        kernels = self._split() if self.splits > 1 else self._stationary(self.stationary) if self.stationary else self._whole()
         if self.programs == STREAM:
             kernels += ["", "", *self._stream()]
         host = self._host()
         if self.packed:
             self.pack, text = packing_function(self.name, self.name, self.packed, self.space)
             kernels += ["", "", *text]
-        counted = ("multiprocessors",) if self.programs != A_TILE else ()
+        counted = ("multiprocessors",) if self.programs != DATA_PARALLEL else ()
         return RegionText(
             self.name,
             tuple(access.ref for access in self.reads),
@@ -94,20 +94,20 @@ class _Writer:
         text = self.frame.finish([*self._counts(), walk, *("    " + line for line in inside)])
         return self._kernel(self.frame, text, self.loop.pointers(), "Tiles of the product, one after the other")
 
-    def _held(self, loop: HeldLoop) -> list[str]:
+    def _stationary(self, loop: OperandStationaryLoop) -> list[str]:
         """Write the one kernel whose programs hold a tile of one operand, walk the other and make what follows of each tile."""
         self.frame = self._frame(f"{self.name}_kernel")
         lines: list[str] = []
         loop.write(Scope(lines, "    "))
         lines += self._epilogue()
-        held: list[str] = []
-        loop.hold(Scope(held, "    "))
+        stationary: list[str] = []
+        loop.hold(Scope(stationary, "    "))
         place = [f"    {loop.tile} = tl.program_id(0)"]
         if self.batched:
             place = ["    pid = tl.program_id(0)", *self._batch(loop.tiles), f"    {loop.tile} = pid % {loop.tiles}"]
         rows, cols = self._rows(f" + {loop.along('rows')}"), self._columns(f" + {loop.along('cols')}")
-        kept, walked = (rows, cols) if loop.left_held else (cols, rows)
-        text = self.frame.finish([*self._counts(), *place, *kept, *held, *("    " + line for line in (*walked, *lines))])
+        kept, walked = (rows, cols) if loop.left_stationary else (cols, rows)
+        text = self.frame.finish([*self._counts(), *place, *kept, *stationary, *("    " + line for line in (*walked, *lines))])
         return self._kernel(self.frame, text, loop.pointers(), loop.title)
 
     def _split(self) -> list[str]:
@@ -288,9 +288,9 @@ class _Writer:
         given = self.loop.arguments()
         if self.programs == STREAM:
             return self._stream_launches(device, tiles, constants, launch)
-        if self.held:
+        if self.stationary:
             constants |= {"BLOCK_K": "block_k", "LONG": "n_inner > block_k"}
-            return [*self.held.grid(batch, device), *self._call(self.frame, given, constants, launch)]
+            return [*self.stationary.grid(batch, device), *self._call(self.frame, given, constants, launch)]
         if self.programs == PERSISTENT:
             return [f"grid = (min(multiprocessors({device}), {tiles}),)", *self._call(self.frame, given, constants, launch)]
         if self.splits == 1:

@@ -16,14 +16,14 @@ DESCRIBING = ("hopper", "blackwell")
 """Generations whose hardware fetches tiles by descriptor; elsewhere Triton turns them into pointers again, and nothing is gained."""
 ALIGNED = 16
 """Bytes at whose multiples every row of such a matrix begins."""
-HELD = "held"
-"""Value of `programs`: a program holds a tile of one operand and walks the other (`product_held`)."""
-LONGEST_HELD = 128
+OPERAND_STATIONARY = "operand_stationary"
+"""Value of `programs`: a program holds a tile of one operand and walks the other (`operand_stationary`)."""
+LONGEST_STATIONARY_SUM = 128
 """Summed elements up to which a tile lies in a program's registers and shared memory: with 256 none that was tried fitted (H200)."""
-HELD_TILES = ((64, 128, 4), (64, 64, 4), (128, 64, 4), (128, 128, 8))
+STATIONARY_TILES = ((64, 128, 4), (64, 64, 4), (128, 64, 4), (128, 128, 8))
 """Vectors of a tile that are walked, those that are held, and warps: what is tried, of sixteen that a prototype was measured with on an
 H200 (2026-11-21). The first was the fastest of each of five products."""
-HELD_STAGES = (3, 2)
+STATIONARY_STAGES = (3, 2)
 """Stages that are tried; two where three do not fit."""
 ROUNDS = 8
 """Tiles a multiprocessor from which on a last round that is not full costs an eighth of the time or less."""
@@ -37,8 +37,8 @@ def tiles_of(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
 
 def programs_fit(layout: ProductLayout, parameters: Mapping[str, Value], sms: int) -> bool:
     """Whether what a program does differs from one tile each, and shares are worth their sums."""
-    programs = parameters.get("programs", "a_tile")
-    if programs == "a_tile":
+    programs = parameters.get("programs", "data_parallel")
+    if programs == "data_parallel":
         return True
     if int(parameters.get("SPLIT_K", 1)) > 1:
         return False
@@ -50,55 +50,61 @@ def programs_fit(layout: ProductLayout, parameters: Mapping[str, Value], sms: in
     return tiles % sms > 0 and tiles < ROUNDS * sms and tiles % sms * steps >= 4 * sms
 
 
-def holds_left(layout: ProductLayout) -> bool:
-    """Whether `programs=held` holds the left operand: the one with more elements, since what is held is read once and needs no pass."""
+def left_is_stationary(layout: ProductLayout) -> bool:
+    """Whether the left operand is the stationary one: that with more elements, since what is kept is read once and needs no pass."""
     return layout.left.meta.numel > layout.right.meta.numel
 
 
-def held_settings(layout: ProductLayout) -> tuple[dict[str, Value], ...]:
-    """List what `programs=held` is tried with: everything that it settles; nothing where it cannot be."""
+def stationary_settings(layout: ProductLayout) -> tuple[dict[str, Value], ...]:
+    """List what `programs=operand_stationary` is tried with: everything that it settles; nothing where it cannot be."""
     fixed, names = _settled(layout), _sides(layout)
     return tuple(
-        {**fixed, names[0]: walked, names[1]: held, "num_warps": warps, "num_stages": stages}
-        for walked, held, warps in HELD_TILES
-        for stages in HELD_STAGES
+        {**fixed, names[0]: walked, names[1]: stationary, "num_warps": warps, "num_stages": stages}
+        for walked, stationary, warps in STATIONARY_TILES
+        for stages in STATIONARY_STAGES
         if fixed
     )
 
 
 def _settled(layout: ProductLayout) -> dict[str, Value]:
-    """List what `programs=held` settles besides its tile; nothing where it cannot be."""
-    if layout.dtype != "float32" or layout.n_inner > LONGEST_HELD:
+    """List what `programs=operand_stationary` settles besides its tile; nothing where it cannot be."""
+    if layout.dtype != "float32" or layout.n_inner > LONGEST_STATIONARY_SUM:
         return {}
-    words: dict[str, Value] = {"programs": HELD, "precision": "fp16x3", "accumulate": "chunked", "loads": "pointers", "right": "as_is"}
+    words: dict[str, Value] = {
+        "programs": OPERAND_STATIONARY,
+        "precision": "fp16x3",
+        "accumulate": "chunked",
+        "loads": "pointers",
+        "right": "as_is",
+    }
     return {**words, "SPLIT_K": 1, "BLOCK_K": max(16, power_of_two(layout.n_inner))}
 
 
 def _sides(layout: ProductLayout) -> tuple[str, str]:
     """Name the sizes of a tile along what is walked and along what is held."""
-    return ("BLOCK_N", "BLOCK_M") if holds_left(layout) else ("BLOCK_M", "BLOCK_N")
+    return ("BLOCK_N", "BLOCK_M") if left_is_stationary(layout) else ("BLOCK_M", "BLOCK_N")
 
 
-def held_bytes(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
+def stationary_bytes(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
     """Shared memory of a program: parts of what is held, those of a walked tile in each stage, and results on their way to memory.
 
     The last are sixteen vectors a warp: what Triton 3.6 asked for on an H200, less the others.
     """
-    walked, held, inner, warps, stages = (int(parameters[name]) for name in (*_sides(layout), "BLOCK_K", "num_warps", "num_stages"))
-    return 4 * (inner * (held + walked * stages) + 16 * warps * held)
+    walked, stationary, inner, warps, stages = (int(parameters[name]) for name in (*_sides(layout), "BLOCK_K", "num_warps", "num_stages"))
+    return 4 * (inner * (stationary + walked * stages) + 16 * warps * stationary)
 
 
-def held_fits(layout: ProductLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
-    """Whether these are parameters that `programs=held` is tried with, and can run on the device."""
+def stationary_fits(layout: ProductLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
+    """Whether these are parameters that `programs=operand_stationary` is tried with, and can run on the device."""
     fixed = _settled(layout)
     tile = tuple(parameters[name] for name in (*_sides(layout), "num_warps"))
-    known = fixed and tile in HELD_TILES and parameters["num_stages"] in HELD_STAGES
+    known = fixed and tile in STATIONARY_TILES and parameters["num_stages"] in STATIONARY_STAGES
     if not known or any(parameters.get(name) != value for name, value in fixed.items()):
         return False
     # a tile may be larger than the result where there is no smaller one
     sizes = ((layout.n_rows, "BLOCK_M"), (layout.n_cols, "BLOCK_N"))
     fills = all(int(parameters[name]) <= max(64, power_of_two(size)) for size, name in sizes)
-    return fills and held_bytes(layout, parameters) <= sheet.shared_kib_per_block * 1024
+    return fills and stationary_bytes(layout, parameters) <= sheet.shared_kib_per_block * 1024
 
 
 def loads_fit(layout: ProductLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:

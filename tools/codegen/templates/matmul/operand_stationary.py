@@ -13,7 +13,7 @@ import re
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.templates.iteration_space import Access
 from tools.codegen.templates.matmul.k_loop import ProductLoop
-from tools.codegen.templates.matmul.legality import HELD, holds_left
+from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, left_is_stationary
 from tools.codegen.templates.matmul.split_float import LOW
 from tools.codegen.templates.naming import Scope
 from tools.codegen.templates.prepack import Pass
@@ -22,20 +22,20 @@ PROGRAMS = 4
 """Programs a multiprocessor from which on each walks all of the other operand; with fewer it is dealt out in shares."""
 
 
-class HeldLoop(ProductLoop):
+class OperandStationaryLoop(ProductLoop):
     """Writes what such a program holds, and what it makes of each tile that it walks."""
 
     def __post_init__(self) -> None:
         """Choose what is held; refuse other precisions, tiles by descriptor and shared sums."""
         super().__post_init__()
         if self.precision != "fp16x3" or self.described or int(self.parameters.get("SPLIT_K", 1)) > 1:
-            raise LoweringError(f"programs={HELD} is for fp16x3 by pointers, without SPLIT_K")
-        self.left_held = holds_left(self.plan)
-        self.walking, self.holding = (1, 0) if self.left_held else (0, 1)
+            raise LoweringError(f"programs={OPERAND_STATIONARY} is for fp16x3 by pointers, without SPLIT_K")
+        self.left_stationary = left_is_stationary(self.plan)
+        self.walking, self.holding = (1, 0) if self.left_stationary else (0, 1)
         self.fills_up = not self.parts[self.walking].trailing
-        kept, walked = ("Rows", "columns") if self.left_held else ("Columns", "rows")
+        kept, walked = ("Rows", "columns") if self.left_stationary else ("Columns", "rows")
         self.title = f"{kept} of the product, held while its {walked} are walked"
-        self.tile, self.tiles = ("pid_m", "tiles_m") if self.left_held else ("pid_n", "tiles_n")
+        self.tile, self.tiles = ("pid_m", "tiles_m") if self.left_stationary else ("pid_n", "tiles_n")
 
     def arguments(self) -> list[str]:
         """List what the host passes in place of the operand that is walked; the other is passed as it is."""
@@ -56,16 +56,16 @@ class HeldLoop(ProductLoop):
 
     def along(self, axis: str) -> str:
         """Write a tile's positions along rows or columns of the result: held ones lie along its second dimension."""
-        if (axis == "rows") == self.left_held:
-            return f"tl.arange(0, {'BLOCK_M' if self.left_held else 'BLOCK_N'})[None, :]"
-        return f"tl.arange(0, {'BLOCK_N' if self.left_held else 'BLOCK_M'})[:, None]"
+        if (axis == "rows") == self.left_stationary:
+            return f"tl.arange(0, {'BLOCK_M' if self.left_stationary else 'BLOCK_N'})[None, :]"
+        return f"tl.arange(0, {'BLOCK_N' if self.left_stationary else 'BLOCK_M'})[:, None]"
 
     def hold(self, scope: Scope) -> None:
         """Write the load of what a program holds, its parts, and the loop over the share of tiles that it walks."""
-        tile, tiles = ("pid_n", "tiles_n") if self.left_held else ("pid_m", "tiles_m")
+        tile, tiles = ("pid_n", "tiles_n") if self.left_stationary else ("pid_m", "tiles_m")
         scope.say("off_k = tl.arange(0, BLOCK_K)")
         scope.say(f"n_wide = tl.cdiv({self._n_inner()}, 16) * 16")
-        self._split_held(scope, "off_k")
+        self._split_stationary(scope, "off_k")
         scope.say(f"share = tl.cdiv({tiles}, tl.num_programs(1))")
         scope.say("first = tl.program_id(1) * share")
         scope.say(f"for {tile} in range(first, tl.minimum(first + share, {tiles})):")
@@ -73,9 +73,9 @@ class HeldLoop(ProductLoop):
     def write(self, scope: Scope, begin: str = "0", end: str = "") -> None:
         """Write the product of one tile, which it leaves in `acc`: one step, and those that only a longer sum than as written has."""
         del begin, end
-        side, held = self.sides[self.walking][0], self.sides[self.holding][0]
+        side, stationary = self.sides[self.walking][0], self.sides[self.holding][0]
         self._walk(scope, "off_k")
-        scope.say(f"acc = tl.fma(small, {LOW[self.precision]}, tl.dot({side}_high, {held}_high))")
+        scope.say(f"acc = tl.fma(small, {LOW[self.precision]}, tl.dot({side}_high, {stationary}_high))")
         self._load_exponent(scope, self.walking)
         self._unscale(scope)
         scope.say("if LONG:")
@@ -83,17 +83,17 @@ class HeldLoop(ProductLoop):
         rest.say(f"for start in range(BLOCK_K, {self._n_inner()}, BLOCK_K):")
         loop = rest.nested()
         loop.say("off_l = start + off_k")
-        self._split_held(loop, "off_l", "next")
+        self._split_stationary(loop, "off_l", "next")
         self._walk(loop, "off_l", "next")
         loop.say(f"part = tl.fma(small, {LOW[self.precision]}, tl.dot({side}_high, next_high))")
         loop.say(f"exponent = -({side}_exponent + next_exponent)")
         loop.say("half = exponent >> 1")
         loop.say("acc += part * power_of_two(half) * power_of_two(exponent - half)")
 
-    def _walk(self, scope: Scope, place: str, held: str = "") -> None:
+    def _walk(self, scope: Scope, place: str, stationary: str = "") -> None:
         """Write the loads of one step of a tile that is walked, and the small products of its parts."""
         side, access, mask = self.sides[self.walking]
-        held = held or self.sides[self.holding][0]
+        stationary = stationary or self.sides[self.holding][0]
         there, wide = " + ".join([*self._terms(access), self._k_term(access, f"{place}[None, :]")]), self._n_inner()
         if self.fills_up:
             there, wide = re.sub(rf"\b{wide}\b", "n_wide", there), "n_wide"
@@ -101,9 +101,9 @@ class HeldLoop(ProductLoop):
         inside = f"{mask} & ({place}[None, :] < {wide})"
         for name, source in self._pairs(self.walking, side):
             scope.say(f"{name} = tl.load({source}_ptr + {side}_tile, mask={inside}, other=0.0)")
-        scope.say(f"small = tl.dot({side}_high, {held}_low, tl.dot({side}_low, {held}_high))")
+        scope.say(f"small = tl.dot({side}_high, {stationary}_low, tl.dot({side}_low, {stationary}_high))")
 
-    def _split_held(self, scope: Scope, place: str, name: str = "") -> None:
+    def _split_stationary(self, scope: Scope, place: str, name: str = "") -> None:
         """Write the load of one step of what is held, and its parts."""
         side, access, mask = self.sides[self.holding]
         scope.say(f"{side}_tile = {' + '.join([*self._terms(access), self._k_term(access, f'{place}[:, None]')])}")
@@ -121,9 +121,9 @@ class HeldLoop(ProductLoop):
         """Write the grid: tiles that are held, of each product of a batch, and shares of the others where those are few."""
         p = self.parameters
         rows, cols = f"triton.cdiv(n_rows, {p['BLOCK_M']})", f"triton.cdiv(n_cols, {p['BLOCK_N']})"
-        held, walked = (rows, cols) if self.left_held else (cols, rows)
+        stationary, walked = (rows, cols) if self.left_stationary else (cols, rows)
         return [
             f"block_k = min({p['BLOCK_K']}, max(16, triton.next_power_of_2(n_inner)))",
-            f"n_held = {batch}{held}",
+            f"n_held = {batch}{stationary}",
             f"grid = (n_held, min({walked}, triton.cdiv({PROGRAMS} * multiprocessors({device}), n_held)))",
         ]

@@ -2,7 +2,7 @@
 
 `flat` numbers the elements of the result one by one and takes each number apart; `tile` gives a program a tile of the
 result's last two dimensions, so that only the program's own number is taken apart. `pairs` is a tile of whole rows whose windows
-are two elements apart: what is in memory is loaded once, neighbours together, and handed from lane to lane. `quads` is a tile
+are two elements apart: what is in memory is loaded once, neighbours together, and handed from lane to lane. `vec4` is a tile
 whose windows are one element apart: a lane makes four neighbours of blocks of four, each loaded once and taken apart in registers.
 """
 
@@ -18,11 +18,11 @@ from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocat
 from tools.codegen.templates.host_sizes import host_size
 from tools.codegen.templates.iteration_space import Axis, Space
 from tools.codegen.templates.naming import Names, Scope
-from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_quads, leaves_out_padding, tile_axes, window_layout
+from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_vec4, leaves_out_padding, pooling_layout, tile_axes
 from tools.codegen.templates.pooling.pairs import halves, shared_out
 from tools.codegen.templates.pooling.vec4 import OWN, blocks_along, bounds, helpers, quotient, shares
 
-NAME = "window"
+NAME = "pooling"
 UNROLLED = 16
 """Window elements up to which the loops are unrolled: more would bloat the code without more loads in flight."""
 
@@ -39,12 +39,12 @@ class _Writer:
         self.name, self.parameters = name, parameters
         assert kernel.window is not None
         self.window: Window = kernel.window
-        accesses, axis = window_layout(kernel)
+        accesses, axis = pooling_layout(kernel)
         algorithm = parameters.get("algorithm", "flat")
         self.pairs = algorithm == "pairs" and fits_pairs(kernel)
-        self.quads = algorithm == "quads" and fits_quads(kernel)
-        self.tile = algorithm in ("tile", "pairs", "quads") and len(axis.groups) > 1
-        self.one = "[1, 1, 1]" if self.quads else "[1, 1]"
+        self.vec4 = algorithm == "vec4" and fits_vec4(kernel)
+        self.tile = algorithm in ("tile", "pairs", "vec4") and len(axis.groups) > 1
+        self.one = "[1, 1, 1]" if self.vec4 else "[1, 1]"
         axes: tuple[Axis, ...] = (axis,)
         masks, self.shape = {"elements": "mask"}, "[BLOCK]"
         if self.tile:
@@ -75,7 +75,7 @@ class _Writer:
             self.frame.store(scope, access, self.body.assign(scope, output.expr))
         head = self._tile_head() if self.tile else self._flat_head()
         text = self.frame.finish([*("    " + line for line in head), *lines])
-        made = "Four neighbours a lane, acc_0 to acc_3, of blocks of four elements" if self.quads else "One element a lane"
+        made = "Four neighbours a lane, acc_0 to acc_3, of blocks of four elements" if self.vec4 else "One element a lane"
         kernel = [
             "@triton.jit",
             *block(f"def {self.name}_kernel", self.frame.signature(["BLOCK_M", "BLOCK_N", "BLOCK"]), ":"),
@@ -106,7 +106,7 @@ class _Writer:
             tile = "pid % tiles_m"
         return [
             *lines,
-            f"rows = ({tile}){wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None{', None' if self.quads else ''}]",
+            f"rows = ({tile}){wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None{', None' if self.vec4 else ''}]",
             f"mask_m = rows < {self.space.monomial(rows.atoms)}",
             *self.space.parts(rows),
             *self._cols(),
@@ -114,7 +114,7 @@ class _Writer:
         ]
 
     def _cols(self) -> list[str]:
-        if self.quads:
+        if self.vec4:
             quads = "quads = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :, None]"
             return [quads, "cols = quads * 4 + tl.arange(0, 4)[None, None, :]"]
         return [f"cols = {'' if self.pairs else 'tl.program_id(1) * BLOCK_N + '}tl.arange(0, BLOCK_N)[None, :]"]
@@ -124,26 +124,26 @@ class _Writer:
         window = self.window
         self._before(scope)
         start = '-float("inf")' if window.kind == "max" else "0.0"
-        for name in ("evens", "odds") if self.pairs else [f"acc_{own}" for own in OWN] if self.quads else ("acc",):
+        for name in ("evens", "odds") if self.pairs else [f"acc_{own}" for own in OWN] if self.vec4 else ("acc",):
             scope.say(f"{name} = tl.full({self.shape}, {start}, tl.float32)")
         if window.position >= 0:
             scope.say(f"best = tl.full({self.shape}, -1, tl.int32)")
         counted = leaves_out_padding(window)
-        if counted and not self.quads:
+        if counted and not self.vec4:
             scope.say(f"count = tl.zeros({self.shape}, tl.float32)")
         total, loop = math.prod(window.size), scope
         self._bounds(scope)
-        steps = math.prod(window.size[:-1]) * len(blocks_along(window)) if self.quads else total
+        steps = math.prod(window.size[:-1]) * len(blocks_along(window)) if self.vec4 else total
         walk = "tl.static_range" if steps <= UNROLLED and not window.windows else "range"
         tests: list[str] = []
-        for place in range(len(self.letters) - (self.pairs or self.quads)):
+        for place in range(len(self.letters) - (self.pairs or self.vec4)):
             loop = self._walk(loop, tests, place, walk)
         if self.pairs:
             self._load_pairs(loop, tests, start)
             for line in shared_out(window, start, self._grown):
                 scope.say(line)
-        elif self.quads:
-            self._load_quads(loop, tests, start)
+        elif self.vec4:
+            self._load_vec4(loop, tests, start)
             scope.say("acc = together(acc_0, acc_1, acc_2, acc_3)")
         else:
             self._step(loop, ["mask_m & mask_n" if self.tile else "mask", *tests], start, counted)
@@ -182,7 +182,7 @@ class _Writer:
         for line in halves(here, self._grown):
             loop.say(line)
 
-    def _load_quads(self, loop: Scope, tests: list[str], start: str) -> None:
+    def _load_vec4(self, loop: Scope, tests: list[str], start: str) -> None:
         """Write the loads of blocks of four neighbours, and to which of four windows each of their elements belongs."""
         window, extent = self.window, self.space.monomial((self.inside[-1],))
         self.mask, self.fill = "inside", start
@@ -264,11 +264,11 @@ class _Writer:
         if self.window.windows:
             elements = " * ".join(f"(last_{letter} - first_{letter})" for letter in self.letters)
             return [f"acc = acc / ({elements}).to(tl.float32)"]
-        if counted and self.quads:
-            return self._counted_quads()
+        if counted and self.vec4:
+            return self._counted_vec4()
         return ["acc = acc / count"] if counted else [f"acc = acc * {1 / (self.window.divisor or total)!r}"]
 
-    def _counted_quads(self) -> list[str]:
+    def _counted_vec4(self) -> list[str]:
         """Write the division by the elements of a window that are inside the input."""
         strides = [f" * {stride}" if stride != 1 else "" for stride in self.window.stride]
         begins = [self._index(atom) + stride for atom, stride in zip(self.spatial, strides, strict=True)]
@@ -300,10 +300,10 @@ class _Writer:
             lines.append(f"grid = ({'n_outer * ' if len(self.walked) == 3 else ''}triton.cdiv(n_rows, block_m),)")
             constants = {"BLOCK_M": "block_m", "BLOCK_N": "block_n"}
         elif self.tile:
-            lanes, across = (elements // 4, "triton.cdiv(n_cols, 4)") if self.quads else (elements, "n_cols")
+            lanes, across = (elements // 4, "triton.cdiv(n_cols, 4)") if self.vec4 else (elements, "n_cols")
             lines += [f"block_n = min(triton.next_power_of_2({across}), {lanes})", f"block_m = {lanes} // block_n"]
             outer = "n_outer * " if len(self.walked) == 3 else ""
-            lines.append(f"grid = ({outer}triton.cdiv(n_rows, block_m), triton.cdiv(n_cols, {'4 * ' if self.quads else ''}block_n))")
+            lines.append(f"grid = ({outer}triton.cdiv(n_rows, block_m), triton.cdiv(n_cols, {'4 * ' if self.vec4 else ''}block_n))")
             constants = {"BLOCK_M": "block_m", "BLOCK_N": "block_n"}
         else:
             lines.append(f"grid = (triton.cdiv(n_elements, {elements}),)")

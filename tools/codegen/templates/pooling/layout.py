@@ -21,14 +21,14 @@ SMALLEST_PLANE = 512
 LONGEST_ROW = 4096
 """Elements of the input along the last dimension up to which a program of `pairs` takes whole rows."""
 SHORTEST_ROW = 128
-"""Elements of the result along the last dimension from which on a warp of `quads`, four elements a lane, is not idle."""
+"""Elements of the result along the last dimension from which on a warp of `vec4`, four elements a lane, is not idle."""
 LONGEST_WINDOW = 16
-"""Elements of a window along the last dimension up to which `quads` takes it apart: each adds four terms to the text."""
+"""Elements of a window along the last dimension up to which `vec4` takes it apart: each adds four terms to the text."""
 WIDEST = 1 << 20
 """Columns from which on there could be more tiles, of 32 columns at least, than a grid's second dimension has places."""
 
 
-def window_layout(kernel: Kernel) -> tuple[tuple[Access, ...], Axis]:
+def pooling_layout(kernel: Kernel) -> tuple[tuple[Access, ...], Axis]:
     """Check the region and order its elements along one axis: outer dimensions, then each spatial dimension by itself."""
     window = kernel.window
     if window is None:
@@ -62,7 +62,7 @@ def _walked(kernel: Kernel, accesses: tuple[Access, ...], order: tuple[int, ...]
 
 def tile_of(kernel: Kernel) -> tuple[int, int] | None:
     """Give the result's last two dimensions; None where a tile of them cannot be a program's."""
-    _, axis = window_layout(kernel)
+    _, axis = pooling_layout(kernel)
     sizes = [product((kernel.builder.atoms.size(atom) for atom in group), kernel.builder.atoms.traces)[0] for group in axis.groups]
     return (sizes[-2], sizes[-1]) if len(sizes) > 1 and sizes[-1] < WIDEST else None
 
@@ -81,7 +81,7 @@ def fits_pairs(kernel: Kernel) -> bool:
     source = kernel.builder.exprs[window.source]
     if source.op != "load" or leaves_out_padding(window) or not fits_tile(kernel):
         return False
-    accesses, axis = window_layout(kernel)
+    accesses, axis = pooling_layout(kernel)
     read = [access for access in accesses if not access.is_output][source.extra]
     (last,) = kernel.builder.atoms.leaves(window.inside)[-1:]
     if kernel.builder.atoms.size(last)[0] > LONGEST_ROW:
@@ -89,14 +89,14 @@ def fits_pairs(kernel: Kernel) -> bool:
     return read.strides.get(last) == () and axis.groups[-1] == kernel.builder.atoms.leaves(window.spatial)[-1:]
 
 
-def fits_quads(kernel: Kernel) -> bool:
+def fits_vec4(kernel: Kernel) -> bool:
     """Whether a tile's windows are one element apart in tensors that have neighbours along the last dimension, in rows of some length."""
     window, found = kernel.window, tile_of(kernel)
     if window is None or window.windows or window.position >= 0 or found is None or found[1] < SHORTEST_ROW:
         return False
     if window.stride[-1] != 1 or not 1 < window.size[-1] <= LONGEST_WINDOW:
         return False
-    accesses, axis = window_layout(kernel)
+    accesses, axis = pooling_layout(kernel)
     (last,) = kernel.builder.atoms.leaves(window.inside)[-1:]
     neighbours = all(access.strides.get(last, ()) == () for access in accesses)
     return neighbours and axis.groups[-1] == kernel.builder.atoms.leaves(window.spatial)[-1:]

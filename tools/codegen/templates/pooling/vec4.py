@@ -1,4 +1,4 @@
-"""The text of `quads`: how four neighbouring windows, one element apart, are made of blocks of four elements that are each loaded once."""
+"""The text of `vec4`: how four neighbouring windows, one element apart, are made of blocks of four elements that are each loaded once."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 `registers` holds whole rows in registers: each input is read once. `looped` walks long rows block by block, once for each
 level of reductions that depend on one another and once more to write; `online` merges the levels of a softmax or a variance
-by running rescaled sums. `split` gives a row to several programs (`rows_split`), `staggered` does so in one launch whose second
-reading of a row follows soon upon the first (`rows_staggered`). Sums are kept by lane and combined at the
+by running rescaled sums. `split` gives a row to several programs (`rows_split`), `l2_two_pass` does so in one launch whose second
+reading of a row follows soon upon the first (`l2_two_pass`). Sums are kept by lane and combined at the
 end, so that long rows lose no accuracy.
 """
 
@@ -14,14 +14,14 @@ from tools.codegen.templates.body import Body
 from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary, vanishes
 from tools.codegen.templates.iteration_space import Access
 from tools.codegen.templates.naming import Names, Scope
-from tools.codegen.templates.rows.l2_two_pass import StaggeredWriter
+from tools.codegen.templates.rows.l2_two_pass import L2TwoPassWriter
 from tools.codegen.templates.rows.layout import RowLayout, row_layout
 from tools.codegen.templates.rows.multi_pass import LoopWriter
 from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.templates.rows.split_reduction import SplitWriter
 
 NAME = "rows"
-SEVERAL = {"split": SplitWriter, "staggered": StaggeredWriter}
+SEVERAL = {"split": SplitWriter, "l2_two_pass": L2TwoPassWriter}
 """Algorithms that give a row to several programs."""
 
 

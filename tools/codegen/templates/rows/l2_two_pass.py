@@ -22,7 +22,7 @@ AHEAD = 256
 CONSTANT = ": tl.constexpr"
 
 
-class StaggeredWriter(SplitWriter):
+class L2TwoPassWriter(SplitWriter):
     """Writes the stages as functions, the kernel that takes turns with them, and its host function."""
 
     numbered = ()
@@ -31,8 +31,8 @@ class StaggeredWriter(SplitWriter):
     def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: RowLayout) -> None:
         """Take the region and its layout."""
         super().__init__(kernel, name, parameters, plan)
-        if not plan.staggers or self.vector:
-            raise LoweringError("rows are staggered that are read twice, one a program, and lie one behind the other")
+        if not plan.fits_two_pass or self.vector:
+            raise LoweringError("l2_two_pass is for rows that are read twice, one a program, and lie one behind the other")
         self.turns = self.buffer_names.fresh("turns")
 
     def _stages(self) -> tuple[list[str], list[tuple[Stage, str, bool]]]:

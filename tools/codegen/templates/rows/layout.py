@@ -38,7 +38,7 @@ class RowLayout:
     """Whether something along the row waits for a scan, so that one program must walk all of it."""
 
     @property
-    def staggers(self) -> bool:
+    def fits_two_pass(self) -> bool:
         """Whether rows, one behind the other in memory, are read again to be written, after a reduction that is no scan."""
         wide = any(access.is_output and set(access.strides) & set(self.cols) for access in self.accesses)
         return wide and self.inner_reduction and bool(self.rows) and not self.scans
