@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks.kept_rows import KeptRows, Row
 from tests.hacks.court import Court
 from tests.hacks.suite import Hack, hacks
-from tools.evaluation.defences import GPU_ONLY, Defence
+from tools.evaluation.wire.defences import GPU_ONLY, Defence
 from tools.hardware.devices import first_device
 from tools.profiling.nvml import device_title
 

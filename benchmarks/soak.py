@@ -24,7 +24,7 @@ from benchmarks.soak_candidates import Job, crashing, honest, plan, problem_text
 from benchmarks.soak_report import page, summary
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.defences import Defence
+from tools.evaluation.wire.defences import Defence
 from tools.hardware import detect_sheet, load_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants

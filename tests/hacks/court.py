@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.hacks.suite import Hack
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.defences import Defence
+from tools.evaluation.wire.defences import Defence
 from tools.hardware import detect_sheet, load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import Evaluation, Problem

@@ -6,8 +6,8 @@ import ast
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.evaluation.defences import Defence
 from tools.evaluation.processes.log import TAIL_BYTES
+from tools.evaluation.wire.defences import Defence
 from tools.records import Evaluation
 
 FOLDER = Path(__file__).parent / "kernels"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.hacks.court import Court, judge
 from tests.hacks.suite import SWITCH, Hack, distinct, hacks
-from tools.evaluation.defences import GPU_ONLY, Defence
+from tools.evaluation.wire.defences import GPU_ONLY, Defence
 from tools.hardware.devices import first_device
 
 ALL = hacks(gpu=True)

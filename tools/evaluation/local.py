@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
-from tools.evaluation.defences import Defences
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.supervisor.supervisor import Supervisor
 from tools.evaluation.trusted.derive import Derived
+from tools.evaluation.wire.defences import Defences
 from tools.hardware.devices import first_device
 from tools.profiling.ncu import Counters
 from tools.profiling.nvml import device_title

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.defences import NONE, Defences
 from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.wire.defences import NONE, Defences
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import Evaluation, Problem

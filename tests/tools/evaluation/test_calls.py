@@ -10,9 +10,9 @@ import pytest
 
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.defences import Defence
 from tools.evaluation.supervisor import correctness
 from tools.evaluation.supervisor.call_plan import sitting
+from tools.evaluation.wire.defences import Defence
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import Evaluation, Problem

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.defences import Defence
 from tools.evaluation.processes.log import TAIL_BYTES
+from tools.evaluation.wire.defences import Defence
 from tools.records import Evaluation
 
 TAKEN_OVER = """

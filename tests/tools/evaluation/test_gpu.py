@@ -9,7 +9,7 @@ import pytest
 
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.defences import NONE, Defence
+from tools.evaluation.wire.defences import NONE, Defence
 from tools.hardware import detect_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants

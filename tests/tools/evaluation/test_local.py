@@ -14,7 +14,7 @@ import pytest
 
 from tools.errors import MachineError
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.defences import Defence
+from tools.evaluation.wire.defences import Defence
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Evaluation, Problem, Tier

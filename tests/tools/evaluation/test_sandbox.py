@@ -20,9 +20,9 @@ import psutil
 import pytest
 
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.defences import Defence
 from tools.evaluation.sandbox import landlock, seccomp, syscalls
 from tools.evaluation.sandbox.isolation import Isolation, ladder
+from tools.evaluation.wire.defences import Defence
 
 ROOT = Path(__file__).parents[3]
 

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import Self
 
 import tools
-from tools.evaluation.defences import NONE, Defence, Defences
 from tools.evaluation.processes.child import Child
 from tools.evaluation.processes.shared_memory_pool import Shelf, nothing, room
 from tools.evaluation.processes.spares import WARM, Spares
+from tools.evaluation.processes.walls import Walls
 from tools.evaluation.processes.zygote_client import Nursery
 from tools.evaluation.sandbox import control_group
 from tools.evaluation.sandbox.isolation import Isolation
-from tools.evaluation.sandbox.walls import Walls
 from tools.evaluation.trusted import oracle_server as standing
+from tools.evaluation.wire.defences import NONE, Defence, Defences
 from tools.profiling.nvml import device_title, device_uuid
 from tools.records import Problem, content_hash
 

@@ -20,12 +20,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tools.evaluation.defences import NONE, Defence
-from tools.evaluation.processes.warmup import import_common, warm_up
 from tools.evaluation.sandbox import enter as sandbox
 from tools.evaluation.sandbox import syscalls
 from tools.evaluation.sandbox.isolation import Box
+from tools.evaluation.untrusted.warmup import import_common, warm_up
 from tools.evaluation.wire import fd_messages as wire
+from tools.evaluation.wire.defences import NONE, Defence
 from tools.evaluation.wire.phases import Phase, phase_function
 
 ENTERED = b"entered"

@@ -8,9 +8,9 @@ import signal
 import tempfile
 from pathlib import Path
 
-from tools.evaluation.defences import Defence, Defences
 from tools.evaluation.sandbox import landlock, seccomp, syscalls
 from tools.evaluation.sandbox.isolation import Box
+from tools.evaluation.wire.defences import Defence, Defences
 
 SCRATCH = Path("/scratch")
 """Where scratch is inside a private root."""

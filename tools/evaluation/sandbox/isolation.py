@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tools.evaluation.defences import NONE, Defences
+from tools.evaluation.wire.defences import NONE, Defences
 from tools.records import Record
 
 

@@ -8,7 +8,6 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from tools.evaluation.defences import Defence
 from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor import weakening
@@ -16,6 +15,7 @@ from tools.evaluation.supervisor.carriers import carrier
 from tools.evaluation.supervisor.vault_tape import VaultTape
 from tools.evaluation.untrusted.runner import RunnerJob
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State, fill_pattern
+from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.tape import Tape
 from tools.records import Verdict

@@ -12,7 +12,6 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from tools.cost.estimate import estimate_reference, estimate_time
-from tools.evaluation.defences import Defence
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.protocol import Baselines, EvaluationRequest
@@ -29,6 +28,7 @@ from tools.evaluation.supervisor.static_rules import inspect_source, rejected
 from tools.evaluation.trusted.derive import Derived, DeriveJob
 from tools.evaluation.untrusted import extensions
 from tools.evaluation.untrusted.builder import BuildAnswer, BuilderJob
+from tools.evaluation.wire.defences import Defence
 from tools.logs import telling_part
 from tools.profiling.ncu import Counters
 from tools.profiling.nvml import driver_version

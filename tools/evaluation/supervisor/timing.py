@@ -13,7 +13,6 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from tools.errors import MachineError
-from tools.evaluation.defences import Defence
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.protocol import EvaluationRequest
 from tools.evaluation.supervisor import plausibility
@@ -28,6 +27,7 @@ from tools.evaluation.trusted.oracle import OracleAnswer, OracleJob
 from tools.evaluation.untrusted.loading import declares_packing
 from tools.evaluation.untrusted.runner import RunnerJob
 from tools.evaluation.wire.channel import Load
+from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.launch_plan import LaunchPlan
 from tools.evaluation.wire.lead_in import flush_bytes
 from tools.profiling.nvml import NvmlSampler

@@ -6,11 +6,11 @@ import math
 import os
 from typing import TypeVar
 
-from tools.evaluation.defences import Defence, Defences
 from tools.evaluation.sandbox.isolation import Box, Limits
 from tools.evaluation.trusted.distributions import AS_MADE
 from tools.evaluation.trusted.oracle import CallVerdict, OracleAnswer
 from tools.evaluation.wire.channel import Load
+from tools.evaluation.wire.defences import Defence, Defences
 from tools.evaluation.wire.tape import CallSpec, Sitting
 from tools.records import OutputError, Problem
 

@@ -12,9 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.evaluation.processes import warmup
 from tools.evaluation.trusted.reference import allow_tf32
-from tools.evaluation.untrusted import extensions, loading
+from tools.evaluation.untrusted import extensions, loading, warmup
 from tools.evaluation.wire import kernel_cache
 from tools.evaluation.wire.memory import Block, Memory
 from tools.evaluation.wire.phases import Phase

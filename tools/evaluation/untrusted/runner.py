@@ -11,10 +11,9 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.processes import warmup
 from tools.evaluation.processes.spares import WARM
 from tools.evaluation.trusted.reference import allow_tf32
-from tools.evaluation.untrusted import extensions, loading, scan_order
+from tools.evaluation.untrusted import extensions, loading, scan_order, warmup
 from tools.evaluation.untrusted import gpu_stand_in as standin
 from tools.evaluation.untrusted.audit import heard_in
 from tools.evaluation.untrusted.poison import poison

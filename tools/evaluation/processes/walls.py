@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tools.errors import MachineError
-from tools.evaluation.defences import NONE, Defences
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.zygote_client import Nursery
 from tools.evaluation.sandbox import control_group
@@ -18,6 +17,7 @@ from tools.evaluation.sandbox.isolation import PLAIN_UIDS, Box, Isolation, Limit
 from tools.evaluation.sandbox.machine_view import device_nodes, readable_trees
 from tools.evaluation.supervisor import weakening
 from tools.evaluation.untrusted.probe import WORKS
+from tools.evaluation.wire.defences import NONE, Defences
 
 _PROBE_S = 60.0
 _INTERPRETER_MEMORY = 3 << 30

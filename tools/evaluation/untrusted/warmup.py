@@ -69,8 +69,8 @@ def _build_once() -> None:
     from triton.runtime import driver as driver_config
     from triton.runtime import jit
 
-    from tools.evaluation.processes import warmup_kernel
     from tools.evaluation.untrusted import gpu_stand_in as standin
+    from tools.evaluation.untrusted import warmup_kernel
 
     # Triton ships no types
     driver: Any = driver_config
