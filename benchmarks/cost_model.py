@@ -212,7 +212,8 @@ def compiled(problem: Problem, source: str, sheet: HardwareSheet) -> list[Kernel
 def _compile(problem: Problem, source: str, sheet: HardwareSheet, answer: Any) -> None:
     import base64
 
-    from tools.evaluation.untrusted.builder import BuildAnswer, BuilderJob, build
+    from tools.evaluation.untrusted.builder import build
+    from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
     from tools.evaluation.wire.phases import Phase
 
     class Kept(Phase):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from benchmarks.lab_truth import Known, KnownCall, Truths
 from benchmarks.lab_turns import Turns
 from benchmarks.trusted import load_source, make_model, outputs_of, times_us
-from tools.evaluation.trusted.oracle import CallVerdict
 from tools.evaluation.untrusted.loading import packing_step
+from tools.evaluation.wire.jobs.oracle import CallVerdict
 from tools.evaluation.wire.tape import CallSpec
 from tools.hardware import load_sheet
 from tools.records import Problem, Verdict
@@ -106,7 +106,7 @@ class Bench:
             return Judged(Verdict.CRASHED, notes=(said(error),), poisoned=self._is_poisoned())
 
     def _run(self, problem: Problem, source: str, known: Known) -> Judged:
-        from tools.evaluation.trusted.reference import allow_tf32
+        from tools.evaluation.wire.precision import allow_tf32
 
         model = make_model(load_source(source, self._scratch), problem, known.opened, "cpu")
         # as the evaluator has it for every side

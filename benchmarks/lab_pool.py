@@ -8,10 +8,9 @@ from multiprocessing.connection import Client
 from typing import Any
 
 from tools.errors import MachineError
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.supervisor.statistics import sample
 from tools.profiling.ncu import Counters
-from tools.records import Evaluation, HardwareSheet, Problem, Tier
+from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem, Tier
 
 NOTE = "Timed by the lab: no sandbox, one clock."
 AT_ONCE = 256

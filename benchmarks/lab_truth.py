@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.lab_turns import Turns, is_huge
-from tools.evaluation.supervisor.call_plan import LARGE_BYTES, distributions, new_seed
+from tools.evaluation.supervisor.call_plan import distributions, new_seed
 from tools.evaluation.trusted import numerics
-from tools.evaluation.trusted.distributions import AS_MADE
 from tools.evaluation.trusted.inputs import made_inputs, unusable
 from tools.evaluation.trusted.numerics import Errors
 from tools.evaluation.trusted.reference import opened
 from tools.evaluation.trusted.tolerance import Truth, Yardstick, error_of, has_digits
+from tools.evaluation.wire.distributions import AS_MADE
+from tools.evaluation.wire.size_classes import LARGE_BYTES
 from tools.evaluation.wire.tape import CallSpec
 from tools.problems import Reference
 from tools.records import OutputError, Problem
@@ -133,7 +134,7 @@ def _shortcomings(problem: Problem, call: CallSpec, truth: Truth, limits: list[E
     said = [
         f"The reference fixes {value.dtype} for {spec.name}: the oracle could not compute all of it in float64."
         for spec, value in zip(problem.abi.outputs, truth.oracle, strict=True)
-        if numerics.is_float(spec) and str(value.dtype) != "torch.float64"
+        if spec.is_float and str(value.dtype) != "torch.float64"
     ]
     if not has_digits(limits) and call.distribution == AS_MADE:
         said.append("The reference itself has no digits on the problem's own inputs: nearly any answer is within its limits.")

@@ -54,7 +54,7 @@ def check(problem: Problem, source: str) -> tuple[str, dict[str, float]]:
 
 def open_here(problem: Problem) -> tuple[Reference, list[Any], Any]:
     """Open the reference on the GPU with inputs and outputs; a process keeps the last problem's."""
-    from tools.evaluation.trusted.reference import allow_tf32
+    from tools.evaluation.wire.precision import allow_tf32
 
     # as the evaluator has it for every side under the exact policy
     allow_tf32(False)

@@ -21,16 +21,17 @@ from benchmarks.trusted import SAMPLE_MS, TOLERANCE
 from graphs.search.landscape import Landscape, LandscapeHeader, Place, landscape_files, load_landscapes
 from tools.codegen import IllegalAction, LoweringError, apply, emit, initial_schedule, trace
 from tools.errors import MachineError
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.profiling.ncu import Counters
 from tools.records import (
     ROOT,
     Action,
+    Baselines,
     Candidate,
     Correctness,
     Evaluation,
+    EvaluationRequest,
     HardwareSheet,
     OutputError,
     Problem,

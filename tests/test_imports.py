@@ -139,3 +139,41 @@ def _generator_package(name: str) -> str:
     """Name the package of the generator that a module is in; empty for others, and for the generator's own front."""
     front, _, rest = name.partition("tools.codegen.")
     return rest.partition(".")[0] if rest and not front else ""
+
+
+EVALUATOR = {
+    "wire": set(),
+    "sandbox": {"wire"},
+    "processes": {"wire", "sandbox"},
+    "trusted": {"wire"},
+    "untrusted": {"wire"},
+    "supervisor": {"wire", "sandbox", "processes"},
+}
+"""By folder of `tools/evaluation`: which of the others it may import. Nobody imports what is trusted or untrusted: zygotes do, by name."""
+
+
+@pytest.mark.parametrize("folder", EVALUATOR)
+def test_the_evaluators_trusted_side_imports_no_untrusted_code(folder: str) -> None:
+    """Trusted and untrusted code share `wire` alone, the supervisor imports neither, and none of them the pools above."""
+    root = "tools.evaluation"
+    files = list((ROOT / "tools" / "evaluation" / folder).rglob("*.py"))
+    assert files
+    wrong = {str(path): found for path in files if (found := _modules_below(path, root) - EVALUATOR[folder] - {folder})}
+    assert not wrong
+
+
+def test_profiling_imports_no_evaluator() -> None:
+    """Profiles and machine code are read by the evaluator, and take records alone of it."""
+    files = [path for folder in ("profiling", "machine_code", "records") for path in (ROOT / "tools" / folder).rglob("*.py")]
+    assert not [str(path) for path in files if _modules_below(path, "tools.evaluation")]
+
+
+def _modules_below(path: Path, package: str) -> set[str]:
+    """Name what a file imports of a package, one level down; the package itself is an empty name."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.update(f"{node.module}.{alias.name}" if node.module == package else node.module for alias in node.names)
+    return {name.removeprefix(package).lstrip(".").partition(".")[0] for name in found if f"{name}.".startswith(f"{package}.")}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tools.evaluation.protocol import Baselines
 from tools.profiling.ncu import Counters
 from tools.profiling.profile import NOT_COUNTED, profile_candidate, profile_reference
-from tools.records import Evaluation, HardwareSheet, Problem, Profile
+from tools.records import Baselines, Evaluation, HardwareSheet, Problem, Profile
 
 
 class BuiltinProfiler:

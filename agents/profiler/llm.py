@@ -12,10 +12,9 @@ from agents.models import BudgetReached, Model, ModelUnavailable
 from agents.profiler.protocol import Profiler
 from agents.prompting.frame import Frame
 from agents.prompting.render import Prompts
-from tools.evaluation.protocol import Baselines
 from tools.profiling.ncu import Counters
 from tools.profiling.profile import NOT_COUNTED
-from tools.records import Bottleneck, Evaluation, HardwareSheet, KernelResources, Problem, Profile
+from tools.records import Baselines, Bottleneck, Evaluation, HardwareSheet, KernelResources, Problem, Profile
 
 PROMPTS = Prompts(__file__)
 CITED_WITHIN = 0.01

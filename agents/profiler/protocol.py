@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tools.evaluation.protocol import Baselines
 from tools.profiling.ncu import Counters
 from tools.profiling.profile import NOT_COUNTED
-from tools.records import Evaluation, HardwareSheet, Problem, Profile
+from tools.records import Baselines, Evaluation, HardwareSheet, Problem, Profile
 
 
 class Profiler(Protocol):

@@ -28,8 +28,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from agents.reviewer.protocol import Gain, ReviewCase
-from tools.evaluation.protocol import Baselines
-from tools.records import Estimate, Sample, Tier, Timing
+from tools.records import Baselines, Estimate, Sample, Tier, Timing
 
 STUDENT_T = {1: 12.706, 2: 4.303}
 """97.5 % quantile of Student's t by degrees of freedom (any table of it); three sessions are the most a case has."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Protocol
 
-from tools.evaluation.protocol import Baselines
-from tools.records import Action, Candidate, Evaluation, Plan, Problem, Profile, Record, Verdict
+from tools.records import Action, Baselines, Candidate, Evaluation, Plan, Problem, Profile, Record, Verdict
 
 
 class ReviewCase(Record):

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphs.run.context import Services
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evidence import Origin, make_bundle, write_bundle
 from tools.evidence.manifest import MANIFEST
-from tools.records import Evaluation, Profile
+from tools.records import Baselines, Evaluation, EvaluationRequest, Profile
 
 
 def evidence_folder(run_folder: Path, candidate: str) -> Path:

@@ -26,8 +26,7 @@ from graphs.run.starting import USER, check_started, starting_ask
 from graphs.run.waiting import pausing
 from graphs.search.protocol import Ask, Told
 from knowledge.records import Outcome
-from tools.evaluation.protocol import Baselines
-from tools.records import ROOT, Evaluation, Plan, Profile, Verdict
+from tools.records import ROOT, Baselines, Evaluation, Plan, Profile, Verdict
 
 IDLE = 12
 """Rounds of refusals and of kernels that were known already after which a run ends: no budget of evaluations ever would."""

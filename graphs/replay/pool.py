@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from agents.models import NotRecorded
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.profiling.ncu import Counters
-from tools.records import Evaluation, HardwareSheet, Problem
+from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem
 from tools.tracing import RunStore
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from agents import AgentTeam
 from graphs.run.settings import RunSettings
 from knowledge.protocol import Memory
-from tools.evaluation.protocol import Baselines, EvaluationRequest, EvaluatorPool
-from tools.records import Candidate, Evaluation, HardwareSheet, Problem
+from tools.evaluation.protocol import EvaluatorPool
+from tools.records import Baselines, Candidate, Evaluation, EvaluationRequest, HardwareSheet, Problem
 from tools.tracing import RunStore
 
 

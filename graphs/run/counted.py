@@ -6,10 +6,9 @@ from pydantic import Field
 
 from graphs.run.context import Services
 from tools.errors import MachineError
-from tools.evaluation.protocol import EvaluationRequest
 from tools.profiling.ncu import Counters
 from tools.profiling.profile import NOT_COUNTED
-from tools.records import Evaluation, Profile, Record
+from tools.records import Evaluation, EvaluationRequest, Profile, Record
 
 
 class Fastest(Record):

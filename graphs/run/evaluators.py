@@ -6,10 +6,11 @@ from pathlib import Path
 
 from graphs.run.settings import RunSettings
 from tools.errors import UserError
-from tools.evaluation.protocol import Baselines, EvaluatorPool
+from tools.evaluation.protocol import EvaluatorPool
 from tools.evaluation.several import open_local
 from tools.hardware import load_sheet
 from tools.hardware.devices import choose_devices
+from tools.records import Baselines
 from tools.spool import Spool, SpoolPool
 from tools.spool.records import Executor
 from tools.tracing import RunStore

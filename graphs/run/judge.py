@@ -6,8 +6,7 @@ import asyncio
 
 from graphs.run.context import Services
 from graphs.run.waiting import pausing
-from tools.evaluation.protocol import EvaluationRequest
-from tools.records import Evaluation
+from tools.records import Evaluation, EvaluationRequest
 
 
 async def judge(services: Services, request: EvaluationRequest) -> Evaluation:

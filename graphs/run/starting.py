@@ -11,8 +11,8 @@ from graphs.run.context import Services
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import Ask
 from tools.errors import UserError
-from tools.evaluation.untrusted.extensions import missing_tools
 from tools.hardware.devices import choose_devices
+from tools.machine_code.compilers import missing_tools
 from tools.problems.source import parse, read_source
 from tools.records import ROOT, Action, ActionKind, Plan, Verdict, content_hash
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tools.evaluation.protocol import Baselines, EvaluationRequest, EvaluatorPool
+from tools.evaluation.protocol import EvaluatorPool
 from tools.profiling.ncu import Counters
-from tools.records import Evaluation, HardwareSheet, Problem
+from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem
 
 
 class Borrowed:

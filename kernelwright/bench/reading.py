@@ -9,8 +9,7 @@ from graphs.run.context import Services
 from graphs.run.records import Delivery
 from kernelwright.bench.row import Status, Step
 from tools.cost.roofline import floor_us
-from tools.evaluation.protocol import Baselines
-from tools.records import ROOT, Candidate, Evaluation, Verdict
+from tools.records import ROOT, Baselines, Candidate, Evaluation, Verdict
 
 
 def facts_of(services: Services) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from graphs.run.records import Considered, Delivery, Recall, Tuning
 from graphs.run.settings import RunSettings
 from knowledge.records import Recalled
 from tools.errors import UserError
-from tools.evaluation.protocol import Baselines
-from tools.records import ROOT, Candidate, Evaluation, Plan, Problem, Profile, content_hash
+from tools.records import ROOT, Baselines, Candidate, Evaluation, Plan, Problem, Profile, content_hash
 from tools.tracing import RunStore
 
 Facts = dict[str, Any]

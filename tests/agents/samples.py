@@ -9,13 +9,13 @@ from agents.planner.world import Decision, Ended, TreeCase
 from agents.records.inspiration import Inspiration
 from agents.reviewer.protocol import Review, ReviewCase
 from knowledge.records import Recalled, Situation, Strategy, Trial
-from tools.evaluation.protocol import Baselines
 from tools.hardware import load_sheet
 from tools.records import (
     ABI,
     ROOT,
     Action,
     ActionKind,
+    Baselines,
     Bottleneck,
     Candidate,
     Correctness,

@@ -152,7 +152,7 @@ def test_the_skeleton_of_cuda_is_a_candidate() -> None:
     """The form that the coder is shown for CUDA C++ is one that the evaluator takes."""
     from agents.coder.source import read_source
     from tools.evaluation.supervisor.static_rules import inspect_source, rejected
-    from tools.evaluation.untrusted.extensions import needs_device
+    from tools.evaluation.wire.source_text import needs_device
 
     text = coder.PROMPTS.render("skeleton_cuda")
     assert read_source(f"```python\n{text}```") == (text, "")

@@ -17,9 +17,8 @@ from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from tests.support.loop import TextPool, small_services
 from tools.cost.rank_schedules import chosen_number
-from tools.evaluation.protocol import EvaluationRequest
 from tools.problems import load_problem
-from tools.records import Budget, Candidate, Evaluation, Plan, Problem
+from tools.records import Budget, Candidate, Evaluation, EvaluationRequest, Plan, Problem
 from tools.tracing import RunStore
 
 SOURCE = """import torch

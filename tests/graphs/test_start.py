@@ -17,8 +17,7 @@ from graphs.run.starting import USER, read_start
 from graphs.search.protocol import SearchSettings
 from tests.support.loop import BlockCoder, FirstOptionPlanner, TextPool, small_services
 from tools.errors import UserError
-from tools.evaluation.protocol import EvaluationRequest
-from tools.records import ROOT, Budget, Candidate, Evaluation, Plan, Verdict
+from tools.records import ROOT, Budget, Candidate, Evaluation, EvaluationRequest, Plan, Verdict
 
 OWN = "# block: 16\n# time: 60\n# verdict: PASS\n# mine\n"
 

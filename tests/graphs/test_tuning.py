@@ -22,10 +22,9 @@ from kernelwright.cli.report import tree_facts
 from tests.agents.samples import profile
 from tests.support.loop import TextPool, small_services, small_team
 from tools.codegen import Schedule, apply, emit, initial_schedule, options, trace
-from tools.evaluation.protocol import EvaluationRequest
 from tools.hardware import load_sheet
 from tools.problems import load_problem
-from tools.records import ROOT, Action, ActionKind, Budget, Candidate, Evaluation, Plan, Problem
+from tools.records import ROOT, Action, ActionKind, Budget, Candidate, Evaluation, EvaluationRequest, Plan, Problem
 
 SOURCE = """import torch
 

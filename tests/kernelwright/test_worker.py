@@ -23,10 +23,9 @@ from graphs.run.settings import RunSettings
 from tests.support.loop import small_services
 from tests.support.spool_worker import ScriptedPool, announcement
 from tools.errors import Postponed, UserError
-from tools.evaluation.protocol import EvaluationRequest
 from tools.hardware import load_sheet
 from tools.problems import load_problem
-from tools.records import Budget, Problem, Verdict
+from tools.records import Budget, EvaluationRequest, Problem, Verdict
 from tools.spool import Spool, Worker
 from tools.spool.records import BaselinesQuestion, Job
 

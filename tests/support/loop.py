@@ -17,17 +17,18 @@ from agents.reviewer.builtin import BuiltinReviewer
 from graphs.run.context import Services
 from graphs.run.settings import RunSettings
 from knowledge.protocol import Memory, NoMemory
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.hardware import load_sheet
 from tools.profiling.ncu import Counters
 from tools.records import (
     ABI,
     Action,
     ActionKind,
+    Baselines,
     Candidate,
     Correctness,
     Estimate,
     Evaluation,
+    EvaluationRequest,
     HardwareSheet,
     OperatorFamily,
     OutputError,

@@ -14,13 +14,14 @@ import time
 from pathlib import Path
 
 from tools.errors import MachineError
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.profiling.ncu import Counters
 from tools.records import (
     ABI,
+    Baselines,
     Correctness,
     Estimate,
     Evaluation,
+    EvaluationRequest,
     HardwareSheet,
     OperatorFamily,
     OutputError,

@@ -8,6 +8,7 @@ mind to tests/hacks.
 """
 
 from tools.evaluation.local import LocalPool
-from tools.evaluation.protocol import Baselines, EvaluationRequest, EvaluatorPool
+from tools.evaluation.protocol import EvaluatorPool
+from tools.records import Baselines, EvaluationRequest
 
 __all__ = ["Baselines", "EvaluationRequest", "EvaluatorPool", "LocalPool"]

@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import Literal, Self, TypeVar
 
 from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.supervisor.supervisor import Supervisor
-from tools.evaluation.trusted.derive import Derived
 from tools.evaluation.wire.defences import Defences
+from tools.evaluation.wire.jobs.derive import Derived
 from tools.hardware.devices import first_device
 from tools.profiling.ncu import Counters
 from tools.profiling.nvml import device_title
-from tools.records import Evaluation, HardwareSheet, Problem
+from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem
 
 T = TypeVar("T")
 

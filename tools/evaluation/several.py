@@ -10,11 +10,11 @@ from typing import TypeVar
 
 from tools.errors import MachineError
 from tools.evaluation.local import LocalPool
-from tools.evaluation.protocol import Baselines, EvaluationRequest, EvaluatorPool
+from tools.evaluation.protocol import EvaluatorPool
 from tools.hardware.devices import ALL, choose_devices
 from tools.profiling.ncu import Counters
 from tools.profiling.nvml import device_title
-from tools.records import Evaluation, HardwareSheet, Problem
+from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem
 
 T = TypeVar("T", Evaluation, Baselines)
 

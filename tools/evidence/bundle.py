@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evidence.origin import Origin
-from tools.records import Evaluation, HardwareSheet, Problem, Profile, Record, content_hash
+from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem, Profile, Record, content_hash
 
 __all__ = ["Bundle", "Origin", "make_bundle"]
 

@@ -9,9 +9,8 @@ from typing import Any
 from pydantic import ValidationError
 
 from tools.errors import UserError
-from tools.evaluation.protocol import Baselines
 from tools.evidence.bundle import Bundle, Origin
-from tools.records import Evaluation, HardwareSheet, Problem, ProblemForm, Profile, RawTimes
+from tools.records import Baselines, Evaluation, HardwareSheet, Problem, ProblemForm, Profile, RawTimes
 
 KERNEL, LOG = "kernel.py", "build.log"
 PROBLEM, EVALUATION, TIMINGS, SEEDS = "problem.json", "evaluation.json", "timings.json", "seeds.json"

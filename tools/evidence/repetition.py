@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.evaluation.supervisor.call_plan import LARGE_BYTES
-from tools.evaluation.trusted.derive import Derived
-from tools.evaluation.trusted.numerics import severity
+from tools.evaluation.wire.jobs.derive import Derived
+from tools.evaluation.wire.size_classes import LARGE_BYTES
 from tools.evidence.bundle import Bundle
 from tools.evidence.claims import Claim, either, fails, holds, unchecked
 from tools.evidence.origin import judge
@@ -81,12 +80,12 @@ def _verdict(bundle: Bundle, fresh: Evaluation) -> Claim:
 def _errors(stated: Evaluation, fresh: Evaluation) -> Claim:
     assert stated.correctness is not None
     assert fresh.correctness is not None
-    here = max(fresh.correctness.outputs, key=severity)
-    there = max(stated.correctness.outputs, key=severity)
+    here = max(fresh.correctness.outputs, key=lambda error: error.severity)
+    there = max(stated.correctness.outputs, key=lambda error: error.severity)
     words = f"{here.relative_l2:.1e} relative L2 here (limit {here.limit_relative_l2:.1e}), {there.relative_l2:.1e} in the bundle"
     if _executor(stated) != _executor(fresh):
         return unchecked("errors", f"{words}, which was judged by the {_executor(stated)}")
-    return either("errors", severity(here) <= ERRORS * severity(there) + ERRORS_SLACK, words)
+    return either("errors", here.severity <= ERRORS * there.severity + ERRORS_SLACK, words)
 
 
 def _class(stated: Evaluation, fresh: Evaluation) -> Claim:

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from tools.errors import UserError
 from tools.evaluation.local import LocalPool
-from tools.evaluation.protocol import EvaluationRequest
-from tools.evaluation.supervisor.call_plan import LARGE_BYTES
-from tools.evaluation.trusted.derive import Derived
+from tools.evaluation.wire.jobs.derive import Derived
+from tools.evaluation.wire.size_classes import LARGE_BYTES
 from tools.evidence import manifest
 from tools.evidence.bundle import Bundle
 from tools.evidence.claims import Claim, Report, Standing, either, fails, holds, unchecked
@@ -18,7 +17,7 @@ from tools.evidence.folder import read_bundle
 from tools.evidence.repetition import problem_claims, repeated
 from tools.hardware import detect_sheet
 from tools.hardware.devices import visible_devices
-from tools.records import Evaluation, HardwareSheet, PrecisionPolicy, Problem
+from tools.records import Evaluation, EvaluationRequest, HardwareSheet, PrecisionPolicy, Problem
 
 OpenPool = Callable[[Bundle, bool], LocalPool]
 """Opens the pool that repeats a bundle's evaluation; the flag asks for a wary one. Whoever opens it closes it."""

@@ -16,13 +16,12 @@ from tools.cost.estimate import LaunchCost, call_us, generated_launches, host_us
 from tools.cost.occupancy import waves
 from tools.cost.recorded_launches import uses_tensor
 from tools.cost.roofline import floor_us, matmul_dtype
-from tools.evaluation.protocol import Baselines
 from tools.hardware import peak_tflops
 from tools.hardware.rates import copy_gbps
 from tools.machine_code.sass import CLASSES
 from tools.profiling.bottleneck import Facts, find_bottleneck
 from tools.profiling.ncu import Counters
-from tools.records import ROOT, Evaluation, Figure, FigureSource, HardwareSheet, KernelResources, Problem, Profile, Timing
+from tools.records import ROOT, Baselines, Evaluation, Figure, FigureSource, HardwareSheet, KernelResources, Problem, Profile, Timing
 
 _EAGER_NOTE = "PyTorch's own kernels are not read: registers, occupancy and instructions of the reference are not known."
 NOT_COUNTED = Counters()

@@ -6,16 +6,16 @@ Records hold facts and validate them; they run nothing. Import them from here.
 from tools.records.action import Action, ActionKind
 from tools.records.admission import Admission, NullPass
 from tools.records.base import Record, content_hash
+from tools.records.baselines import Baselines
 from tools.records.budget import Budget, Spent
 from tools.records.candidate import ROOT, Candidate, Plan
+from tools.records.correctness import Correctness, OutputError
 from tools.records.evaluation import (
     Against,
-    Correctness,
     Estimate,
     Evaluation,
     KernelResources,
     Launch,
-    OutputError,
     Packing,
     RawTimes,
     Sample,
@@ -40,6 +40,7 @@ from tools.records.problem import (
     Work,
 )
 from tools.records.profile import Bottleneck, Figure, FigureSource, Profile
+from tools.records.request import EvaluationRequest
 
 __all__ = [
     "ABI",
@@ -49,12 +50,14 @@ __all__ = [
     "ActionKind",
     "Admission",
     "Against",
+    "Baselines",
     "Bottleneck",
     "Budget",
     "Candidate",
     "Correctness",
     "Estimate",
     "Evaluation",
+    "EvaluationRequest",
     "Figure",
     "FigureSource",
     "HardwareSheet",

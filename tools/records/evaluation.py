@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from tools.errors import UserError
 from tools.records.base import Record
+from tools.records.correctness import Correctness
 
 
 class Verdict(StrEnum):
@@ -40,38 +41,6 @@ class Tier(StrEnum):
     IN_PROCESS = "in-process"
     ESTIMATED = "estimated"
     """Nothing was timed."""
-
-
-class OutputError(Record):
-    """Worst errors of one output over all checked calls, against the float64 oracle."""
-
-    output: str
-    relative_l2: float
-    """‖candidate − oracle‖₂ / ‖oracle‖₂; infinity where finiteness differs."""
-    worst_row: float
-    """Largest over rows of the last dimension of ‖row error‖₂ / max(‖oracle row‖₂, rms row norm of the oracle)."""
-    reference_relative_l2: float
-    """The reference's own error at its declared precision."""
-    reference_worst_row: float
-    limit_relative_l2: float
-    """What the policy allows here."""
-    limit_worst_row: float
-
-    @property
-    def passed(self) -> bool:
-        """Whether both errors are within their limits; NaN never passes."""
-        return self.relative_l2 <= self.limit_relative_l2 and self.worst_row <= self.limit_worst_row
-
-
-class Correctness(Record):
-    """What was checked and how far off it was."""
-
-    outputs: tuple[OutputError, ...]
-    calls: int
-    """Calls with fresh inputs whose outputs were judged."""
-    sizes: tuple[str, ...]
-    """The sizes checked, e.g. `as written`, `rows=37, columns=129`."""
-    executor: Literal["gpu", "interpreter"]
 
 
 class Sample(Record):

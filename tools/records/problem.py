@@ -16,6 +16,9 @@ ITEM_BYTES = {
 }  # fmt: skip
 """Bytes an element takes, by torch's dtype name; the dtypes an ABI may hold."""
 
+FLOATS = ("float64", "float32", "float16", "bfloat16")
+"""Those of them that are floats."""
+
 Scalar = bool | int | float | str | None
 
 
@@ -35,6 +38,11 @@ class TensorSpec(Record):
     def numel(self) -> int:
         """Elements."""
         return math.prod(self.shape)
+
+    @property
+    def is_float(self) -> bool:
+        """Whether it is judged by distance; integers and booleans must be exact."""
+        return self.dtype in FLOATS
 
     @property
     def nbytes(self) -> int:

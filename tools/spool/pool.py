@@ -10,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tools.errors import MachineError, Postponed, UserError
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.profiling.ncu import Counters
-from tools.records import Evaluation, HardwareSheet, Problem
+from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem
 from tools.spool.claims import clear
 from tools.spool.folder import Spool
 from tools.spool.records import Announcement, Answer, BaselinesQuestion, Executor, Job

@@ -6,8 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from tools.evaluation.protocol import Baselines, EvaluationRequest
-from tools.records import Evaluation, HardwareSheet, Problem, Record, content_hash
+from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem, Record, content_hash
 
 VERSION = 1
 """Version of the spool's layout and records; the two sides must speak the same."""

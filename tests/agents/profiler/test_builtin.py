@@ -5,9 +5,8 @@ from __future__ import annotations
 from agents.profiler.builtin import BuiltinProfiler
 from tests.tools.profiling.makers import launch, passed, problem, timing
 from tools.cost.estimate import estimate_reference
-from tools.evaluation.protocol import Baselines
 from tools.hardware import load_sheet
-from tools.records import ROOT, Bottleneck, Tier
+from tools.records import ROOT, Baselines, Bottleneck, Tier
 
 ROWS = (65_536, 1024)
 STREAM = problem((ROWS,), ROWS)

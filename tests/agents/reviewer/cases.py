@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from agents.reviewer.protocol import ReviewCase
-from tools.evaluation.protocol import Baselines
 from tools.records import (
     ABI,
     ROOT,
     Action,
     ActionKind,
+    Baselines,
     Bottleneck,
     Candidate,
     Correctness,

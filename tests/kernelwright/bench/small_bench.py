@@ -18,9 +18,9 @@ from kernelwright.bench.running import Bench
 from kernelwright.bench.settings import BenchSettings
 from tests.kernelwright.bench.rows import HEADER
 from tests.support.loop import TextPool
-from tools.evaluation.protocol import EvaluationRequest, EvaluatorPool
+from tools.evaluation.protocol import EvaluatorPool
 from tools.problems.suite import open_suite, shard
-from tools.records import Budget, Evaluation, PrecisionPolicy, content_hash
+from tools.records import Budget, Evaluation, EvaluationRequest, PrecisionPolicy, content_hash
 
 OPERATORS = {
     "scaled": "x * 2 + 1",

@@ -23,10 +23,9 @@ from knowledge.embedding import HashingEmbedder
 from knowledge.store import KnowledgeBase
 from tests.kernelwright.bench.small_bench import TEXT, small_bench, small_settings, write_suite
 from tools.errors import MachineError, UserError
-from tools.evaluation.protocol import EvaluationRequest
 from tools.problems.suite import open_suite
 from tools.profiling.ncu import Counters
-from tools.records import Evaluation
+from tools.records import Evaluation, EvaluationRequest
 
 ROOT = Path(__file__).parents[3]
 

@@ -12,8 +12,9 @@ import torch
 
 from tools.evaluation import LocalPool
 from tools.evaluation.supervisor.admission_client import Admissions
-from tools.evaluation.trusted.admission import AdmissionJob, admission
+from tools.evaluation.trusted.admission import admission
 from tools.evaluation.trusted.null_kernels import chosen, dropping
+from tools.evaluation.wire.jobs.admission import AdmissionJob
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import Admission, NullPass

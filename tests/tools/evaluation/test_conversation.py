@@ -16,8 +16,8 @@ from tools.evaluation.processes.shared_memory_pool import Shelf
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor.call_plan import sitting
 from tools.evaluation.supervisor.runner_client import Conversation
-from tools.evaluation.untrusted.runner import RunnerJob
 from tools.evaluation.wire.channel import Exchange, Load
+from tools.evaluation.wire.jobs.runner import RunnerJob
 from tools.evaluation.wire.tape import Tape
 from tools.hardware import load_sheet
 from tools.problems import load_problem

@@ -13,7 +13,7 @@ from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor.counters_client import NO_DEVICE, ask_counters
-from tools.evaluation.untrusted.counters import CountersJob
+from tools.evaluation.wire.jobs.counters import CountersJob
 from tools.evaluation.wire.memory import Memory
 from tools.profiling.ncu import Counters
 from tools.records import ABI, TensorSpec

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from tools.evaluation.trusted import distributions
-from tools.evaluation.trusted.distributions import BATTERY, HARD, KEEPS_RANGE, NON_FINITE, TIES, allowed, transform
+from tools.evaluation.trusted.distributions import BATTERY, transform
+from tools.evaluation.wire.distributions import HARD, KEEPS_RANGE, NON_FINITE, TIES, allowed
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 

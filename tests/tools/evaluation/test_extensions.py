@@ -13,6 +13,7 @@ import pytest
 
 from tools.evaluation.supervisor.provenance import provenance
 from tools.evaluation.untrusted import extensions
+from tools.evaluation.wire.source_text import needs_device
 from tools.hardware import load_sheet
 from tools.records import Evaluation
 
@@ -36,7 +37,7 @@ print("answer", tiny.answer())
 HARNESS = """
 import sys
 sys.path.insert(0, {root!r})
-from tools.evaluation import extensions
+from tools.evaluation.untrusted import extensions
 from tools.hardware import load_sheet
 extensions.install(load_sheet("h200"))
 extensions.install(load_sheet("h200"))
@@ -104,10 +105,10 @@ def test_the_target_sets_the_architecture() -> None:
 
 def test_cuda_sources_are_recognised() -> None:
     """A source needs a device where it gives load_inline CUDA sources, by keyword or by place."""
-    assert extensions.needs_device(SOFTMAX)
-    assert extensions.needs_device("load_inline('x', 'a', 'b')")
-    assert not extensions.needs_device("load_inline('x', 'a')")
-    assert not extensions.needs_device("def broken(:")
+    assert needs_device(SOFTMAX)
+    assert needs_device("load_inline('x', 'a', 'b')")
+    assert not needs_device("load_inline('x', 'a')")
+    assert not needs_device("def broken(:")
 
 
 def test_the_telling_part_of_a_build() -> None:

@@ -15,9 +15,9 @@ from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor.counters_client import try_counters
-from tools.evaluation.untrusted.extensions import missing_tools
 from tools.hardware import detect_sheet
 from tools.hardware.devices import first_device
+from tools.machine_code.compilers import missing_tools
 from tools.problems import load_problem
 from tools.profiling.ncu import Counters, find_ncu
 from tools.profiling.profile import profile_candidate

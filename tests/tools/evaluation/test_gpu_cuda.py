@@ -10,9 +10,9 @@ import pytest
 
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.untrusted.extensions import missing_tools
 from tools.hardware import detect_sheet
 from tools.hardware.devices import first_device
+from tools.machine_code.compilers import missing_tools
 from tools.problems import load_problem, small_variants
 from tools.records import Evaluation, HardwareSheet
 

@@ -13,10 +13,9 @@ import pytest
 from tests.tools.evaluation import sealable
 from tests.tools.evaluation.parameters import kernel_parameters
 from tools.evaluation import LocalPool
-from tools.evaluation.supervisor.sealed_session import _agreed
-from tools.evaluation.untrusted.builder import BuildAnswer, BuilderJob
+from tools.evaluation.supervisor.sealed_session import _agreed, compare
 from tools.evaluation.untrusted.plan_recorder import Unsealable, _pattern
-from tools.evaluation.untrusted.sealed import compare
+from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
 from tools.evaluation.wire.launch_plan import BASES, Argument, Fill, KernelLaunch, LaunchPlan, fault, layout, pack
 from tools.evaluation.wire.tensor_maps import TensorMap
 from tools.hardware import load_sheet

@@ -10,8 +10,8 @@ import torch
 
 from tools.evaluation.trusted import oracle
 from tools.evaluation.trusted.numerics import ROUNDOFF
-from tools.evaluation.trusted.oracle import OracleAnswer, OracleJob
 from tools.evaluation.trusted.rounding import rounded
+from tools.evaluation.wire.jobs.oracle import OracleAnswer, OracleJob
 from tools.evaluation.wire.tape import CallSpec, Sitting
 from tools.problems import load_problem
 from tools.records import Problem

@@ -16,12 +16,13 @@ from tests.agents.reviewer.cases import passed, timing
 from tests.tools.evaluation import sealable
 from tests.tools.evaluation.driver_library import compile_library
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.untrusted.builder import BuildAnswer, BuilderJob
-from tools.evaluation.untrusted.loading import InterfaceError, declares_packing, packing_step
+from tools.evaluation.untrusted.loading import InterfaceError, packing_step
 from tools.evaluation.untrusted.sealed import SealedModel
 from tools.evaluation.wire.driver_api import Driver
+from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
 from tools.evaluation.wire.launch_plan import Fill, KernelLaunch, LaunchPlan, fault
 from tools.evaluation.wire.library_calls import OPERATORS, LibraryCall, View, Word
+from tools.evaluation.wire.source_text import declares_packing
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants, with_changing_weights
 from tools.records import Evaluation, Packing, Problem, Sample, Tier, Verdict

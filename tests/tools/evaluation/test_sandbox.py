@@ -122,7 +122,7 @@ def test_filter_refuses_dangerous_calls() -> None:
     """In a filtered process ptrace and unshare are refused while threads and programs still start."""
     code = """
 import ctypes, subprocess, threading
-from tools.evaluation import seccomp, syscalls
+from tools.evaluation.sandbox import seccomp, syscalls
 syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
 seccomp.install()
 libc = ctypes.CDLL(None, use_errno=True)
@@ -157,7 +157,7 @@ def test_landlock_leaves_only_scratch_writable(tmp_path: Path) -> None:
     outside.mkdir()
     code = f"""
 from pathlib import Path
-from tools.evaluation import landlock, syscalls
+from tools.evaluation.sandbox import landlock, syscalls
 syscalls.prctl(syscalls.PR_SET_NO_NEW_PRIVS, 1)
 landlock.restrict((Path("/"),), (Path("{inside}"),))
 Path("{inside}/a").write_text("a")

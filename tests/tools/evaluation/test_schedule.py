@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tools.evaluation import EvaluationRequest
-from tools.evaluation.supervisor.call_plan import LARGE_BYTES, MIDDLE_BYTES, Stage, sitting
+from tools.evaluation.supervisor.call_plan import Stage, sitting
 from tools.evaluation.supervisor.on_device import sizes_on_device
 from tools.evaluation.supervisor.provenance import named, provenance
-from tools.evaluation.trusted.distributions import AS_MADE, BATTERY, HARD, NON_FINITE, TIES
+from tools.evaluation.trusted.distributions import BATTERY
+from tools.evaluation.wire.distributions import AS_MADE, HARD, NON_FINITE, TIES
+from tools.evaluation.wire.size_classes import LARGE_BYTES, MIDDLE_BYTES
 from tools.hardware import load_sheet
 from tools.records import Launch, PrecisionPolicy, Problem
 

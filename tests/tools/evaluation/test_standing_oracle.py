@@ -11,10 +11,10 @@ from functools import partial
 import pytest
 
 from tools.evaluation.processes.child import Child, DeadlineError
+from tools.evaluation.processes.oracle_client import KEPT, StandingOracle
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor.call_plan import sitting
-from tools.evaluation.trusted.inputs import InputsAnswer, InputsJob
-from tools.evaluation.trusted.oracle_server import KEPT, StandingOracle
+from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
 from tools.evaluation.wire.tape import Tape
 from tools.records import Problem
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from tests.tools.profiling.conftest import Read
 from tests.tools.profiling.makers import launch, passed, problem, timing
 from tools.cost.estimate import estimate_reference, estimate_time
-from tools.evaluation.protocol import Baselines
 from tools.profiling.ncu import Counters
 from tools.profiling.profile import profile_candidate, profile_reference
-from tools.records import ROOT, Bottleneck, Figure, FigureSource, HardwareSheet, OperatorFamily, Sample, Tier
+from tools.records import ROOT, Baselines, Bottleneck, Figure, FigureSource, HardwareSheet, OperatorFamily, Sample, Tier
 
 ROWS = (65_536, 1024)
 SOFTMAX = problem((ROWS,), ROWS, operators=("aten.softmax.int",), families=(OperatorFamily.SOFTMAX,))

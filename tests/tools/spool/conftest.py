@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.spool_worker import small_problem
-from tools.evaluation.protocol import EvaluationRequest
 from tools.hardware import load_sheet
+from tools.records import EvaluationRequest
 from tools.spool import Spool
 
 ROOT = Path(__file__).parents[3]

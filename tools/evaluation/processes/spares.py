@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
+from tools.evaluation.wire.jobs.runner import WARM
 
-WARM = b"warm"
-"""The job of a spare, and what it says when CUDA runs in it."""
 _WARM_S = 60.0
 
 Fork = Callable[[], AbstractContextManager[Child]]

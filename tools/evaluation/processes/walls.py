@@ -12,12 +12,11 @@ from contextlib import contextmanager
 from tools.errors import MachineError
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.zygote_client import Nursery
-from tools.evaluation.sandbox import control_group
+from tools.evaluation.sandbox import control_group, weakening
 from tools.evaluation.sandbox.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
 from tools.evaluation.sandbox.machine_view import device_nodes, readable_trees
-from tools.evaluation.supervisor import weakening
-from tools.evaluation.untrusted.probe import WORKS
 from tools.evaluation.wire.defences import NONE, Defences
+from tools.evaluation.wire.jobs.probe import WORKS
 
 _PROBE_S = 60.0
 _INTERPRETER_MEMORY = 3 << 30

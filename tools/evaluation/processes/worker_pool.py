@@ -17,14 +17,16 @@ from typing import Self
 
 import tools
 from tools.evaluation.processes.child import Child
+from tools.evaluation.processes.oracle_client import StandingOracle
 from tools.evaluation.processes.shared_memory_pool import Shelf, nothing, room
-from tools.evaluation.processes.spares import WARM, Spares
+from tools.evaluation.processes.spares import Spares
 from tools.evaluation.processes.walls import Walls
 from tools.evaluation.processes.zygote_client import Nursery
 from tools.evaluation.sandbox import control_group
 from tools.evaluation.sandbox.isolation import Isolation
-from tools.evaluation.trusted import oracle_server as standing
 from tools.evaluation.wire.defences import NONE, Defence, Defences
+from tools.evaluation.wire.jobs.oracle_server import JOBS
+from tools.evaluation.wire.jobs.runner import WARM
 from tools.profiling.nvml import device_title, device_uuid
 from tools.records import Problem, content_hash
 
@@ -76,7 +78,7 @@ class Workshop:
         self._started: set[str] = set()
         self.keeps = device is not None
         """Whether the standing oracle does what it can do; without a GPU it saves nothing."""
-        self._oracle = standing.StandingOracle()
+        self._oracle = StandingOracle()
         # a stranger's reference may go on looking at memory that it was given once
         self.shelf = Shelf(nothing if wary else room)
         self.exchanges = Shelf(nothing if wary else room, wider=1)
@@ -184,7 +186,7 @@ class Workshop:
             if sandboxed:
                 with self.untrusted(self.native, name, job, given, gpu=False, cancel=cancel) as child:
                     child.wait(deadline)
-            elif problem is not None and self.keeps and name in standing.JOBS:
+            elif problem is not None and self.keeps and name in JOBS:
                 fork = partial(self.trusted, "standing", b"", {}, cancel)
                 done = self._oracle.ask(fork, _kept_as(problem), name, job, given, deadline, cancel)
                 return Finished(_answer(answer), *done)

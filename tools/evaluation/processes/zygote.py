@@ -20,13 +20,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tools.evaluation.processes.phase_table import import_common, phase_function, warm_up
 from tools.evaluation.sandbox import enter as sandbox
 from tools.evaluation.sandbox import syscalls
 from tools.evaluation.sandbox.isolation import Box
-from tools.evaluation.untrusted.warmup import import_common, warm_up
 from tools.evaluation.wire import fd_messages as wire
 from tools.evaluation.wire.defences import NONE, Defence
-from tools.evaluation.wire.phases import Phase, phase_function
+from tools.evaluation.wire.phases import Phase
 
 ENTERED = b"entered"
 """First message of every phase: the walls stand, and only now may candidate code run."""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.evaluation.untrusted import extensions
+from tools.machine_code import compilers
 
 _SYSTEM = (
     "/usr",
@@ -46,7 +46,7 @@ def _compiler_trees() -> set[Path]:
     named = (os.environ.get("CC"), os.environ.get("CXX"), "gcc", "g++", "clang", "cc")
     found = (shutil.which(name) for name in named if name)
     trees = {Path(place).parent.parent for path in found if path for place in (path, Path(path).resolve())}
-    home = extensions.cuda_home()
+    home = compilers.cuda_home()
     return trees | ({Path(home), Path(home).resolve()} if home else set())
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tools.errors import UserError
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.trusted.admission import AdmissionJob
+from tools.evaluation.wire.jobs.admission import AdmissionJob
 from tools.logs import telling_part
 from tools.problems import small_variants
 from tools.records import Admission, Problem

@@ -12,8 +12,8 @@ from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.timing_tape import TimingTape
 from tools.evaluation.supervisor.vault_tape import VaultTape, is_large, obstacle
-from tools.evaluation.trusted.baseline import BaselineJob
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State
+from tools.evaluation.wire.jobs.baseline import BaselineJob
 from tools.evaluation.wire.lead_in import flush_bytes
 from tools.records import HardwareSheet, Problem
 

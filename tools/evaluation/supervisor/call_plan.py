@@ -6,8 +6,8 @@ import secrets
 from functools import partial
 from typing import Literal, NamedTuple
 
-from tools.evaluation.trusted.distributions import AS_MADE, BATTERY, HARD, NON_FINITE, allowed
-from tools.evaluation.trusted.numerics import is_float
+from tools.evaluation.wire.distributions import AS_MADE, HARD, NAMES, NON_FINITE, allowed
+from tools.evaluation.wire.size_classes import LARGE_BYTES, MIDDLE_BYTES
 from tools.evaluation.wire.tape import CallSpec, Sitting
 from tools.problems import takes_views
 from tools.records import Problem
@@ -26,18 +26,11 @@ class Calls(NamedTuple):
     """Distributions tried on the problem as written on a GPU."""
 
 
-MIDDLE_BYTES = 128 << 20
-LARGE_BYTES = 1 << 30
-"""From these sizes on moving inputs and outputs through the host's memory costs more than all else: fewer calls are made.
-
-A search makes none of a large problem as written beside the timed calls that are judged.
-"""
-
-SMALL = {"search": Calls(3, 1, 2), "confirm": Calls(5, 2, len(BATTERY))}
+SMALL = {"search": Calls(3, 1, 2), "confirm": Calls(5, 2, len(NAMES))}
 MIDDLE = {"search": Calls(1, 1, 1), "confirm": Calls(2, 1, 3)}
 LARGE = {"search": Calls(1, 0, 0), "confirm": Calls(1, 0, 0)}
 
-BATTERY_CALLS = {"search": (7, 2), "confirm": (len(BATTERY), 6)}
+BATTERY_CALLS = {"search": (7, 2), "confirm": (len(NAMES), 6)}
 """Distributions tried on the first variant, and on each other one: the hard ones as far as they go, then others by chance."""
 
 
@@ -71,9 +64,9 @@ def sitting(problem: Problem, place: int, stage: Stage, *, battery: bool, shaken
 
 def distributions(problem: Problem, tries: int, place: int = 0) -> tuple[str, ...]:
     """Choose which distributions to try: hard ones first, others by chance that no candidate can foresee."""
-    if not tries or not any(is_float(spec) for spec in problem.abi.inputs):
+    if not tries or not any(spec.is_float for spec in problem.abi.inputs):
         return ()
-    names = allowed(problem.work.operators, integers_out=not all(is_float(spec) for spec in problem.abi.outputs))
+    names = allowed(problem.work.operators, integers_out=not all(spec.is_float for spec in problem.abi.outputs))
     hard = [name for name in HARD if name in names]
     if tries < len(hard) + 2:
         # where there is no room for all of them the first stays and the others take turns

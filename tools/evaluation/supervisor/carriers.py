@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from tools.evaluation.supervisor.vault_tape import VaultTape
-from tools.evaluation.trusted.vault import VaultAnswer
 from tools.evaluation.wire import patches as patching
 from tools.evaluation.wire.channel import Exchange, Patch
+from tools.evaluation.wire.jobs.vault import VaultAnswer
 from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.tape import Tape
 from tools.records import ITEM_BYTES

@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from tools.evaluation.processes.device_lock import Stay
-from tools.evaluation.protocol import EvaluationRequest
-from tools.evaluation.untrusted.builder import BuildAnswer
-from tools.records import KernelResources, Seeds
+from tools.evaluation.wire.jobs.builder import BuildAnswer
+from tools.records import EvaluationRequest, KernelResources, Seeds
 
 
 @dataclass

@@ -19,11 +19,10 @@ from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor import weakening
 from tools.evaluation.supervisor.runner_client import Conversation, RunError
 from tools.evaluation.supervisor.vault_tape import VaultTape, held, shared, vaults
-from tools.evaluation.trusted import numerics
-from tools.evaluation.trusted.inputs import InputsAnswer, InputsJob
-from tools.evaluation.trusted.oracle import CallVerdict, OracleAnswer, OracleJob
-from tools.evaluation.untrusted.runner import RunnerJob
 from tools.evaluation.wire.channel import Load
+from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
+from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
+from tools.evaluation.wire.jobs.runner import RunnerJob
 from tools.evaluation.wire.lead_in import flush_bytes
 from tools.evaluation.wire.tape import Sitting, Tape
 from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verdict
@@ -241,7 +240,7 @@ def worst_errors(calls: tuple[CallVerdict, ...]) -> tuple[OutputError, ...]:
     for call in calls:
         for error in call.outputs:
             held = worst.get(error.output)
-            if held is None or numerics.severity(error) > numerics.severity(held):
+            if held is None or error.severity > held.severity:
                 worst[error.output] = error
     return tuple(worst.values())
 

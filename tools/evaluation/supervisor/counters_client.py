@@ -12,14 +12,13 @@ from pydantic import ValidationError
 import tools
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.protocol import EvaluationRequest
 from tools.evaluation.supervisor.timing_tape import TimingTape
-from tools.evaluation.untrusted.counters import CountersAnswer, CountersJob
+from tools.evaluation.wire.jobs.counters import CountersAnswer, CountersJob
 from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.tape import Tape
 from tools.logs import telling_part
 from tools.profiling.ncu import NO_COUNTERS, NO_PERMISSION, NOT_INSTALLED, Counters, find_ncu, read
-from tools.records import ABI
+from tools.records import ABI, EvaluationRequest
 
 NO_DEVICE = "There is no GPU here, so no hardware counters were read."
 NO_NETWORK = "Nsight Compute needs a network namespace of its own, which this machine does not allow: no hardware counters were read."

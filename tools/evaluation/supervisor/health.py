@@ -15,7 +15,7 @@ from tools.errors import MachineError
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.sandbox.isolation import PLAIN_UIDS
-from tools.evaluation.trusted.sentinel import RIGHT, SentinelJob
+from tools.evaluation.wire.jobs.sentinel import RIGHT, SentinelJob
 from tools.logs import telling_part
 from tools.profiling.nvml import DeviceUse, device_use
 from tools.records import Problem

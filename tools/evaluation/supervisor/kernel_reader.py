@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor.case import Case
-from tools.evaluation.untrusted.machine_code import ResourcesAnswer, ResourcesJob
+from tools.evaluation.wire.jobs.resources import ResourcesAnswer, ResourcesJob
 from tools.records import KernelResources, content_hash
 
 _RESOURCES_S = 120.0

@@ -12,10 +12,8 @@ from typing import Any
 from tools.errors import MachineError
 from tools.evaluation.processes.device_lock import Stay, Turns
 from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.supervisor.admission_client import Admissions
 from tools.evaluation.supervisor.baseline_client import RivalProcess, RivalShelf
-from tools.evaluation.supervisor.call_plan import LARGE_BYTES
 from tools.evaluation.supervisor.case import Case
 from tools.evaluation.supervisor.correctness import Outcome
 from tools.evaluation.supervisor.counters_client import Counting
@@ -23,9 +21,10 @@ from tools.evaluation.supervisor.health import Health, sick
 from tools.evaluation.supervisor.sealed_session import time_sealed
 from tools.evaluation.supervisor.statistics import sample
 from tools.evaluation.supervisor.timing import time_rival, timed
+from tools.evaluation.wire.size_classes import LARGE_BYTES
 from tools.hardware.detect import refuse_other_target
 from tools.profiling.ncu import Counters
-from tools.records import Admission, HardwareSheet, Problem, Tier, Verdict
+from tools.records import Admission, Baselines, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict
 
 _SIDE_BY_SIDE = 4
 """Candidates checked, and baselines started, on one device at the same time."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Literal, Protocol
 
 from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.protocol import EvaluationRequest
 from tools.evaluation.supervisor import timing
 from tools.evaluation.supervisor.baseline_client import RivalProcess
 from tools.evaluation.supervisor.correctness import Outcome
 from tools.evaluation.supervisor.runner_client import SET_UP
-from tools.evaluation.untrusted.builder import BuildAnswer
-from tools.evaluation.untrusted.sealed import AGREEMENT, AGREEMENT_US, STAGES, compare
+from tools.evaluation.wire.jobs.builder import BuildAnswer
 from tools.evaluation.wire.launch_plan import fault
-from tools.records import Timing, Verdict
+from tools.records import EvaluationRequest, Timing, Verdict
 
+STAGES = frozenset(["confirm"])
+"""When a candidate is timed sealed as well: where its figure will be published."""
+AGREEMENT = 0.15
+"""The medians of the candidate's own process and of the sealed call may differ by this share of the sealed one,"""
+AGREEMENT_US = 5.0
+"""or by this much, whichever is more: two sessions of one kernel differ by a few per cent, short ones by what an event costs."""
 _OURS = frozenset([Verdict.WRONG, Verdict.UNSTABLE, Verdict.TIMED_OUT])
 """Endings of a sealed session that say no more than that the plan is not the candidate: its own process gave right answers."""
 
@@ -69,3 +73,10 @@ def _agreed(case: Case, found: Timing, own: Timing) -> Outcome | Timing:
     overlap = "; sealed, its streams run one after the other" if verdict == "own is faster" else ""
     case.notes.append(f"Sealed: {both}{overlap}.")
     return found
+
+
+def compare(sealed_us: float, own_us: float) -> Literal["agree", "own is faster", "own is slower"]:
+    """Hold the median of a candidate's own process against its sealed one."""
+    if abs(sealed_us - own_us) <= max(AGREEMENT * sealed_us, AGREEMENT_US):
+        return "agree"
+    return "own is faster" if own_us < sealed_us else "own is slower"

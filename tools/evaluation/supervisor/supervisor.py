@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from tools.cost.estimate import estimate_reference, estimate_time
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.protocol import Baselines, EvaluationRequest
 from tools.evaluation.supervisor import weakening
 from tools.evaluation.supervisor.admission_client import Admissions
 from tools.evaluation.supervisor.call_plan import sitting
@@ -25,14 +24,15 @@ from tools.evaluation.supervisor.kernel_reader import KernelReader
 from tools.evaluation.supervisor.on_device import OnDevice, sizes_on_device
 from tools.evaluation.supervisor.provenance import named, provenance
 from tools.evaluation.supervisor.static_rules import inspect_source, rejected
-from tools.evaluation.trusted.derive import Derived, DeriveJob
-from tools.evaluation.untrusted import extensions
-from tools.evaluation.untrusted.builder import BuildAnswer, BuilderJob
 from tools.evaluation.wire.defences import Defence
+from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
+from tools.evaluation.wire.jobs.derive import Derived, DeriveJob
+from tools.evaluation.wire.source_text import needs_device
 from tools.logs import telling_part
+from tools.machine_code.compilers import missing_tools
 from tools.profiling.ncu import Counters
 from tools.profiling.nvml import driver_version
-from tools.records import Evaluation, HardwareSheet, Problem, Tier, Verdict
+from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict
 
 _CHEAP_PROGRAMS = 2048
 """An interpreted program takes about a millisecond or more: this many are two to ten seconds."""
@@ -179,11 +179,11 @@ class Supervisor:
 
     def _lack(self, request: EvaluationRequest) -> str:
         """Why a candidate cannot be judged on this machine whatever it is like; empty where it can."""
-        if not extensions.needs_device(request.source):
+        if not needs_device(request.source):
             return ""
         if not self._gpu:
             return "CUDA C++ is judged on an NVIDIA GPU only: nothing here runs it, and the interpreter is Triton's."
-        missing = extensions.missing_tools()
+        missing = missing_tools()
         return f"CUDA C++ cannot be built on this machine: it lacks {missing}." if missing else ""
 
     def _check_and_read(self, case: Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:

@@ -14,24 +14,24 @@ from pydantic import ValidationError
 
 from tools.errors import MachineError
 from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.protocol import EvaluationRequest
 from tools.evaluation.supervisor import plausibility
 from tools.evaluation.supervisor.baseline_client import RivalProcess
-from tools.evaluation.supervisor.call_plan import LARGE_BYTES, MIDDLE_BYTES, Stage
+from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, complaint, size_of, worst_errors
 from tools.evaluation.supervisor.measured import Measured
 from tools.evaluation.supervisor.runner_client import CallTimes, Conversation, RunError
 from tools.evaluation.supervisor.statistics import sample, speedup
 from tools.evaluation.supervisor.timing_tape import TimingTape
-from tools.evaluation.trusted.oracle import OracleAnswer, OracleJob
-from tools.evaluation.untrusted.loading import declares_packing
-from tools.evaluation.untrusted.runner import RunnerJob
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.defences import Defence
+from tools.evaluation.wire.jobs.oracle import OracleAnswer, OracleJob
+from tools.evaluation.wire.jobs.runner import RunnerJob
 from tools.evaluation.wire.launch_plan import LaunchPlan
 from tools.evaluation.wire.lead_in import flush_bytes
+from tools.evaluation.wire.size_classes import LARGE_BYTES, MIDDLE_BYTES
+from tools.evaluation.wire.source_text import declares_packing
 from tools.profiling.nvml import NvmlSampler
-from tools.records import Correctness, HardwareSheet, Packing, Problem, Seeds, Tier, Timing, Verdict
+from tools.records import Correctness, EvaluationRequest, HardwareSheet, Packing, Problem, Seeds, Tier, Timing, Verdict
 
 _BUDGET_US = {"search": 0.4e6, "confirm": 1.5e6}
 """Time on the device that one thing is timed for, as far as the bounds on repetitions allow."""

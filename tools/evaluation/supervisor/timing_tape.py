@@ -12,8 +12,8 @@ from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor.call_plan import new_seed
 from tools.evaluation.supervisor.correctness import ORACLE_S
 from tools.evaluation.supervisor.vault_tape import VaultTape, held, shared, vaults
-from tools.evaluation.trusted.distributions import AS_MADE
-from tools.evaluation.trusted.inputs import InputsJob
+from tools.evaluation.wire.distributions import AS_MADE
+from tools.evaluation.wire.jobs.inputs import InputsJob
 from tools.evaluation.wire.tape import CallSpec, Sitting, Tape
 from tools.logs import telling_part
 from tools.records import HardwareSheet, Problem

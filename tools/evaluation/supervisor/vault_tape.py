@@ -11,9 +11,10 @@ from contextlib import ExitStack, contextmanager
 from tools.errors import MachineError
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Finished, Workshop
-from tools.evaluation.supervisor.call_plan import MIDDLE_BYTES
-from tools.evaluation.trusted.vault import Order, VaultJob
-from tools.evaluation.untrusted.probe import WORKS
+from tools.evaluation.wire.jobs.probe import WORKS
+from tools.evaluation.wire.jobs.vault import Order, VaultJob
+from tools.evaluation.wire.memory import Memory
+from tools.evaluation.wire.size_classes import MIDDLE_BYTES
 from tools.evaluation.wire.tape import Sitting, Tape
 from tools.logs import telling_part
 from tools.records import HardwareSheet, Problem
@@ -83,12 +84,12 @@ def held(
         finally:
             kept.close()
         return
-    tape, unused = Tape(problem.abi, sitting.calls, shelf=None if fresh else shop.shelf), False
+    tape, unused = Tape(problem.abi, sitting.calls, take=Memory if fresh else shop.shelf.take), False
     try:
         yield tape
         unused = True
     finally:
-        tape.close(unused=unused)
+        tape.give_back(shop.shelf.put if unused and not fresh else Memory.close)
 
 
 def is_large(shop: Workshop, problem: Problem) -> bool:

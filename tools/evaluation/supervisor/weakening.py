@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-import os
 from typing import TypeVar
 
-from tools.evaluation.sandbox.isolation import Box, Limits
-from tools.evaluation.trusted.distributions import AS_MADE
-from tools.evaluation.trusted.oracle import CallVerdict, OracleAnswer
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.defences import Defence, Defences
+from tools.evaluation.wire.distributions import AS_MADE
+from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer
 from tools.evaluation.wire.tape import CallSpec, Sitting
 from tools.records import OutputError, Problem
 
@@ -23,8 +21,6 @@ LOOSE = 1e-2
 LATE_S = 0.2
 """How much later outputs are collected where they are not collected at once."""
 FOREVER_S = 3600.0
-
-_PLENTY = Limits(memory_bytes=0, total_bytes=8 << 30, processes=4096, file_bytes=8 << 30, scratch_bytes=2 << 30, open_files=65536)
 
 
 def sizes(problems: tuple[T, ...], off: Defences) -> tuple[T, ...]:
@@ -94,35 +90,3 @@ def _error(error: OutputError, off: Defences) -> OutputError:
     if Defence.NON_FINITE in off and not math.isfinite(error.relative_l2):
         change |= {"relative_l2": 0.0, "worst_row": 0.0}
     return error.model_copy(update=change)
-
-
-def limits(given: Limits, off: Defences) -> Limits:
-    """Raise limits, to what a harmless test stays far below."""
-    fields = {
-        Defence.MEMORY_LIMIT: ("memory_bytes", "total_bytes"),
-        Defence.PROCESS_LIMIT: ("processes",),
-        Defence.SCRATCH_LIMIT: ("scratch_bytes",),
-        Defence.FILE_LIMIT: ("file_bytes",),
-        Defence.OPEN_FILES_LIMIT: ("open_files",),
-    }
-    raised = {name: getattr(_PLENTY, name) for defence, names in fields.items() if defence in off for name in names}
-    return given.model_copy(update=raised)
-
-
-def box(given: Box, off: Defences) -> Box:
-    """Leave walls out."""
-    walls: dict[str, object] = {}
-    if Defence.SECCOMP in off:
-        walls["seccomp"] = False
-    if Defence.LANDLOCK in off:
-        walls["landlock"] = False
-    change: dict[str, object] = {"isolation": given.isolation.model_copy(update=walls), "missing": off}
-    if Defence.PRIVATE_ROOT in off:
-        change["readable"] = ("/etc", *given.readable)
-    if Defence.OTHER_USER in off:
-        # without capabilities it may still write only where its own user may
-        change["uid"] = os.geteuid()
-    if Defence.CLEAN_ENVIRONMENT in off:
-        # keys alone: what an evaluator that clears nothing gives away
-        change["environment"] = given.environment | {name: value for name, value in os.environ.items() if name.endswith("_API_KEY")}
-    return given.model_copy(update=change)

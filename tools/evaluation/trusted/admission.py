@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.trusted import numerics
-from tools.evaluation.trusted.distributions import AS_MADE, allowed
 from tools.evaluation.trusted.inputs import made_inputs, shaken, unusable
 from tools.evaluation.trusted.null_kernels import chosen, dropping, plain_nulls
 from tools.evaluation.trusted.numerics import Errors
 from tools.evaluation.trusted.reference import DeclaredReference
 from tools.evaluation.trusted.rounding import SHORTER, all_rounded, rounded
 from tools.evaluation.trusted.tolerance import Truth, Yardstick, error_of, has_digits
+from tools.evaluation.wire.distributions import AS_MADE, allowed
+from tools.evaluation.wire.jobs.admission import AdmissionJob
 from tools.evaluation.wire.phases import Phase
 from tools.evaluation.wire.tape import CallSpec
 from tools.problems import describe_sizes
-from tools.records import Admission, NullPass, Problem, Record, TensorSpec
+from tools.records import Admission, NullPass, Problem, TensorSpec
 
 if TYPE_CHECKING:
     import torch
@@ -31,21 +31,6 @@ ALL_OUTPUTS = "every output"
 
 Null = tuple[str, str]
 """What is given, and as which output."""
-
-
-class AdmissionJob(Record):
-    """What to examine, and where."""
-
-    problems: tuple[Problem, ...]
-    """Small variants, and the problem as written where that is affordable."""
-    seed: int
-    device: str
-    threads: int = 1
-
-    @classmethod
-    def of(cls, problems: tuple[Problem, ...], device: str) -> AdmissionJob:
-        """Examine with a seed of its own."""
-        return cls(problems=problems, seed=secrets.randbits(62), device=device)
 
 
 @dataclass
@@ -136,9 +121,9 @@ class _Room:
 
     def _make(self, *, large: bool, notes: dict[str, None]) -> Iterator[_Call]:
         """Make the calls of this size; a large one has the problem's own inputs alone."""
-        integers = not all(numerics.is_float(spec) for spec in self._problem.abi.outputs)
+        integers = not all(spec.is_float for spec in self._problem.abi.outputs)
         names = () if large else allowed(self._problem.work.operators, integers_out=integers)
-        floats = any(numerics.is_float(spec) for spec in self._problem.abi.inputs)
+        floats = any(spec.is_float for spec in self._problem.abi.inputs)
         own = [self._call(number, AS_MADE) for number in range(2 if large else OWN_CALLS)]
         limits = self._yardstick.limits([call.truth.scale for call in own])
         if not has_digits(limits):
@@ -183,7 +168,7 @@ class _Room:
             yield (what, specs[place].name), {place: value}
         if self._shorter:
             outputs = self._in_shorter_format(call.arguments)
-            floats = {place: value for place, value in enumerate(outputs) if numerics.is_float(specs[place])}
+            floats = {place: value for place, value in enumerate(outputs) if specs[place].is_float}
             if floats:
                 yield ("the reference computed from inputs of the next shorter format", ALL_OUTPUTS), floats
         for what, outputs in self._without_an_operator(call.arguments):
@@ -193,7 +178,7 @@ class _Room:
     def _shorter_roundoff(self) -> float:
         """Roundoff of the format below the declared one; 0 where no float goes in."""
         abi = self._problem.abi
-        floats = [spec.dtype for spec in (*abi.inputs, *abi.parameters) if numerics.is_float(spec)]
+        floats = [spec.dtype for spec in (*abi.inputs, *abi.parameters) if spec.is_float]
         if not floats:
             return 0.0
         return SHORTER[min(numerics.unit_roundoff(self._problem.policy, dtype) for dtype in floats)]
@@ -222,7 +207,7 @@ class _Room:
     def declared(self) -> list[str]:
         """Inputs and float parameters by name; running statistics are no inputs while training."""
         abi = self._problem.abi
-        parameters = [spec.name for spec in abi.parameters if numerics.is_float(spec)]
+        parameters = [spec.name for spec in abi.parameters if spec.is_float]
         if abi.training:
             parameters = [name for name in parameters if not name.endswith(("running_mean", "running_var"))]
         step = -(-len(parameters) // MAX_PARAMETERS) or 1

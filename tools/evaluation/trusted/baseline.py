@@ -9,25 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.wire.channel import Command, Exchange, Load, Order, Reply, State
 from tools.evaluation.wire.device_memory import attach
+from tools.evaluation.wire.jobs.baseline import BaselineJob
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
 from tools.evaluation.wire.phases import Phase
-from tools.evaluation.wire.tape import Sitting, Tape
-from tools.records import Problem, Record, ScalarSpec
+from tools.evaluation.wire.tape import Tape
+from tools.records import Problem, ScalarSpec
 
 if TYPE_CHECKING:
     import torch
-
-
-class BaselineJob(Record):
-    """What to time."""
-
-    sitting: Sitting
-    """Its first call's inputs are used in every call."""
-    flush_bytes: int
-    cache: str
-    """A folder that only trusted processes use: compiled references are kept there; empty means its own scratch."""
-    max_autotune: bool = False
-    """Whether torch.compile's max-autotune mode will be asked for too."""
 
 
 class NotYetError(Exception):

@@ -3,26 +3,8 @@
 from __future__ import annotations
 
 from tools.errors import UserError
+from tools.evaluation.wire.jobs.derive import Derived, DeriveJob
 from tools.evaluation.wire.phases import Phase
-from tools.records import Problem, Record
-
-
-class DeriveJob(Record):
-    """The problem as its record has it."""
-
-    problem: Problem
-
-
-class Derived(Record):
-    """The problem as its source gives it."""
-
-    problem: Problem | None
-    """None where the source cannot be used."""
-    variants: tuple[Problem, ...] = ()
-    notes: tuple[str, ...] = ()
-    """What a user should know of it, as `tools.problems.problem_notes` says."""
-    refusal: str = ""
-    """Why the source cannot be used; empty where it can."""
 
 
 def derive(phase: Phase) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.trusted.distributions import AS_MADE, NON_FINITE, transform
+from tools.evaluation.trusted.distributions import transform
 from tools.evaluation.trusted.reference import DeclaredReference
 from tools.evaluation.trusted.vault import tensors_of
 from tools.evaluation.wire import patches as patching
+from tools.evaluation.wire.distributions import AS_MADE, NON_FINITE
+from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
 from tools.evaluation.wire.phases import Phase
 from tools.evaluation.wire.tape import CallSpec, CallTensors, Sitting
-from tools.records import ABI, Problem, Record, ScalarSpec
+from tools.records import ABI, Problem, ScalarSpec
 
 if TYPE_CHECKING:
     import torch
@@ -19,25 +21,6 @@ if TYPE_CHECKING:
 
 CHANGED = "as made, a few elements changed"
 """What a note calls the inputs of a call that follows another."""
-
-
-class InputsJob(Record):
-    """Which inputs to make, and where."""
-
-    sittings: tuple[Sitting, ...]
-    device: str
-    threads: int = 1
-    vaults: tuple[str, ...] = ()
-    """By sitting: the vault that keeps its tensors, or nothing where they lie in shared memory."""
-
-
-class InputsAnswer(Record):
-    """Which calls make sense."""
-
-    usable: tuple[tuple[bool, ...], ...]
-    """By sitting and call: False where the reference raises, or has no finite answer, on a distribution of the battery."""
-    notes: tuple[str, ...] = ()
-    """Which were left out, and why."""
 
 
 def make(phase: Phase) -> None:

@@ -66,11 +66,6 @@ def unit_roundoff(policy: PrecisionPolicy, dtype: str) -> float:
     return max(ROUNDOFF[dtype], ROUNDOFF[_POLICY_FORMAT.get(policy.name, dtype)])
 
 
-def is_float(spec: TensorSpec) -> bool:
-    """Whether the output is judged by distance; integers and booleans must be exact."""
-    return spec.dtype in ROUNDOFF
-
-
 def distance(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> Errors:
     """Measure `value` against `oracle` over the elements that are finite in `reference` and oracle; elsewhere it must equal `reference`.
 
@@ -128,7 +123,7 @@ def mismatch(value: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor)
 
 def limits(spec: TensorSpec, policy: PrecisionPolicy, own: Errors, sensitivity: Errors) -> Errors:
     """Say how wrong an output may be, given the reference's own error and the oracle's sensitivity."""
-    if not is_float(spec):
+    if not spec.is_float:
         return EXACT
     floor = max(FLOOR_ROUNDOFFS[spec.dtype] * ROUNDOFF[spec.dtype], POLICY_FLOOR[policy.name])
     worst = own.largest(sensitivity)
@@ -149,12 +144,3 @@ def output_error(spec: TensorSpec, found: Errors, own: Errors, limit: Errors) ->
         limit_relative_l2=limit.relative_l2,
         limit_worst_row=limit.worst_row,
     )
-
-
-def severity(error: OutputError) -> float:
-    """How far an output is beyond its limits: above 1 it fails; infinity for NaN."""
-    ratios = []
-    for value, limit in ((error.relative_l2, error.limit_relative_l2), (error.worst_row, error.limit_worst_row)):
-        ratio = value / limit if limit > 0 else (0.0 if value == 0 else float("inf"))
-        ratios.append(ratio if ratio == ratio else float("inf"))  # noqa: PLR0124 - NaN is the only value unequal to itself
-    return max(ratios)

@@ -5,48 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.supervisor.call_plan import MIDDLE_BYTES
 from tools.evaluation.trusted import numerics
-from tools.evaluation.trusted.distributions import AS_MADE
 from tools.evaluation.trusted.numerics import EXACT, Errors
 from tools.evaluation.trusted.tolerance import Scale, Yardstick, error_of, has_digits
 from tools.evaluation.trusted.vault import tensors_of
+from tools.evaluation.wire.distributions import AS_MADE
+from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.size_classes import MIDDLE_BYTES
 from tools.evaluation.wire.tape import Sitting
-from tools.records import OutputError, Problem, Record, ScalarSpec, TensorSpec
+from tools.records import Problem, ScalarSpec, TensorSpec
 
 if TYPE_CHECKING:
     import torch
-
-
-class OracleJob(Record):
-    """What to judge, and where."""
-
-    sittings: tuple[Sitting, ...]
-    skip: tuple[tuple[bool, ...], ...]
-    """By sitting and call: not made, so not to be judged."""
-    device: str
-    threads: int = 1
-    vaults: tuple[str, ...] = ()
-    """By sitting: the vault that keeps its tensors, or nothing where they lie in shared memory."""
-
-
-class CallVerdict(Record):
-    """Errors of one call."""
-
-    sitting: int
-    call: int
-    group: str
-    outputs: tuple[OutputError, ...]
-    repeat_agrees: bool = True
-    """Whether the run with the other poison gave the same: bitwise, or within the limits of each other."""
-
-
-class OracleAnswer(Record):
-    """All calls, and what could not be used."""
-
-    calls: tuple[CallVerdict, ...]
-    notes: tuple[str, ...] = ()
 
 
 def judge(phase: Phase) -> None:
@@ -124,7 +95,7 @@ class _Bench:
         truth = self._yardstick.truth(self._arguments(number), call.distribution, sensitive=sensitive)
         specs = self._problem.abi.outputs
         for spec, value in zip(specs, truth.oracle, strict=True):
-            if numerics.is_float(spec) and str(value.dtype) != "torch.float64":
+            if spec.is_float and str(value.dtype) != "torch.float64":
                 notes[f"The reference fixes {value.dtype} for {spec.name}: the oracle could not compute all of it in float64."] = None
         runs = [self._run(number, run) for run in range(call.slots)]
         found = tuple(tuple(map(error_of, specs, run, truth.reference, truth.oracle)) for run in runs)
@@ -132,7 +103,7 @@ class _Bench:
 
     def _second_thought(self, member: _Measured, first: CallVerdict, limits: list[Errors], notes: dict[str, None]) -> CallVerdict:
         """Hold a call that is wrong against more draws of the reference's error, until one stays wrong; its group's limits stay."""
-        severity = max((numerics.severity(error) for error in first.outputs), default=0.0)
+        severity = max((error.severity for error in first.outputs), default=0.0)
         if severity <= 1 or severity == float("inf") or self._large or self._is_wrong:
             return first
         raised = self._yardstick.raised(limits, self._yardstick.drawn_again(self._arguments(member.call)))
@@ -147,7 +118,7 @@ class _Bench:
         runs = [tuple(map(numerics.output_error, specs, run, member.scale.own, limits)) for run in member.found]
         passed = [all(error.passed for error in run) for run in runs]
         near = all(a.relative_l2 <= b.relative_l2 and a.worst_row <= b.worst_row for a, b in zip(member.apart, limits, strict=True))
-        worst = max(runs, key=lambda run: max((numerics.severity(error) for error in run), default=0.0))
+        worst = max(runs, key=lambda run: max((error.severity for error in run), default=0.0))
         agrees = len(set(passed)) == 1 and (near or not passed[0])
         return CallVerdict(sitting=self._index, call=member.call, group=group, outputs=worst, repeat_agrees=agrees)
 
@@ -165,4 +136,4 @@ def _apart(spec: TensorSpec, first: torch.Tensor, second: torch.Tensor) -> Error
 
     if torch.equal(first, second):
         return EXACT
-    return numerics.distance(second, first, first) if numerics.is_float(spec) else numerics.mismatch(second, first, first)
+    return numerics.distance(second, first, first) if spec.is_float else numerics.mismatch(second, first, first)

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tools.errors import KernelwrightError
+from tools.evaluation.wire.precision import allow_tf32
 from tools.records import Problem
 
 if TYPE_CHECKING:
@@ -33,14 +34,6 @@ def _defaults(dtype: torch.dtype, *, tf32: bool) -> Iterator[None]:
         yield
     finally:
         torch.set_default_dtype(previous)
-
-
-def allow_tf32(allowed: bool) -> None:
-    """Say whether cuBLAS and cuDNN may round float32 to TF32 in this process."""
-    import torch
-
-    torch.backends.cuda.matmul.allow_tf32 = allowed
-    torch.backends.cudnn.allow_tf32 = allowed
 
 
 _kept: dict[str, Reference] = {}

@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
+from tools.evaluation.wire.jobs.sentinel import RIGHT, SentinelJob
 from tools.evaluation.wire.phases import Phase
-from tools.records import Record
-
-RIGHT = b"right"
-"""What the phase answers where the device works."""
 
 _SIDE = 256
 _MEMORY_BYTES = 64 << 20
-
-
-class SentinelJob(Record):
-    """Where to work."""
-
-    device: str
 
 
 def work(phase: Phase) -> None:

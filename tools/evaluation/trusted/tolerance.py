@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tools.evaluation.trusted import numerics
-from tools.evaluation.trusted.distributions import AS_MADE
 from tools.evaluation.trusted.numerics import EXACT, ROUNDOFF, Errors
 from tools.evaluation.trusted.reference import DeclaredReference, Oracle
 from tools.evaluation.trusted.rounding import all_rounded, stepped
+from tools.evaluation.wire.distributions import AS_MADE
 from tools.records import Problem, TensorSpec
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Yardstick:
         self.reference.load(parameters)
         self.oracle = Oracle(problem, parameters, device)
         abi = problem.abi
-        self._roundoff = max((numerics.unit_roundoff(problem.policy, s.dtype) for s in abi.inputs if numerics.is_float(s)), default=0.0)
+        self._roundoff = max((numerics.unit_roundoff(problem.policy, s.dtype) for s in abi.inputs if s.is_float), default=0.0)
         self._linear = {name.split(".")[1] for name in problem.work.operators} <= LINEAR
 
     def truth(self, arguments: list[Any], distribution: str = AS_MADE, *, sensitive: bool = True) -> Truth:
@@ -126,7 +126,7 @@ class Yardstick:
             return (False,) * len(specs)
         bounds = self.oracle.magnitudes(arguments)
         return tuple(
-            numerics.is_float(spec)
+            spec.is_float
             and bool((truth == truth.round()).all())
             and torch.equal(found.double(), truth)
             and bool((bound.abs() <= 0.25 / ROUNDOFF[spec.dtype]).all())
@@ -150,7 +150,7 @@ class Yardstick:
 
 def error_of(spec: TensorSpec, value: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor) -> Errors:
     """Measure one output: by distance, or by the share of wrong integers."""
-    if numerics.is_float(spec):
+    if spec.is_float:
         return numerics.distance(value, oracle, reference)
     return numerics.mismatch(value, reference, oracle)
 

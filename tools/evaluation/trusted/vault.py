@@ -8,14 +8,15 @@ memory a second.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.wire import patches as patching
 from tools.evaluation.wire.channel import Exchange, Patch
 from tools.evaluation.wire.device_memory import carried
+from tools.evaluation.wire.jobs.vault import PROOF, VaultAnswer, VaultJob
 from tools.evaluation.wire.phases import Phase
 from tools.evaluation.wire.tape import CallTensors, Sitting, Tape
-from tools.records import ABI, Problem, Record, TensorSpec
+from tools.records import ABI, Problem, TensorSpec
 
 if TYPE_CHECKING:
     import torch
@@ -24,34 +25,6 @@ _PIECE = 1 << 25
 """Elements compared at once: the answer to each takes a byte."""
 _POOL = 4096
 """Elements of every float input that changed ones are chosen from, by chance."""
-
-Order = Literal["share", "give", "take", "pool", "drop", "try"]
-
-PROOF = 7
-"""What every byte of the memory holds that is only shared to see whether that works."""
-
-
-class VaultJob(Record):
-    """What to do with one vault; which fields count is the order's affair."""
-
-    vault: str
-    order: Order
-    call: int | None = None
-    """Whose inputs to give, or whose outputs are taken; none: these are not kept."""
-    run: int = 0
-    poison: int | None = None
-    """Byte that the place of the outputs is filled with afterwards."""
-    compare: bool = True
-    """Whether to hold the inputs, as the call left them, against what they were."""
-    patches: tuple[tuple[int, int, str], ...] = ()
-    """Changed elements since the inputs were given or something was taken: input, flat element, value in hexadecimal digits."""
-
-
-class VaultAnswer(Record):
-    """What was found."""
-
-    changed: str = ""
-    """An input that the call changed."""
 
 
 class Vault:

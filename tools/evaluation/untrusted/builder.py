@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 import contextlib
 import traceback
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.untrusted import extensions, loading
 from tools.evaluation.untrusted import gpu_stand_in as standin
 from tools.evaluation.untrusted.extension_dry_run import Followed
 from tools.evaluation.untrusted.launch_recorder import Recorder
-from tools.evaluation.wire import kernel_cache
+from tools.evaluation.wire import kernel_cache, source_text
+from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob, KernelBinary
 from tools.evaluation.wire.launch_plan import LaunchPlan
 from tools.evaluation.wire.phases import Phase
-from tools.records import ABI, HardwareSheet, Launch, Record, ScalarSpec
+from tools.records import ABI, Launch, ScalarSpec
 
 if TYPE_CHECKING:
     import torch
@@ -22,49 +23,6 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 64 << 20
 MAX_LAUNCHES = 2000
 _ERROR_LINES = 30
-
-
-class BuilderJob(Record):
-    """All that a builder is told."""
-
-    abi: ABI
-    source: str
-    sheet: HardwareSheet
-    others: tuple[ABI, ...] = ()
-    """Of other sizes that will be run: their kernels are compiled too, where their host code can be followed."""
-    launchers: bool = False
-    """Compile what launches the kernels as well: they will run on this machine's GPU."""
-
-
-class KernelBinary(Record):
-    """One compiled kernel."""
-
-    name: str
-    code: str
-    """Machine code, base64."""
-    shared_bytes: int
-
-
-class BuildAnswer(Record):
-    """What came of it; from an untrusted process, so evidence for estimates and never for a verdict of PASS."""
-
-    status: Literal["built", "failed", "opaque"]
-    """`opaque`: the host code needs real values, so nothing is known of its launches."""
-    reason: str = ""
-    """The shortest telling part of what failed."""
-    launches: tuple[Launch, ...] = ()
-    packing: tuple[Launch, ...] = ()
-    """Of the step that packs weights."""
-    kernels: tuple[KernelBinary, ...] = ()
-    bfloat16: bool = False
-    """Some kernel computes with bfloat16, which Triton's interpreter gets wrong."""
-    notes: tuple[str, ...] = ()
-    plan: LaunchPlan | None = None
-    """How to do the same without the candidate's host code; None where its host code does not allow that."""
-    unsealable: str = ""
-    """Why there is no plan."""
-    cache: str = ""
-    """Packed cache of the compiler, for the candidate's own runners."""
 
 
 def build(phase: Phase) -> None:
@@ -82,7 +40,7 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
     standin.install(job.sheet)
     recorder = Recorder(job.sheet, launchers=job.launchers)
     recorder.install()
-    if extensions.wanted(job.source):
+    if source_text.builds_extension(job.source):
         extensions.install(job.sheet, lambda module: Followed(module, recorder))
     try:
         module = loading.import_candidate(job.source, phase.scratch)

@@ -12,13 +12,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.evaluation.trusted.reference import allow_tf32
 from tools.evaluation.untrusted import extensions, loading, warmup
-from tools.evaluation.wire import kernel_cache
+from tools.evaluation.wire import kernel_cache, source_text
+from tools.evaluation.wire.jobs.counters import CountersAnswer, CountersJob
 from tools.evaluation.wire.memory import Block, Memory
 from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.precision import allow_tf32
 from tools.profiling.ncu import command
-from tools.records import ABI, Record, ScalarSpec
+from tools.records import ScalarSpec
 
 MAX_OUTPUT = 1 << 20
 """Bytes of what Nsight Compute prints that are kept."""
@@ -28,24 +29,6 @@ _BOOT = (
     "import sys; sys.path[:0] = sys.argv[3:]; "
     "from tools.evaluation.untrusted.counters import main; main(int(sys.argv[1]), int(sys.argv[2]))"
 )
-
-
-class CountersJob(Record):
-    """All that the counted process is told."""
-
-    ncu: str
-    """Nsight Compute's program."""
-    abi: ABI
-    source: str
-    tf32: bool = False
-    """Whether library calls may round float32 to TF32: the policy's word."""
-
-
-class CountersAnswer(Record):
-    """What Nsight Compute said; untrusted text."""
-
-    returncode: int
-    output: str
 
 
 def count(phase: Phase) -> None:
@@ -84,7 +67,7 @@ def main(job_fd: int, inputs_fd: int) -> None:
     parameters = Block(job.abi.parameters)
     inputs = Block(job.abi.inputs, parameters.end)
     memory = Memory.attach(inputs_fd)
-    if extensions.wanted(job.source):
+    if source_text.builds_extension(job.source):
         extensions.install(None)
     model = loading.make_model(loading.import_candidate(job.source, Path.cwd()), job.abi)
     values = dict(zip((spec.name for spec in job.abi.parameters), parameters.tensors(memory), strict=True))

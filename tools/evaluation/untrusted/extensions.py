@@ -7,21 +7,19 @@ Nothing here is a wall: walls are the sandbox's. The list of flags keeps builds 
 
 from __future__ import annotations
 
-import ast
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from tools.evaluation.wire import kernel_cache
+from tools.machine_code.compilers import cuda_home, ninja
 from tools.records import HardwareSheet, content_hash
-from tools.syntax import parsed
 
 FOLDER = "extensions"
 """Below the compiler's cache: `extensions/<key>/<name>.so`."""
@@ -46,37 +44,6 @@ class UnsupportedBuildError(Exception):
     """The candidate asks for a build that is not on offer."""
 
 
-def wanted(source: str) -> bool:
-    """Whether a source may build an extension: only then is torch's builder worth importing."""
-    return "cpp_extension" in source
-
-
-def needs_device(source: str) -> bool:
-    """Whether a source builds CUDA C++: it calls `load_inline` with CUDA sources; False for what is no Python."""
-    try:
-        tree = parsed(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("load_inline")]
-    return any(len(call.args) > 2 or any(keyword.arg in ("cuda_sources", None) for keyword in call.keywords) for call in calls)
-
-
-def missing_tools() -> str:
-    """Name what this machine lacks for building CUDA C++; empty where it has all."""
-    wanted = {"nvcc, the CUDA compiler (set CUDA_HOME, or put it on PATH)": cuda_home(), "ninja": _ninja(), "a C++ compiler": _compiler()}
-    return ", ".join(name for name, place in wanted.items() if not place)
-
-
-def cuda_home() -> str:
-    """The CUDA toolkit's folder: CUDA_HOME, that of the nvcc on PATH, or the usual place; empty where there is none."""
-    named = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH")
-    found = shutil.which("nvcc")
-    places = (named, str(Path(found).resolve().parent.parent) if found else None, "/usr/local/cuda")
-    # an nvcc on PATH may be a script that starts another
-    parts = (Path("bin", "nvcc"), Path("include", "cuda_runtime_api.h"))
-    return next((place for place in places if place and all((Path(place) / part).is_file() for part in parts)), "")
-
-
 def arch_list(sheet: HardwareSheet) -> str:
     """The target as torch's builder names it; from Hopper on with the instructions that only this architecture has."""
     digits = sheet.arch.removeprefix("sm_").rstrip("a")
@@ -95,7 +62,7 @@ def install(sheet: HardwareSheet | None, wrap: Callable[[ModuleType], Any] = lam
     if sheet is not None and sheet.backend == "cuda":
         os.environ["TORCH_CUDA_ARCH_LIST"] = arch_list(sheet)
     os.environ["MAX_JOBS"] = str(_JOBS)
-    os.environ["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), str(Path(_ninja()).parent) if _ninja() else ""]))
+    os.environ["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH", ""), str(Path(ninja()).parent) if ninja() else ""]))
     module: Any = cpp_extension
     if module.load_inline.__module__ == __name__:
         # another size of the same candidate in this process
@@ -207,12 +174,3 @@ def _texts(given: Any) -> list[str]:
     if given is None:
         return []
     return [given] if isinstance(given, str) else [str(one) for one in given]
-
-
-def _ninja() -> str:
-    beside = Path(sys.executable).parent / "ninja"
-    return shutil.which("ninja") or (str(beside) if beside.is_file() else "")
-
-
-def _compiler() -> str:
-    return shutil.which(os.environ.get("CXX") or "c++") or ""

@@ -12,14 +12,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from tools.evaluation.wire.source_text import PACKING
 from tools.records import ABI, TensorSpec
 
 if TYPE_CHECKING:
     import torch
 
 FILE = "candidate.py"
-PACKING = "pack_weights"
-"""Method of ModelNew that writes what its kernels read of its parameters: without arguments, called before forward, timed by itself."""
 _DRAWN = (
     "uniform_",
     "normal_",
@@ -82,12 +81,6 @@ def packing_step(model: torch.nn.Module) -> Callable[[], object] | None:
     if not callable(step):
         raise InterfaceError(f"{PACKING} of ModelNew is no method")
     return step
-
-
-def declares_packing(source: str) -> bool:
-    """Whether a candidate's text has a method by the step's name in some class; nothing is imported."""
-    classes = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ClassDef))
-    return any(isinstance(item, ast.FunctionDef) and item.name == PACKING for node in classes for item in node.body)
 
 
 def check_parameters(model: torch.nn.Module, specs: tuple[TensorSpec, ...]) -> None:

@@ -5,24 +5,9 @@ from __future__ import annotations
 import base64
 
 from tools.errors import MachineError
-from tools.evaluation.untrusted.builder import KernelBinary
+from tools.evaluation.wire.jobs.resources import ResourcesAnswer, ResourcesJob
 from tools.evaluation.wire.phases import Phase
 from tools.machine_code.resources import read_resources, unreadable
-from tools.records import KernelResources, Record
-
-
-class ResourcesJob(Record):
-    """Which kernels to read."""
-
-    arch: str
-    kernels: tuple[KernelBinary, ...]
-
-
-class ResourcesAnswer(Record):
-    """What was read, and what could not be."""
-
-    kernels: tuple[KernelResources, ...]
-    notes: tuple[str, ...] = ()
 
 
 def read(phase: Phase) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tools.evaluation.trusted.vault import PROOF
 from tools.evaluation.wire.device_memory import attach
+from tools.evaluation.wire.jobs.probe import WORKS
+from tools.evaluation.wire.jobs.vault import PROOF
 from tools.evaluation.wire.phases import Phase
-
-WORKS = b"works"
 
 
 def run(phase: Phase) -> None:

@@ -11,47 +11,26 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.processes.spares import WARM
-from tools.evaluation.trusted.reference import allow_tf32
 from tools.evaluation.untrusted import extensions, loading, scan_order, warmup
 from tools.evaluation.untrusted import gpu_stand_in as standin
 from tools.evaluation.untrusted.audit import heard_in
 from tools.evaluation.untrusted.poison import poison
 from tools.evaluation.untrusted.sealed import SealedModel
 from tools.evaluation.wire import fd_messages as wire
-from tools.evaluation.wire import kernel_cache
+from tools.evaluation.wire import kernel_cache, source_text
 from tools.evaluation.wire import patches as patching
 from tools.evaluation.wire.channel import Command, Exchange, Load, Order, OutputShape, Reply, State, fill_pattern
 from tools.evaluation.wire.device_memory import attach
-from tools.evaluation.wire.launch_plan import LaunchPlan
+from tools.evaluation.wire.jobs.runner import WARM, RunnerJob
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
 from tools.evaluation.wire.memory import Block, Memory
 from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.precision import allow_tf32
 from tools.evaluation.wire.red_zones import Flanked
-from tools.records import ABI, HardwareSheet, Record, ScalarSpec
+from tools.records import ScalarSpec
 
 if TYPE_CHECKING:
     import torch
-
-
-class RunnerJob(Record):
-    """All that a runner is told."""
-
-    abi: ABI
-    source: str
-    device: str
-    """`cpu` (Triton's interpreter) or `cuda`."""
-    sheet: HardwareSheet
-    """What host code may ask about the device."""
-    flush_bytes: int = 0
-    """Read before each call to empty the L2 cache; 0 on the CPU."""
-    tf32: bool = False
-    """Whether library calls may round float32 to TF32: the policy's word, as for the reference and the baselines."""
-    threads: int = 1
-    cache: str = ""
-    """What the builder has compiled, packed."""
-    plan: LaunchPlan | None = None
-    """Run this in the place of a source: then no host code of the candidate is here."""
 
 
 class Runner:
@@ -96,7 +75,7 @@ class Runner:
         if (folder := kernel_cache.cache_folder()) is not None:
             kernel_cache.unpack(warmup.host_modules(), folder)
             kernel_cache.unpack(job.cache, folder)
-        if extensions.wanted(job.source):
+        if source_text.builds_extension(job.source):
             extensions.install(job.sheet)
         model = loading.make_model(loading.import_candidate(job.source, phase.scratch), job.abi)
         names = [spec.name for spec in job.abi.parameters]
@@ -147,7 +126,7 @@ class Runner:
     def pack(self) -> Reply:
         """Pack the weights once more, with a head start and a cold cache as in a timed call, and say how long that took."""
         if self._pack is None:
-            raise loading.InterfaceError(f"ModelNew has no {loading.PACKING}")
+            raise loading.InterfaceError(f"ModelNew has no {source_text.PACKING}")
         if self._cuda:
             lead_in(self._cold, primed=True)
         _, event_us, host_us = self._timed(self._pack, primed=True)

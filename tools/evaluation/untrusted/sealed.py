@@ -7,7 +7,7 @@ the place of a source. So no host code of the candidate is near the clock: event
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.wire.driver_api import Driver
 from tools.evaluation.wire.launch_plan import BASES, Argument, Buffer, Fill, KernelLaunch, LaunchPlan, layout, pack
@@ -18,12 +18,6 @@ from tools.records import ABI, TensorSpec
 if TYPE_CHECKING:
     import torch
 
-STAGES = frozenset(["confirm"])
-"""When a candidate is timed sealed as well: where its figure will be published."""
-AGREEMENT = 0.15
-"""The medians of the candidate's own process and of the sealed call may differ by this share of the sealed one,"""
-AGREEMENT_US = 5.0
-"""or by this much, whichever is more: two sessions of one kernel differ by a few per cent, short ones by what an event costs."""
 RED_BYTES = 4096
 """Before and after each buffer."""
 _RED = 0xA5
@@ -31,13 +25,6 @@ _RED = 0xA5
 
 class BreachError(Exception):
     """A kernel wrote outside of its buffers, or its code is not what the plan says."""
-
-
-def compare(sealed_us: float, own_us: float) -> Literal["agree", "own is faster", "own is slower"]:
-    """Hold the median of a candidate's own process against its sealed one."""
-    if abs(sealed_us - own_us) <= max(AGREEMENT * sealed_us, AGREEMENT_US):
-        return "agree"
-    return "own is faster" if own_us < sealed_us else "own is slower"
 
 
 class SealedModel:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import platform
-import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -15,7 +13,6 @@ from typing import Any
 
 from tools.evaluation.untrusted.audit import heard_in
 from tools.evaluation.wire import kernel_cache
-from tools.evaluation.wire.phases import PHASES, phase_function
 
 _LATE_MODULES = (
     "torch._subclasses.fake_tensor",
@@ -32,19 +29,6 @@ _COMPILER = "torch._dynamo"
 
 No more of it may be imported here: after `torch._inductor.compile_fx` no fork could use CUDA.
 """
-
-
-def import_common() -> dict[str, str]:
-    """Import what phases need in any environment, and return the versions; nothing of Triton, which reads the environment at its import."""
-    import numpy as np
-    import torch
-
-    for phase in PHASES:
-        phase_function(phase)
-    (torch.ones(2) + 1).sum().item()
-    if "triton" in sys.modules:
-        raise RuntimeError("something imports triton before its environment is known")
-    return {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": str(np.__version__)}
 
 
 def warm_up() -> dict[str, str]:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import numpy
     import torch
 
-_FLOATS = ("float64", "float32", "float16", "bfloat16")
 _TILE = 4
 """Neighbouring elements that change together where as little as possible changes."""
 
@@ -71,7 +70,7 @@ def alter_tile(tensors: Sequence[torch.Tensor], generator: random.Random) -> Non
 
 def floats_of(specs: Sequence[TensorSpec]) -> list[int]:
     """Places of the inputs whose elements may change: floats of more than one element."""
-    return [index for index, spec in enumerate(specs) if spec.dtype in _FLOATS and spec.numel > 1]
+    return [index for index, spec in enumerate(specs) if spec.is_float and spec.numel > 1]
 
 
 def elements_of(contents: numpy.ndarray, spec: TensorSpec) -> numpy.ndarray:

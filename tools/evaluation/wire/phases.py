@@ -2,29 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-
-PHASES = {
-    "builder": "tools.evaluation.untrusted.builder:build",
-    "runner": "tools.evaluation.untrusted.runner:run",
-    "inputs": "tools.evaluation.trusted.inputs:make",
-    "oracle": "tools.evaluation.trusted.oracle:judge",
-    "sentinel": "tools.evaluation.trusted.sentinel:work",
-    "vault": "tools.evaluation.trusted.vault:serve",
-    "standing": "tools.evaluation.trusted.oracle_server:serve",
-    "admission": "tools.evaluation.trusted.admission:examine",
-    "baseline": "tools.evaluation.trusted.baseline:serve",
-    "resources": "tools.evaluation.untrusted.machine_code:read",
-    "derive": "tools.evaluation.trusted.derive:derive",
-    "probe": "tools.evaluation.untrusted.probe:run",
-    "counters": "tools.evaluation.untrusted.counters:count",
-}
-"""Phase to function; only `builder`, `runner` and `counters` ever meet candidate code."""
 
 
 @dataclass
@@ -49,10 +30,3 @@ class Phase:
             file.seek(0)
             file.truncate()
             file.write(data)
-
-
-def phase_function(name: str) -> Callable[[Phase], None]:
-    """Find the function of a phase."""
-    module, function = PHASES[name].split(":")
-    found: Callable[[Phase], None] = getattr(importlib.import_module(module), function)
-    return found

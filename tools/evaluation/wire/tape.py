@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from tools.evaluation.processes.shared_memory_pool import Shelf
 from tools.evaluation.wire.memory import Block, Memory
 from tools.records import ABI, Record, SeededCall, Seeds
 
@@ -72,9 +72,14 @@ class Tape:
     """Parameters and the inputs of every call in one memory, the outputs in another."""
 
     def __init__(
-        self, abi: ABI, calls: tuple[CallSpec, ...], inputs_fd: int | None = None, outputs_fd: int | None = None, shelf: Shelf | None = None
+        self,
+        abi: ABI,
+        calls: tuple[CallSpec, ...],
+        inputs_fd: int | None = None,
+        outputs_fd: int | None = None,
+        take: Callable[[int], Memory] = Memory,
     ) -> None:
-        """Lay it out; map its memory, or take it from a `shelf`, or make it."""
+        """Lay it out; map its memory, or `take` it: newly made, or from a pool."""
         self.abi = abi
         self.parameters = Block(abi.parameters)
         self._inputs = Block(abi.inputs)
@@ -84,12 +89,9 @@ class Tape:
             starts.append(slots)
             slots += call.slots
         self._first_slots = tuple(starts)
-        self._shelf = shelf
-        self.inputs_memory = self._memory(self.parameters.end + len(calls) * self._inputs.nbytes, inputs_fd)
-        self.outputs_memory = self._memory(slots * self._outputs.nbytes, outputs_fd)
-
-    def _memory(self, size: int, fd: int | None) -> Memory:
-        return self._shelf.take(size) if self._shelf is not None else Memory(size, fd)
+        inputs_size, outputs_size = self.parameters.end + len(calls) * self._inputs.nbytes, slots * self._outputs.nbytes
+        self.inputs_memory = take(inputs_size) if inputs_fd is None else Memory.attach(inputs_fd)
+        self.outputs_memory = take(outputs_size) if outputs_fd is None else Memory.attach(outputs_fd)
 
     def parameter_tensors(self) -> list[torch.Tensor]:
         """View the parameters."""
@@ -114,10 +116,11 @@ class Tape:
         """Where the outputs of a call's run lie in `outputs_memory`."""
         return self._outputs.at((self._first_slots[call] + run) * self._outputs.nbytes)
 
-    def close(self, *, unused: bool = False) -> None:
-        """Give the memory back: to the shelf it is from, where it is known to be `unused`, else to the system."""
-        for memory in (self.inputs_memory, self.outputs_memory):
-            if self._shelf is not None and unused:
-                self._shelf.put(memory)
-            else:
-                memory.close()
+    def close(self) -> None:
+        """Give the memory back to the system."""
+        self.give_back(Memory.close)
+
+    def give_back(self, put: Callable[[Memory], None]) -> None:
+        """Give both memories to `put`, such as the pool that they are from."""
+        put(self.inputs_memory)
+        put(self.outputs_memory)

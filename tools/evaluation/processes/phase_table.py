@@ -1,0 +1,66 @@
+"""The phases that a zygote can fork, by name, and what it imports for all of them before it forks any.
+
+Only here does code of the supervisor's side name modules of `trusted` and `untrusted`, and it names them as text: a zygote imports them so
+that no fork has to, and calls none of them but the warm-up, which meets no candidate. Phases run in forks, those of `untrusted` in walls.
+"""
+
+from __future__ import annotations
+
+import importlib
+import platform
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tools.evaluation.wire.phases import Phase
+
+PHASES = {
+    "builder": "tools.evaluation.untrusted.builder:build",
+    "runner": "tools.evaluation.untrusted.runner:run",
+    "inputs": "tools.evaluation.trusted.inputs:make",
+    "oracle": "tools.evaluation.trusted.oracle:judge",
+    "sentinel": "tools.evaluation.trusted.sentinel:work",
+    "vault": "tools.evaluation.trusted.vault:serve",
+    "standing": "tools.evaluation.trusted.oracle_server:serve",
+    "admission": "tools.evaluation.trusted.admission:examine",
+    "baseline": "tools.evaluation.trusted.baseline:serve",
+    "resources": "tools.evaluation.untrusted.machine_code:read",
+    "derive": "tools.evaluation.trusted.derive:derive",
+    "probe": "tools.evaluation.untrusted.probe:run",
+    "counters": "tools.evaluation.untrusted.counters:count",
+}
+"""Phase to function; only `builder`, `runner` and `counters` ever meet candidate code."""
+
+_WARM_UP = "tools.evaluation.untrusted.warmup:warm_up"
+"""What is imported, and built once, by code that a runner has too."""
+
+
+def phase_function(name: str) -> Callable[[Phase], None]:
+    """Find the function of a phase."""
+    found: Callable[[Phase], None] = _named(PHASES[name])
+    return found
+
+
+def import_common() -> dict[str, str]:
+    """Import what phases need in any environment, and return the versions; nothing of Triton, which reads the environment at its import."""
+    import numpy as np
+    import torch
+
+    for phase in PHASES:
+        phase_function(phase)
+    (torch.ones(2) + 1).sum().item()
+    if "triton" in sys.modules:
+        raise RuntimeError("something imports triton before its environment is known")
+    return {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": str(np.__version__)}
+
+
+def warm_up() -> dict[str, str]:
+    """Import and build what else phases need in this environment, and return the versions; starts no thread and no CUDA."""
+    found: dict[str, str] = _named(_WARM_UP)()
+    return found
+
+
+def _named(place: str) -> Any:
+    """Import `module:name`."""
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)

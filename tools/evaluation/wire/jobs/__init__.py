@@ -1,0 +1,1 @@
+"""What each phase is told and what it answers, one file a phase."""

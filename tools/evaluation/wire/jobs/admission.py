@@ -1,0 +1,22 @@
+"""Which problem is to be examined."""
+
+from __future__ import annotations
+
+import secrets
+
+from tools.records import Problem, Record
+
+
+class AdmissionJob(Record):
+    """What to examine, and where."""
+
+    problems: tuple[Problem, ...]
+    """Small variants, and the problem as written where that is affordable."""
+    seed: int
+    device: str
+    threads: int = 1
+
+    @classmethod
+    def of(cls, problems: tuple[Problem, ...], device: str) -> AdmissionJob:
+        """Examine with a seed of its own."""
+        return cls(problems=problems, seed=secrets.randbits(62), device=device)

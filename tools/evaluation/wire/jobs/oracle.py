@@ -1,0 +1,36 @@
+"""What the oracle is to judge, and its verdict on each call."""
+
+from __future__ import annotations
+
+from tools.evaluation.wire.tape import Sitting
+from tools.records import OutputError, Record
+
+
+class OracleJob(Record):
+    """What to judge, and where."""
+
+    sittings: tuple[Sitting, ...]
+    skip: tuple[tuple[bool, ...], ...]
+    """By sitting and call: not made, so not to be judged."""
+    device: str
+    threads: int = 1
+    vaults: tuple[str, ...] = ()
+    """By sitting: the vault that keeps its tensors, or nothing where they lie in shared memory."""
+
+
+class CallVerdict(Record):
+    """Errors of one call."""
+
+    sitting: int
+    call: int
+    group: str
+    outputs: tuple[OutputError, ...]
+    repeat_agrees: bool = True
+    """Whether the run with the other poison gave the same: bitwise, or within the limits of each other."""
+
+
+class OracleAnswer(Record):
+    """All calls, and what could not be used."""
+
+    calls: tuple[CallVerdict, ...]
+    notes: tuple[str, ...] = ()

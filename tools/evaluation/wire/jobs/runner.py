@@ -1,0 +1,29 @@
+"""What a runner is told; its calls and answers are in `wire.channel`."""
+
+from __future__ import annotations
+
+from tools.evaluation.wire.launch_plan import LaunchPlan
+from tools.records import ABI, HardwareSheet, Record
+
+WARM = b"warm"
+"""The job of a spare, and what it says when CUDA runs in it."""
+
+
+class RunnerJob(Record):
+    """All that a runner is told."""
+
+    abi: ABI
+    source: str
+    device: str
+    """`cpu` (Triton's interpreter) or `cuda`."""
+    sheet: HardwareSheet
+    """What host code may ask about the device."""
+    flush_bytes: int = 0
+    """Read before each call to empty the L2 cache; 0 on the CPU."""
+    tf32: bool = False
+    """Whether library calls may round float32 to TF32: the policy's word, as for the reference and the baselines."""
+    threads: int = 1
+    cache: str = ""
+    """What the builder has compiled, packed."""
+    plan: LaunchPlan | None = None
+    """Run this in the place of a source: then no host code of the candidate is here."""

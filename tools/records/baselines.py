@@ -1,0 +1,33 @@
+"""How fast the reference is by itself."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tools.records.admission import Admission
+from tools.records.base import Record
+from tools.records.evaluation import Estimate, Sample, Tier
+
+
+class Baselines(Record):
+    """How fast the reference is by itself: measured on a GPU, or estimated for a target."""
+
+    tier: Tier
+    samples: dict[str, Sample] = Field(default_factory=dict)
+    """`eager` and `compile`; empty where nothing was timed."""
+    estimate: Estimate | None = None
+    """With `candidate_us` equal to `eager_us`; None where the times were measured."""
+    device: str
+    """Name of the device that was timed, or of the target."""
+    notes: tuple[str, ...] = ()
+    """What fell back or failed, e.g. why torch.compile could not be timed."""
+    admission: Admission = Admission()
+    """Whether the problem can tell right from wrong: what trivial kernels pass on it, and which inputs do not matter."""
+
+    @property
+    def best_us(self) -> float:
+        """Time of the fastest baseline, microseconds, of this record's tier."""
+        if self.samples:
+            return min(s.median_us for s in self.samples.values())
+        assert self.estimate is not None
+        return self.estimate.eager_us
