@@ -1,10 +1,16 @@
 """The evaluator: judges candidates that may crash, hang or cheat, and says how fast they are.
 
-`LocalPool` is the pool of this machine; `EvaluationRequest`, `Baselines` and `EvaluatorPool` are what every pool speaks.
-Trusted: supervisor (supervisor, correctness, conversation, workshop, nursery, ancestry, child), zygote, inputs, oracle, baseline.
-Untrusted: builder and runner, which alone meet candidate code, inside `sandbox`. Nothing of the reference may ever reach them, and
-nothing but bytes of ABI-fixed size may decide a verdict: keep that when you change a file here, and add the attack you had in
-mind to tests/hacks.
+`LocalPool` is the pool of this machine; `EvaluationRequest`, `Baselines` and `EvaluatorPool` are what every pool speaks. Folders:
+
+* `supervisor`: decides; no CUDA, no candidate code. Starts phases, each a process of its own, and reads what they answer.
+* `trusted`: phases that know the reference and the secret seeds, and never meet a candidate.
+* `untrusted`: phases that meet a candidate's code or what it made, behind the walls of `sandbox`.
+* `processes`: how phases are started, kept and ended, and who may use the device; `processes/phase_table.py` names every phase.
+* `wire`: what two sides share: jobs and answers, channels, memory, constants.
+
+Imports run from `supervisor` to `processes` to `sandbox` to `wire`; `trusted` and `untrusted` import `wire` alone (tests/test_imports.py).
+Nothing of the reference may ever reach an untrusted phase, and nothing but bytes of ABI-fixed size may decide a verdict: keep that when you
+change a file here, and add the attack you had in mind to tests/hacks.
 """
 
 from tools.evaluation.local import LocalPool

@@ -11,8 +11,10 @@ import pytest
 from tools.evaluation.processes.shared_memory_pool import Shelf
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.sandbox.control_group import memory_bytes
+from tools.evaluation.supervisor.vault_tape import VaultTape, held
 from tools.evaluation.wire.memory import Memory
-from tools.evaluation.wire.tape import CallSpec, Tape
+from tools.evaluation.wire.tape import CallSpec, Sitting, Tape
+from tools.hardware import load_sheet
 from tools.records import Problem
 
 SIZE = 3 << 20
@@ -90,19 +92,26 @@ def test_small_memory_is_not_kept() -> None:
     assert not is_open(memory.fd)
 
 
-def test_a_tape_that_may_be_in_use_is_not_kept(problem: Problem) -> None:
-    """A tape goes back to its shelf only when nobody can write into it any more."""
-    shelf = Shelf(lambda: SIZE, least=0)
+def test_a_tape_that_may_be_in_use_is_not_kept(tmp_path: Path, problem: Problem) -> None:
+    """A tape goes back to its pool of memory only when nobody can write into it any more."""
+    shop, sheet = Workshop(tmp_path, None), load_sheet("h200")
+    shop.shelf = Shelf(lambda: SIZE, least=0)
     calls = (CallSpec(seed=1, distribution="as made", group="as made"),)
-    broken = Tape(problem.abi, calls, shelf=shelf)
-    broken.close()
-    kept = Tape(problem.abi, calls, shelf=shelf)
-    kept.close(unused=True)
-    again = Tape(problem.abi, calls, shelf=shelf)
+    plan = Sitting(problem=problem.model_dump_json(), shake=None, calls=calls)
+    with pytest.raises(KeyError), held(shop, problem, plan, sheet, -1) as broken:
+        raise KeyError
+    with held(shop, problem, plan, sheet, -1) as kept:
+        pass
+    with held(shop, problem, plan, sheet, -1) as again:
+        assert memories(again) == memories(kept)
+        assert memories(again).isdisjoint(memories(broken))
+    shop.close()
 
-    assert {again.inputs_memory, again.outputs_memory} == {kept.inputs_memory, kept.outputs_memory}
-    assert broken.inputs_memory not in (kept.inputs_memory, kept.outputs_memory)
-    again.close()
+
+def memories(tape: Tape | VaultTape) -> set[Memory]:
+    """Both memories of a tape."""
+    assert isinstance(tape, Tape)
+    return {tape.inputs_memory, tape.outputs_memory}
 
 
 def test_nothing_is_kept_where_the_reference_is_a_strangers(tmp_path: Path) -> None:
