@@ -102,18 +102,21 @@ def summary(name: str, rows: Sequence[Row]) -> str:
 
 
 def problem(row: Row, judged: Mapping[str, Row], packed: Mapping[str, Row], marked: Collection[str] = ()) -> str:
-    """Write one problem's line: the fastest kernel that the whole evaluator passed, where it beats eager, else the baselines alone."""
-    name, best, prepacked = row["problem"].split("/")[1].replace("_", " ", 1), judged.get(row["problem"]), packed.get(row["problem"])
+    """Write one problem's line: the fastest kernel that the whole evaluator passed, where it beats eager, else the baselines alone.
+
+    Empty cells at a line's end are left out.
+    """
+    name, best, prepacked = row["problem"].split("/")[1], judged.get(row["problem"]), packed.get(row["problem"])
     notes = [f"prepacked {prepacked['us']:.0f}"] if prepacked else []
     notes += [remark for remark, levels in REMARKS.items() if row["number"] in levels.get(int(row["problem"][5]), ())]
     notes += ["marked"] if row["problem"] in marked else []
     baselines = (best or row)["baselines_us"]
-    times = [f"{baselines[side]:.0f}" if side in baselines else "" for side in ("eager", "compile")]
+    cells = [name, *(f"{baselines[side]:.0f}" for side in ("eager", "compile") if side in baselines)]
     if best and best["speedups"]["eager"][0] >= FLOOR:
-        gains = [f"{best['us']:.0f}", f"{min(gain[0] for gain in best['speedups'].values()):.2f}x"]
+        cells += [f"{best['us']:.0f}", f"{min(gain[0] for gain in best['speedups'].values()):.2f}x"]
+        cells += [", ".join(notes)] if notes else []
     else:
-        gains, notes = ["", ""], ["reference kept" if baselines else "cannot be judged", *notes]
-    cells = [name, *times, *gains, ", ".join(notes)]
+        cells.append(", ".join(["reference kept" if baselines else "cannot be judged", *notes]))
     return f"| {' | '.join(cells)} |"
 
 

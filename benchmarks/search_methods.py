@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--batch", type=int, default=2)
     parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--out", type=Path, default=None, help="folder for trials.jsonl and report.md")
+    parser.add_argument("--out", type=Path, default=None, help="folder for trials.jsonl and report.txt")
     given = parser.parse_intermixed_args()
     files = given.files or list(landscape_files())
     if not files:
@@ -67,7 +67,7 @@ def main() -> None:
     if given.out:
         given.out.mkdir(parents=True, exist_ok=True)
         (given.out / "trials.jsonl").write_text("".join(json.dumps(_rounded(one)) + "\n" for one in trials))
-        (given.out / "report.md").write_text(text)
+        (given.out / "report.txt").write_text(text)
 
 
 def _rounded(one: Trial) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=max(MARKS))
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--methods", default=",".join(METHODS))
-    parser.add_argument("--out", type=Path, default=None, help="folder for climbs.jsonl and separation.md")
+    parser.add_argument("--out", type=Path, default=None, help="folder for climbs.jsonl and separation.txt")
     given = parser.parse_args()
     _, landscapes = load_landscapes(given.file or landscape_files()[0])
     climbs = [
@@ -71,7 +71,7 @@ def main() -> None:
     print(text)
     if given.out:
         (given.out / "climbs.jsonl").write_text("".join(json.dumps(_rounded(one)) + "\n" for one in climbs))
-        (given.out / "separation.md").write_text(text)
+        (given.out / "separation.txt").write_text(text)
 
 
 def room(landscape: Landscape) -> float:

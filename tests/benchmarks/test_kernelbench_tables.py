@@ -39,10 +39,10 @@ def judged(gain: float) -> dict[str, Any]:
 def test_a_problem_says_what_it_ended_with() -> None:
     """A kernel that passed has the evaluator's times, and what stands out; one that loses to eager leaves the reference."""
     name = "level1/3_Sum_of_rows"
-    assert problem(row(3, 2.0), {name: judged(8.0)}, {}) == "| 3 Sum_of_rows | 100 | 60 | 12 | 4.80x |  |"
+    assert problem(row(3, 2.0), {name: judged(8.0)}, {}) == "| 3_Sum_of_rows | 100 | 60 | 12 | 4.80x |"
     assert problem(row(3, 2.0), {name: judged(8.0)}, {name: judged(20.0)}, {name}).endswith("| 12 | 4.80x | prepacked 5, marked |")
     carried = row(14, 2.0) | {"problem": "level2/14_Sum_of_rows"}
     assert problem(carried, {carried["problem"]: judged(8.0)}, {}).endswith("| 4.80x | reduction pushed down |")
-    assert problem(row(3, 2.0), {name: judged(0.9)}, {}) == "| 3 Sum_of_rows | 100 | 60 |  |  | reference kept |"
-    assert problem(row(3, 1.0, "reference"), {}, {}) == "| 3 Sum_of_rows | 100 | 50 |  |  | reference kept |"
-    assert problem(row(3, 1.0, "failed") | {"baselines_us": {}}, {}, {}) == "| 3 Sum_of_rows |  |  |  |  | cannot be judged |"
+    assert problem(row(3, 2.0), {name: judged(0.9)}, {}) == "| 3_Sum_of_rows | 100 | 60 | reference kept |"
+    assert problem(row(3, 1.0, "reference"), {}, {}) == "| 3_Sum_of_rows | 100 | 50 | reference kept |"
+    assert problem(row(3, 1.0, "failed") | {"baselines_us": {}}, {}, {}) == "| 3_Sum_of_rows | cannot be judged |"

@@ -11,7 +11,7 @@ SAVED = {1: 1.0, 2: 0.5}
 """Share of the pass after a convolution that its epilogue saves, by the operators in it: relu, or an addition and a relu.
 
 Of twelve layers on an H200 in the reference's layout a relu saved 0.9 to 2.0 times what the pass takes by its bytes, one with an addition
--2.0 to 1.7 times, 0.6 in the median (docs/results/h200-library-epilogues.md).
+-2.0 to 1.7 times, 0.6 in the median (docs/results/generated-kernels.md).
 """
 
 

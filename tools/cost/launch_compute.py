@@ -34,27 +34,27 @@ PARTS = {"tf32x3": 3, **{precision: way.products for precision, way in WAYS.item
 """Products on tensor cores behind one of float32, by precision."""
 HALVES_SHARE = 1.55
 """Rate of products of parts that were split before, over `TRITON_TENSOR_SHARE` of the peak. Fitted with the next two on 74 schedules of
-`fp16x3` and `bf16x6` on an H200 (2026-11-21: docs/results/h200-products.md, and what whole search runs measured of matmul_bias_gelu); the
-root mean square of ln(modelled / measured) is 0.12 there."""
+`fp16x3` and `bf16x6` on an H200 (2026-11-21: docs/results/generated-kernels.md, and what whole search runs measured of matmul_bias_gelu);
+the root mean square of ln(modelled / measured) is 0.12 there."""
 HALVES_WAIT = 1.0
 """Time by which such products wait for their operands with a single stage; a quarter of it with each stage more."""
 HALVES_STEP = 14.0
 """`STEP` of the three products of `fp16x3`; a step's own work is the same for more products."""
 TF32_SHARE = 1.4
 """The same of products of TF32 on Hopper, one or three: modelled over measured on an H200 (1.3 to 1.5 without it, from an operand that lies
-along the sum: docs/results/h200-products.md). Convolutions of that kind have not been measured and go without."""
+along the sum: docs/results/generated-kernels.md). Convolutions of that kind have not been measured and go without."""
 DESCRIBED_GAIN = 1.045
 """Rate of products of halves whose tiles come by descriptor, over that by pointers: so that a call at 4096³ with tiles of 128 by 128 by 64,
-passes and all, takes 854 / 880 of the time, as measured on an H200 (docs/results/h200-products.md). Of other precisions it is taken to be
-none."""
+passes and all, takes 854 / 880 of the time, as measured on an H200 (docs/results/generated-kernels.md). Of other precisions it is taken to
+be none."""
 SHARE_COST = 1.18
 """Time of a launch of equal shares over what its steps take elsewhere: fitted there on `stream_k`, which gained nothing
 (882 µs against 880)."""
 RESULT_CYCLES = 0.72
 """Cycles of a multiprocessor in which one result leaves the tile of a program that makes no other or walks tiles one after the other:
 what short sums wait for, and long ones do not notice. Fitted on five calls with sums of 32 to 112 elements on an NVIDIA H200 (2026-11-21),
-among them 16384 by 64 by 16384 (docs/results/h200-products.md); of one of them, 112 to 672 channels at 224 by 224, kernel and pass by the
-profiler, 1176 and 125 µs. Modelled over measured is 0.88 to 1.21."""
+among them 16384 by 64 by 16384 (docs/results/generated-kernels.md); of one of them, 112 to 672 channels at 224 by 224, kernel and pass by
+the profiler, 1176 and 125 µs. Modelled over measured is 0.88 to 1.21."""
 GATHER_WORK = 50.0
 """Instructions by which a lane of a convolution finds and reads one element of its input, splitting it included. Fitted on 255 schedules of
 25 modules with a convolution of 16 to 128 channels on an H200, by the lab (2026-11-21): the root mean square of ln(modelled / measured) is
@@ -64,7 +64,7 @@ SCATTERED_WORK = 300.0
 3 or 8 channels, 0.47 there."""
 SPLIT_GATHER_WORK = 20.0
 """The same of parts that lie side by side: fitted there on 186 schedules of `fp16x3` of thirteen convolutions, 0.28; the schedule that
-is modelled to be the fastest took at most 1.11 times as long as the fastest measured (docs/results/h200-convolutions.md)."""
+is modelled to be the fastest took at most 1.11 times as long as the fastest measured (docs/results/generated-kernels.md)."""
 
 
 def product_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:

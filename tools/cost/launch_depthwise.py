@@ -9,7 +9,7 @@ lanes did not ask for neighbouring elements. At one line a clock of 1980 MHz, th
 So this term is right, or too long by a sixth, where it decides.
 Derived: instructions and loads on their way, counted in the machine code of the present kernels for sm_90 (triton 3.6). Held against the
 present kernels afterwards and not fitted to them, modelled over measured is 1.05 to 1.29 for 30 settings of four layers, and 1.54 to 1.73
-for seven of 3x7 elements (docs/results/h200-depthwise.md).
+for seven of 3x7 elements (docs/results/generated-kernels.md).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ JUST_BEFORE = 0.999
 DOUBTS = {OperatorFamily.CONVOLUTION: 1.4}
 """Factor by which a generated kernel may take longer than modelled when it is held against the library's, by family: of thirteen modules
 with a convolution whose first choice was measured on an H200, eleven took 0.8 to 1.32 times as long as modelled, and the other two spend
-half of it elsewhere (docs/results/h200-convolutions.md)."""
+half of it elsewhere (docs/results/generated-kernels.md)."""
 DOUBT = 1.3
 """The same for products and attention, which were measured; an assumption between the error of the best and that of all schedules."""
 

@@ -2,7 +2,7 @@
 
 Two regions of a schedule become one that stays with the library: the convolution's, and that of the relu which alone reads it, with an
 addition of a tensor of the same shape before it or not. In the reference's own layout that saves a pass over the result; with channels
-last it gains nothing (docs/results/h200-library-epilogues.md). cuBLAS's epilogues gain nothing in float32 and are not used.
+last it gains nothing (docs/results/generated-kernels.md). cuBLAS's epilogues gain nothing in float32 and are not used.
 """
 
 from __future__ import annotations
