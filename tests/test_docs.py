@@ -13,9 +13,7 @@ from tests.support.pages import FIGURE, PAGES, ROOT, STAMP, Page
 
 UNFINISHED = frozenset(
     {
-        "docs/architecture.md",
         "docs/bench.md",
-        "docs/coder.md",
         "docs/prompts.md",
         "docs/results/hack-matrix-gpu.md",
         "docs/results/hack-matrix.md",
