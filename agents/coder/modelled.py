@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from agents.coder.traced import traced_graph
 from agents.records.expectation import Expectation
 from tools.codegen import IllegalAction, Schedule, apply
-from tools.codegen.rewrite.apply import rewritten
+from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import FORMAT
 from tools.codegen.schedule.cuda_graph import CAPTURE
 from tools.codegen.schedule.knobs import KNOBS
@@ -96,8 +96,8 @@ def expectations(problem: Problem, parent: Candidate | None, options: Sequence[A
     own = Schedule.model_validate_json(parent.schedule) if parent and parent.schedule else None
     if own is None and not any(chosen_number(action) for action in options):
         return {}
-    graph = rewritten(traced_graph(problem), own) if own else traced_graph(problem)
-    model = ScheduleModel(graph, sheet, problem.policy)
+    graph = traced_graph(problem)
+    model = ScheduleModel(bind(graph, own).rewritten if own else graph, sheet, problem.policy)
     plain = own is not None and not any(FORMAT in region.parameters for region in own.regions)
     before = model.schedule_us(own) if own and plain else None
     for action in options:

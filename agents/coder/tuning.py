@@ -8,7 +8,7 @@ from agents.coder.protocol import Draft
 from agents.coder.traced import traced_graph
 from agents.records.tune import TRIALS
 from tools.codegen import LoweringError, Schedule, emit
-from tools.codegen.rewrite.apply import rewritten
+from tools.codegen.rewrite.bind import bind
 from tools.records import Action, ActionKind, Candidate, HardwareSheet, Problem, content_hash
 from tools.tuning import Parameters, Tunable, Tuned, sizes_of, tunable, tunable_regions, work_of
 
@@ -36,12 +36,13 @@ class TuningSpace:
         assert parent.schedule is not None
         self._problem, self._sheet = problem, sheet
         schedule = Schedule.model_validate_json(parent.schedule)
-        self._graph = rewritten(traced_graph(problem), schedule)
+        self._graph = traced_graph(problem)
+        graph = bind(self._graph, schedule).rewritten
         names = tuple(action.region.split("+"))
         self._regions = tuple(region for region in schedule.regions if region.id in names)
         self.tunable: Tunable = tunable(self._graph, schedule, names, sheet)
-        self.work = work_of(self._graph, self._regions)
-        self.sizes = sizes_of(self._graph, self._regions)
+        self.work = work_of(graph, self._regions)
+        self.sizes = sizes_of(graph, self._regions)
 
     def draft(self, point: str) -> Draft | None:
         """Write a point as a source; None where it cannot be written."""

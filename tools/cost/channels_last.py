@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply
 from tools.codegen.ir.graph import LaidOut, Ref
-from tools.codegen.rewrite.channels_last import AS_IS, CHANNELS_LAST, FORMAT, has_convolution, lay_out
+from tools.codegen.rewrite.bind import bind
+from tools.codegen.rewrite.channels_last import AS_IS, CHANNELS_LAST, FORMAT, has_convolution
 from tools.hardware.rates import copy_gbps
 from tools.records import ITEM_BYTES, Action, ActionKind, HardwareSheet
 
@@ -29,7 +30,7 @@ def channels_last(graph: OperatorGraph, schedule: Schedule) -> Schedule | None:
 def copies_us(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> float:
     """Time of bringing inputs and weights of convolutions to channels last, where they do not lie so, microseconds."""
     moved = 0
-    for node in lay_out(graph, schedule).nodes:
+    for node in bind(graph, schedule).laid_out.nodes:
         if isinstance(node, LaidOut):
             copied = graph.by_name[node.name].args[0 if node.copied else 1 : 2]
             metas = [graph.meta(ref) for ref in copied if isinstance(ref, Ref)]

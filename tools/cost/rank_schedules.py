@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 
 from tools.codegen import OperatorGraph, Region, Schedule, initial_schedule
-from tools.codegen.rewrite.apply import rewritten
+from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.actions import stands_alone
 from tools.codegen.schedule.cuda_graph import WHOLE
 from tools.codegen.schedule.partition import STANDING_ALONE, Planned, can_generate, plan_region
@@ -105,7 +105,7 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
     """List choices of each rewriting of a graph; one that packs only where that saves enough of a call, held against its like."""
     pool: list[Choice] = []
     for rewriting in rewritings(graph):
-        changed = rewritten(graph, rewriting)
+        changed = bind(graph, rewriting).rewritten
         model = ScheduleModel(changed, sheet, policy, known)
         of_each = [model.choices(schedule, most) for schedule in structures(changed, sheet, model.glance, model.prefers_own)]
         start = initial_schedule(changed)
@@ -132,7 +132,7 @@ def _rewriting(choice: Choice, rewriting: Schedule) -> Choice:
 
 def _convolves(graph: OperatorGraph, choice: Choice) -> bool:
     """Whether a choice generates a convolution: another one leaves them all to the library and is among the first two."""
-    graph = rewritten(graph, choice.schedule)
+    graph = bind(graph, choice.schedule).rewritten
     return any(is_convolution(graph, region) for region in choice.schedule.regions if region.is_generated)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
-from tools.codegen.rewrite.apply import rewritten
+from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.rewrite.fold_constants import packable
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
@@ -16,11 +16,11 @@ def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
     parameters alone, if sums leave something of weight there.
     """
     start = Schedule(regions=(), folded_batch_norms=tuple(found.norm.name for found in folded_batch_norms(graph)))
-    early = tuple(found.reduction.name for found in reduction_pushdowns(rewritten(graph, start)))
+    early = tuple(found.reduction.name for found in reduction_pushdowns(bind(graph, start).rewritten))
     if not early:
         return (start,)
     first = start.model_copy(update={"reduction_pushdown": early})
-    packed = packable(rewritten(graph, first))
+    packed = packable(bind(graph, first).rewritten)
     return (start, first, first.model_copy(update={"prepacked": packed})) if packed else (start, first)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tools.codegen import OperatorGraph, Region, Schedule
-from tools.codegen.rewrite.channels_last import lay_out
+from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.partition import plan_region
 from tools.cost.launches import MODELLED
 from tools.cost.region_settings import Parameters, Setting, numbers, ranked
@@ -55,7 +55,7 @@ def tunable_regions(schedule: Schedule) -> tuple[str, ...]:
 
 def tunable(graph: OperatorGraph, schedule: Schedule, regions: tuple[str, ...], sheet: HardwareSheet) -> Tunable:
     """List the points of the named regions."""
-    seen = lay_out(graph, schedule)
+    seen = bind(graph, schedule).laid_out
     found: list[tuple[Region, list[Setting]]] = []
     for name in regions:
         region = schedule.region(name)

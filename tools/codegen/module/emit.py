@@ -14,8 +14,8 @@ from tools.codegen.module.dedup import Functions
 from tools.codegen.module.forward import ForwardText, class_text
 from tools.codegen.module.function_names import function_name
 from tools.codegen.module.reference_text import KeptText, keep
-from tools.codegen.rewrite.apply import rewritten
-from tools.codegen.rewrite.channels_last import lay_out
+from tools.codegen.rewrite.bind import BoundGraph, bind
+from tools.codegen.schedule.limits import limits
 from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, POOLING, ROWS, plan_region
 from tools.codegen.templates.attention import emit as template_attention
 from tools.codegen.templates.convolution import emit as template_convolution
@@ -50,8 +50,8 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
         source = verbatim(problem, graph)
         notes = tuple(f"Left to the reference: {reason}." for reason in graph.blocked)
         return Emission(source=captured(source) if schedule.captured else source, notes=notes)
-    graph = rewritten(graph, schedule)
-    seen = lay_out(graph, schedule)
+    bound = bind(graph, schedule)
+    graph, seen = bound.rewritten, bound.laid_out
     kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
     names = Names({*(kept.names if kept else ()), "ModelNew", "F", "torch", "nn"})
     functions = Functions()
@@ -62,7 +62,7 @@ def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission
         refuse_clash(problem.source)
     text = class_text(problem, graph, kept, lines, forward.packing)
     source = functions.told(_assemble(problem, schedule, graph, kept, list(generated.values()), text))
-    return Emission(source=captured(source) if schedule.captured else source, notes=_notes(graph, schedule))
+    return Emission(source=captured(source) if schedule.captured else source, notes=_notes(bound))
 
 
 def emitters() -> dict[str, Emitter]:
@@ -143,12 +143,11 @@ def left_to_library(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]
     )
 
 
-def _notes(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
-    from tools.codegen.schedule.limits import limits
-
+def _notes(bound: BoundGraph) -> tuple[str, ...]:
+    graph, schedule = bound.rewritten, bound.schedule
     left = set(left_to_library(graph, schedule))
     notes = [f"{limit.operator} is left to the library: {limit.reason}." for limit in limits(graph) if limit.operator in left]
-    if lay_out(graph, schedule).returned != graph.returned:
+    if bound.laid_out.returned != graph.returned:
         notes.append("Results may lie with their channels last: same shapes and values as the reference's, other strides.")
     if schedule.reduction_pushdown:
         notes.append("A sum is taken before its product: equal for finite values whose partial results stay in range.")

@@ -16,7 +16,6 @@ from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.operators import EITHER_LAYOUT
 from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.schedule import EPILOGUE, LIBRARY, Region, Schedule
-from tools.codegen.rewrite.apply import rewritten
 
 FORMAT = "memory_format"
 AS_IS, CHANNELS_LAST, RESULT_TOO = "contiguous", "channels_last", "channels_last_result"
@@ -34,8 +33,7 @@ def has_convolution(graph: OperatorGraph, region: Region) -> bool:
 
 
 def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
-    """Rewrite the graph as a schedule says, then lay its regions out; the same graph where it says nothing."""
-    graph = rewritten(graph, schedule)
+    """Lay the regions of a schedule out, whose nodes are the graph's; the same graph where it says nothing."""
     chosen: dict[str, str] = {}
     for region in schedule.regions:
         wanted = str(region.parameters.get(FORMAT, AS_IS))

@@ -8,8 +8,8 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.operators import EITHER_LAYOUT, PRODUCTS
 from tools.codegen.ir.schedule import LIBRARY, Region, Schedule
-from tools.codegen.rewrite.apply import rewritten
-from tools.codegen.rewrite.channels_last import AS_IS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution, lay_out
+from tools.codegen.rewrite.bind import BoundGraph, bind
+from tools.codegen.rewrite.channels_last import AS_IS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution
 from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
 from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues, with_epilogue
 from tools.codegen.schedule.fold import FOLD_BATCH_NORM, folded, folding_actions, prepacked_regions
@@ -59,11 +59,10 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, poli
     """List every legal action that changes something and that the policy allows, the widest first."""
     if graph.blocked:
         return tuple(_captures(graph, schedule))
-    early = list(folding_actions(graph, schedule, sheet))
-    graph = rewritten(graph, schedule)
-    early += pushdown_actions(graph, schedule, sheet)
-    captures = list(_captures(graph, schedule))
-    graph = lay_out(graph, schedule)
+    bound = bind(graph, schedule)
+    early = [*folding_actions(bound, sheet), *pushdown_actions(bound, sheet)]
+    captures = list(_captures(bound.rewritten, schedule))
+    graph = bound.laid_out
     found = [*early, *_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
     for region in schedule.regions:
         found += _generate(graph, region, sheet)
@@ -171,9 +170,9 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy:
 
 def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     """Return the schedule after `action`; raises IllegalAction with the reason."""
-    reference, graph = graph, rewritten(graph, schedule)
+    bound = bind(graph, schedule)
     if action.region == WHOLE:
-        return _capture(graph, schedule, action)
+        return _capture(bound.rewritten, schedule, action)
     if graph.blocked:
         raise IllegalActionError(f"nothing of this reference can be generated: {graph.blocked[0]}")
     regions = [schedule.region(name) for name in action.region.split("+")]
@@ -181,11 +180,11 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     if len(found) != len(regions) or len({region.id for region in found}) != len(found):
         known = ", ".join(region.id for region in schedule.regions)
         raise IllegalActionError(f"there is no region {action.region}; the schedule has {known}")
-    if changed := _rewrite(reference, schedule, action):
+    if changed := _rewrite(bound, action):
         return changed
     if FORMAT in action.parameters:
-        return _change_layout(graph, schedule, found, action)
-    graph = lay_out(graph, schedule)
+        return _change_layout(bound, found, action)
+    graph = bound.laid_out
     if action.kind is ActionKind.FUSION:
         return _fuse(graph, schedule, found, action)
     if len(found) != 1:
@@ -195,21 +194,20 @@ def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
     return _turn(graph, schedule, found[0], action)
 
 
-def _rewrite(reference: OperatorGraph, schedule: Schedule, action: Action) -> Schedule | None:
+def _rewrite(bound: BoundGraph, action: Action) -> Schedule | None:
     """Change the graph that the schedule's regions are of; none where the action is not about that."""
-    graph = rewritten(reference, schedule)
     if action.parameters.get(ALGEBRA) == FOLD_BATCH_NORM:
-        changed = folded(reference, schedule, action, _sms(action))
+        changed = folded(bound, action, _sms(action))
         if changed is None:
             raise IllegalActionError(f"{action.region} are not the regions of batch norms in eval mode and of what they alone read")
         return changed
     if ALGEBRA in action.parameters:
-        changed = take_pushdown(graph, schedule, action, _sms(action))
+        changed = take_pushdown(bound, action, _sms(action))
         if changed is None:
             raise IllegalActionError(f"{action.region} holds no sum that can be taken before a product")
         return changed
     # a product of parameters alone is packed as it is; of any other one the halves are, which is a parameter of its region
-    return prepacked_regions(graph, schedule, action) if action.parameters == {WEIGHTS: PREPACKED} else None
+    return prepacked_regions(bound, action) if action.parameters == {WEIGHTS: PREPACKED} else None
 
 
 def _capture(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
@@ -223,7 +221,8 @@ def _capture(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedu
     return schedule.model_copy(update={"captured": wanted == CAPTURES[1]})
 
 
-def _change_layout(graph: OperatorGraph, schedule: Schedule, regions: list[Region], action: Action) -> Schedule:
+def _change_layout(bound: BoundGraph, regions: list[Region], action: Action) -> Schedule:
+    graph, schedule = bound.rewritten, bound.schedule
     wanted = action.parameters[FORMAT]
     if action.kind is not ActionKind.LAYOUT or wanted not in FORMATS or len(action.parameters) > 1:
         raise IllegalActionError(f"{FORMAT} is a layout: one of {', '.join(FORMATS)}")
@@ -235,7 +234,7 @@ def _change_layout(graph: OperatorGraph, schedule: Schedule, regions: list[Regio
         changed = changed.replaced(region.model_copy(update={"parameters": others if wanted == AS_IS else {**others, FORMAT: wanted}}))
     if changed == schedule:
         raise IllegalActionError(f"{action} changes nothing")
-    seen = lay_out(graph, changed)
+    seen = bind(bound.reference, changed).laid_out
     for region in changed.regions:
         if region.is_generated:
             try:

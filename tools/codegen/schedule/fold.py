@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import Region, Schedule
-from tools.codegen.rewrite.apply import rewritten
-from tools.codegen.rewrite.channels_last import lay_out
+from tools.codegen.rewrite.bind import BoundGraph, bind
 from tools.codegen.rewrite.fold_batch_norm import FoldedBatchNorm, folded_batch_norms, with_folded_batch_norms
 from tools.codegen.rewrite.fold_constants import packable, with_prepacked
 from tools.codegen.schedule.knobs import defaults
@@ -20,33 +19,35 @@ from tools.records import Action, ActionKind, HardwareSheet
 FOLD_BATCH_NORM = "fold_batch_norm"
 
 
-def folding_actions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+def folding_actions(bound: BoundGraph, sheet: HardwareSheet) -> Iterator[Action]:
     """Yield the folding of all norms at once and of each, then the packing of all regions that are made of parameters alone.
 
-    The graph is the reference's; the regions of a folding are those of the product and of the norm.
+    The regions of a folding are those of the product and of the norm.
     """
-    found = _found(graph, schedule)
+    schedule = bound.schedule
+    found = _found(bound)
     for group in [found, *([each] for each in found)] if len(found) > 1 else [found] if found else []:
         region = "+".join(_regions(schedule, group))
         yield Action(kind=ActionKind.ALGORITHM, region=region, parameters={ALGEBRA: FOLD_BATCH_NORM, "sms": sheet.sms})
-    names = "+".join(packable_regions(rewritten(graph, schedule), schedule))
+    names = "+".join(packable_regions(bound))
     if names:
         yield Action(kind=ActionKind.LAYOUT, region=names, parameters={WEIGHTS: PREPACKED})
 
 
-def folded(graph: OperatorGraph, schedule: Schedule, action: Action, sms: int) -> Schedule | None:
+def folded(bound: BoundGraph, action: Action, sms: int) -> Schedule | None:
     """Return the schedule with the norms of the action's regions folded; none where they are not the regions of such norms.
 
     Regions stay what they are, less the norms: a kernel that normalised first starts with what came after.
     """
+    graph, schedule = bound.reference, bound.schedule
     wanted = set(action.region.split("+"))
-    chosen = [each for each in _found(graph, schedule) if set(_regions(schedule, [each])) <= wanted]
+    chosen = [each for each in _found(bound) if set(_regions(schedule, [each])) <= wanted]
     if action.kind is not ActionKind.ALGORITHM or set(_regions(schedule, chosen)) != wanted:
         return None
     takes = {each.product.name: each.norm.name for each in chosen}
     norms = frozenset(takes.values())
     changed = schedule.model_copy(update={"folded_batch_norms": (*schedule.folded_batch_norms, *(each.norm.name for each in chosen))})
-    after = rewritten(graph, changed)
+    after = bind(graph, changed).rewritten
     new: dict[tuple[str, ...], Region] = {}
     for region in schedule.regions:
         left = {takes.get(name, name) for name in region.nodes if name not in norms}
@@ -55,14 +56,15 @@ def folded(graph: OperatorGraph, schedule: Schedule, action: Action, sms: int) -
             new[nodes] = region.model_copy(update={"nodes": nodes})
     regions = tuple(new[one.nodes].model_copy(update={"id": one.id}) for one in ordered(after, list(new)))
     changed = changed.model_copy(update={"regions": regions})
-    seen = lay_out(graph, changed)
+    seen = bind(graph, changed).laid_out
     before = {region.nodes for region in schedule.regions}
     settled = tuple(region if region.nodes in before else _settled(seen, region, sms) for region in regions)
     return changed.model_copy(update={"regions": settled})
 
 
-def packable_regions(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...]:
+def packable_regions(bound: BoundGraph) -> tuple[str, ...]:
     """Name the regions of which all operators can be packed."""
+    graph, schedule = bound.rewritten, bound.schedule
     able = frozenset(packable(graph))
     found = [region for region in schedule.regions if set(region.nodes) <= able]
     while True:
@@ -78,14 +80,10 @@ def packable_regions(graph: OperatorGraph, schedule: Schedule) -> tuple[str, ...
         found = fit
 
 
-def prepacked_regions(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule | None:
+def prepacked_regions(bound: BoundGraph, action: Action) -> Schedule | None:
     """Return the schedule without the action's regions, whose values `pack_weights` makes; none where they are not `packable_regions`."""
-    names = action.region.split("+")
-    if (
-        action.kind is not ActionKind.LAYOUT
-        or action.parameters != {WEIGHTS: PREPACKED}
-        or set(names) != set(packable_regions(graph, schedule))
-    ):
+    schedule, names = bound.schedule, action.region.split("+")
+    if action.kind is not ActionKind.LAYOUT or action.parameters != {WEIGHTS: PREPACKED} or set(names) != set(packable_regions(bound)):
         return None
     gone = tuple(name for region in schedule.regions if region.id in names for name in region.nodes)
     left = [region for region in schedule.regions if region.id not in names]
@@ -93,10 +91,10 @@ def prepacked_regions(graph: OperatorGraph, schedule: Schedule, action: Action) 
     return schedule.model_copy(update={"regions": regions, "prepacked": (*schedule.prepacked, *gone)})
 
 
-def _found(graph: OperatorGraph, schedule: Schedule) -> list[FoldedBatchNorm]:
+def _found(bound: BoundGraph) -> list[FoldedBatchNorm]:
     """List the norms that can be folded yet and whose regions the schedule has."""
-    home = {name for region in schedule.regions for name in region.nodes}
-    found = folded_batch_norms(with_folded_batch_norms(graph, schedule.folded_batch_norms))
+    home = {name for region in bound.schedule.regions for name in region.nodes}
+    found = folded_batch_norms(with_folded_batch_norms(bound.reference, bound.schedule.folded_batch_norms))
     return [each for each in found if {each.product.name, each.norm.name} <= home]
 
 

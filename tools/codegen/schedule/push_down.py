@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import LIBRARY, Region, Schedule
+from tools.codegen.rewrite.bind import BoundGraph
 from tools.codegen.rewrite.reduction_pushdown import ReductionPushdown, reduction_pushdowns, with_reduction_pushdown
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import STANDING_ALONE, natural_regions, ordered, plan_region
@@ -15,17 +16,20 @@ from tools.records import Action, ActionKind, HardwareSheet
 ALGEBRA, REDUCTION_PUSHDOWN = "algebra", "reduction_pushdown"
 
 
-def pushdown_actions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
+def pushdown_actions(bound: BoundGraph, sheet: HardwareSheet) -> Iterator[Action]:
     """Yield an action for each sum that can be taken before its product; its regions are those of the two and what is between."""
-    for found in reduction_pushdowns(graph):
-        yield Action(kind=ActionKind.ALGORITHM, region=_region(schedule, found), parameters={ALGEBRA: REDUCTION_PUSHDOWN, "sms": sheet.sms})
+    for found in reduction_pushdowns(bound.rewritten):
+        yield Action(
+            kind=ActionKind.ALGORITHM, region=_region(bound.schedule, found), parameters={ALGEBRA: REDUCTION_PUSHDOWN, "sms": sheet.sms}
+        )
 
 
-def take_pushdown(graph: OperatorGraph, schedule: Schedule, action: Action, sms: int) -> Schedule | None:
+def take_pushdown(bound: BoundGraph, action: Action, sms: int) -> Schedule | None:
     """Return the schedule with the sum of the action's regions pushed down; none where they hold no such sum.
 
     Other regions stay as they are. New ones are generated where they can be, but for products and convolutions that have tiles.
     """
+    graph, schedule = bound.rewritten, bound.schedule
     found = next((each for each in reduction_pushdowns(graph) if _region(schedule, each) == action.region), None)
     if found is None or action.kind is not ActionKind.ALGORITHM or action.parameters.get(ALGEBRA) != REDUCTION_PUSHDOWN:
         return None

@@ -1,0 +1,40 @@
+"""A graph bound to a schedule: rewritten by the schedule's algebra, and laid out in memory as its regions ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.schedule import Schedule
+from tools.codegen.rewrite.channels_last import lay_out
+from tools.codegen.rewrite.fold_batch_norm import with_folded_batch_norms
+from tools.codegen.rewrite.fold_constants import with_prepacked
+from tools.codegen.rewrite.reduction_pushdown import with_reduction_pushdown
+
+
+@dataclass(frozen=True)
+class BoundGraph:
+    """What a schedule's regions are of; `bind` makes it."""
+
+    reference: OperatorGraph
+    """As it was traced."""
+    schedule: Schedule
+    rewritten: OperatorGraph
+    """Norms folded, reductions pushed down, constants folded, as the schedule says: its regions name these nodes."""
+
+    @cached_property
+    def laid_out(self) -> OperatorGraph:
+        """The same nodes in the memory layouts that regions ask for: what kernels are lowered from."""
+        return lay_out(self.rewritten, self.schedule)
+
+
+def bind(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:
+    """Rewrite a traced graph as a schedule says.
+
+    Each rewriting leaves alone what is done already, so a graph that was bound before may be bound again.
+    """
+    rewritten = with_folded_batch_norms(graph, schedule.folded_batch_norms)
+    rewritten = with_reduction_pushdown(rewritten, schedule.reduction_pushdown)
+    rewritten = with_prepacked(rewritten, schedule.prepacked) if schedule.prepacked else rewritten
+    return BoundGraph(graph, schedule, rewritten)
