@@ -28,8 +28,8 @@ from typing import Any
 from graphs.search.landscape import Landscape, Place, load_landscapes
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.schedule.partition import plan_region
-from tools.cost.launch import shape_us
-from tools.cost.launches import region_shapes
+from tools.cost.launch_time import launch_time_us
+from tools.cost.launches import region_launches
 from tools.hardware import load_sheet
 from tools.machine_code.resources import read_resources
 from tools.problems import load_problem
@@ -174,13 +174,13 @@ def rank(operator: Operator, found: list[Measured], sheet: HardwareSheet, *, fin
         shapes = [
             shape
             for region in one.schedule.regions
-            for shape in region_shapes(plan_region(operator.graph, region.nodes), region.parameters, sheet)
+            for shape in region_launches(plan_region(operator.graph, region.nodes), region.parameters, sheet)
         ]
-        one.coarse_us = sum(max(sheet.launch_us, shape_us(shape, sheet)) for shape in shapes)
+        one.coarse_us = sum(max(sheet.launch_us, launch_time_us(shape, sheet)) for shape in shapes)
         if one.registers:
             heaviest = max(shapes, key=lambda shape: shape.dram_bytes)
             known = replace(heaviest, registers=one.registers, shared_bytes=one.shared_bytes)
-            one.fine_us = sum(max(sheet.launch_us, shape_us(known if shape is heaviest else shape, sheet)) for shape in shapes)
+            one.fine_us = sum(max(sheet.launch_us, launch_time_us(known if shape is heaviest else shape, sheet)) for shape in shapes)
         elif fine:
             kernels = compiled(operator.problem, emit(operator.problem, operator.graph, one.schedule).source, sheet)
             if len(kernels) == len(shapes):
@@ -188,7 +188,7 @@ def rank(operator: Operator, found: list[Measured], sheet: HardwareSheet, *, fin
                     replace(shape, registers=kernel.registers + kernel.spill_bytes / 8, shared_bytes=float(kernel.shared_bytes))
                     for shape, kernel in zip(shapes, kernels, strict=True)
                 ]
-            one.fine_us = sum(max(sheet.launch_us, shape_us(shape, sheet)) for shape in shapes)
+            one.fine_us = sum(max(sheet.launch_us, launch_time_us(shape, sheet)) for shape in shapes)
 
 
 def compiled(problem: Problem, source: str, sheet: HardwareSheet) -> list[KernelResources]:

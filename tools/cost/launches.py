@@ -4,34 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, POOLING, ROWS, Planned
-from tools.cost.launch import LaunchShape, shape_us
-from tools.cost.launch_compute import attention_shapes, convolution_shapes, product_shapes
-from tools.cost.launch_depthwise import depthwise_shapes
-from tools.cost.launch_memory import Value, pointwise_shapes, pooling_shapes
-from tools.cost.launch_rows import row_shapes
+from tools.codegen.templates.attention.launches import attention_launches
+from tools.codegen.templates.convolution.launches import convolution_launches
+from tools.codegen.templates.depthwise.launches import depthwise_launches
+from tools.codegen.templates.matmul.launches import product_launches
+from tools.codegen.templates.pointwise.launches import pointwise_launches
+from tools.codegen.templates.pooling.launches import pooling_launches
+from tools.codegen.templates.rows.launches import row_launches
+from tools.codegen.templates.shared.work import Value
+from tools.cost.launch_time import launch_time_us
 from tools.records import HardwareSheet
 
 MODELLED = frozenset({POINTWISE, ROWS, POOLING, MATMUL, DEPTHWISE, ATTENTION, CONVOLUTION})
 """Templates whose launches the coarse model knows, `convolution` by assumption alone; of others it says nothing."""
 
 
-def region_shapes(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
+def region_launches(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """Describe the launches of one generated region; empty where its template is not modelled."""
     kernel = planned.kernel
-    described: dict[str, Callable[[], tuple[LaunchShape, ...]]] = {
-        POINTWISE: lambda: pointwise_shapes(kernel, parameters),
-        ROWS: lambda: row_shapes(kernel, parameters, sheet),
-        POOLING: lambda: pooling_shapes(kernel, parameters),
-        DEPTHWISE: lambda: depthwise_shapes(kernel, parameters),
-        MATMUL: lambda: product_shapes(kernel, parameters, sheet),
-        CONVOLUTION: lambda: convolution_shapes(kernel, parameters, sheet),
-        ATTENTION: lambda: attention_shapes(kernel, parameters, sheet),
+    described: dict[str, Callable[[], tuple[LaunchWork, ...]]] = {
+        POINTWISE: lambda: pointwise_launches(kernel, parameters),
+        ROWS: lambda: row_launches(kernel, parameters, sheet),
+        POOLING: lambda: pooling_launches(kernel, parameters),
+        DEPTHWISE: lambda: depthwise_launches(kernel, parameters),
+        MATMUL: lambda: product_launches(kernel, parameters, sheet),
+        CONVOLUTION: lambda: convolution_launches(kernel, parameters, sheet),
+        ATTENTION: lambda: attention_launches(kernel, parameters, sheet),
     }
     return described[planned.template]() if planned.template in MODELLED else ()
 
 
 def region_us(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> float | None:
     """Time of a region by the coarse model, microseconds; None where its template is not modelled."""
-    shapes = region_shapes(planned, parameters, sheet)
-    return sum(max(sheet.launch_us, shape_us(shape, sheet)) for shape in shapes) if shapes else None
+    shapes = region_launches(planned, parameters, sheet)
+    return sum(max(sheet.launch_us, launch_time_us(shape, sheet)) for shape in shapes) if shapes else None

@@ -9,7 +9,9 @@ from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.cuda_graph import launches
 from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, Planned
-from tools.codegen.templates.layout_cache import attention_layout_of, convolution_layout_of, product_layout_of
+from tools.codegen.templates.attention.layout import attention_layout_of
+from tools.codegen.templates.convolution.layout import convolution_layout_of
+from tools.codegen.templates.matmul.layout import product_layout_of
 from tools.hardware import peak_tflops, rates
 from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPolicy
 

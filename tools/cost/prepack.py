@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from tools.codegen.schedule.knobs_compute import packable_operands
 from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, Planned
-from tools.codegen.templates.iteration_space import Access
-from tools.codegen.templates.layout_cache import convolution_layout_of, product_layout_of
-from tools.codegen.templates.prepack import PREPACKED, WEIGHTS
-from tools.cost.launch_memory import nbytes_of
+from tools.codegen.templates.convolution.layout import convolution_layout_of
+from tools.codegen.templates.matmul.layout import product_layout_of
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
+from tools.codegen.templates.shared.work import nbytes_of
 from tools.cost.region_settings import SCORED, Parameters, Setting, key, modelled_names, ranked
 from tools.records import HardwareSheet, PrecisionPolicy
 

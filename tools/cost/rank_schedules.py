@@ -15,7 +15,7 @@ from tools.cost.channels_last import channels_last, copies_us, library_convoluti
 from tools.cost.cudnn_fusion import with_epilogues
 from tools.cost.estimate import issuing_us
 from tools.cost.fusion_plans import structures
-from tools.cost.launches import MODELLED, region_shapes, region_us
+from tools.cost.launches import MODELLED, region_launches, region_us
 from tools.cost.library import layout_gain, left_us, library_us
 from tools.cost.prepack import WORTH_WHOLE, packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import SCORED, Parameters, Setting, key, spread, words_of
@@ -283,7 +283,7 @@ class ScheduleModel:
     def _launched(self, region: Region) -> int:
         name = (region.nodes, key(dict(region.parameters)))
         if name not in self._counts:
-            self._counts[name] = len(region_shapes(self.planned(region), region.parameters, self.sheet)) or 1
+            self._counts[name] = len(region_launches(self.planned(region), region.parameters, self.sheet)) or 1
         return self._counts[name]
 
     def doubt(self, region: Region) -> float:

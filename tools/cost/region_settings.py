@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from tools.codegen.rewrite.channels_last import FORMAT
 from tools.codegen.schedule.knobs import KNOBS, ROUGH, may_round, worthwhile
 from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, ROWS, Planned
-from tools.codegen.templates.layout_cache import product_layout_of
+from tools.codegen.templates.matmul.layout import product_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationary_settings
-from tools.codegen.templates.matmul.split_float import WAYS
-from tools.codegen.templates.prepack import WEIGHTS
-from tools.cost.launch_memory import Value
+from tools.codegen.templates.shared.prepack import WEIGHTS
+from tools.codegen.templates.shared.split_float import WAYS
+from tools.codegen.templates.shared.work import Value
 from tools.cost.launches import region_us
 from tools.records import HardwareSheet, PrecisionPolicy
 

@@ -165,7 +165,7 @@ wide; whether that is the reason was not measured."""
 
 L1_LINES_PER_CLOCK = 1
 """Lines of 128 bytes that a multiprocessor's L1 looks up in a clock for the loads and stores of its warps. Measured on an H200 on
-two kernels whose lanes lay far apart, which took 0.86 and 0.98 of their lines' time (tools/cost/launch_depthwise.py)."""
+two kernels whose lanes lay far apart, which took 0.86 and 0.98 of their lines' time (tools/codegen/templates/depthwise/launches.py)."""
 
 OLD_TENSOR_SHARE = 0.6
 """Rate of Hopper's older tensor instructions (16 rows, one warp) over that of its asynchronous ones (64 rows, four warps):

@@ -11,7 +11,7 @@ from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import generated, problem_of, run_worker, write_job
 from tools.codegen import emit, trace
 from tools.codegen.module.dedup import Functions
-from tools.codegen.templates.frame import RegionText
+from tools.codegen.templates.shared.frame import RegionText
 
 LAYERS = "; ".join(f"self.l{i} = torch.nn.Linear(c, c); self.n{i} = torch.nn.LayerNorm(c)" for i in range(3))
 REPEATED = module(LAYERS, "return self.n2(self.l2(self.n1(self.l1(self.n0(self.l0(x)))))).tanh()", "torch.randn(5, 8)")

@@ -13,8 +13,8 @@ from tests.tools.codegen.harness import made_once, problem_of, run_worker, trace
 from tests.tools.codegen.test_products import WAYS, whole
 from tools.codegen import emit, limits, trace
 from tools.codegen.schedule.partition import plan_region
-from tools.cost.launch_depthwise import lane_counts
-from tools.cost.launches import region_shapes
+from tools.codegen.templates.depthwise.launches import lane_counts
+from tools.cost.launches import region_launches
 from tools.hardware import load_sheet
 
 SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", "line_in_groups", "transposed_in_groups")
@@ -127,7 +127,7 @@ def test_two_launches_prepare_a_convolution_of_halves() -> None:
     assert len(re.findall(r"_kernel\[", text)) == 3
     _, graph, schedule = whole(DIRECT["few_channels"])
     (region,) = schedule.regions
-    shapes = region_shapes(plan_region(graph, region.nodes), {**region.parameters, **HALVES}, load_sheet("h200"))
+    shapes = region_launches(plan_region(graph, region.nodes), {**region.parameters, **HALVES}, load_sheet("h200"))
     image, weights = 3 * 8 * 31 * 4, 20 * 8 * 3 * 4
     # eight channels by three elements of a row fill 32 channels; every second place is written
     assert [shape.dram_bytes for shape in shapes[1:]] == [image + weights * (1 + 32 / 24), image * (1 + 32 / 8 / 2)]
@@ -242,6 +242,6 @@ def test_what_neighbours_read_again_grows_with_the_dimensions() -> None:
     for name in ("depthwise_lines", "depthwise", "depthwise_several"):
         _, graph, schedule = whole(DIRECT[name])
         (region,) = schedule.regions
-        (shape,) = region_shapes(plan_region(graph, region.nodes), region.parameters, load_sheet("h200"))
+        (shape,) = region_launches(plan_region(graph, region.nodes), region.parameters, load_sheet("h200"))
         shares[name] = shape.l2_bytes / shape.dram_bytes
     assert 1 < shares["depthwise_lines"] < shares["depthwise"] + 1 < shares["depthwise_several"]

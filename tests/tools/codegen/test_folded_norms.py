@@ -19,7 +19,7 @@ from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.schedule.cudnn_fusion import SCOPE
 from tools.codegen.schedule.fold import FOLD_BATCH_NORM
 from tools.codegen.schedule.push_down import ALGEBRA
-from tools.codegen.templates.prepack import PREPACKED, WEIGHTS
+from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights

@@ -14,7 +14,7 @@ from tests.tools.codegen.test_product_ways import PLAIN, large, offered
 from tools.codegen import LoweringError, Region, Schedule, emit
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.partition import Planned, plan_region
-from tools.codegen.templates.layout_cache import product_layout_of
+from tools.codegen.templates.matmul.layout import product_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, left_is_stationary, stationary_bytes, stationary_settings
 
 TILE: dict[str, Any] = {**PLAIN, "programs": OPERAND_STATIONARY}

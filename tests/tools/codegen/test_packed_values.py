@@ -13,7 +13,7 @@ from tests.tools.codegen.packed_worker import CHANGES
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.rewrite.fold_constants import packable
 from tools.codegen.schedule.push_down import ALGEBRA, REDUCTION_PUSHDOWN
-from tools.codegen.templates.prepack import PREPACKED, WEIGHTS
+from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import with_changing_weights

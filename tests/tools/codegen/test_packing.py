@@ -15,8 +15,8 @@ from tools.codegen import LoweringError, Schedule, apply, emit, initial_schedule
 from tools.codegen.module.cuda_graph import captured
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import can_generate, plan_region
-from tools.codegen.templates.prepack import EVERY_CALL, PREPACKED, WEIGHTS
-from tools.cost.launches import region_shapes
+from tools.codegen.templates.shared.prepack import EVERY_CALL, PREPACKED, WEIGHTS
+from tools.cost.launches import region_launches
 from tools.cost.prepack import packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import Setting
 from tools.hardware import load_sheet
@@ -181,7 +181,7 @@ def test_the_model_counts_no_pass_over_packed_weights() -> None:
         (region,) = schedule.regions
         planned = plan_region(graph, region.nodes)
         moved = [
-            sum(shape.dram_bytes for shape in region_shapes(planned, {**region.parameters, **parameters, WEIGHTS: choice}, sheet)[1:])
+            sum(shape.dram_bytes for shape in region_launches(planned, {**region.parameters, **parameters, WEIGHTS: choice}, sheet)[1:])
             for choice in (EVERY_CALL, PREPACKED)
         ]
         assert moved[0] > moved[1]

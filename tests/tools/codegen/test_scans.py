@@ -13,7 +13,7 @@ from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import settings
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
 from tools.codegen.schedule.partition import plan_region
-from tools.cost.launches import region_shapes
+from tools.cost.launches import region_launches
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 
@@ -138,6 +138,6 @@ def test_few_long_scans_start_split_and_read_twice() -> None:
     sheet = load_sheet("h200")
     (region,) = apply(graph, schedule, options(graph, schedule, sheet)[0]).regions
     assert region.parameters["algorithm"] == "split"
-    total, scan = region_shapes(plan_region(graph, region.nodes), region.parameters, sheet)
+    total, scan = region_launches(plan_region(graph, region.nodes), region.parameters, sheet)
     assert total.dram_bytes >= 8 * 16777216 * 4
     assert scan.dram_bytes > total.dram_bytes

@@ -9,11 +9,11 @@ import pytest
 from tests.tools.codegen.compute_samples import DIRECT
 from tests.tools.codegen.harness import traced_text
 from tools.codegen import initial_schedule
+from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.schedule.knobs import KNOBS, defaults, worthwhile
 from tools.codegen.schedule.partition import Planned, plan_region
-from tools.cost.launch import LaunchShape
-from tools.cost.launch_depthwise import WARP, warp_lines
-from tools.cost.launches import region_shapes
+from tools.codegen.templates.depthwise.launches import WARP, warp_lines
+from tools.cost.launches import region_launches
 from tools.hardware import load_sheet, rates
 
 SHEET = load_sheet("h200")
@@ -26,9 +26,9 @@ def planned(name: str) -> Planned:
     return plan_region(graph, initial_schedule(graph).regions[0].nodes)
 
 
-def shape(name: str, block_m: int, block_n: int, warps: int) -> LaunchShape:
+def shape(name: str, block_m: int, block_n: int, warps: int) -> LaunchWork:
     """Model a sample with these settings."""
-    (found,) = region_shapes(planned(name), {"BLOCK_M": block_m, "BLOCK_N": block_n, "num_warps": warps}, SHEET)
+    (found,) = region_launches(planned(name), {"BLOCK_M": block_m, "BLOCK_N": block_n, "num_warps": warps}, SHEET)
     return found
 
 

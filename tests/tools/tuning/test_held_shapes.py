@@ -7,9 +7,9 @@ import pytest
 from tests.tools.tuning.test_settings import SHEET, planned
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import Planned
-from tools.codegen.templates.layout_cache import product_layout_of
+from tools.codegen.templates.matmul.launches import product_launches
+from tools.codegen.templates.matmul.layout import product_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationary_settings
-from tools.cost.launch_compute import product_shapes
 from tools.cost.launches import region_us
 from tools.cost.region_settings import Parameters, modelled_names, ranked
 from tools.records import PrecisionPolicy
@@ -54,7 +54,7 @@ def test_held_products_come_first_of_short_sums(name: str) -> None:
 def test_what_is_held_moves_once() -> None:
     """The kernel moves each tensor once; the L2 gives held tiles once, walked parts once a held tile, and takes the result once."""
     one = planned("torch.matmul(x, y)", "torch.empty(4096, 64), torch.empty(64, 65536)", "x, y")
-    kernel, passed = product_shapes(one.kernel, first(one), SHEET)
+    kernel, passed = product_launches(one.kernel, first(one), SHEET)
     left, right, result = 4096 * 64 * 4, 64 * 65536 * 4, 4096 * 65536 * 4
     shares = kernel.programs // (65536 // 128)
     assert kernel.dram_bytes == left + right + result
@@ -69,7 +69,7 @@ def test_vectors_that_are_filled_up_are_written_twice() -> None:
         planned(f"torch.matmul({x}, y)", "torch.empty(512, 60), torch.empty(60, 8192)".replace("512, 60", size), "x, y")
         for x, size in (("x", "512, 60"), ("x.T", "60, 512"))
     )
-    assert [len(product_shapes(one.kernel, first(one), SHEET)) for one in (along, across)] == [4, 2]
+    assert [len(product_launches(one.kernel, first(one), SHEET)) for one in (along, across)] == [4, 2]
 
 
 def test_the_left_operand_is_held_where_it_is_larger() -> None:

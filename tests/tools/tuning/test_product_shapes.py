@@ -7,7 +7,7 @@ import pytest
 from tests.tools.tuning.test_settings import SHEET, planned
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import Planned
-from tools.cost.launch_compute import product_shapes
+from tools.codegen.templates.matmul.launches import product_launches
 from tools.cost.launches import region_us
 from tools.cost.region_settings import modelled_names, ranked
 from tools.hardware import load_sheet
@@ -41,8 +41,8 @@ def test_full_rounds_leave_nothing_to_share() -> None:
 def test_a_walk_of_tiles_has_a_program_a_multiprocessor() -> None:
     """A persistent walk counts the busiest program's tiles, so uneven rounds cost it as much as they cost one program a tile."""
     one = product(1536, 4096, 1536)
-    walk = product_shapes(one.kernel, {**defaults(one, SHEET.sms), **TILE, "programs": "persistent"}, SHEET)[0]
-    apart = product_shapes(one.kernel, {**defaults(one, SHEET.sms), **TILE}, SHEET)[0]
+    walk = product_launches(one.kernel, {**defaults(one, SHEET.sms), **TILE, "programs": "persistent"}, SHEET)[0]
+    apart = product_launches(one.kernel, {**defaults(one, SHEET.sms), **TILE}, SHEET)[0]
     assert walk.programs == SHEET.sms
     assert walk.product_flops == pytest.approx(apart.product_flops * 2 * 132 / 144)
 

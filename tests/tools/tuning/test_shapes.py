@@ -11,10 +11,11 @@ from benchmarks.cost_model import DATA, Measured, rank, read
 from tests.tools.codegen.harness import problem_of
 from tests.tools.codegen.samples import function
 from tools.codegen import Schedule, initial_schedule, trace
+from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import plan_region
-from tools.cost.launch import LaunchShape, shape_us
+from tools.cost.launch_time import launch_time_us
 from tools.cost.launches import region_us
 from tools.hardware import load_sheet
 from tools.problems import load_problem
@@ -69,14 +70,14 @@ def test_library_regions_are_not_modelled() -> None:
 def test_more_bytes_in_flight_are_never_slower() -> None:
     """Little's law: with few bytes in flight the latency decides, with more the bandwidth."""
     sheet = load_sheet("h200")
-    times = [shape_us(_stream(flight), sheet) for flight in (256.0, 1024.0, 65536.0)]
+    times = [launch_time_us(_stream(flight), sheet) for flight in (256.0, 1024.0, 65536.0)]
     assert times[0] > 1.5 * times[1] > 1.5 * times[2]
     assert times[2] >= 1e9 / 4300e3
 
 
 def test_what_does_not_fit_takes_forever() -> None:
     """A program that asks for more shared memory than there is has no time."""
-    assert shape_us(_stream(4096.0, shared=300 * 1024.0), load_sheet("h200")) == float("inf")
+    assert launch_time_us(_stream(4096.0, shared=300 * 1024.0), load_sheet("h200")) == float("inf")
 
 
 def test_spearman_averages_ties() -> None:
@@ -85,9 +86,9 @@ def test_spearman_averages_ties() -> None:
     assert spearman([3, 2, 1], [1, 2, 3]) == -1
 
 
-def _stream(flight: float, shared: float = 0.0) -> LaunchShape:
+def _stream(flight: float, shared: float = 0.0) -> LaunchWork:
     """A gigabyte by programs of four warps."""
-    return LaunchShape(
+    return LaunchWork(
         programs=100_000,
         warps=4,
         dram_bytes=1e9,

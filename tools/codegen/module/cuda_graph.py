@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 
-from tools.codegen.templates.prepack import CHECK
+from tools.codegen.templates.shared.prepack import CHECK
 from tools.syntax import parsed
 
 HELPER = '''

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from tools.codegen.templates.frame import RegionText
+from tools.codegen.templates.shared.frame import RegionText
 from tools.syntax import parsed
 
 HEAD = r'(\ndef {name}\((?:(?!\n\n)[^"])*:\n    """[^"\n]*\])\.?"""'

@@ -22,13 +22,13 @@ from tools.codegen.templates.convolution import emit as template_convolution
 from tools.codegen.templates.depthwise import emit as template_depthwise
 from tools.codegen.templates.device.library import LIBRARY_HELPERS
 from tools.codegen.templates.device.math import HELPERS
-from tools.codegen.templates.frame import Parameters, RegionText
 from tools.codegen.templates.matmul import emit as template_matmul
-from tools.codegen.templates.naming import Names
 from tools.codegen.templates.pointwise import emit as template_pointwise
 from tools.codegen.templates.pooling import emit as template_pooling
-from tools.codegen.templates.prepack import VERSIONS, refuse_clash
 from tools.codegen.templates.rows import emit as template_rows
+from tools.codegen.templates.shared.frame import Parameters, RegionText
+from tools.codegen.templates.shared.naming import Names
+from tools.codegen.templates.shared.prepack import VERSIONS, refuse_clash
 from tools.records import Problem, ProblemForm, Record
 
 Emitter = Callable[[Kernel, str, Parameters], RegionText]

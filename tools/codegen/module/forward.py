@@ -16,9 +16,9 @@ from tools.codegen.module.library_calls import Caller
 from tools.codegen.module.reference_text import KeptText
 from tools.codegen.rewrite.fold_constants import packed_sources
 from tools.codegen.schedule.buffer_updates import deferrable
-from tools.codegen.templates.frame import RegionText, block
-from tools.codegen.templates.naming import Names
-from tools.codegen.templates.prepack import CHECK, Packing
+from tools.codegen.templates.shared.frame import RegionText, block
+from tools.codegen.templates.shared.naming import Names
+from tools.codegen.templates.shared.prepack import CHECK, Packing
 from tools.records import Problem, ProblemForm, TensorSpec
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tools.codegen.ir.graph import Node
-from tools.codegen.templates.naming import Names
+from tools.codegen.templates.shared.naming import Names
 
 QUIET = {"to", "_to_copy", "expand"}
 LONG = {

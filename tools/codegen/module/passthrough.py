@@ -6,7 +6,7 @@ import re
 
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.module.forward import class_text
-from tools.codegen.templates.prepack import Packing
+from tools.codegen.templates.shared.prepack import Packing
 from tools.errors import UserError
 from tools.records import Problem, ProblemForm
 

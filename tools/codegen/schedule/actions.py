@@ -26,7 +26,7 @@ from tools.codegen.schedule.partition import (
     producers_of,
 )
 from tools.codegen.schedule.push_down import ALGEBRA, pushdown_actions, take_pushdown
-from tools.codegen.templates.prepack import EVERY_CALL, PREPACKED, WEIGHTS
+from tools.codegen.templates.shared.prepack import EVERY_CALL, PREPACKED, WEIGHTS
 from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
 
 USUAL_SMS = 132

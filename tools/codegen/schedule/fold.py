@@ -13,7 +13,7 @@ from tools.codegen.rewrite.fold_constants import packable, with_prepacked
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import ordered, plan_region
 from tools.codegen.schedule.push_down import ALGEBRA
-from tools.codegen.templates.prepack import PREPACKED, WEIGHTS
+from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.records import Action, ActionKind, HardwareSheet
 
 FOLD_BATCH_NORM = "fold_batch_norm"

@@ -19,8 +19,8 @@ from tools.codegen.schedule.knobs_compute import (
 )
 from tools.codegen.schedule.knobs_memory import pointwise_defaults, pointwise_fits, pooling_defaults, pooling_fits, row_defaults, rows_fit
 from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, POOLING, ROWS, Planned
-from tools.codegen.templates.layout_cache import row_layout_of
-from tools.codegen.templates.prepack import CHOICES, WEIGHTS
+from tools.codegen.templates.rows.layout import row_layout_of
+from tools.codegen.templates.shared.prepack import CHOICES, WEIGHTS
 from tools.records import ActionKind, HardwareSheet, PrecisionPolicy
 
 Value = bool | int | float | str

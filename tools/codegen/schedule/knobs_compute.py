@@ -7,14 +7,15 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two, product
+from tools.codegen.templates.attention.layout import attention_layout_of
+from tools.codegen.templates.convolution.layout import convolution_layout_of
 from tools.codegen.templates.convolution.split_float import ConvolutionParts
 from tools.codegen.templates.depthwise.layout import UNROLLED, rows_a_lane, walks
-from tools.codegen.templates.iteration_space import Access
-from tools.codegen.templates.layout_cache import attention_layout_of, convolution_layout_of, product_layout_of
-from tools.codegen.templates.matmul.layout import ProductLayout
+from tools.codegen.templates.matmul.layout import ProductLayout, product_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, left_is_stationary, loads_fit, programs_fit, stationary_fits
-from tools.codegen.templates.matmul.split_float import WAYS
-from tools.codegen.templates.prepack import WEIGHTS
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.prepack import WEIGHTS
+from tools.codegen.templates.shared.split_float import WAYS
 from tools.records import ITEM_BYTES, HardwareSheet
 
 Value = bool | int | float | str

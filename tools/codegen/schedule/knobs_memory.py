@@ -6,11 +6,10 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.templates.layout_cache import pointwise_layout_of, row_layout_of
-from tools.codegen.templates.pointwise import emit as template_pointwise
+from tools.codegen.templates.pointwise.layout import SMALLEST_ROW, pointwise_layout_of
 from tools.codegen.templates.pooling.layout import fits_pairs, fits_tile, fits_vec4, is_aligned, keeps_busy, tile_of
-from tools.codegen.templates.rows.layout import RowLayout
-from tools.codegen.templates.rows.online import merges
+from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
+from tools.codegen.templates.rows.online_pairs import merges
 from tools.records import ITEM_BYTES
 
 Value = bool | int | float | str
@@ -45,7 +44,7 @@ FULL = 8
 def pointwise_defaults(kernel: Kernel) -> Parameters:
     """Two independent 16-byte loads of each operand a thread."""
     layout = pointwise_layout_of(kernel)
-    tile = layout.tiles and layout.n_cols >= template_pointwise.SMALLEST_ROW
+    tile = layout.tiles and layout.n_cols >= SMALLEST_ROW
     elements = max(4, 32 // ITEM_BYTES[layout.accesses[0].meta.dtype])
     return {"algorithm": "tile" if tile else "flat", "ELEMENTS": min(elements, 16), "num_warps": 4}
 

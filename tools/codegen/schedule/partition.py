@@ -15,13 +15,13 @@ from tools.codegen.ir.views import is_view
 from tools.codegen.lower.pooling import overlap
 from tools.codegen.lower.rules import lower
 from tools.codegen.templates.attention.layout import attention_layout
-from tools.codegen.templates.axis_order import positions
 from tools.codegen.templates.convolution.layout import convolution_layout
 from tools.codegen.templates.depthwise.layout import depthwise_layout
 from tools.codegen.templates.matmul.layout import product_layout
-from tools.codegen.templates.pointwise import emit as template_pointwise
+from tools.codegen.templates.pointwise.layout import pointwise_layout
 from tools.codegen.templates.pooling.layout import pooling_layout
 from tools.codegen.templates.rows.layout import row_layout
+from tools.codegen.templates.shared.axis_order import positions
 
 POINTWISE, ROWS, MATMUL, POOLING, ATTENTION, DEPTHWISE = "pointwise", "rows", "matmul", "pooling", "attention", "depthwise"
 CONVOLUTION = "convolution"
@@ -94,7 +94,7 @@ def _template(kernel: Kernel) -> str:
     if kernel.reduced:
         row_layout(kernel)
         return ROWS
-    template_pointwise.layout(kernel)
+    pointwise_layout(kernel)
     return POINTWISE
 
 

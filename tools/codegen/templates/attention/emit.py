@@ -10,10 +10,10 @@ from __future__ import annotations
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.attention.layout import OWN_NAMES, AttentionLayout, attention_layout
-from tools.codegen.templates.body import Body
-from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
-from tools.codegen.templates.iteration_space import Access
-from tools.codegen.templates.naming import Names, Scope
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.naming import Names, Scope
 
 NAME = "attention"
 LOG2E = "1.4426950408889634"

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel
 from tools.codegen.ir.sizes import product
-from tools.codegen.templates.iteration_space import Access, Axis, Space, accesses_of, coalesce
-from tools.codegen.templates.naming import Names, access_names
+from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
+from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.layout_cache import kept
+from tools.codegen.templates.shared.naming import Names, access_names
 
 
 @dataclass(frozen=True)
@@ -96,3 +98,7 @@ def _check(accesses: tuple[Access, ...], axes: list[Axis], operands: tuple[Acces
             raise LoweringError("an output of the attention's region differs in shape from the attention")
     if len({access.meta.dtype for access in operands}) > 1:
         raise LoweringError("the operands of the attention differ in dtype")
+
+
+attention_layout_of = kept(attention_layout)
+"""The layout of a kernel, made once."""

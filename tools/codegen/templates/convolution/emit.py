@@ -10,15 +10,15 @@ from __future__ import annotations
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.body import Body
 from tools.codegen.templates.convolution.implicit_gemm import ConvolutionLoop
 from tools.codegen.templates.convolution.layout import OWN_NAMES, convolution_layout
 from tools.codegen.templates.convolution.output_index import ConvolutionPlaces
 from tools.codegen.templates.convolution.split_float import ConvolutionParts
-from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, summary
-from tools.codegen.templates.matmul.split_float import WAYS
-from tools.codegen.templates.naming import Names, Scope
-from tools.codegen.templates.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
+from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, summary
+from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
+from tools.codegen.templates.shared.split_float import WAYS
 
 NAME = "convolution"
 

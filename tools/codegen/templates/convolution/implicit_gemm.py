@@ -9,9 +9,9 @@ from tools.codegen.ir.geometry import Convolution
 from tools.codegen.templates.convolution.layout import ConvolutionLayout
 from tools.codegen.templates.convolution.output_index import ConvolutionPlaces, wrapped
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS
-from tools.codegen.templates.frame import Parameters
-from tools.codegen.templates.matmul.split_float import sum_lines
-from tools.codegen.templates.naming import Scope
+from tools.codegen.templates.shared.frame import Parameters
+from tools.codegen.templates.shared.naming import Scope
+from tools.codegen.templates.shared.split_float import sum_lines
 
 
 @dataclass(frozen=True)

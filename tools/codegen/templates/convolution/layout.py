@@ -9,8 +9,10 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import product
-from tools.codegen.templates.iteration_space import Access, Axis, Space, accesses_of, coalesce
-from tools.codegen.templates.naming import Names, access_names
+from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
+from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.layout_cache import kept
+from tools.codegen.templates.shared.naming import Names, access_names
 
 LETTERS = "dhw"
 OWN_NAMES = (
@@ -89,3 +91,7 @@ def _counts(kernel: Kernel, convolution: Convolution, rows: tuple[int, ...], cha
         taps, phases = taps * -(-size // (step // math.gcd(step, dilation))), phases * step
     groups = convolution.groups
     return -(-positions // phases), atoms.size(channel)[0] // groups, convolution.channels[0], taps, phases, groups
+
+
+convolution_layout_of = kept(convolution_layout)
+"""The layout of a kernel, made once."""

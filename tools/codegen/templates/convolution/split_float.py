@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 
 from tools.codegen.ir.geometry import Convolution
 from tools.codegen.templates.convolution.layout import ConvolutionLayout
-from tools.codegen.templates.frame import block
-from tools.codegen.templates.iteration_space import Access
-from tools.codegen.templates.prepack import Pass
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.frame import block
+from tools.codegen.templates.shared.prepack import Pass
 
 LEAST_CHANNELS = 16
 """Input channels below which a step of the sum takes elements of several kernel positions."""

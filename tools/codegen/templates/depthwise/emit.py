@@ -12,12 +12,12 @@ from __future__ import annotations
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Depthwise
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.body import Body
 from tools.codegen.templates.depthwise.layout import OWN_NAMES, PAIRED, depthwise_layout, reach, rows_a_lane, sum_text, walks
 from tools.codegen.templates.depthwise.loop import DepthwiseLoop
-from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
-from tools.codegen.templates.iteration_space import Axis, Space
-from tools.codegen.templates.naming import Names, Scope
+from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.naming import Names, Scope
 
 NAME = "depthwise"
 _LANES = {1: "lines of several channels", 2: "one channel", 3: "one plane of a channel"}

@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Depthwise
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.iteration_space import Access, Axis, accesses_of
-from tools.codegen.templates.naming import Names, access_names
+from tools.codegen.templates.shared.access import Access, accesses_of
+from tools.codegen.templates.shared.iteration_space import Axis
+from tools.codegen.templates.shared.naming import Names, access_names
 
 WARP = 32
 UNROLLED = 49

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.geometry import Depthwise
 from tools.codegen.templates.depthwise.layout import UNROLLED, open_rows, pairs, reach, sum_text
-from tools.codegen.templates.frame import conversion
-from tools.codegen.templates.iteration_space import Access
-from tools.codegen.templates.naming import Scope
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.frame import conversion
+from tools.codegen.templates.shared.naming import Scope
 
 LANES = "[BLOCK_M // ROWS * BLOCK_N]"
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.body import Body
-from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.templates.matmul.k_loop import ProductLoop
 from tools.codegen.templates.matmul.layout import ProductLayout, product_layout
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY
 from tools.codegen.templates.matmul.operand_stationary import OperandStationaryLoop
-from tools.codegen.templates.naming import Names, Scope
-from tools.codegen.templates.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
+from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
 
 NAME = "matmul"
 COMBINED = (8, 128)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.templates.frame import Parameters
-from tools.codegen.templates.iteration_space import Access, Axis, Space
 from tools.codegen.templates.matmul.layout import ProductLayout, matrix_order
-from tools.codegen.templates.matmul.split_float import WAYS, Parts, parts_of, sum_lines
-from tools.codegen.templates.naming import Scope
-from tools.codegen.templates.prepack import Pass
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.frame import Parameters
+from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.naming import Scope
+from tools.codegen.templates.shared.prepack import Pass
+from tools.codegen.templates.shared.split_float import WAYS, Parts, parts_of, sum_lines
 
 DESCRIPTORS = "descriptors"
 TILE = {"rows": "BLOCK_M", "cols": "BLOCK_N", "inner": "BLOCK_K"}

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import product
-from tools.codegen.templates.iteration_space import Access, Axis, Space, Stride, accesses_of, coalesce, contiguous_strides
-from tools.codegen.templates.naming import Names, access_names
+from tools.codegen.templates.shared.access import Access, Stride, accesses_of, coalesce, contiguous_strides
+from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.layout_cache import kept
+from tools.codegen.templates.shared.naming import Names, access_names
 
 
 @dataclass(frozen=True)
@@ -95,3 +97,7 @@ def _check(accesses: tuple[Access, ...], axes: list[Axis], left: Access, right: 
             raise LoweringError("an output of the product's region differs in shape from the product")
     if left.meta.dtype != right.meta.dtype:
         raise LoweringError("the operands of the product differ in dtype")
+
+
+product_layout_of = kept(product_layout)
+"""The layout of a kernel, made once."""

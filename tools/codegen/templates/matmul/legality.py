@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.matmul.layout import ProductLayout, matrix_order
-from tools.codegen.templates.matmul.split_float import WAYS
+from tools.codegen.templates.shared.split_float import WAYS
 from tools.records import ITEM_BYTES, HardwareSheet
 
 Value = bool | int | float | str

@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.templates.iteration_space import Access
 from tools.codegen.templates.matmul.k_loop import ProductLoop
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, left_is_stationary
-from tools.codegen.templates.matmul.split_float import LOW
-from tools.codegen.templates.naming import Scope
-from tools.codegen.templates.prepack import Pass
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.naming import Scope
+from tools.codegen.templates.shared.prepack import Pass
+from tools.codegen.templates.shared.split_float import LOW
 
 PROGRAMS = 4
 """Programs a multiprocessor from which on each walks all of the other operand; with fewer it is dealt out in shares."""

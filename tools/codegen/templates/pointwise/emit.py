@@ -6,60 +6,18 @@ read once a tile. Where every operand has the outputs' shape both are the same, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.axis_order import kept_apart, positions, unjoined
-from tools.codegen.templates.body import Body
-from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
-from tools.codegen.templates.iteration_space import Access, Axis, Space, accesses_of, coalesce
-from tools.codegen.templates.naming import Names, Scope, access_names
-
-NAME = "pointwise"
-SMALLEST_ROW = 16
-"""Below this many columns a tile wastes its lanes: flat is the default."""
-
-
-@dataclass(frozen=True)
-class Layout:
-    """How the elements of a region are walked."""
-
-    accesses: tuple[Access, ...]
-    order: tuple[int, ...]
-    groups: tuple[tuple[int, ...], ...]
-    n_cols: int
-    """Size of the innermost group at the sizes as written."""
-
-    @property
-    def tiles(self) -> bool:
-        """Whether rows and columns differ: something broadcasts or is laid out otherwise."""
-        return len(self.groups) > 1
-
-
-def layout(kernel: Kernel, names: Names | None = None) -> Layout:
-    """Check that all outputs span the same elements, and order them as the first output is laid out."""
-    refs = [load.ref for load in kernel.builder.loads] + [output.ref for output in kernel.outputs]
-    accesses = accesses_of(kernel, access_names(refs, names or Names()))
-    outputs = [access for access in accesses if access.is_output]
-    order = tuple(atom for dim in outputs[0].dims for atom in dim)
-    if any(set(order) != set(access.strides) for access in outputs):
-        raise LoweringError("the outputs of a pointwise region differ in shape")
-    groups = coalesce(order, (*accesses, *kept_apart(kernel, outputs[0])))
-    if any(wanted != order and wanted not in groups for wanted in positions(kernel)):
-        raise LoweringError("a position along a dimension that is cut into parts is not generated")
-    if any(not set(access.strides) <= {*order, *unjoined(kernel, groups, accesses)} for access in accesses):
-        raise LoweringError("an input of a pointwise region has a dimension that no output has")
-    atoms = kernel.builder.atoms
-    n_cols = 1
-    for atom in groups[-1] if groups else ():
-        n_cols *= atoms.size(atom)[0]
-    return Layout(accesses, order, groups, n_cols)
+from tools.codegen.templates.pointwise.layout import PointwiseLayout, pointwise_layout
+from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.naming import Names, Scope
 
 
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
     """Write the kernel and its host function."""
-    plan = layout(kernel)
+    plan = pointwise_layout(kernel)
     tile = parameters["algorithm"] == "tile" and plan.tiles
     return _Writer(kernel, name, parameters, plan, tile).write()
 
@@ -67,7 +25,7 @@ def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
 class _Writer:
     """Writes one pointwise region."""
 
-    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: Layout, tile: bool) -> None:
+    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: PointwiseLayout, tile: bool) -> None:
         self.name, self.parameters, self.tile = name, parameters, tile
         names = Names()
         self.reads = tuple(access for access in plan.accesses if not access.is_output)

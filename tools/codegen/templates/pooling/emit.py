@@ -13,14 +13,14 @@ import math
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Window
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.body import Body
-from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, conversion, guard, summary
-from tools.codegen.templates.host_sizes import host_size
-from tools.codegen.templates.iteration_space import Axis, Space
-from tools.codegen.templates.naming import Names, Scope
 from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_vec4, leaves_out_padding, pooling_layout, tile_axes
 from tools.codegen.templates.pooling.pairs import halves, shared_out
 from tools.codegen.templates.pooling.vec4 import OWN, blocks_along, bounds, helpers, quotient, shares
+from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, conversion, guard, summary
+from tools.codegen.templates.shared.host_sizes import host_size
+from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.naming import Names, Scope
 
 NAME = "pooling"
 UNROLLED = 16

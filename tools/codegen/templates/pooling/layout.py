@@ -6,8 +6,9 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Window
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two, product
-from tools.codegen.templates.iteration_space import Access, Axis, Stride, accesses_of, coalesce
-from tools.codegen.templates.naming import Names, access_names
+from tools.codegen.templates.shared.access import Access, Stride, accesses_of, coalesce
+from tools.codegen.templates.shared.iteration_space import Axis
+from tools.codegen.templates.shared.naming import Names, access_names
 
 LETTERS = "dhw"
 OWN_NAMES = (

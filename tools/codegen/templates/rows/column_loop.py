@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.codegen.templates.iteration_space import Space
-from tools.codegen.templates.naming import Scope
+from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.naming import Scope
 
 
 @dataclass

@@ -10,15 +10,15 @@ end, so that long rows lose no accuracy.
 from __future__ import annotations
 
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.body import Body
-from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary, vanishes
-from tools.codegen.templates.iteration_space import Access
-from tools.codegen.templates.naming import Names, Scope
 from tools.codegen.templates.rows.l2_two_pass import L2TwoPassWriter
 from tools.codegen.templates.rows.layout import RowLayout, row_layout
 from tools.codegen.templates.rows.multi_pass import LoopWriter
 from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.templates.rows.split_reduction import SplitWriter
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary, vanishes
+from tools.codegen.templates.shared.naming import Names, Scope
 
 NAME = "rows"
 SEVERAL = {"split": SplitWriter, "l2_two_pass": L2TwoPassWriter}

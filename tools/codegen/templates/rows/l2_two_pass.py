@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.frame import Parameters, block, summary
-from tools.codegen.templates.iteration_space import Space
 from tools.codegen.templates.rows.layout import RowLayout
 from tools.codegen.templates.rows.split_reduction import SplitWriter, Stage
+from tools.codegen.templates.shared.frame import Parameters, block, summary
+from tools.codegen.templates.shared.iteration_space import Space
 
 AHEAD = 256
 """Programs whose chunks lie between two readings of a row: of 256 to 1024 the fewest were the fastest on an H200, on four norms."""

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import product
-from tools.codegen.templates.axis_order import kept_apart, memory_order, unjoined
-from tools.codegen.templates.iteration_space import Access, Axis, Space, accesses_of, coalesce
-from tools.codegen.templates.naming import Names, access_names
+from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
+from tools.codegen.templates.shared.axis_order import kept_apart, memory_order, unjoined
+from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.layout_cache import kept
+from tools.codegen.templates.shared.naming import Names, access_names
 
 
 @dataclass(frozen=True)
@@ -127,3 +129,7 @@ def _check_outputs(accesses: tuple[Access, ...], kept: set[int]) -> None:
     for access in accesses:
         if access.is_output and not kept <= set(access.strides):
             raise LoweringError("an output of a row region lacks some of its rows")
+
+
+row_layout_of = kept(row_layout)
+"""The layout of a kernel, made once."""

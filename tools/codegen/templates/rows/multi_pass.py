@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tools.codegen.ir.expr import Builder, kind_of
-from tools.codegen.templates.frame import Frame, Parameters, Scope, neutral, vanishes
 from tools.codegen.templates.rows.column_loop import Steps
-from tools.codegen.templates.rows.online import online_pair, online_pairs
+from tools.codegen.templates.rows.online import online_pair
+from tools.codegen.templates.rows.online_pairs import online_pairs
+from tools.codegen.templates.shared.frame import Frame, Parameters, Scope, neutral, vanishes
 
 
 class LoopWriter:

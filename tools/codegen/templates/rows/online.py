@@ -1,82 +1,30 @@
-"""Pairs of reductions that one pass over a row can compute.
-
-A softmax's maximum and sum, a variance's sum and deviations, an extremum and the first position that holds it.
-"""
+"""Accumulators of pairs of reductions that one pass over a row computes: online softmax, Welford's variance, an extremum's position."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from tools.codegen.ir.expr import Builder, kind_of
-from tools.codegen.templates.frame import neutral
-from tools.codegen.templates.naming import Scope
-
-if TYPE_CHECKING:
-    from tools.codegen.templates.rows.multi_pass import LoopWriter
+from tools.codegen.templates.rows.column_loop import Steps
+from tools.codegen.templates.rows.online_pairs import NOWHERE
+from tools.codegen.templates.shared.frame import Frame, neutral
+from tools.codegen.templates.shared.naming import Scope
 
 LOWEST = '-float("inf")'
-NOWHERE = str(2**31 - 1)
-"""Position of an extremum that no element of a lane is yet."""
 
 
-def online_pairs(b: Builder, reductions: list[int]) -> dict[int, int]:
-    """Find pairs that one pass can compute: maximum and sum of exponentials, sum and squared deviations, extremum and its position."""
-    pairs: dict[int, int] = {}
-    for second in reductions:
-        record = b.exprs[second]
-        if record.op not in ("reduce_sum", "reduce_min"):
-            continue
-        if record.op == "reduce_min":
-            first = _extremum_first(b, record.args[0])
-        elif b.exprs[record.args[0]].op in ("exp_fast", "exp"):
-            first = _softmax_first(b, record.args[0])
-        else:
-            first = _variance_first(b, record.args[0])
-        if first is not None and first in reductions and first not in pairs:
-            pairs[first] = second
-    return pairs
+class RowLoop(Protocol):
+    """What a pair needs of the loop that it is written into."""
+
+    frame: Frame
+    steps: Steps
+    b: Builder
+
+    def fill(self, inner: Scope, expr: int, value: str) -> bool:
+        """Load a tensor with `value` beyond the row's end; whether this step had not made that load yet."""
 
 
-def merges(b: Builder) -> bool:
-    """Whether one pass can compute any two of a region's reductions; where none can, `online` writes the same kernel as `looped`."""
-    return bool(online_pairs(b, [number for number, record in enumerate(b.exprs) if record.op.startswith("reduce_")]))
-
-
-def _softmax_first(b: Builder, weight: int) -> int | None:
-    shifted = b.exprs[b.exprs[weight].args[0]]
-    if shifted.op != "sub":
-        return None
-    x, peak = shifted.args
-    if b.exprs[peak].op == "finite":
-        peak = b.exprs[peak].args[0]
-    record = b.exprs[peak]
-    return peak if record.op == "reduce_max" and record.args[0] == x else None
-
-
-def _variance_first(b: Builder, square: int) -> int | None:
-    record = b.exprs[square]
-    if record.op != "mul" or record.args[0] != record.args[1]:
-        return None
-    centred = b.exprs[record.args[0]]
-    if centred.op != "sub":
-        return None
-    x, mean = centred.args
-    total = b.total_of_mean(mean)
-    return total if total is not None and b.exprs[total].args[0] == x else None
-
-
-def _extremum_first(b: Builder, hit: int) -> int | None:
-    if b.exprs[hit].op != "where":
-        return None
-    test, place, beyond = (b.exprs[arg] for arg in b.exprs[hit].args)
-    if test.op != "eq" or place.op != "index" or (beyond.op, beyond.extra) != ("const", ("int", NOWHERE)):
-        return None
-    x, best = test.args
-    record = b.exprs[best]
-    return best if record.op in ("reduce_max", "reduce_min") and record.args[0] == x and record.dtype != "bool" else None
-
-
-def online_pair(loop: LoopWriter, first: int, second: int) -> OnlineSoftmax | OnlineVariance | OnlineExtremum:
+def online_pair(loop: RowLoop, first: int, second: int) -> OnlineSoftmax | OnlineVariance | OnlineExtremum:
     """Choose the writer of a pair."""
     if loop.b.exprs[second].op == "reduce_min":
         return OnlineExtremum(loop, first, second)
@@ -90,7 +38,7 @@ class OnlineSoftmax:
     one more exponential a lane and step, and no lane waits for another until the row is through.
     """
 
-    def __init__(self, loop: LoopWriter, first: int, second: int) -> None:
+    def __init__(self, loop: RowLoop, first: int, second: int) -> None:
         """Name the accumulators of the maximum `first` and the sum `second`."""
         self.loop, self.first, self.second = loop, first, second
         self.source = loop.b.exprs[first].args[0]
@@ -143,7 +91,7 @@ class OnlineVariance:
     One block a step is Welford's update. Several blocks a step are first reduced lane by lane, then combined by the same formula.
     """
 
-    def __init__(self, loop: LoopWriter, first: int, second: int) -> None:
+    def __init__(self, loop: RowLoop, first: int, second: int) -> None:
         """Name the accumulators of the sum `first` and the deviations `second`."""
         self.loop, self.first, self.second = loop, first, second
         self.source = loop.b.exprs[first].args[0]
@@ -205,7 +153,7 @@ class OnlineVariance:
 class OnlineExtremum:
     """A maximum or minimum and the first position that holds it, each lane by itself; of equal lanes the first position counts."""
 
-    def __init__(self, loop: LoopWriter, first: int, second: int) -> None:
+    def __init__(self, loop: RowLoop, first: int, second: int) -> None:
         """Name the accumulators of the extremum `first` and its position `second`."""
         self.loop, self.first, self.second = loop, first, second
         record = loop.b.exprs[first]
@@ -248,7 +196,7 @@ class OnlineExtremum:
         return ">" if self.kind == "max" else "<"
 
 
-def extremum_of(loop: LoopWriter, scope: Scope, pair: tuple[int, int], found: tuple[str, str]) -> None:
+def extremum_of(loop: RowLoop, scope: Scope, pair: tuple[int, int], found: tuple[str, str]) -> None:
     """Write the extremum of several and the first of their positions that holds it."""
     body, axis = loop.frame.body, loop.steps.axis
     best = body.bind(scope, pair[0], f"tl.{kind_of(loop.b.exprs[pair[0]].op)}({found[0]}, {axis})")

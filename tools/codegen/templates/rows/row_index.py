@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tools.codegen.templates.frame import Parameters
-from tools.codegen.templates.iteration_space import Space
 from tools.codegen.templates.rows.column_loop import Steps
 from tools.codegen.templates.rows.layout import RowLayout
+from tools.codegen.templates.shared.frame import Parameters
+from tools.codegen.templates.shared.iteration_space import Space
 
 
 def row_lines(space: Space, plan: RowLayout, vector: bool, program: str) -> list[str]:

@@ -11,14 +11,16 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.expr import LoweringError, kind_of
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.body import Body
-from tools.codegen.templates.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary
-from tools.codegen.templates.iteration_space import Access, Space
-from tools.codegen.templates.naming import Names, Scope
 from tools.codegen.templates.rows.layout import RowLayout
 from tools.codegen.templates.rows.multi_pass import LoopWriter, is_scan
-from tools.codegen.templates.rows.online import NOWHERE, extremum_of
+from tools.codegen.templates.rows.online import extremum_of
+from tools.codegen.templates.rows.online_pairs import NOWHERE
 from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary
+from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.naming import Names, Scope
 
 
 @dataclass

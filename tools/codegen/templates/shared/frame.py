@@ -9,12 +9,13 @@ from tools.codegen.ir.expr import Builder
 from tools.codegen.ir.graph import Ref, TensorMeta
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import Varying, express
-from tools.codegen.templates.body import Body
-from tools.codegen.templates.host_sizes import host_size, shape_values
-from tools.codegen.templates.iteration_space import Access, Axis, Space, piece_mask
-from tools.codegen.templates.naming import Names, Scope
-from tools.codegen.templates.prepack import Pack
-from tools.codegen.templates.prune import prune, words
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.host_sizes import host_size, shape_values
+from tools.codegen.templates.shared.iteration_space import Axis, Space, piece_mask
+from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.shared.prepack import Pack
+from tools.codegen.templates.shared.prune import prune, words
 
 Parameters = Mapping[str, bool | int | float | str]
 

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Ref
-from tools.codegen.templates.host_sizes import host_size
-from tools.codegen.templates.iteration_space import Access, Space
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.host_sizes import host_size
+from tools.codegen.templates.shared.iteration_space import Space
 
 WEIGHTS = "weights"
 EVERY_CALL, PREPACKED = "every_call", "prepacked"

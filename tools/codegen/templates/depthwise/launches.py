@@ -19,9 +19,9 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.geometry import Depthwise
 from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.depthwise.layout import PAIRED, pairs, reach, rows_a_lane, walks
-from tools.cost.launch import LaunchShape
-from tools.cost.launch_memory import OVERHEAD, WARP, Value, ops_of
+from tools.codegen.templates.shared.work import OVERHEAD, WARP, Value, ops_of
 from tools.hardware import rates
 from tools.records import ITEM_BYTES
 
@@ -42,7 +42,7 @@ ON_THEIR_WAY = 7.0
 """Loads of a lane that wait for memory at once: counted 7 to 20 from a load's place in the machine code to its first use."""
 
 
-def depthwise_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[LaunchShape, ...]:
+def depthwise_launches(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[LaunchWork, ...]:
     """One launch; a tile of one plane a program, or of several lines."""
     depthwise = kernel.depthwise
     assert depthwise is not None
@@ -62,7 +62,7 @@ def depthwise_shapes(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[L
     lines = loads * warp_lines(columns, stride * item) + taps + rows * others * warp_lines(columns, item)
     on_their_way = min(loads, ON_THEIR_WAY) / depthwise.size[-1]
     return (
-        LaunchShape(
+        LaunchWork(
             programs=programs,
             warps=warps,
             dram_bytes=moved,

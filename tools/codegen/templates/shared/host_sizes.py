@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import Fact, Sizes, express, product
-
-if TYPE_CHECKING:
-    # a space asks for the sizes of a concatenation when it is made
-    from tools.codegen.templates.iteration_space import Access, Space
+from tools.codegen.templates.shared.access import Access
 
 
-def host_size(space: Space, wanted: tuple[int, ...], known: dict[str, tuple[int, ...]]) -> str:
+class Sized(Protocol):
+    """What is asked of an iteration space, which asks for the sizes of a concatenation when it is made."""
+
+    @property
+    def kernel(self) -> Kernel:
+        """Whose sizes they are."""
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """Tensors that the host function takes or makes."""
+
+    @property
+    def given(self) -> Mapping[tuple[int, ...], str]:
+        """Sizes that the host function computes itself, by atoms."""
+
+
+def host_size(space: Sized, wanted: tuple[int, ...], known: dict[str, tuple[int, ...]]) -> str:
     """Write the number of elements over `wanted` in terms of the shapes of the tensors the host function takes."""
     if wanted in space.given:
         return space.given[wanted]
@@ -46,7 +60,7 @@ def _whole_text(reads: Sequence[Access], target: tuple[int, ...], known: dict[st
     return None
 
 
-def _by_value(space: Space, atoms: tuple[int, ...], reads: Sequence[Access]) -> str | None:
+def _by_value(space: Sized, atoms: tuple[int, ...], reads: Sequence[Access]) -> str | None:
     known = space.kernel.builder.atoms
     return express(product((known.size(atom) for atom in atoms), known.traces), shape_values(reads))
 
@@ -62,7 +76,7 @@ def _runs(wanted: tuple[int, ...], reads: Sequence[Access]) -> list[tuple[int, .
     return [*((atom,) for atom in rest), *runs]
 
 
-def _run_text(space: Space, run: tuple[int, ...], reads: Sequence[Access]) -> str | None:
+def _run_text(space: Sized, run: tuple[int, ...], reads: Sequence[Access]) -> str | None:
     """Write the size of a run: a dimension, a dimension over the other parts it is split into, or what its values say."""
     if run in space.given:
         return space.given[run]

@@ -16,8 +16,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.templates.iteration_space import Access, Space, contiguous_strides
-from tools.codegen.templates.prepack import Pass
+from tools.codegen.templates.shared.access import Access, contiguous_strides
+from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.prepack import Pass
 
 LOW = {"fp16x3": "0.00048828125", "bf16x3": "0.00390625", "bf16x6": "0.00390625"}
 """2^-11 or 2^-8: what a part was multiplied by beyond the one before it, undone."""

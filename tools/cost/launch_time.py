@@ -1,4 +1,4 @@
-"""What one launch does, as far as its schedule tells before anything is compiled, and how long the model expects it to take.
+"""How long the model expects one launch to take, by what its schedule says it does: `LaunchWork`, before anything is compiled.
 
 The coarse stage of the cost model. A launch takes `KERNEL_US` and the 4-norm of what can limit it, so that the largest term decides
 and the others break ties (`JOIN`; a maximum would call schedules equal that are not):
@@ -19,9 +19,9 @@ Registers are guessed from the tile; beyond what a thread can have they spill, a
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import lru_cache
 
+from tools.codegen.ir.launch import LaunchWork
 from tools.cost.occupancy import occupancy
 from tools.hardware import rates
 from tools.records import HardwareSheet, KernelResources
@@ -30,35 +30,7 @@ JOIN = 4.0
 """Exponent of the norm that joins the terms; an assumption."""
 
 
-@dataclass(frozen=True, slots=True)
-class LaunchShape:
-    """One launch in figures that a schedule fixes; totals are over all programs."""
-
-    programs: int
-    warps: int
-    dram_bytes: float
-    """What must come from and go to memory."""
-    l2_bytes: float
-    """What leaves the L1: reads of neighbouring programs again, and partly used sectors whole."""
-    flight_bytes: float
-    """Bytes that one program has on their way at once."""
-    steps: float
-    """Steps of the loop that one program walks, one after the other; 1 without a loop."""
-    lane_work: float
-    """Instructions of all lanes, 32 to an issue."""
-    registers: float = 32.0
-    """A thread's; beyond the device's limit they spill."""
-    shared_bytes: float = 0.0
-    exchange_cycles: float = 0.0
-    """Cycles of a multiprocessor's shared memory, or of its L1, that one step of one program costs."""
-    barriers: float = 0.0
-    """Barriers of one step."""
-    product_flops: float = 0.0
-    product_tflops: float = 0.0
-    """Rate that the tile's shape allows."""
-
-
-def shape_us(shape: LaunchShape, sheet: HardwareSheet) -> float:
+def launch_time_us(shape: LaunchWork, sheet: HardwareSheet) -> float:
     """Time of one launch on `sheet`, microseconds; infinite where not even one program fits."""
     registers = math.ceil(min(shape.registers, _most_registers(shape, sheet)))
     held = _held(registers, int(shape.shared_bytes), shape.warps, tuple(getattr(sheet, name) for name in _LIMITS))
@@ -90,35 +62,35 @@ def _held(registers: int, shared: int, warps: int, limits: tuple[object, ...]) -
 _LIMITS = ("arch", "backend", "warp_size", "max_threads_per_sm", "registers_per_sm", "shared_kib_per_sm", "shared_kib_per_block")
 
 
-def _memory_us(shape: LaunchShape, held: int, sheet: HardwareSheet) -> float:
+def _memory_us(shape: LaunchWork, held: int, sheet: HardwareSheet) -> float:
     """DRAM traffic; a multiprocessor that holds few programs asks for nothing while these begin and end."""
     return shape.dram_bytes / rates.copy_gbps(sheet) / 1e3 * _stretch(shape, sheet) * (1 + rates.ALONE / held)
 
 
-def _latency_us(shape: LaunchShape, held: int, sheet: HardwareSheet) -> float:
+def _latency_us(shape: LaunchWork, held: int, sheet: HardwareSheet) -> float:
     """Rounds of resident programs, each as long as its steps' round trips, plus what a step waits for at barriers."""
     rounds = max(1.0, math.ceil(shape.programs / (held * sheet.sms)))
     trips = shape.dram_bytes / shape.programs / max(shape.flight_bytes, 1.0)
     return rounds * (rates.PROGRAM_US + trips * rates.LATENCY_US + shape.steps * shape.barriers * rates.BARRIER_US)
 
 
-def _spilled(shape: LaunchShape, sheet: HardwareSheet) -> float:
+def _spilled(shape: LaunchWork, sheet: HardwareSheet) -> float:
     """Bytes of registers that do not fit, written and read once a step."""
     beyond = max(0.0, shape.registers - _most_registers(shape, sheet))
     return 2 * 4 * beyond * shape.warps * sheet.warp_size * shape.programs * shape.steps
 
 
-def _most_registers(shape: LaunchShape, sheet: HardwareSheet) -> float:
+def _most_registers(shape: LaunchWork, sheet: HardwareSheet) -> float:
     """What a compiler gives a thread at most: one program must fit, in units of 8 registers."""
     return min(float(sheet.max_registers_per_thread), sheet.registers_per_sm / (shape.warps * sheet.warp_size) // 8 * 8)
 
 
-def _product_us(shape: LaunchShape, sheet: HardwareSheet) -> float:
+def _product_us(shape: LaunchWork, sheet: HardwareSheet) -> float:
     if not shape.product_flops:
         return 0.0
     return shape.product_flops / shape.product_tflops / 1e6 * _stretch(shape, sheet)
 
 
-def _stretch(shape: LaunchShape, sheet: HardwareSheet) -> float:
+def _stretch(shape: LaunchWork, sheet: HardwareSheet) -> float:
     """How much longer the busiest multiprocessor works than the average one."""
     return math.ceil(shape.programs / sheet.sms) * sheet.sms / shape.programs

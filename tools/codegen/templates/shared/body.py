@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from tools.codegen.ir.expr import Builder, Expr, LoweringError
 from tools.codegen.ir.sizes import literal
 from tools.codegen.templates.device.math import NAMES
-from tools.codegen.templates.iteration_space import Space, piece_mask
-from tools.codegen.templates.naming import Names, Scope
+from tools.codegen.templates.shared.iteration_space import Space, piece_mask
+from tools.codegen.templates.shared.naming import Names, Scope
 
 INFIX = {
     "or": ("|", 3), "xor": ("^", 4), "and": ("&", 5), "lt": ("<", 2), "le": ("<=", 2), "gt": (">", 2), "ge": (">=", 2),

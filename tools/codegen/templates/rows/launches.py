@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.templates.layout_cache import row_layout_of
 from tools.codegen.templates.rows.l2_two_pass import AHEAD
-from tools.codegen.templates.rows.layout import RowLayout
-from tools.codegen.templates.rows.online import online_pairs
-from tools.cost.launch import LaunchShape
-from tools.cost.launch_memory import OVERHEAD, SECTOR, WARP, WIDEST, Value, emitted, item, nbytes_of, ops_of, work_of
+from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
+from tools.codegen.templates.rows.online_pairs import online_pairs
+from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, Value, emitted, item, nbytes_of, ops_of, work_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
 
@@ -30,7 +29,7 @@ BEFORE_REGISTERS = 2.5
 the machine code of two group norms on sm_90 (95 and 102 registers for 16 elements, 64 for the norm alone)."""
 
 
-def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
+def row_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """One launch, or where rows are split one a level and one that combines."""
     plan = row_layout_of(kernel)
     row = _Row.read(kernel, plan, parameters)
@@ -43,7 +42,7 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
     if row.scans:
         return _split_scan(row, row.programs * splits, chunk, sheet)
     partial = _row_shape(row, row.programs * splits, chunk, 1, sheet)
-    combine = LaunchShape(
+    combine = LaunchWork(
         programs=row.programs * (splits if row.is_wide else 1),
         warps=row.warps,
         dram_bytes=float(row.wide_bytes if row.is_wide else 0) + 1.0,
@@ -57,11 +56,11 @@ def row_shapes(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareS
     return (partial,) * max(1, row.levels - row.merged) + (combine,)
 
 
-_COUNTERS = LaunchShape(programs=1, warps=4, dram_bytes=1.0, l2_bytes=1.0, flight_bytes=512.0, steps=1, lane_work=128.0)
+_COUNTERS = LaunchWork(programs=1, warps=4, dram_bytes=1.0, l2_bytes=1.0, flight_bytes=512.0, steps=1, lane_work=128.0)
 """The launch that sets the counters of `l2_two_pass` to zero."""
 
 
-def _l2_two_pass(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> LaunchShape:
+def _l2_two_pass(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> LaunchWork:
     """One launch with a program a chunk; what lies between two readings of a row is in the L2 as far as that holds it."""
     shape = _row_shape(row, row.programs * splits, chunk, row.passes, sheet)
     between = 2 * (math.ceil(AHEAD / splits) + 1) * row.n_cols * row.item
@@ -73,7 +72,7 @@ def _l2_two_pass(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> La
     )
 
 
-def _split_scan(row: _Row, programs: int, chunk: int, sheet: HardwareSheet) -> tuple[LaunchShape, ...]:
+def _split_scan(row: _Row, programs: int, chunk: int, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """One launch that adds up each chunk, and one that scans it: what it reads again comes from the L2 as far as that holds it."""
     partial = _row_shape(replace(row, scans=False, is_wide=False, other_bytes=0), programs, chunk, 1, sheet)
     scan = _row_shape(row, programs, chunk, 1, sheet)
@@ -145,7 +144,7 @@ class _Row:
         return self.rows * self.block * self.unroll
 
 
-def _row_shape(row: _Row, programs: int, columns: int, passes: int, sheet: HardwareSheet) -> LaunchShape:
+def _row_shape(row: _Row, programs: int, columns: int, passes: int, sheet: HardwareSheet) -> LaunchWork:
     threads = row.warps * WARP
     a_thread = row.tile / threads
     vector = max(1, min(WIDEST // row.item, row.tile // threads))
@@ -161,7 +160,7 @@ def _row_shape(row: _Row, programs: int, columns: int, passes: int, sheet: Hardw
     if row.merged and row.before >= LEAST_BEFORE:
         kept += BEFORE_REGISTERS * a_thread
     loads = row.wide_bytes + row.other_bytes if row.is_wide else row.wide_bytes
-    return LaunchShape(
+    return LaunchWork(
         programs=programs,
         warps=row.warps,
         dram_bytes=row.wide_bytes * waste * (1 + again) + row.other_bytes,

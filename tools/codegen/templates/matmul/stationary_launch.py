@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.matmul.layout import ProductLayout
 from tools.codegen.templates.matmul.legality import left_is_stationary, stationary_bytes
 from tools.codegen.templates.matmul.operand_stationary import PROGRAMS
-from tools.codegen.templates.matmul.split_float import WAYS
-from tools.cost.launch import LaunchShape
-from tools.cost.launch_memory import Value, nbytes_of
+from tools.codegen.templates.shared.split_float import WAYS
+from tools.codegen.templates.shared.work import Value, nbytes_of
 from tools.records import HardwareSheet
 
 STEP_WAIT = 5.5
@@ -44,7 +44,7 @@ def walked_bytes(plan: ProductLayout) -> tuple[float, ...]:
     return (nbytes * 2, *((nbytes, nbytes * 2) if filled else ()))
 
 
-def stationary_launch(plan: ProductLayout, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchShape:
+def stationary_launch(plan: ProductLayout, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchWork:
     """One launch: a program reads a tile of one operand once, and for each tile of the other waits, multiplies and stores."""
     rows, cols, inner, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
     tiles_m, tiles_n = math.ceil(plan.n_rows / rows), math.ceil(plan.n_cols / cols)
@@ -53,7 +53,7 @@ def stationary_launch(plan: ProductLayout, parameters: Mapping[str, Value], ops:
     programs, steps, threads = plan.n_batch * holds * shares, math.ceil(walks / shares), warps * sheet.warp_size
     way = WAYS["fp16x3"]
     elements = walked * stationary / threads
-    return LaunchShape(
+    return LaunchWork(
         programs=programs,
         warps=warps,
         dram_bytes=float(sum(nbytes_of(access) for access in plan.accesses)),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.iteration_space import Access, Stride, multiply
+from tools.codegen.templates.shared.access import Access, Stride, multiply
 
 
 def memory_order(wanted: Iterable[int], accesses: Sequence[Access]) -> tuple[int, ...]:

@@ -1,0 +1,33 @@
+"""What one launch does, as far as a schedule tells before anything is compiled; the cost model says how long that takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchWork:
+    """One launch in figures that a schedule fixes; totals are over all programs."""
+
+    programs: int
+    warps: int
+    dram_bytes: float
+    """What must come from and go to memory."""
+    l2_bytes: float
+    """What leaves the L1: reads of neighbouring programs again, and partly used sectors whole."""
+    flight_bytes: float
+    """Bytes that one program has on their way at once."""
+    steps: float
+    """Steps of the loop that one program walks, one after the other; 1 without a loop."""
+    lane_work: float
+    """Instructions of all lanes, 32 to an issue."""
+    registers: float = 32.0
+    """A thread's; beyond the device's limit they spill."""
+    shared_bytes: float = 0.0
+    exchange_cycles: float = 0.0
+    """Cycles of a multiprocessor's shared memory, or of its L1, that one step of one program costs."""
+    barriers: float = 0.0
+    """Barriers of one step."""
+    product_flops: float = 0.0
+    product_tflops: float = 0.0
+    """Rate that the tile's shape allows."""

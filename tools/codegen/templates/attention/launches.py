@@ -1,0 +1,54 @@
+"""What the launch of an attention does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.launch import LaunchWork
+from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.attention.layout import attention_layout_of
+from tools.codegen.templates.shared.tile_launch import PARTS, SPLIT_WORK, WARP, tile_tflops
+from tools.codegen.templates.shared.work import Value, item, nbytes_of
+from tools.hardware import rates
+from tools.records import HardwareSheet
+
+
+def attention_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    """One launch: a block of queries a program, walking the keys."""
+    plan, attention = attention_layout_of(kernel), kernel.attention
+    assert attention is not None
+    block_m, block_n, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "num_warps"))
+    stages, each, threads = int(parameters["num_stages"]), item(plan.query), warps * WARP
+    head, value = max(16, power_of_two(plan.n_inner)), max(16, power_of_two(plan.n_wide))
+    block_d, block_v = min(int(parameters["BLOCK_D"]), head), min(int(parameters["BLOCK_V"]), value)
+    slices = math.ceil(plan.n_wide / block_v)
+    programs = plan.n_outer * math.ceil(plan.n_rows / block_m) * slices
+    steps = math.ceil(plan.n_cols / block_n) * (0.5 if attention.causal else 1.0) + 0.5
+    parts = PARTS.get(str(parameters["precision"]), 1)
+    tile, loaded = block_m * block_n, block_n * (plan.n_inner + block_v)
+    # what is split into shorter numbers in every step: keys, values, weights, and queries where they are not held
+    converted = (loaded + tile + block_m * plan.n_inner) if parts > 1 else 0
+    lanes = steps * (tile * 12.0 + block_m * block_v * 2.0 + converted * SPLIT_WORK)
+    across = warps * 16 / block_m
+    moved = float(sum(nbytes_of(a) for a in plan.accesses))
+    return (
+        LaunchWork(
+            programs=programs,
+            warps=warps,
+            dram_bytes=moved,
+            l2_bytes=float(programs * steps * loaded * each * (1 if block_d == head else 1.5)),
+            flight_bytes=float(loaded * each * max(1, stages - 1)),
+            steps=steps * (1 if block_d == head else math.ceil(head / block_d) * 0.75),
+            lane_work=float(programs * lanes * (1 if block_d == head else 1.2)),
+            registers=40 + (block_m * block_v + tile * (3 if parts > 1 else 1.5)) / threads,
+            shared_bytes=float((block_m * block_d + stages * loaded) * each),
+            # rows shared by warps: maxima, sums and the weights themselves go through shared memory
+            exchange_cycles=tile / WARP * 8.0 * across if across > 1 else 0.0,
+            barriers=4.0 * max(1.0, across),
+            product_flops=2.0 * programs * steps * tile * (head + block_v) * parts,
+            product_tflops=tile_tflops(plan.query.meta.dtype, str(parameters["precision"]), block_m, block_n, warps, sheet)
+            * rates.ATTENTION_SHARE,
+        ),
+    )

@@ -1,0 +1,91 @@
+"""What the launches of a matrix product do: its tiles, split-K and stream-K sums, and the passes before it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.launch import LaunchWork
+from tools.codegen.schedule.knobs_compute import packable_operands
+from tools.codegen.templates.matmul.layout import product_layout_of
+from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, tiles_of
+from tools.codegen.templates.matmul.stationary_launch import stationary_launch, walked_bytes
+from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
+from tools.codegen.templates.shared.split_float import WAYS
+from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
+from tools.codegen.templates.shared.work import Value, nbytes_of, ops_of
+from tools.records import HardwareSheet
+
+SHARE_COST = 1.18
+"""Time of a launch of equal shares over what its steps take elsewhere: fitted there on `stream_k`, which gained nothing
+(882 µs against 880)."""
+RESULT_CYCLES = 0.72
+"""Cycles of a multiprocessor in which one result leaves the tile of a program that makes no other or walks tiles one after the other:
+what short sums wait for, and long ones do not notice. Fitted on five calls with sums of 32 to 112 elements on an NVIDIA H200 (2026-11-21),
+among them 16384 by 64 by 16384 (docs/results/generated-kernels.md); of one of them, 112 to 672 channels at 224 by 224, kernel and pass by
+the profiler, 1176 and 125 µs. Modelled over measured is 0.88 to 1.21."""
+
+
+def product_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    """The product, before it the copy of a right operand and the passes that write parts, after it the sum of split tiles.
+
+    Passes over weights that are packed are in no call.
+    """
+    plan = product_layout_of(kernel)
+    packed = packable_operands(plan, parameters) if parameters.get(WEIGHTS) == PREPACKED else ()
+    if parameters.get("programs") == OPERAND_STATIONARY:
+        passes = (pass_launch(nbytes, sheet) for nbytes in (() if packed else walked_bytes(plan)))
+        return stationary_launch(plan, parameters, ops_of(kernel), sheet), *passes
+    splits, outputs = int(parameters.get("SPLIT_K", 1)), plan.n_batch * plan.n_rows * plan.n_cols
+    turned = parameters.get("right") == "k_major" and not plan.right_is_k_major
+    work = TiledSum(
+        tiles=tiles_of(plan, parameters),
+        splits=splits,
+        steps=math.ceil(plan.n_inner / int(parameters["BLOCK_K"]) / splits),
+        moved=float(sum(nbytes_of(a) for a in plan.accesses)) + (2.0 * outputs * 4 * splits if splits > 1 else 0.0),
+        dtype=plan.dtype,
+        straight=turned or plan.right_is_k_major,
+    )
+    extra = []
+    if turned and plan.right not in packed:
+        extra.append(pass_launch(2.0 * nbytes_of(plan.right), sheet))
+    if splits > 1:
+        extra.append(pass_launch(float(outputs * 4 * (splits + 1)), sheet))
+    way = WAYS.get(str(parameters["precision"]))
+    passed = sum(nbytes_of(operand) for operand in (plan.left, plan.right) if operand not in packed)
+    if way and passed:
+        extra.append(pass_launch((1 + way.nbytes / 4) * passed, sheet))
+    tiles = tiles_launch(work, parameters, ops_of(kernel), sheet)
+    results = RESULT_CYCLES * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"]) / max(1, work.steps)
+    return (*_dealt(replace(tiles, exchange_cycles=results), work, parameters, sheet), *extra)
+
+
+def _dealt(one: LaunchWork, work: TiledSum, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    """Deal tiles out to programs as `programs` says; `one` has a program for each."""
+    programs, tile = parameters.get("programs", "data_parallel"), 4.0 * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"])
+    rest = work.tiles % sheet.sms
+    if programs == "persistent" and work.tiles > sheet.sms:
+        each = math.ceil(work.tiles / sheet.sms)
+        return (_share(one, 1.0, sheet.sms, one.steps * each, uneven=each * sheet.sms / work.tiles),)
+    if programs == "stream_k" and rest:
+        written = (sheet.sms + rest) * tile
+        shared = _share(one, rest / work.tiles, sheet.sms, rest * one.steps / sheet.sms)
+        shared = replace(shared, dram_bytes=shared.dram_bytes + written, product_tflops=one.product_tflops / SHARE_COST)
+        whole = (_share(one, 1 - rest / work.tiles, work.tiles - rest, one.steps),) if work.tiles > rest else ()
+        return (*whole, shared, pass_launch(written + rest * tile, sheet))
+    return (one,)
+
+
+def _share(one: LaunchWork, part: float, programs: int, steps: float, uneven: float = 1.0) -> LaunchWork:
+    """Give `part` of a launch's work to `programs`, of which the busiest has `uneven` times as much as they have on average."""
+    return replace(
+        one,
+        programs=programs,
+        steps=steps,
+        dram_bytes=one.dram_bytes * part,
+        l2_bytes=one.l2_bytes * part,
+        lane_work=one.lane_work * part * uneven,
+        product_flops=one.product_flops * part * uneven,
+    )

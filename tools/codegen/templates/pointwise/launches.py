@@ -1,0 +1,43 @@
+"""What the launch of a pointwise chain does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.launch import LaunchWork
+from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.pointwise.layout import pointwise_layout_of
+from tools.codegen.templates.shared.work import OVERHEAD, WARP, WIDEST, Value, divisions, item, nbytes_of, ops_of, share_of_loads
+from tools.hardware import rates
+
+
+def pointwise_launches(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[LaunchWork, ...]:
+    """One launch, each element once."""
+    plan = pointwise_layout_of(kernel)
+    warps, a_thread = int(parameters["num_warps"]), int(parameters["ELEMENTS"])
+    tile, total = a_thread * WARP * warps, max(nbytes_of(a) // item(a) for a in plan.accesses if a.is_output)
+    programs, lanes = math.ceil(total / tile), float(total)
+    if parameters["algorithm"] == "tile" and plan.tiles:
+        wide = min(power_of_two(plan.n_cols), tile)
+        rows, cols = math.ceil(total / plan.n_cols / (tile // wide)), math.ceil(plan.n_cols / wide)
+        programs, lanes = rows * cols, float(rows * cols * tile)
+    whole = [a for a in plan.accesses if nbytes_of(a) // item(a) >= total]
+    # no piece of a concatenation is as large as what they make: the largest stands for all
+    reads = [a for a in whole if not a.is_output] or [max((a for a in plan.accesses if not a.is_output), key=nbytes_of)]
+    moved = float(sum(nbytes_of(a) for a in plan.accesses))
+    vector = min(WIDEST // max(item(a) for a in whole), a_thread)
+    work = ops_of(kernel) + OVERHEAD * len(plan.accesses) / vector + divisions(plan.groups, parameters["algorithm"] == "tile")
+    return (
+        LaunchWork(
+            programs=programs,
+            warps=warps,
+            dram_bytes=moved,
+            l2_bytes=moved,
+            flight_bytes=tile * sum(item(a) for a in reads) * share_of_loads(moved, reads),
+            steps=1,
+            lane_work=lanes * work + programs * warps * WARP * rates.PROGRAM_WORK,
+            registers=20 + a_thread * (len(reads) + 1),
+        ),
+    )

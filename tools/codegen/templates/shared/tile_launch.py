@@ -1,0 +1,135 @@
+"""What the launch of tiles does whose elements are long sums of products: of matrix products, implicit GEMMs and attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tools.codegen.ir.launch import LaunchWork
+from tools.codegen.schedule.knobs import ROUNDED
+from tools.codegen.templates.shared.split_float import WAYS
+from tools.codegen.templates.shared.work import Value
+from tools.hardware import rates
+from tools.records import ITEM_BYTES, HardwareSheet
+
+WARP = 32
+WARPGROUP = 4
+"""Warps that issue one asynchronous tensor instruction on Hopper."""
+GROUP_ROWS = 64
+"""Rows of its tile."""
+STEP = 8.0
+"""Summed elements whose products cost as much time as one step's own work; fitted on matmul_bias_gelu of the H200 landscape."""
+SPLIT_WORK = 6.0
+"""Instructions by which a lane splits one float32 into two shorter numbers; counted in the machine code, rounded."""
+PARTS = {"tf32x3": 3, **{precision: way.products for precision, way in WAYS.items()}}
+"""Products on tensor cores behind one of float32, by precision."""
+HALVES_SHARE = 1.55
+"""Rate of products of parts that were split before, over `TRITON_TENSOR_SHARE` of the peak. Fitted with the next two on 74 schedules of
+`fp16x3` and `bf16x6` on an H200 (2026-11-21: docs/results/generated-kernels.md, and what whole search runs measured of matmul_bias_gelu);
+the root mean square of ln(modelled / measured) is 0.12 there."""
+HALVES_WAIT = 1.0
+"""Time by which such products wait for their operands with a single stage; a quarter of it with each stage more."""
+HALVES_STEP = 14.0
+"""`STEP` of the three products of `fp16x3`; a step's own work is the same for more products."""
+TF32_SHARE = 1.4
+"""The same of products of TF32 on Hopper, one or three: modelled over measured on an H200 (1.3 to 1.5 without it, from an operand that lies
+along the sum: docs/results/generated-kernels.md). Convolutions of that kind have not been measured and go without."""
+DESCRIBED_GAIN = 1.045
+"""Rate of products of halves whose tiles come by descriptor, over that by pointers: so that a call at 4096³ with tiles of 128 by 128 by 64,
+passes and all, takes 854 / 880 of the time, as measured on an H200 (docs/results/generated-kernels.md). Of other precisions it is taken to
+be none."""
+
+
+@dataclass(frozen=True)
+class TiledSum:
+    """Tiles whose elements are long sums of products."""
+
+    tiles: int
+    splits: int
+    """Programs that share the sum of one tile."""
+    steps: int
+    """Of one program."""
+    moved: float
+    """Compulsory bytes, and partial sums."""
+    dtype: str
+    straight: bool
+    """Whether the right operand lies along the sum, as Hopper's TF32 instructions read it."""
+    gathered: float = 0.0
+    """Instructions by which a lane finds one element of the left operand."""
+
+
+def tiles_launch(work: TiledSum, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchWork:
+    """One launch: a tile a program, step by step along the sum."""
+    block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
+    precision, stages = str(parameters["precision"]), int(parameters["num_stages"])
+    programs, threads, loaded = work.tiles * work.splits, warps * WARP, (block_m + block_n) * block_k
+    way = WAYS.get(precision)
+    each = way.nbytes if way else ITEM_BYTES[work.dtype]
+    chunked = parameters.get("accumulate") == "chunked" or way is not None
+    # parts are split before the product and read from shared memory as they lie
+    split = precision in PARTS and way is None
+    issued = 0.0 if parameters.get("loads") == "descriptors" else 1.0
+    fragments = loaded * 2 / threads if split else 0.0
+    gathered = block_m * block_k * work.gathered
+    lanes = work.steps * (loaded * ((SPLIT_WORK if split else 0.0) + issued) + gathered + (block_m * block_n if chunked else 0))
+    return LaunchWork(
+        programs=programs,
+        warps=warps,
+        dram_bytes=work.moved,
+        l2_bytes=float(programs * work.steps * loaded * each),
+        flight_bytes=float(loaded * each * max(1, stages - 1)),
+        steps=work.steps,
+        lane_work=float(programs * (lanes + block_m * block_n * ops)),
+        registers=40 + block_m * block_n * (3 if way else 2 if chunked else 1) / threads + fragments,
+        # parts lie in shared memory in every stage; what is split in the kernel is one stage ahead in registers
+        shared_bytes=float(loaded * each * (stages if way else max(1, stages - 1))),
+        barriers=1.0 if stages > 1 else 3.0,
+        product_flops=2.0 * programs * block_m * block_n * block_k * work.steps * PARTS.get(precision, 1),
+        product_tflops=_tile_rate(work, parameters, sheet),
+    )
+
+
+def _tile_rate(work: TiledSum, parameters: Mapping[str, Value], sheet: HardwareSheet) -> float:
+    """Rate of a tile's products, TFLOP/s, by the units it can use, its stages and the length of its steps."""
+    block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
+    stages, precision = int(parameters["num_stages"]), str(parameters["precision"])
+    rate = tile_tflops(work.dtype, precision, block_m, block_n, warps, sheet)
+    if precision in WAYS:
+        if precision == "fp16x3" and parameters.get("loads") == "descriptors" and sheet.generation == "hopper":
+            rate *= DESCRIBED_GAIN
+        own_work = HALVES_STEP * PARTS["fp16x3"] / PARTS[precision]
+        return float(rate * HALVES_SHARE / (1 + HALVES_WAIT / 4 ** (stages - 1)) / (1 + own_work / block_k))
+    if precision == ROUNDED and not work.straight and sheet.generation == "hopper":
+        rate *= rates.OLD_TENSOR_SHARE
+    elif precision in ("tf32x3", ROUNDED) and not work.gathered and sheet.generation == "hopper":
+        rate *= TF32_SHARE
+    return float(rate / (1 + 0.5 / 2 ** (stages - 1)) / (1 + STEP / block_k))
+
+
+def tile_tflops(dtype: str, precision: str, block_m: int, block_n: int, warps: int, sheet: HardwareSheet) -> float:
+    """Rate of the units that a tile's shape lets a product use, TFLOP/s."""
+    if dtype in ("float16", "bfloat16") or precision in WAYS:
+        brain = dtype == "bfloat16" or precision.startswith("bf16")
+        peak = (sheet.bf16_tflops if brain else sheet.fp16_tflops) or sheet.fp32_tflops
+    elif precision in ("tf32x3", ROUNDED):
+        peak = sheet.tf32_tflops or sheet.fp32_tflops
+    else:
+        return sheet.fp32_tflops * rates.TILE_FMA_SHARE
+    share = rates.TRITON_TENSOR_SHARE
+    if sheet.generation == "hopper" and block_m >= GROUP_ROWS and warps >= WARPGROUP:
+        # groups of warps that share rows each prepare the same left operand
+        share /= max(1.0, warps // WARPGROUP * GROUP_ROWS / block_m)
+    elif sheet.generation == "hopper" and precision != "tf32x3":
+        # operands that are split in the kernel come through registers either way
+        share *= rates.OLD_TENSOR_SHARE
+    # a tile too thin to reuse what it read from shared memory
+    thin = min(1.0, 2 * block_m * block_n / (block_m + block_n) / 64)
+    return float(peak * share * thin**0.5)
+
+
+def pass_launch(nbytes: float, sheet: HardwareSheet) -> LaunchWork:
+    """A simple kernel that moves bytes."""
+    programs = max(1, int(nbytes // 16384))
+    return LaunchWork(
+        programs=programs, warps=4, dram_bytes=nbytes, l2_bytes=nbytes, flight_bytes=8192.0, steps=1, lane_work=nbytes, registers=32
+    )

@@ -1,0 +1,65 @@
+"""What the launches of pointwise chains and poolings do, and what memory-bound kernels move and work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.templates.shared.access import Access
+from tools.records import ITEM_BYTES
+
+Value = bool | int | float | str
+WARP = 32
+WIDEST = 16
+"""Bytes of the widest access of a thread."""
+LINE = 128
+"""Bytes of a line of the L1."""
+SECTOR = 32
+"""Bytes that move between L1 and L2 at least."""
+OVERHEAD = 4.0
+"""Instructions of a lane for the address and the mask of one access; an assumption."""
+SLOW_OPS = {"exp": 4, "exp_fast": 4, "log": 6, "tanh": 12, "erf": 34, "div": 6, "sqrt": 6, "rsqrt": 4, "pow": 16, "sin": 12, "cos": 12}
+"""Instructions behind one such operation; others count 1. Read off the machine code of our own kernels on sm_90, rounded."""
+
+
+def item(access: Access) -> int:
+    """Bytes of one element."""
+    return ITEM_BYTES[access.meta.dtype]
+
+
+def nbytes_of(access: Access) -> int:
+    """Bytes of a tensor at the sizes as written."""
+    return access.meta.numel * item(access)
+
+
+def ops_of(kernel: Kernel) -> float:
+    """Instructions an element, by the operations of a region."""
+    return work_of(kernel.builder.exprs[place].op for place in emitted(kernel))
+
+
+def work_of(ops: Iterable[str]) -> float:
+    """Instructions behind operations."""
+    free = ("load", "const", "size", "argument", "index")
+    return sum(SLOW_OPS.get(op, 1) for op in ops if op not in free)
+
+
+def emitted(kernel: Kernel) -> list[int]:
+    """Number the operations that an output needs: the positions of a maximum that nobody reads are not computed."""
+    stack, needed = [output.expr for output in kernel.outputs], set[int]()
+    while stack:
+        place = stack.pop()
+        if place not in needed:
+            needed.add(place)
+            stack += kernel.builder.exprs[place].args
+    return sorted(needed)
+
+
+def divisions(groups: tuple[tuple[int, ...], ...], tiled: bool) -> float:
+    """Instructions by which a lane takes its number apart."""
+    return 8.0 * max(0, len(groups) - (2 if tiled else 1))
+
+
+def share_of_loads(moved: float, reads: list[Access]) -> float:
+    """All traffic over what loads bring: stores wait for nothing, so loads in flight carry their part too."""
+    loaded = sum(nbytes_of(a) for a in reads)
+    return moved / loaded if loaded else 1.0
