@@ -20,8 +20,9 @@ from benchmarks.cost_model import DATA, FITTED, Measured, Operator, places_of, r
 from graphs.search.landscape import Landscape, Step, load_landscapes
 from graphs.search.protocol import SearchSettings
 from graphs.search.simulator import Simulation
+from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.rank_schedules import MOST, Choice, choice_action, chosen_number, in_order
-from tools.cost.region_settings import Parameters, Setting, spread, words_of
+from tools.cost.region_settings import Setting, spread, words_of
 from tools.hardware import load_sheet
 from tools.records import ROOT, HardwareSheet
 

@@ -13,7 +13,7 @@ from tools.codegen.templates.matmul.launches import product_launches
 from tools.codegen.templates.pointwise.launches import pointwise_launches
 from tools.codegen.templates.pooling.launches import pooling_launches
 from tools.codegen.templates.rows.launches import row_launches
-from tools.codegen.templates.shared.work import Value
+from tools.codegen.templates.shared.knob import Value
 from tools.cost.launch_time import launch_time_us
 from tools.records import HardwareSheet
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from tools.codegen.schedule.knobs_compute import packable_operands
 from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, Planned
 from tools.codegen.templates.convolution.layout import convolution_layout_of
 from tools.codegen.templates.matmul.layout import product_layout_of
+from tools.codegen.templates.matmul.legality import packable_operands
 from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.knob import Parameters
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.work import nbytes_of
-from tools.cost.region_settings import SCORED, Parameters, Setting, key, modelled_names, ranked
+from tools.cost.region_settings import SCORED, Setting, key, modelled_names, ranked
 from tools.records import HardwareSheet, PrecisionPolicy
 
 WORTH = 0.95

@@ -10,6 +10,7 @@ from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.actions import stands_alone
 from tools.codegen.schedule.cuda_graph import WHOLE
 from tools.codegen.schedule.partition import STANDING_ALONE, Planned, can_generate, plan_region
+from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.call_time import call_us, counted, worth_capturing
 from tools.cost.channels_last import channels_last, copies_us, library_convolutions
 from tools.cost.cudnn_fusion import with_epilogues
@@ -18,7 +19,7 @@ from tools.cost.fusion_plans import structures
 from tools.cost.launches import MODELLED, region_launches, region_us
 from tools.cost.library import layout_gain, left_us, library_us
 from tools.cost.prepack import WORTH_WHOLE, packed_where_worth, ranked_with_packing
-from tools.cost.region_settings import SCORED, Parameters, Setting, key, spread, words_of
+from tools.cost.region_settings import SCORED, Setting, key, spread, words_of
 from tools.cost.rewrites import rewriting_words, rewritings
 from tools.hardware.rates import operator_family
 from tools.records import Action, ActionKind, HardwareSheet, OperatorFamily, PrecisionPolicy

@@ -10,17 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tools.codegen.rewrite.channels_last import FORMAT
-from tools.codegen.schedule.knobs import KNOBS, ROUGH, may_round, worthwhile
+from tools.codegen.schedule.knobs import KNOBS, worthwhile
 from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, ROWS, Planned
 from tools.codegen.templates.matmul.layout import product_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationary_settings
+from tools.codegen.templates.shared.knob import ROUGH, Parameters, Value, may_round
 from tools.codegen.templates.shared.prepack import WEIGHTS
 from tools.codegen.templates.shared.split_float import WAYS
-from tools.codegen.templates.shared.work import Value
 from tools.cost.launches import region_us
 from tools.records import HardwareSheet, PrecisionPolicy
-
-Parameters = dict[str, Value]
 
 SCORED = 1500
 """Settings of one region that the model looks at."""

@@ -8,7 +8,7 @@ They run nothing: `graphs/refine/tuning.py` has the points evaluated like any ot
 does not describe is not tuned; describe it there and name it in `MODELLED`.
 """
 
-from tools.cost.region_settings import Parameters
+from tools.codegen.templates.shared.knob import Parameters
 from tools.tuning.cache import Tuned, TuningCache, sizes_of, work_of
 from tools.tuning.search import Point, Search
 from tools.tuning.space import Tunable, tunable, tunable_regions

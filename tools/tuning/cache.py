@@ -12,7 +12,7 @@ from pathlib import Path
 from pydantic import Field
 
 from tools.codegen import OperatorGraph, Region
-from tools.codegen.templates.shared.work import Value
+from tools.codegen.templates.shared.knob import Value
 from tools.errors import MachineError
 from tools.records import Record, content_hash
 

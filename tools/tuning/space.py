@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.partition import plan_region
+from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import MODELLED
-from tools.cost.region_settings import Parameters, Setting, numbers, ranked
+from tools.cost.region_settings import Setting, numbers, ranked
 from tools.records import HardwareSheet
 from tools.tuning.search import Point
 

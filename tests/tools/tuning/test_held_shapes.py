@@ -10,8 +10,9 @@ from tools.codegen.schedule.partition import Planned
 from tools.codegen.templates.matmul.launches import product_launches
 from tools.codegen.templates.matmul.layout import product_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationary_settings
+from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import region_us
-from tools.cost.region_settings import Parameters, modelled_names, ranked
+from tools.cost.region_settings import modelled_names, ranked
 from tools.records import PrecisionPolicy
 
 MEASURED: dict[str, tuple[str, str, float]] = {

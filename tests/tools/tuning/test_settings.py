@@ -10,8 +10,9 @@ from tests.tools.codegen.samples import function
 from tools.codegen import initial_schedule, trace
 from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import Planned, plan_region
+from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import region_us
-from tools.cost.region_settings import HOPELESS, SURE, TRUSTED, Parameters, Setting, distance, modelled_names, numbers, ranked, spread
+from tools.cost.region_settings import HOPELESS, SURE, TRUSTED, Setting, distance, modelled_names, numbers, ranked, spread
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import PrecisionPolicy

@@ -13,7 +13,7 @@ from tools.codegen.rewrite.channels_last import AS_IS, FORMAT, FORMATS, RESULT_T
 from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
 from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues, with_epilogue
 from tools.codegen.schedule.fold import FOLD_BATCH_NORM, folded, folding_actions, prepacked_regions
-from tools.codegen.schedule.knobs import KNOBS, ROUGH, defaults, may_round, possible, worthwhile
+from tools.codegen.schedule.knobs import KNOBS, defaults, possible, worthwhile
 from tools.codegen.schedule.partition import (
     CONVOLUTION,
     STANDING_ALONE,
@@ -26,6 +26,7 @@ from tools.codegen.schedule.partition import (
     producers_of,
 )
 from tools.codegen.schedule.push_down import ALGEBRA, pushdown_actions, take_pushdown
+from tools.codegen.templates.shared.knob import ROUGH, may_round
 from tools.codegen.templates.shared.prepack import EVERY_CALL, PREPACKED, WEIGHTS
 from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
 

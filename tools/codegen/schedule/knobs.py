@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from tools.codegen.ir.schedule import LIBRARY
 from tools.codegen.rewrite.channels_last import FORMAT, FORMATS
@@ -20,28 +19,9 @@ from tools.codegen.schedule.knobs_compute import (
 from tools.codegen.schedule.knobs_memory import pointwise_defaults, pointwise_fits, pooling_defaults, pooling_fits, row_defaults, rows_fit
 from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, POOLING, ROWS, Planned
 from tools.codegen.templates.rows.layout import row_layout_of
+from tools.codegen.templates.shared.knob import ROUNDED, WARPS, Knob, Parameters, Value
 from tools.codegen.templates.shared.prepack import CHOICES, WEIGHTS
-from tools.records import ActionKind, HardwareSheet, PrecisionPolicy
-
-Value = bool | int | float | str
-Parameters = dict[str, Value]
-
-
-@dataclass(frozen=True)
-class Knob:
-    """One parameter of a template."""
-
-    kind: ActionKind
-    values: tuple[Value, ...]
-
-
-ROUNDED = "tf32"
-"""Precision that rounds the operands of float32 products to TF32."""
-ROUGH = frozenset({ROUNDED, "bf16x3"})
-"""Precisions whose digits are fewer than float32's: offered only where the policy lets it."""
-ROUNDING = 1e-3
-"""Relative error from which on a tolerance covers that rounding: 10 bits of mantissa are 5e-4 an operand."""
-WARPS = Knob(ActionKind.LAUNCH, (1, 2, 4, 8, 16, 32))
+from tools.records import ActionKind, HardwareSheet
 
 KNOBS: dict[str, dict[str, Knob]] = {
     LIBRARY: {FORMAT: Knob(ActionKind.LAYOUT, FORMATS)},
@@ -121,11 +101,6 @@ def defaults(planned: Planned, sms: int) -> Parameters:
     if planned.template == POOLING:
         return pooling_defaults(planned.kernel)
     return attention_defaults(planned.kernel) if planned.template == ATTENTION else product_defaults(planned.kernel, sms)
-
-
-def may_round(policy: PrecisionPolicy) -> bool:
-    """Whether float32 products may round their operands to TF32: the reference does, or the tolerance covers it."""
-    return policy.name != "exact" or policy.tolerance >= ROUNDING
 
 
 def possible(planned: Planned, parameters: Mapping[str, Value]) -> bool:

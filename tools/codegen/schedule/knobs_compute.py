@@ -11,15 +11,19 @@ from tools.codegen.templates.attention.layout import attention_layout_of
 from tools.codegen.templates.convolution.layout import convolution_layout_of
 from tools.codegen.templates.convolution.split_float import ConvolutionParts
 from tools.codegen.templates.depthwise.layout import UNROLLED, rows_a_lane, walks
-from tools.codegen.templates.matmul.layout import ProductLayout, product_layout_of
-from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, left_is_stationary, loads_fit, programs_fit, stationary_fits
-from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.matmul.layout import product_layout_of
+from tools.codegen.templates.matmul.legality import (
+    OPERAND_STATIONARY,
+    loads_fit,
+    packable_operands,
+    programs_fit,
+    stationary_fits,
+)
+from tools.codegen.templates.shared.knob import Parameters, Value
 from tools.codegen.templates.shared.prepack import WEIGHTS
 from tools.codegen.templates.shared.split_float import WAYS
 from tools.records import ITEM_BYTES, HardwareSheet
 
-Value = bool | int | float | str
-Parameters = dict[str, Value]
 LONGEST = 400
 """Multiplications of a lane up to which a depthwise convolution's loops, all of them unrolled, compile within some seconds."""
 
@@ -172,18 +176,6 @@ def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, she
     shared = (block_m + block_n) * block_k * each * int(parameters["num_stages"])
     fits = shared <= sheet.shared_kib_per_block * 1024 and 8 <= block_m * block_n // (32 * warps) <= 128
     return fits and programs_fit(layout, parameters, sheet.sms) and loads_fit(layout, parameters, sheet)
-
-
-def packable_operands(layout: ProductLayout, parameters: Mapping[str, Value]) -> tuple[Access, ...]:
-    """Name the operands of a product that are fixed parameters and that a pass writes anew before the kernel."""
-    copied = parameters.get("right") == "k_major" and not layout.right_is_k_major
-    if parameters.get("precision") not in WAYS:
-        passed = [layout.right] if copied else []
-    elif parameters.get("programs") == OPERAND_STATIONARY:
-        passed = [layout.right if left_is_stationary(layout) else layout.left]
-    else:
-        passed = [layout.left, *([] if copied else [layout.right])]
-    return tuple(operand for operand in passed if operand.fixed)
 
 
 def attention_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:

@@ -10,10 +10,8 @@ from tools.codegen.templates.pointwise.layout import SMALLEST_ROW, pointwise_lay
 from tools.codegen.templates.pooling.layout import fits_pairs, fits_tile, fits_vec4, is_aligned, keeps_busy, tile_of
 from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.rows.online_pairs import merges
+from tools.codegen.templates.shared.knob import Parameters, Value
 from tools.records import ITEM_BYTES
-
-Value = bool | int | float | str
-Parameters = dict[str, Value]
 
 LONGEST_REGISTER_ROW = 16384
 """Columns up to which a row is held in registers: 32 elements a thread of 16 warps, the most that leaves room for a second operand.

@@ -9,8 +9,9 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.attention.layout import attention_layout_of
+from tools.codegen.templates.shared.knob import Value
 from tools.codegen.templates.shared.tile_launch import PARTS, SPLIT_WORK, WARP, tile_tflops
-from tools.codegen.templates.shared.work import Value, item, nbytes_of
+from tools.codegen.templates.shared.work import item, nbytes_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
 

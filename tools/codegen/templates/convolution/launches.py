@@ -9,10 +9,11 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.convolution.layout import convolution_layout_of
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, ConvolutionParts
+from tools.codegen.templates.shared.knob import Value
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import WAYS
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
-from tools.codegen.templates.shared.work import Value, nbytes_of, ops_of
+from tools.codegen.templates.shared.work import nbytes_of, ops_of
 from tools.records import HardwareSheet
 
 GATHER_WORK = 50.0

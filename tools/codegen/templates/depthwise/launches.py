@@ -21,7 +21,8 @@ from tools.codegen.ir.geometry import Depthwise
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.depthwise.layout import PAIRED, pairs, reach, rows_a_lane, walks
-from tools.codegen.templates.shared.work import OVERHEAD, WARP, Value, ops_of
+from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.work import OVERHEAD, WARP, ops_of
 from tools.hardware import rates
 from tools.records import ITEM_BYTES
 

@@ -8,14 +8,14 @@ from dataclasses import replace
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.schedule.knobs_compute import packable_operands
 from tools.codegen.templates.matmul.layout import product_layout_of
-from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, tiles_of
+from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, packable_operands, tiles_of
 from tools.codegen.templates.matmul.stationary_launch import stationary_launch, walked_bytes
+from tools.codegen.templates.shared.knob import Value
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import WAYS
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
-from tools.codegen.templates.shared.work import Value, nbytes_of, ops_of
+from tools.codegen.templates.shared.work import nbytes_of, ops_of
 from tools.records import HardwareSheet
 
 SHARE_COST = 1.18

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.matmul.layout import ProductLayout, matrix_order
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.knob import Value
 from tools.codegen.templates.shared.split_float import WAYS
 from tools.records import ITEM_BYTES, HardwareSheet
-
-Value = bool | int | float | str
 
 DESCRIBING = ("hopper", "blackwell")
 """Generations whose hardware fetches tiles by descriptor; elsewhere Triton turns them into pointers again, and nothing is gained."""
@@ -128,3 +128,15 @@ def _describable(layout: ProductLayout, precision: str) -> bool:
         if order is None or sizes[order[1]] * each % ALIGNED:
             return False
     return True
+
+
+def packable_operands(layout: ProductLayout, parameters: Mapping[str, Value]) -> tuple[Access, ...]:
+    """Name the operands of a product that are fixed parameters and that a pass writes anew before the kernel."""
+    copied = parameters.get("right") == "k_major" and not layout.right_is_k_major
+    if parameters.get("precision") not in WAYS:
+        passed = [layout.right] if copied else []
+    elif parameters.get("programs") == OPERAND_STATIONARY:
+        passed = [layout.right if left_is_stationary(layout) else layout.left]
+    else:
+        passed = [layout.left, *([] if copied else [layout.right])]
+    return tuple(operand for operand in passed if operand.fixed)

@@ -9,8 +9,9 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.matmul.layout import ProductLayout
 from tools.codegen.templates.matmul.legality import left_is_stationary, stationary_bytes
 from tools.codegen.templates.matmul.operand_stationary import PROGRAMS
+from tools.codegen.templates.shared.knob import Value
 from tools.codegen.templates.shared.split_float import WAYS
-from tools.codegen.templates.shared.work import Value, nbytes_of
+from tools.codegen.templates.shared.work import nbytes_of
 from tools.records import HardwareSheet
 
 STEP_WAIT = 5.5

@@ -9,7 +9,8 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.pointwise.layout import pointwise_layout_of
-from tools.codegen.templates.shared.work import OVERHEAD, WARP, WIDEST, Value, divisions, item, nbytes_of, ops_of, share_of_loads
+from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.work import OVERHEAD, WARP, WIDEST, divisions, item, nbytes_of, ops_of, share_of_loads
 from tools.hardware import rates
 
 

@@ -12,7 +12,8 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two, product
 from tools.codegen.templates.pooling.layout import is_aligned, pooling_layout
 from tools.codegen.templates.pooling.vec4 import blocks_along
-from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, Value, item, nbytes_of, ops_of
+from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, item, nbytes_of, ops_of
 from tools.hardware import rates
 
 LINE = 128

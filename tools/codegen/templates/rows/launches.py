@@ -12,7 +12,8 @@ from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.rows.l2_two_pass import AHEAD
 from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.rows.online_pairs import online_pairs
-from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, Value, emitted, item, nbytes_of, ops_of, work_of
+from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, emitted, item, nbytes_of, ops_of, work_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
 

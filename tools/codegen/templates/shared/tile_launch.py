@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.schedule.knobs import ROUNDED
+from tools.codegen.templates.shared.knob import ROUNDED, Value
 from tools.codegen.templates.shared.split_float import WAYS
-from tools.codegen.templates.shared.work import Value
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
 

@@ -8,7 +8,6 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.shared.access import Access
 from tools.records import ITEM_BYTES
 
-Value = bool | int | float | str
 WARP = 32
 WIDEST = 16
 """Bytes of the widest access of a thread."""
