@@ -214,7 +214,7 @@ def _compile(problem: Problem, source: str, sheet: HardwareSheet, answer: Any) -
 
     from tools.evaluation.untrusted.builder import build
     from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
-    from tools.evaluation.wire.phases import Phase
+    from tools.evaluation.wire.phase import Phase
 
     class Kept(Phase):
         data = b""

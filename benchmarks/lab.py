@@ -32,7 +32,7 @@ from benchmarks.lab_turns import keep_cores
 from tools.errors import MachineError
 from tools.evaluation.supervisor.correctness import complaint, size_of, worst_errors
 from tools.evaluation.supervisor.statistics import sample, speedup
-from tools.evaluation.wire.tape import CallSpec, Sitting
+from tools.evaluation.wire.tensor_store import CallSpec, Sitting
 from tools.hardware.detect import device_title
 from tools.hardware.devices import visible_devices
 from tools.records import Correctness, Evaluation, Packing, Problem, Seeds, Tier, Timing, Verdict, content_hash

@@ -17,7 +17,7 @@ from benchmarks.lab_turns import Turns
 from benchmarks.trusted import load_source, make_model, outputs_of, times_us
 from tools.evaluation.untrusted.loading import packing_step
 from tools.evaluation.wire.jobs.oracle import CallVerdict
-from tools.evaluation.wire.tape import CallSpec
+from tools.evaluation.wire.tensor_store import CallSpec
 from tools.hardware import load_sheet
 from tools.records import Problem, Verdict
 

@@ -14,7 +14,7 @@ from tools.evaluation.trusted.reference import opened
 from tools.evaluation.trusted.tolerance import Truth, Yardstick, error_of, has_digits
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.size_classes import LARGE_BYTES
-from tools.evaluation.wire.tape import CallSpec
+from tools.evaluation.wire.tensor_store import CallSpec
 from tools.problems import Reference
 from tools.records import OutputError, Problem
 

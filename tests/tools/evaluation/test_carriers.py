@@ -15,16 +15,16 @@ import torch
 from tools.errors import MachineError
 from tools.evaluation.processes.oracle_client import StandingOracle
 from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.supervisor import vault_tape
+from tools.evaluation.supervisor import device_store_client as vault_tape
+from tools.evaluation.supervisor.device_store_client import VaultTape, shared, vaults
 from tools.evaluation.supervisor.runner_client import Conversation, RunError
-from tools.evaluation.supervisor.vault_tape import VaultTape, shared, vaults
-from tools.evaluation.trusted.vault import same_bytes
+from tools.evaluation.trusted.device_store import same_bytes
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.wire.jobs.runner import RunnerJob
-from tools.evaluation.wire.tape import CallSpec, Sitting, Tape
+from tools.evaluation.wire.tensor_store import CallSpec, Sitting, Tape
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Problem, Verdict

@@ -18,7 +18,7 @@ from tools.evaluation.supervisor.call_plan import sitting
 from tools.evaluation.supervisor.runner_client import Conversation
 from tools.evaluation.wire.channel import Exchange, Load
 from tools.evaluation.wire.jobs.runner import RunnerJob
-from tools.evaluation.wire.tape import Tape
+from tools.evaluation.wire.tensor_store import Tape
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Problem

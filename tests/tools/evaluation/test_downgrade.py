@@ -13,7 +13,7 @@ from tools.evaluation.trusted.inputs import made_inputs, unusable
 from tools.evaluation.trusted.rounding import rounded
 from tools.evaluation.trusted.tolerance import Yardstick, error_of, has_digits
 from tools.evaluation.wire.distributions import AS_MADE, HARD
-from tools.evaluation.wire.tape import CallSpec
+from tools.evaluation.wire.tensor_store import CallSpec
 from tools.problems import load_problem
 from tools.records import PrecisionPolicy, Problem
 

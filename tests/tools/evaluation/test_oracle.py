@@ -12,7 +12,7 @@ from tools.evaluation.trusted import oracle
 from tools.evaluation.trusted.numerics import ROUNDOFF
 from tools.evaluation.trusted.rounding import rounded
 from tools.evaluation.wire.jobs.oracle import OracleAnswer, OracleJob
-from tools.evaluation.wire.tape import CallSpec, Sitting
+from tools.evaluation.wire.tensor_store import CallSpec, Sitting
 from tools.problems import load_problem
 from tools.records import Problem
 

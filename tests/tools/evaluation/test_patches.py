@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tools.evaluation.wire.channel import MAX_PATCHES, Patch
-from tools.evaluation.wire.patches import alter_tile, apply, draw, elements_of
+from tools.evaluation.wire.patching import alter_tile, apply, draw, elements_of
 from tools.records import TensorSpec
 
 

@@ -11,9 +11,9 @@ import pytest
 from tools.evaluation.processes.shared_memory_pool import Shelf
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.sandbox.control_group import memory_bytes
-from tools.evaluation.supervisor.vault_tape import VaultTape, held
+from tools.evaluation.supervisor.device_store_client import VaultTape, held
 from tools.evaluation.wire.memory import Memory
-from tools.evaluation.wire.tape import CallSpec, Sitting, Tape
+from tools.evaluation.wire.tensor_store import CallSpec, Sitting, Tape
 from tools.hardware import load_sheet
 from tools.records import Problem
 

@@ -15,7 +15,7 @@ from tools.evaluation.processes.oracle_client import KEPT, StandingOracle
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor.call_plan import sitting
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
-from tools.evaluation.wire.tape import Tape
+from tools.evaluation.wire.tensor_store import Tape
 from tools.records import Problem
 
 

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 
 PHASES = {
     "builder": "tools.evaluation.untrusted.builder:build",
@@ -20,7 +20,7 @@ PHASES = {
     "inputs": "tools.evaluation.trusted.inputs:make",
     "oracle": "tools.evaluation.trusted.oracle:judge",
     "sentinel": "tools.evaluation.trusted.sentinel:work",
-    "vault": "tools.evaluation.trusted.vault:serve",
+    "vault": "tools.evaluation.trusted.device_store:serve",
     "standing": "tools.evaluation.trusted.oracle_server:serve",
     "admission": "tools.evaluation.trusted.admission:examine",
     "baseline": "tools.evaluation.trusted.baseline:serve",

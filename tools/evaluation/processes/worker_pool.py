@@ -19,7 +19,7 @@ import tools
 from tools.evaluation.processes.child import Child
 from tools.evaluation.processes.oracle_client import StandingOracle
 from tools.evaluation.processes.shared_memory_pool import Shelf, nothing, room
-from tools.evaluation.processes.spares import Spares
+from tools.evaluation.processes.spare_runners import Spares
 from tools.evaluation.processes.walls import Walls
 from tools.evaluation.processes.zygote_client import Nursery
 from tools.evaluation.sandbox import control_group

@@ -26,7 +26,7 @@ from tools.evaluation.sandbox import syscalls
 from tools.evaluation.sandbox.isolation import Box
 from tools.evaluation.wire import fd_messages as wire
 from tools.evaluation.wire.defences import NONE, Defence
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 
 ENTERED = b"entered"
 """First message of every phase: the walls stand, and only now may candidate code run."""

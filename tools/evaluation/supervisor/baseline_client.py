@@ -10,8 +10,8 @@ from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor.call_plan import Stage
-from tools.evaluation.supervisor.timing_tape import TimingTape
-from tools.evaluation.supervisor.vault_tape import VaultTape, is_large, obstacle
+from tools.evaluation.supervisor.device_store_client import VaultTape, is_large, obstacle
+from tools.evaluation.supervisor.timing_store import TimingTape
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State
 from tools.evaluation.wire.jobs.baseline import BaselineJob
 from tools.evaluation.wire.lead_in import flush_bytes

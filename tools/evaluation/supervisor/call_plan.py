@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from tools.evaluation.wire.distributions import AS_MADE, HARD, NAMES, NON_FINITE, allowed
 from tools.evaluation.wire.size_classes import LARGE_BYTES, MIDDLE_BYTES
-from tools.evaluation.wire.tape import CallSpec, Sitting
+from tools.evaluation.wire.tensor_store import CallSpec, Sitting
 from tools.problems import takes_views
 from tools.records import Problem
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tools.evaluation.supervisor.vault_tape import VaultTape
-from tools.evaluation.wire import patches as patching
+from tools.evaluation.supervisor.device_store_client import VaultTape
+from tools.evaluation.wire import patching
 from tools.evaluation.wire.channel import Exchange, Patch
-from tools.evaluation.wire.jobs.vault import VaultAnswer
+from tools.evaluation.wire.jobs.device_store import VaultAnswer
 from tools.evaluation.wire.memory import Memory
-from tools.evaluation.wire.tape import Tape
+from tools.evaluation.wire.tensor_store import Tape
 from tools.records import ITEM_BYTES
 
 if TYPE_CHECKING:

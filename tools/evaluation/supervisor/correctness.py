@@ -17,14 +17,14 @@ from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor import weakening
+from tools.evaluation.supervisor.device_store_client import VaultTape, held, shared, vaults
 from tools.evaluation.supervisor.runner_client import Conversation, RunError
-from tools.evaluation.supervisor.vault_tape import VaultTape, held, shared, vaults
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.wire.jobs.runner import RunnerJob
 from tools.evaluation.wire.lead_in import flush_bytes
-from tools.evaluation.wire.tape import Sitting, Tape
+from tools.evaluation.wire.tensor_store import Sitting, Tape
 from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verdict
 
 _Size = tuple[Problem, Tape | VaultTape, Sitting, tuple[bool, ...]]

@@ -12,10 +12,10 @@ from pydantic import ValidationError
 import tools
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.supervisor.timing_tape import TimingTape
+from tools.evaluation.supervisor.timing_store import TimingTape
 from tools.evaluation.wire.jobs.counters import CountersAnswer, CountersJob
 from tools.evaluation.wire.memory import Memory
-from tools.evaluation.wire.tape import Tape
+from tools.evaluation.wire.tensor_store import Tape
 from tools.logs import telling_part
 from tools.profiling.ncu import NO_COUNTERS, NO_PERMISSION, NOT_INSTALLED, Counters, find_ncu, read
 from tools.records import ABI, EvaluationRequest

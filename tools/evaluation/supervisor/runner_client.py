@@ -12,12 +12,12 @@ from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor import weakening
 from tools.evaluation.supervisor.carriers import carrier
-from tools.evaluation.supervisor.vault_tape import VaultTape
+from tools.evaluation.supervisor.device_store_client import VaultTape
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State, fill_pattern
 from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.jobs.runner import RunnerJob
 from tools.evaluation.wire.memory import Memory
-from tools.evaluation.wire.tape import Tape
+from tools.evaluation.wire.tensor_store import Tape
 from tools.records import Verdict
 
 LISTENING_S = 5.0

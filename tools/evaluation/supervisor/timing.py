@@ -21,7 +21,7 @@ from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, complaint
 from tools.evaluation.supervisor.measured import Measured
 from tools.evaluation.supervisor.runner_client import CallTimes, Conversation, RunError
 from tools.evaluation.supervisor.statistics import sample, speedup
-from tools.evaluation.supervisor.timing_tape import TimingTape
+from tools.evaluation.supervisor.timing_store import TimingTape
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.jobs.oracle import OracleAnswer, OracleJob

@@ -9,7 +9,7 @@ from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.defences import Defence, Defences
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer
-from tools.evaluation.wire.tape import CallSpec, Sitting
+from tools.evaluation.wire.tensor_store import CallSpec, Sitting
 from tools.records import OutputError, Problem
 
 T = TypeVar("T")

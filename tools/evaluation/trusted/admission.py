@@ -15,8 +15,8 @@ from tools.evaluation.trusted.rounding import SHORTER, all_rounded, rounded
 from tools.evaluation.trusted.tolerance import Truth, Yardstick, error_of, has_digits
 from tools.evaluation.wire.distributions import AS_MADE, allowed
 from tools.evaluation.wire.jobs.admission import AdmissionJob
-from tools.evaluation.wire.phases import Phase
-from tools.evaluation.wire.tape import CallSpec
+from tools.evaluation.wire.phase import Phase
+from tools.evaluation.wire.tensor_store import CallSpec
 from tools.problems import describe_sizes
 from tools.records import Admission, NullPass, Problem, TensorSpec
 

@@ -11,8 +11,8 @@ from tools.evaluation.wire.channel import Command, Exchange, Load, Order, Reply,
 from tools.evaluation.wire.device_memory import attach
 from tools.evaluation.wire.jobs.baseline import BaselineJob
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
-from tools.evaluation.wire.phases import Phase
-from tools.evaluation.wire.tape import Tape
+from tools.evaluation.wire.phase import Phase
+from tools.evaluation.wire.tensor_store import Tape
 from tools.records import Problem, ScalarSpec
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.errors import UserError
 from tools.evaluation.wire.jobs.derive import Derived, DeriveJob
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 
 
 def derive(phase: Phase) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
+from tools.evaluation.trusted.device_store import tensors_of
 from tools.evaluation.trusted.distributions import transform
 from tools.evaluation.trusted.reference import DeclaredReference
-from tools.evaluation.trusted.vault import tensors_of
-from tools.evaluation.wire import patches as patching
+from tools.evaluation.wire import patching
 from tools.evaluation.wire.distributions import AS_MADE, NON_FINITE
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
-from tools.evaluation.wire.phases import Phase
-from tools.evaluation.wire.tape import CallSpec, CallTensors, Sitting
+from tools.evaluation.wire.phase import Phase
+from tools.evaluation.wire.tensor_store import CallSpec, CallTensors, Sitting
 from tools.records import ABI, Problem, ScalarSpec
 
 if TYPE_CHECKING:

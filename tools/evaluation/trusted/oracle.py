@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.trusted import numerics
+from tools.evaluation.trusted.device_store import tensors_of
 from tools.evaluation.trusted.numerics import EXACT, Errors
 from tools.evaluation.trusted.tolerance import Scale, Yardstick, error_of, has_digits
-from tools.evaluation.trusted.vault import tensors_of
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.size_classes import MIDDLE_BYTES
-from tools.evaluation.wire.tape import Sitting
+from tools.evaluation.wire.tensor_store import Sitting
 from tools.records import Problem, ScalarSpec, TensorSpec
 
 if TYPE_CHECKING:

@@ -12,10 +12,11 @@ import socket
 import traceback
 from collections.abc import Callable
 
-from tools.evaluation.trusted import inputs, oracle, sentinel, vault
+from tools.evaluation.trusted import device_store as vault
+from tools.evaluation.trusted import inputs, oracle, sentinel
 from tools.evaluation.wire import fd_messages as wire
 from tools.evaluation.wire.jobs.oracle_server import DONE, FAILED
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 
 _FUNCTIONS: dict[str, Callable[[Phase], None]] = {
     "inputs": inputs.make,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.evaluation.wire.jobs.sentinel import RIGHT, SentinelJob
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 
 _SIDE = 256
 _MEMORY_BYTES = 64 << 20

@@ -14,7 +14,7 @@ from tools.evaluation.untrusted.launch_recorder import Recorder
 from tools.evaluation.wire import kernel_cache, source_text
 from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob, KernelBinary
 from tools.evaluation.wire.launch_plan import LaunchPlan
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 from tools.records import ABI, Launch, ScalarSpec
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tools.evaluation.untrusted import extensions, loading, warmup
 from tools.evaluation.wire import kernel_cache, source_text
 from tools.evaluation.wire.jobs.counters import CountersAnswer, CountersJob
 from tools.evaluation.wire.memory import Block, Memory
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.precision import allow_tf32
 from tools.profiling.ncu import command
 from tools.records import ScalarSpec

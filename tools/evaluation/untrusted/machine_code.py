@@ -6,7 +6,7 @@ import base64
 
 from tools.errors import MachineError
 from tools.evaluation.wire.jobs.resources import ResourcesAnswer, ResourcesJob
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 from tools.machine_code.resources import read_resources, unreadable
 
 

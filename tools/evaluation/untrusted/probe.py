@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tools.evaluation.wire.device_memory import attach
+from tools.evaluation.wire.jobs.device_store import PROOF
 from tools.evaluation.wire.jobs.probe import WORKS
-from tools.evaluation.wire.jobs.vault import PROOF
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 
 
 def run(phase: Phase) -> None:

@@ -17,14 +17,13 @@ from tools.evaluation.untrusted.audit import heard_in
 from tools.evaluation.untrusted.poison import poison
 from tools.evaluation.untrusted.sealed import SealedModel
 from tools.evaluation.wire import fd_messages as wire
-from tools.evaluation.wire import kernel_cache, source_text
-from tools.evaluation.wire import patches as patching
+from tools.evaluation.wire import kernel_cache, patching, source_text
 from tools.evaluation.wire.channel import Command, Exchange, Load, Order, OutputShape, Reply, State, fill_pattern
 from tools.evaluation.wire.device_memory import attach
 from tools.evaluation.wire.jobs.runner import WARM, RunnerJob
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
 from tools.evaluation.wire.memory import Block, Memory
-from tools.evaluation.wire.phases import Phase
+from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.precision import allow_tf32
 from tools.evaluation.wire.red_zones import Flanked
 from tools.records import ScalarSpec

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.evaluation.wire.tape import Sitting
+from tools.evaluation.wire.tensor_store import Sitting
 from tools.records import Record
 
 

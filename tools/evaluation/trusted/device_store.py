@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.wire import patches as patching
+from tools.evaluation.wire import patching
 from tools.evaluation.wire.channel import Exchange, Patch
 from tools.evaluation.wire.device_memory import carried
-from tools.evaluation.wire.jobs.vault import PROOF, VaultAnswer, VaultJob
-from tools.evaluation.wire.phases import Phase
-from tools.evaluation.wire.tape import CallTensors, Sitting, Tape
+from tools.evaluation.wire.jobs.device_store import PROOF, VaultAnswer, VaultJob
+from tools.evaluation.wire.phase import Phase
+from tools.evaluation.wire.tensor_store import CallTensors, Sitting, Tape
 from tools.records import ABI, Problem, TensorSpec
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from contextlib import ExitStack, contextmanager
 from tools.errors import MachineError
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import Finished, Workshop
+from tools.evaluation.wire.jobs.device_store import Order, VaultJob
 from tools.evaluation.wire.jobs.probe import WORKS
-from tools.evaluation.wire.jobs.vault import Order, VaultJob
 from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.size_classes import MIDDLE_BYTES
-from tools.evaluation.wire.tape import Sitting, Tape
+from tools.evaluation.wire.tensor_store import Sitting, Tape
 from tools.logs import telling_part
 from tools.records import HardwareSheet, Problem
 

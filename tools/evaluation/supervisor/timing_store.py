@@ -11,10 +11,10 @@ from tools.errors import MachineError
 from tools.evaluation.processes.worker_pool import Workshop
 from tools.evaluation.supervisor.call_plan import new_seed
 from tools.evaluation.supervisor.correctness import ORACLE_S
-from tools.evaluation.supervisor.vault_tape import VaultTape, held, shared, vaults
+from tools.evaluation.supervisor.device_store_client import VaultTape, held, shared, vaults
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.inputs import InputsJob
-from tools.evaluation.wire.tape import CallSpec, Sitting, Tape
+from tools.evaluation.wire.tensor_store import CallSpec, Sitting, Tape
 from tools.logs import telling_part
 from tools.records import HardwareSheet, Problem
 
