@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.supervisor.baseline_client import RivalProcess
-from tools.evaluation.supervisor.runner_client import Conversation
+from tools.evaluation.supervisor.baseline_client import BaselineProcess
+from tools.evaluation.supervisor.runner_client import RunnerClient
 from tools.hardware import detect_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants
@@ -113,7 +113,7 @@ async def _measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     sizes = (problem, *small_variants(problem))
     pool = LocalPool(folder / "scratch", first_device(), parallel=options.in_flight)
     watch = Stopwatch()
-    for owner, name in ((Conversation, "call"), (Conversation, "collect"), (RivalProcess, "call")):
+    for owner, name in ((RunnerClient, "call"), (RunnerClient, "collect"), (BaselineProcess, "call")):
         watch.over(owner, name)
     try:
         baselines = await pool.baselines(problem, sheet)

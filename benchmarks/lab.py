@@ -32,7 +32,7 @@ from benchmarks.lab_turns import keep_cores
 from tools.errors import MachineError
 from tools.evaluation.supervisor.correctness import complaint, size_of, worst_errors
 from tools.evaluation.supervisor.statistics import sample, speedup
-from tools.evaluation.wire.tensor_store import CallSpec, Sitting
+from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.hardware.detect import device_title
 from tools.hardware.devices import visible_devices
 from tools.records import Correctness, Evaluation, Packing, Problem, Seeds, Tier, Timing, Verdict, content_hash
@@ -214,7 +214,7 @@ class Lab:
         if found.calls:
             judged = len({call.group for call in found.calls} - {lab_device.AFTER})
             correctness = Correctness(outputs=worst_errors(found.calls), calls=judged, sizes=(size_of(problem),), executor=self._executor)
-            sitting = Sitting(problem="", shake=None, calls=self._calls(problem))
+            sitting = CallPlan(problem="", shake=None, calls=self._calls(problem))
             seeds = (sitting.published("check", size_of(problem)),)
         return Evaluation(
             candidate="",

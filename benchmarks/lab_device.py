@@ -16,8 +16,8 @@ from benchmarks.lab_truth import Known, KnownCall, Truths
 from benchmarks.lab_turns import Turns
 from benchmarks.trusted import load_source, make_model, outputs_of, times_us
 from tools.evaluation.untrusted.loading import packing_step
+from tools.evaluation.wire.calls import CallSpec
 from tools.evaluation.wire.jobs.oracle import CallVerdict
-from tools.evaluation.wire.tensor_store import CallSpec
 from tools.hardware import load_sheet
 from tools.records import Problem, Verdict
 
@@ -130,7 +130,7 @@ class Bench:
         outputs = outputs_of(model, call.arguments, problem)
         wait(self._device)
         _check_form(problem, outputs)
-        return CallVerdict(sitting=0, call=number, group=call.distribution, outputs=call.errors(problem, outputs))
+        return CallVerdict(call_plan=0, call=number, group=call.distribution, outputs=call.errors(problem, outputs))
 
     def _is_poisoned(self) -> bool:
         try:

@@ -17,7 +17,7 @@ from benchmarks.lab_turns import Turns
 from benchmarks.trusted import times_us
 from tools.evaluation.trusted.inputs import made_inputs
 from tools.evaluation.trusted.reference import DeclaredReference
-from tools.evaluation.wire.tensor_store import CallSpec
+from tools.evaluation.wire.calls import CallSpec
 from tools.records import Problem
 
 Times = tuple[float, ...]

@@ -11,10 +11,10 @@ from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.inputs import made_inputs, unusable
 from tools.evaluation.trusted.numerics import Errors
 from tools.evaluation.trusted.reference import opened
-from tools.evaluation.trusted.tolerance import Truth, Yardstick, error_of, has_digits
+from tools.evaluation.trusted.tolerance import Tolerance, Truth, error_of, has_digits
+from tools.evaluation.wire.calls import CallSpec
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.size_classes import LARGE_BYTES
-from tools.evaluation.wire.tensor_store import CallSpec
 from tools.problems import Reference
 from tools.records import OutputError, Problem
 
@@ -112,7 +112,7 @@ class Truths:
 
     def _made(self, problem: Problem, calls: Sequence[CallSpec]) -> Known:
         reference = opened(problem)
-        yardstick = Yardstick(problem, reference.parameters(), self._device)
+        yardstick = Tolerance(problem, reference.parameters(), self._device)
         known, notes = [], dict[str, None]()
         with self._turns.turn():
             for call in calls:

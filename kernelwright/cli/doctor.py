@@ -67,24 +67,24 @@ def _gpu() -> str:
 
 def _isolation() -> str:
     from tools.errors import MachineError
-    from tools.evaluation.processes.worker_pool import Workshop
+    from tools.evaluation.processes.worker_pool import WorkerPool
     from tools.profiling.nvml import device_title
 
     device = 0 if device_title(0) else None
     with tempfile.TemporaryDirectory() as scratch:
-        shop = Workshop(Path(scratch), device)
+        workers = WorkerPool(Path(scratch), device)
         try:
-            shop.start()
-            return shop.isolation(gpu=device is not None).sentence
+            workers.start()
+            return workers.isolation(gpu=device is not None).sentence
         except MachineError as error:
             return f"{error.what} {error.mend}"
         finally:
-            shop.close()
+            workers.close()
 
 
 def _ncu() -> str:
     from tools.errors import MachineError
-    from tools.evaluation.processes.worker_pool import Workshop
+    from tools.evaluation.processes.worker_pool import WorkerPool
     from tools.evaluation.supervisor.counters_client import try_counters
     from tools.profiling.ncu import find_ncu
     from tools.profiling.nvml import device_title
@@ -96,14 +96,14 @@ def _ncu() -> str:
     if device_title(0) is None:
         return f"{found}, but there is no GPU to count on: {rest}"
     with tempfile.TemporaryDirectory() as scratch:
-        shop = Workshop(Path(scratch), 0)
+        workers = WorkerPool(Path(scratch), 0)
         try:
-            shop.start()
-            reason = try_counters(shop, found)
+            workers.start()
+            reason = try_counters(workers, found)
         except MachineError as error:
             reason = error.what
         finally:
-            shop.close()
+            workers.close()
     return f"{found}, works: hardware counters of the best candidates are read" if not reason else f"{found}, but {rest}: {reason}"
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.supervisor import Supervisor
 from tools.evaluation.wire.defences import Defences
 from tools.evaluation.wire.jobs.derive import Derived
@@ -53,8 +53,8 @@ class LocalPool:
             device = first_device()
         self.name = "local (interpreter)" if device is None else f"local (GPU {device}: {device_title(device)})"
         self._device = device
-        self._shop = Workshop(scratch, device, wary=wary)
-        self._supervisor = Supervisor(self._shop, max_autotune=max_autotune)
+        self._workers = WorkerPool(scratch, device, wary=wary)
+        self._supervisor = Supervisor(self._workers, max_autotune=max_autotune)
         if device is not None:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
         self._threads = ThreadPoolExecutor(parallel or max(1, (os.cpu_count() or 2) // 2), thread_name_prefix="evaluation")
@@ -65,8 +65,8 @@ class LocalPool:
         Its evaluations name them in `weakened`, and are no evidence of anything. Close the pool itself, not the view.
         """
         twin = copy.copy(self)
-        twin._shop = self._shop.weakened(off)
-        twin._supervisor = self._supervisor.weakened(twin._shop)
+        twin._workers = self._workers.weakened(off)
+        twin._supervisor = self._supervisor.weakened(twin._workers)
         return twin
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
@@ -108,7 +108,7 @@ class LocalPool:
 
     def _close(self) -> None:
         # evaluations in flight end with the processes they talk to; what they leave goes with the second call
-        self._shop.close()
+        self._workers.close()
         self._threads.shutdown()
         self._supervisor.close()
-        self._shop.close()
+        self._workers.close()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.wire.defences import NONE, Defences
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
@@ -68,10 +68,10 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPool]:
 
 
 @pytest.fixture(scope="session")
-def shop(pool: LocalPool) -> Workshop:
-    """The pool's workshop, already at work."""
-    pool._shop.start()
-    return pool._shop
+def workers(pool: LocalPool) -> WorkerPool:
+    """The pool's workers, already at work."""
+    pool._workers.start()
+    return pool._workers
 
 
 @pytest.fixture(scope="session")

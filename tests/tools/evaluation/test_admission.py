@@ -150,9 +150,9 @@ def test_reasons_are_short_however_many_pass() -> None:
 def test_an_answer_that_does_not_last_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What could not be examined beside others is examined again; what was examined, or refused alone, is known from then on."""
     found = [Admission(notes=("The problem was not examined: out of memory",)), Admission(examined=("N=3",))]
-    shop: Any = SimpleNamespace(device=0)
+    workers: Any = SimpleNamespace(device=0)
     problem: Any = SimpleNamespace(id="a")
-    admissions = Admissions(shop)
+    admissions = Admissions(workers)
     monkeypatch.setattr(Admissions, "_examine", lambda *_: found.pop(0))
     assert not admissions.admission(problem, -1, lasts=lambda answer: bool(answer.examined)).examined
     assert [admissions.admission(problem, -1).examined for _ in range(2)] == [("N=3",)] * 2

@@ -11,7 +11,7 @@ import pytest
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.supervisor import correctness
-from tools.evaluation.supervisor.call_plan import sitting
+from tools.evaluation.supervisor.call_plan import plan_calls
 from tools.evaluation.wire.defences import Defence
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
@@ -117,11 +117,11 @@ def test_misaligned_inputs_are_given_where_the_problem_declares_them(one_size: P
     """One fresh call begins one element later, where the problem says `INPUT_VIEWS = True`, and none elsewhere."""
     declared = one_size.model_copy(update={"source": f"{ONE_SIZE}\nINPUT_VIEWS = True\n"})
 
-    calls = sitting(declared, 0, "search", battery=True).calls
+    calls = plan_calls(declared, 0, "search", battery=True).calls
 
     assert [call.shifted for call in calls].count(True) == 1
     assert "as made, misaligned" in {call.published.distribution for call in calls}
-    assert not any(call.shifted for call in sitting(one_size, 0, "search", battery=True).calls)
+    assert not any(call.shifted for call in plan_calls(one_size, 0, "search", battery=True).calls)
 
 
 def test_declaring_views_otherwise_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tensors that stay with the standing oracle, and those in shared memory: a runner and a judgement are the same with both."""
+"""Tensors that stay with the oracle server, and those in shared memory: a runner and a judgement are the same with both."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ import pytest
 import torch
 
 from tools.errors import MachineError
-from tools.evaluation.processes.oracle_client import StandingOracle
-from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.supervisor import device_store_client as vault_tape
-from tools.evaluation.supervisor.device_store_client import VaultTape, shared, vaults
-from tools.evaluation.supervisor.runner_client import Conversation, RunError
+from tools.evaluation.processes.oracle_client import OracleClient
+from tools.evaluation.processes.worker_pool import WorkerPool
+from tools.evaluation.supervisor import device_store_client
+from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, device_stores, shared
+from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
 from tools.evaluation.trusted.device_store import same_bytes
+from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.wire.jobs.runner import RunnerJob
-from tools.evaluation.wire.tensor_store import CallSpec, Sitting, Tape
+from tools.evaluation.wire.tensor_store import HostStore
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Problem, Verdict
@@ -63,31 +64,31 @@ CALLS = (
 
 
 class Trial:
-    """A sitting of one problem, its tensors kept in one of the two ways."""
+    """A plan of calls on one problem, its tensors kept in one of the two ways."""
 
-    def __init__(self, shop: Workshop, problem: Problem, tape: Tape | VaultTape) -> None:
-        self.tape = tape
-        self._shop, self._problem = shop, problem
-        self.sitting = Sitting(problem=problem.model_dump_json(), shake=None, calls=CALLS)
+    def __init__(self, workers: WorkerPool, problem: Problem, store: HostStore | DeviceStoreClient) -> None:
+        self.store = store
+        self._workers, self._problem = workers, problem
+        self.call_plan = CallPlan(problem=problem.model_dump_json(), shake=None, calls=CALLS)
 
     def ask(self, phase: str, job: InputsJob | OracleJob) -> bytes:
         """Have a trusted process do something."""
-        fds = shared([self.tape])
-        done = self._shop.ask(phase, job.model_dump_json().encode(), fds, time.monotonic() + 60, -1, problem=self._problem)
+        fds = shared([self.store])
+        done = self._workers.ask(phase, job.model_dump_json().encode(), fds, time.monotonic() + 60, -1, problem=self._problem)
         assert done.answer, done.log
         return done.answer
 
     def make_inputs(self, calls: int = len(CALLS)) -> None:
         """Have the inputs of the first calls made."""
-        sitting = self.sitting.model_copy(update={"calls": CALLS[:calls]})
-        answer = self.ask("inputs", InputsJob(sittings=(sitting,), device="cpu", vaults=vaults([self.tape])))
+        call_plan = self.call_plan.model_copy(update={"calls": CALLS[:calls]})
+        answer = self.ask("inputs", InputsJob(call_plans=(call_plan,), device="cpu", device_stores=device_stores([self.store])))
         assert all(InputsAnswer.model_validate_json(answer).usable[0])
 
     @contextmanager
-    def running(self, body: str) -> Iterator[Conversation]:
+    def running(self, body: str) -> Iterator[RunnerClient]:
         """Talk to a candidate whose forward has this body."""
         job = RunnerJob(abi=self._problem.abi, source=RIGHT.replace("BODY", body), device="cpu", sheet=load_sheet("h200"))
-        with Conversation(self._shop, job, self.tape, time.monotonic() + 60, -1, gpu=False) as runner:
+        with RunnerClient(self._workers, job, self.store, time.monotonic() + 60, -1, gpu=False) as runner:
             yield runner
 
     def feed(self, body: str) -> None:
@@ -102,26 +103,28 @@ class Trial:
 
     def judge(self) -> tuple[CallVerdict, ...]:
         """Have all calls judged."""
-        job = OracleJob(sittings=(self.sitting,), skip=((False,) * len(CALLS),), device="cpu", vaults=vaults([self.tape]))
+        job = OracleJob(
+            call_plans=(self.call_plan,), skip=((False,) * len(CALLS),), device="cpu", device_stores=device_stores([self.store])
+        )
         return OracleAnswer.model_validate_json(self.ask("oracle", job)).calls
 
 
 @pytest.fixture
-def view(shop: Workshop) -> Iterator[Workshop]:
-    """The workshop with a standing oracle, which is gone afterwards."""
-    made = copy.copy(shop)
+def view(workers: WorkerPool) -> Iterator[WorkerPool]:
+    """The worker_pool with an oracle server, which is gone afterwards."""
+    made = copy.copy(workers)
     made.keeps = True
-    made._oracle = StandingOracle()
+    made._oracle = OracleClient()
     yield made
     made._oracle.close()
 
 
-@pytest.fixture(params=["host", "vault"])
-def trial(request: pytest.FixtureRequest, view: Workshop, problem: Problem) -> Iterator[Trial]:
+@pytest.fixture(params=["host", "store"])
+def trial(request: pytest.FixtureRequest, view: WorkerPool, problem: Problem) -> Iterator[Trial]:
     """One trial a way."""
-    tape = VaultTape(view, problem, -1) if request.param == "vault" else Tape(problem.abi, CALLS)
-    yield Trial(view, problem, tape)
-    tape.close()
+    store = DeviceStoreClient(view, problem, -1) if request.param == "store" else HostStore(problem.abi, CALLS)
+    yield Trial(view, problem, store)
+    store.close()
 
 
 def test_a_right_kernel_is_right(trial: Trial) -> None:
@@ -194,13 +197,13 @@ def test_the_place_of_the_outputs_is_poisoned_whenever_they_were_taken(trial: Tr
     assert all(error.passed for call in trial.judge() for error in call.outputs)
 
 
-def test_inputs_without_floats_never_change(view: Workshop, tmp_path: Path) -> None:
-    """A vault whose problem has integers alone has nothing to draw from, and its calls are made all the same."""
+def test_inputs_without_floats_never_change(view: WorkerPool, tmp_path: Path) -> None:
+    """A store whose problem has integers alone has nothing to draw from, and its calls are made all the same."""
     file = tmp_path / "add.py"
     file.write_text(INTEGERS)
     problem = load_problem(file)
-    tape = VaultTape(view, problem, -1)
-    trial = Trial(view, problem, tape)
+    store = DeviceStoreClient(view, problem, -1)
+    trial = Trial(view, problem, store)
     trial.make_inputs(calls=1)
     with trial.running("return x + 1") as runner:
         runner.give(0)
@@ -208,32 +211,37 @@ def test_inputs_without_floats_never_change(view: Workshop, tmp_path: Path) -> N
         assert runner.patch(random.Random(1)) == 0
         runner.call(Load.PATCHES, 0)
         runner.collect(0)
-    tape.close()
+    store.close()
 
 
-def test_an_oracle_that_does_not_answer_is_the_machines_failure(view: Workshop, problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_oracle_that_does_not_answer_is_the_machines_failure(
+    view: WorkerPool, problem: Problem, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What takes too long, and what the oracle cannot do, is a MachineError with a mend, and no verdict on a candidate."""
-    tape = VaultTape(view, problem, -1)
+    store = DeviceStoreClient(view, problem, -1)
     with pytest.raises(MachineError, match="could not be moved on the device: KeyError"):
-        tape.ask("give", call=0)
-    monkeypatch.setattr(vault_tape, "ORDER_S", 0.0)
+        store.ask("give", call=0)
+    monkeypatch.setattr(device_store_client, "ORDER_S", 0.0)
     with pytest.raises(MachineError, match="did not give tensors"):
-        tape.ask("give", call=0)
+        store.ask("give", call=0)
     monkeypatch.undo()
-    tape.close()
+    store.close()
 
 
-def test_a_vault_is_gone_when_it_is_closed(view: Workshop, problem: Problem) -> None:
-    """Nothing can be asked of it afterwards, and other vaults stay."""
+def test_a_vault_is_gone_when_it_is_closed(view: WorkerPool, problem: Problem) -> None:
+    """Nothing can be asked of it afterwards, and other stores stay."""
     with ExitStack() as stack:
-        first, second = Trial(view, problem, VaultTape(view, problem, -1)), Trial(view, problem, VaultTape(view, problem, -1))
-        stack.callback(second.tape.close)
+        first, second = (
+            Trial(view, problem, DeviceStoreClient(view, problem, -1)),
+            Trial(view, problem, DeviceStoreClient(view, problem, -1)),
+        )
+        stack.callback(second.store.close)
         first.make_inputs()
         second.make_inputs()
-        first.tape.close()
-        assert isinstance(second.tape, VaultTape)
-        assert second.tape.ask("pool").answer
-        job = OracleJob(sittings=(first.sitting,), skip=((False,) * 3,), device="cpu", vaults=vaults([first.tape]))
+        first.store.close()
+        assert isinstance(second.store, DeviceStoreClient)
+        assert second.store.ask("pool").answer
+        job = OracleJob(call_plans=(first.call_plan,), skip=((False,) * 3,), device="cpu", device_stores=device_stores([first.store]))
         with pytest.raises(AssertionError, match="KeyError"):
             first.ask("oracle", job)
 

@@ -11,7 +11,7 @@ import pytest
 from tests.tools.profiling.test_ncu import table
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.processes.child import DeadlineError
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.counters_client import NO_DEVICE, ask_counters
 from tools.evaluation.wire.jobs.counters import CountersJob
 from tools.evaluation.wire.memory import Memory
@@ -35,14 +35,14 @@ X = TensorSpec(name="x", shape=(4,), dtype="float32")
 
 
 @pytest.fixture
-def shop(pool: LocalPool) -> Workshop:
+def workers(pool: LocalPool) -> WorkerPool:
     """The pool's processes and walls."""
-    pool._shop.start()
-    return pool._shop
+    pool._workers.start()
+    return pool._workers
 
 
 @pytest.fixture
-def count(shop: Workshop, tmp_path: Path) -> Callable[..., Counters]:
+def count(workers: WorkerPool, tmp_path: Path) -> Callable[..., Counters]:
     """Run the phase with a shell script as Nsight Compute."""
 
     def run(script: str, limit_s: float = 20.0) -> Counters:
@@ -56,7 +56,7 @@ def count(shop: Workshop, tmp_path: Path) -> Callable[..., Counters]:
         memory = Memory(4096)
         try:
             job = CountersJob(ncu=str(ncu), abi=ABI(arguments=(X,), outputs=(X,)), source="")
-            return ask_counters(shop, job, memory.fd, limit_s, -1, gpu=False)
+            return ask_counters(workers, job, memory.fd, limit_s, -1, gpu=False)
         finally:
             memory.close()
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from tools.evaluation.supervisor import call_plan as schedule
+from tools.evaluation.supervisor import call_plan
 from tools.evaluation.trusted.inputs import made_inputs, unusable
 from tools.evaluation.trusted.rounding import rounded
-from tools.evaluation.trusted.tolerance import Yardstick, error_of, has_digits
+from tools.evaluation.trusted.tolerance import Tolerance, error_of, has_digits
+from tools.evaluation.wire.calls import CallSpec
 from tools.evaluation.wire.distributions import AS_MADE, HARD
-from tools.evaluation.wire.tensor_store import CallSpec
 from tools.problems import load_problem
 from tools.records import PrecisionPolicy, Problem
 
@@ -35,12 +35,12 @@ def problem(folder: Path, work: str, a: str, b: str, maker: str, policy: Precisi
 
 def passes(given: Problem, kernel: Kernel, names: tuple[str, ...] = (AS_MADE, *HARD)) -> bool:
     """Whether a kernel is within every limit, on the problem's own inputs and the hard distributions."""
-    yardstick = Yardstick(given, {}, "cpu")
+    tolerance = Tolerance(given, {}, "cpu")
     for name in names:
-        arguments = made_inputs(yardstick.reference, CallSpec(seed=schedule.new_seed(), distribution=name, group=name))
-        truth = yardstick.truth(arguments, name)
-        limits = yardstick.limits([truth.scale])
-        if unusable(yardstick.reference, arguments, name) or not has_digits(limits):
+        arguments = made_inputs(tolerance.reference, CallSpec(seed=call_plan.new_seed(), distribution=name, group=name))
+        truth = tolerance.truth(arguments, name)
+        limits = tolerance.limits([truth.scale])
+        if unusable(tolerance.reference, arguments, name) or not has_digits(limits):
             continue
         errors = error_of(given.abi.outputs[0], kernel(*arguments), truth.reference[0], truth.oracle[0])
         if not (errors.relative_l2 <= limits[0].relative_l2 and errors.worst_row <= limits[0].worst_row):
@@ -142,12 +142,12 @@ def test_a_tolerance_allows_what_it_says(tmp_path: Path) -> None:
 
 def test_small_integers_must_be_exact_where_the_work_is_linear(tmp_path: Path) -> None:
     """On small integers a product has no rounding at all, so none is allowed; where it rounds in the reference too, limits stay."""
-    exact = Yardstick(problem(tmp_path, PRODUCT, "8, 32", "32, 8", "random"), {}, "cpu")
-    rounding = Yardstick(problem(tmp_path, MEAN, "8, 31", "8, 31", "random"), {}, "cpu")
+    exact = Tolerance(problem(tmp_path, PRODUCT, "8, 32", "32, 8", "random"), {}, "cpu")
+    rounding = Tolerance(problem(tmp_path, MEAN, "8, 31", "8, 31", "random"), {}, "cpu")
     scales = []
-    for yardstick in (exact, rounding):
-        arguments = made_inputs(yardstick.reference, CallSpec(seed=1, distribution="small integers", group=""))
-        scales.append(yardstick.limits([yardstick.truth(arguments, "small integers").scale])[0])
+    for tolerance in (exact, rounding):
+        arguments = made_inputs(tolerance.reference, CallSpec(seed=1, distribution="small integers", group=""))
+        scales.append(tolerance.limits([tolerance.truth(arguments, "small integers").scale])[0])
 
     assert scales[0] == (0.0, 0.0)
     assert scales[1].relative_l2 > 0

@@ -13,7 +13,7 @@ from tests.tools.evaluation.test_gpu import HONEST, REFERENCE, with_host
 from tests.tools.evaluation.test_gpu_cuda import REFERENCES, SOFTMAX
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.counters_client import try_counters
 from tools.hardware import detect_sheet
 from tools.hardware.devices import first_device
@@ -127,9 +127,9 @@ def test_doctor_finds_it_working() -> None:
     assert ncu is not None
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch).chmod(0o711)
-        shop = Workshop(Path(scratch), first_device())
+        workers = WorkerPool(Path(scratch), first_device())
         try:
-            shop.start()
-            assert try_counters(shop, ncu) == ""
+            workers.start()
+            assert try_counters(workers, ncu) == ""
         finally:
-            shop.close()
+            workers.close()

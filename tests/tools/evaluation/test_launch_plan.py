@@ -45,9 +45,9 @@ def build(pool: LocalPool, abi_of: Callable[[str], ABI]) -> Callable[..., BuildA
     """Have the builder follow a source, in its sandbox."""
 
     def run(source: str, reference: str = sealable.SUM_REFERENCE) -> BuildAnswer:
-        pool._shop.start()
+        pool._workers.start()
         job = BuilderJob(abi=abi_of(reference), source=source, sheet=SHEET)
-        done = pool._shop.ask("builder", job.model_dump_json().encode(), {}, time.monotonic() + 120, -1, sandboxed=True)
+        done = pool._workers.ask("builder", job.model_dump_json().encode(), {}, time.monotonic() + 120, -1, sandboxed=True)
         return BuildAnswer.model_validate_json(done.answer)
 
     return run

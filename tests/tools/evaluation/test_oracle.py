@@ -11,8 +11,8 @@ import torch
 from tools.evaluation.trusted import oracle
 from tools.evaluation.trusted.numerics import ROUNDOFF
 from tools.evaluation.trusted.rounding import rounded
+from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.evaluation.wire.jobs.oracle import OracleAnswer, OracleJob
-from tools.evaluation.wire.tensor_store import CallSpec, Sitting
 from tools.problems import load_problem
 from tools.records import Problem
 
@@ -63,17 +63,17 @@ def _judged(problem: Problem, candidate: Callable[..., torch.Tensor], monkeypatc
     """Have the oracle judge calls with inputs of known seeds, each by itself: how many are wrong, and what it notes."""
     draw = torch.Generator().manual_seed(0)
     inputs = [(torch.rand(1, 127, generator=draw), torch.randn(127, 67, generator=draw)) for _ in range(CALLS)]
-    tape = SimpleNamespace(
+    store = SimpleNamespace(
         parameter_tensors=list,
         input_tensors=lambda call: list(inputs[call]),
         output_tensors=lambda call, _run: [candidate(*inputs[call])],
         forget=lambda _call: None,
         close=lambda: None,
     )
-    monkeypatch.setattr(oracle, "tensors_of", lambda *_: tape)
+    monkeypatch.setattr(oracle, "tensors_of", lambda *_: store)
     calls = tuple(CallSpec(seed=number, distribution=oracle.AS_MADE, group=str(number)) for number in range(CALLS))
-    sitting = Sitting(problem=problem.model_dump_json(), shake=None, calls=calls)
-    job = OracleJob(sittings=(sitting,), skip=((False,) * CALLS,), device="cpu", threads=torch.get_num_threads())
+    call_plan = CallPlan(problem=problem.model_dump_json(), shake=None, calls=calls)
+    job = OracleJob(call_plans=(call_plan,), skip=((False,) * CALLS,), device="cpu", threads=torch.get_num_threads())
     answers: list[bytes] = []
     oracle.judge(SimpleNamespace(job=job.model_dump_json().encode(), answer=answers.append))  # type: ignore[arg-type]
     answer = OracleAnswer.model_validate_json(answers[0])

@@ -54,9 +54,9 @@ def judge(pool: LocalPool, product: Problem) -> Callable[[str], Evaluation]:
 
 def followed(pool: LocalPool, problem: Problem, source: str) -> BuildAnswer:
     """Have the builder follow a source."""
-    pool._shop.start()
+    pool._workers.start()
     job = BuilderJob(abi=problem.abi, source=source, sheet=SHEET)
-    done = pool._shop.ask("builder", job.model_dump_json().encode(), {}, time.monotonic() + 120, -1, sandboxed=True)
+    done = pool._workers.ask("builder", job.model_dump_json().encode(), {}, time.monotonic() + 120, -1, sandboxed=True)
     return BuildAnswer.model_validate_json(done.answer)
 
 

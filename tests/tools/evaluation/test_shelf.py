@@ -1,4 +1,4 @@
-"""Shared memory, and the shelf it waits on."""
+"""Shared memory, and the pool it waits in."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tools.evaluation.processes.shared_memory_pool import Shelf
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.shared_memory_pool import SharedMemoryPool
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.sandbox.control_group import memory_bytes
-from tools.evaluation.supervisor.device_store_client import VaultTape, held
+from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, held
+from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.evaluation.wire.memory import Memory
-from tools.evaluation.wire.tensor_store import CallSpec, Sitting, Tape
+from tools.evaluation.wire.tensor_store import HostStore
 from tools.hardware import load_sheet
 from tools.records import Problem
 
@@ -42,13 +43,13 @@ def test_one_byte_of_difference_is_seen(place: int) -> None:
 
 def test_memory_put_back_is_given_to_the_next_that_it_fits() -> None:
     """The same pages serve again for as much or somewhat less, the tightest first; more, and much less, get new ones."""
-    shelf = Shelf(lambda: SIZE, least=0)
-    first, large = shelf.take(4096), shelf.take(16384)
+    pool = SharedMemoryPool(lambda: SIZE, least=0)
+    first, large = pool.take(4096), pool.take(16384)
     first.bytes_at(0, 4096)[:] = 7
-    shelf.put(large)
-    shelf.put(first)
+    pool.put(large)
+    pool.put(first)
 
-    more, same, less, little = shelf.take(32768), shelf.take(4000), shelf.take(8192), shelf.take(512)
+    more, same, less, little = pool.take(32768), pool.take(4000), pool.take(8192), pool.take(512)
 
     assert same is first
     assert same.bytes_at(0, 4096)[0] == 7
@@ -60,15 +61,15 @@ def test_memory_put_back_is_given_to_the_next_that_it_fits() -> None:
 
 def test_what_is_too_much_goes_back_to_the_system() -> None:
     """The memory that has waited longest is given up first, and all of it at the end, whatever comes back later."""
-    shelf = Shelf(lambda: SIZE, least=0)
-    made = [shelf.take(SIZE // 2) for _ in range(3)]
+    pool = SharedMemoryPool(lambda: SIZE, least=0)
+    made = [pool.take(SIZE // 2) for _ in range(3)]
     for memory in made:
-        shelf.put(memory)
+        pool.put(memory)
     assert [is_open(memory.fd) for memory in made] == [False, True, True]
 
-    late = shelf.take(4096)
-    shelf.close()
-    shelf.put(late)
+    late = pool.take(4096)
+    pool.close()
+    pool.put(late)
     assert not any(is_open(memory.fd) for memory in (*made, late))
 
 
@@ -86,38 +87,38 @@ def test_a_containers_limit_counts_as_the_machines_memory(tmp_path: Path, name: 
 
 def test_small_memory_is_not_kept() -> None:
     """What is cheap to make anew holds no descriptor."""
-    shelf = Shelf(lambda: SIZE)
-    memory = shelf.take(4096)
-    shelf.put(memory)
+    pool = SharedMemoryPool(lambda: SIZE)
+    memory = pool.take(4096)
+    pool.put(memory)
     assert not is_open(memory.fd)
 
 
 def test_a_tape_that_may_be_in_use_is_not_kept(tmp_path: Path, problem: Problem) -> None:
-    """A tape goes back to its pool of memory only when nobody can write into it any more."""
-    shop, sheet = Workshop(tmp_path, None), load_sheet("h200")
-    shop.shelf = Shelf(lambda: SIZE, least=0)
+    """A store goes back to its pool of memory only when nobody can write into it any more."""
+    workers, sheet = WorkerPool(tmp_path, None), load_sheet("h200")
+    workers.memory = SharedMemoryPool(lambda: SIZE, least=0)
     calls = (CallSpec(seed=1, distribution="as made", group="as made"),)
-    plan = Sitting(problem=problem.model_dump_json(), shake=None, calls=calls)
-    with pytest.raises(KeyError), held(shop, problem, plan, sheet, -1) as broken:
+    plan = CallPlan(problem=problem.model_dump_json(), shake=None, calls=calls)
+    with pytest.raises(KeyError), held(workers, problem, plan, sheet, -1) as broken:
         raise KeyError
-    with held(shop, problem, plan, sheet, -1) as kept:
+    with held(workers, problem, plan, sheet, -1) as kept:
         pass
-    with held(shop, problem, plan, sheet, -1) as again:
+    with held(workers, problem, plan, sheet, -1) as again:
         assert memories(again) == memories(kept)
         assert memories(again).isdisjoint(memories(broken))
-    shop.close()
+    workers.close()
 
 
-def memories(tape: Tape | VaultTape) -> set[Memory]:
-    """Both memories of a tape."""
-    assert isinstance(tape, Tape)
-    return {tape.inputs_memory, tape.outputs_memory}
+def memories(store: HostStore | DeviceStoreClient) -> set[Memory]:
+    """Both memories of a store."""
+    assert isinstance(store, HostStore)
+    return {store.inputs_memory, store.outputs_memory}
 
 
 def test_nothing_is_kept_where_the_reference_is_a_strangers(tmp_path: Path) -> None:
-    """A wary workshop gives no memory to a second use: what ran a stranger's reference may still have it mapped."""
-    shop = Workshop(tmp_path, None, wary=True)
-    memory = shop.shelf.take(SIZE * 8)
-    shop.shelf.put(memory)
+    """A wary pool gives no memory to a second use: what ran a stranger's reference may still have it mapped."""
+    workers = WorkerPool(tmp_path, None, wary=True)
+    memory = workers.memory.take(SIZE * 8)
+    workers.memory.put(memory)
     assert not is_open(memory.fd)
-    shop.close()
+    workers.close()

@@ -1,4 +1,4 @@
-"""The standing oracle's processes: who is kept, and who is replaced."""
+"""The oracle server's processes: who is kept, and who is replaced."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from functools import partial
 import pytest
 
 from tools.evaluation.processes.child import Child, DeadlineError
-from tools.evaluation.processes.oracle_client import KEPT, StandingOracle
-from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.supervisor.call_plan import sitting
+from tools.evaluation.processes.oracle_client import KEPT, OracleClient
+from tools.evaluation.processes.worker_pool import WorkerPool
+from tools.evaluation.supervisor.call_plan import plan_calls
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
-from tools.evaluation.wire.tensor_store import Tape
+from tools.evaluation.wire.tensor_store import HostStore
 from tools.records import Problem
 
 
 class Court:
-    """A standing oracle that counts the processes it starts."""
+    """An oracle server that counts the processes it starts."""
 
-    def __init__(self, shop: Workshop, problem: Problem) -> None:
-        self.oracle = StandingOracle()
+    def __init__(self, workers: WorkerPool, problem: Problem) -> None:
+        self.oracle = OracleClient()
         self.started: list[int] = []
-        self._fork: Callable[[], AbstractContextManager[Child]] = partial(shop.trusted, "standing", b"", {}, -1)
+        self._fork: Callable[[], AbstractContextManager[Child]] = partial(workers.trusted, "oracle_server", b"", {}, -1)
         self._problem = problem
 
     @contextmanager
@@ -37,23 +37,23 @@ class Court:
 
     def ask(self, name: str, *, job: bytes = b"", limit_s: float = 60.0) -> bytes:
         """Have inputs made in the process of the problem called `name`; empty where it failed."""
-        plan = sitting(self._problem, 0, "search", battery=False)
-        tape = Tape(self._problem.abi, plan.calls)
+        plan = plan_calls(self._problem, 0, "search", battery=False)
+        store = HostStore(self._problem.abi, plan.calls)
         answer = os.memfd_create("answer")
         try:
-            shared = {"inputs0": tape.inputs_memory.fd, "outputs0": tape.outputs_memory.fd, "answer": answer}
-            job = job or InputsJob(sittings=(plan,), device="cpu").model_dump_json().encode()
+            shared = {"inputs0": store.inputs_memory.fd, "outputs0": store.outputs_memory.fd, "answer": answer}
+            job = job or InputsJob(call_plans=(plan,), device="cpu").model_dump_json().encode()
             self.oracle.ask(self.fork, name, "inputs", job, shared, time.monotonic() + limit_s, -1)
             return os.pread(answer, 1 << 16, 0)
         finally:
-            tape.close()
+            store.close()
             os.close(answer)
 
 
 @pytest.fixture
-def court(shop: Workshop, problem: Problem) -> Iterator[Court]:
+def court(workers: WorkerPool, problem: Problem) -> Iterator[Court]:
     """A court of its own for each test."""
-    made = Court(shop, problem)
+    made = Court(workers, problem)
     yield made
     made.oracle.close()
 

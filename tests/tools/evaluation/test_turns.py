@@ -1,4 +1,4 @@
-"""Turns on the device."""
+"""Who may use the device, and when."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tools.errors import MachineError
-from tools.evaluation.processes.device_lock import Stay, Turns
+from tools.evaluation.processes.device_lock import DeviceLock, Stay
 
 
 def test_checks_share_and_know_it() -> None:
     """Two that share the device are there at the same time, and both know that they had company."""
-    turns, meet = Turns(2), threading.Barrier(2, timeout=10)
+    turns, meet = DeviceLock(2), threading.Barrier(2, timeout=10)
 
     def check() -> bool:
         with turns.shared() as stay:
@@ -27,16 +27,16 @@ def test_checks_share_and_know_it() -> None:
 
 def test_single_check_has_no_company() -> None:
     """One that nobody joined had no company, also where others came before and after it."""
-    turns = Turns(2)
+    turns = DeviceLock(2)
     for _ in range(2):
         with turns.shared() as stay:
             pass
         assert not stay.company
 
 
-def test_what_is_too_large_together_takes_turns() -> None:
+def test_what_is_too_large_together_takes_lock() -> None:
     """Those that share come to no more than the room there is, and one that is larger than all of it stays by itself."""
-    turns, present, most = Turns(4, room=1.0), [], []
+    turns, present, most = DeviceLock(4, room=1.0), [], []
     lock = threading.Lock()
 
     def check(size: float) -> None:
@@ -57,7 +57,7 @@ def test_what_is_too_large_together_takes_turns() -> None:
 
 def test_what_fails_beside_others_is_done_again_alone() -> None:
     """A failure of the machine, or a doubted result, counts where nobody else was there."""
-    turns, seen = Turns(2), []
+    turns, seen = DeviceLock(2), []
 
     def fails(stay: Stay) -> str:
         seen.append(stay.company)
@@ -81,7 +81,7 @@ def test_what_fails_beside_others_is_done_again_alone() -> None:
 
 def test_a_failure_without_company_is_one() -> None:
     """What the machine cannot do by itself is not tried again."""
-    turns, tries = Turns(2), []
+    turns, tries = DeviceLock(2), []
 
     def fails(stay: Stay) -> None:
         tries.append(stay)
@@ -94,7 +94,7 @@ def test_a_failure_without_company_is_one() -> None:
 
 def test_timing_is_alone() -> None:
     """Nobody shares the device with one that asked to be alone, and it waits for those who are there."""
-    turns, present, seen = Turns(4), [0], []
+    turns, present, seen = DeviceLock(4), [0], []
     lock = threading.Lock()
 
     def check() -> None:
@@ -120,7 +120,7 @@ def test_timing_is_alone() -> None:
 
 def test_one_who_waits_to_be_alone_goes_first() -> None:
     """A check that comes while a timing waits lets it go first."""
-    turns, order = Turns(4), []
+    turns, order = DeviceLock(4), []
     with ThreadPoolExecutor(2) as threads:
         with turns.shared():
             timing = threads.submit(lambda: _note(turns.alone(), order, "time"))
@@ -140,7 +140,7 @@ def _note(turn: object, order: list[str], name: str) -> None:
 
 def test_waiting_is_taken_down() -> None:
     """Whoever waits for the device is told how long."""
-    turns = Turns(2)
+    turns = DeviceLock(2)
     with ThreadPoolExecutor(1) as threads:
         with turns.alone() as first:
             second = threads.submit(lambda: _waited(turns))
@@ -149,6 +149,6 @@ def test_waiting_is_taken_down() -> None:
     assert first.waited_s < 0.1
 
 
-def _waited(turns: Turns) -> float:
+def _waited(turns: DeviceLock) -> float:
     with turns.shared() as stay:
         return stay.waited_s

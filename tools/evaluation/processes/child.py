@@ -14,7 +14,7 @@ from pathlib import Path
 from tools.errors import MachineError
 from tools.evaluation.processes.log import Log
 from tools.evaluation.processes.zygote import ENTERED
-from tools.evaluation.wire import fd_messages as wire
+from tools.evaluation.wire import fd_messages
 
 _GRACE_S = 30.0
 """How long the kernel may take to end a killed process before the machine is called broken; a busy GPU takes seconds."""
@@ -79,7 +79,7 @@ class Child:
             with os.fdopen(os.dup(given), "wb") as file:
                 file.write(job)
             with contextlib.suppress(OSError):
-                wire.send(self._control, {"phase": name, "names": ["job", *shared]}, [given, *shared.values()])
+                fd_messages.send(self._control, {"phase": name, "names": ["job", *shared]}, [given, *shared.values()])
         finally:
             os.close(given)
 
@@ -92,7 +92,7 @@ class Child:
         given: list[int] = []
 
         def take() -> bytes:
-            data, descriptors, _, _ = socket.recv_fds(self._control, limit, wire.MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
+            data, descriptors, _, _ = socket.recv_fds(self._control, limit, fd_messages.MAX_DESCRIPTORS, socket.MSG_CMSG_CLOEXEC)
             given.extend(descriptors)
             return data
 
@@ -169,7 +169,7 @@ class Child:
         return ready
 
     def _read_status(self) -> None:
-        answer = wire.receive(self._status)
+        answer = fd_messages.receive(self._status)
         if answer is None:
             self._finish()
             return

@@ -27,7 +27,7 @@ class Stay:
     """How much of the device it needs, as it says."""
 
 
-class Turns:
+class DeviceLock:
     """A lock with two doors; whoever waits to be alone goes before those who would share, so that timings come in a row."""
 
     def __init__(self, most: int, room: float = math.inf) -> None:

@@ -45,7 +45,7 @@ class _Kept:
         self.stack.close()
 
 
-class StandingOracle:
+class OracleClient:
     """The supervisor's side: keeps the processes of the last few problems; one whose job failed gets a new one."""
 
     def __init__(self) -> None:

@@ -10,7 +10,7 @@ from tools.evaluation.wire.memory import Memory
 from tools.profiling.nvml import device_count
 
 _SHARE = 1 / 8
-"""Of the memory that processes here may use, at most, for what waits on all shelves of a kind together: each GPU's pool has one."""
+"""Of the memory that processes here may use, at most, for what waits in all pools of a kind together: each GPU's pool has one."""
 _WIDER = 4
 """Memory up to so many times as large as what is asked for is given: another problem's pages are still better than new ones."""
 _LEAST = 16 << 20
@@ -27,7 +27,7 @@ def nothing() -> int:
     return 0
 
 
-class Shelf:
+class SharedMemoryPool:
     """Memory that only trusted processes have mapped, the dead aside; what is in it is old, and whoever takes it writes before reading."""
 
     def __init__(self, most: Callable[[], int] = room, least: int = _LEAST, wider: int = _WIDER) -> None:

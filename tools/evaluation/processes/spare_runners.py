@@ -1,6 +1,6 @@
 """Runners that wait for a candidate: walls built, CUDA started, and no candidate code met yet.
 
-Starting CUDA takes a third of a second in each process, and more side by side. Spares are made while candidates are checked, never
+Starting CUDA takes a third of a second in each process, and more side by side. SpareRunners are made while candidates are checked, never
 while one is timed, and each serves one candidate once.
 """
 
@@ -23,25 +23,25 @@ _WARM_S = 60.0
 Fork = Callable[[], AbstractContextManager[Child]]
 
 
-class Spare(NamedTuple):
+class SpareRunner(NamedTuple):
     """A waiting runner, and what ends it."""
 
     child: Child
     stack: ExitStack
 
 
-class Spares:
-    """A few waiting runners of one workshop."""
+class SpareRunners:
+    """A few waiting runners of one worker pool."""
 
     def __init__(self, fork: Fork) -> None:
         """Have `fork` start one; none is started yet."""
         self._fork = fork
         self._lock = threading.Lock()
-        self._waiting: list[Spare] = []
+        self._waiting: list[SpareRunner] = []
         self._making: list[Future[None]] = []
         self._closed = False
 
-    def take(self) -> Spare | None:
+    def take(self) -> SpareRunner | None:
         """Take one out, if there is one that lives; the taker ends it."""
         while True:
             with self._lock:
@@ -81,4 +81,4 @@ class Spares:
                 return
             with self._lock:
                 if not self._closed:
-                    self._waiting.append(Spare(child, stack.pop_all()))
+                    self._waiting.append(SpareRunner(child, stack.pop_all()))

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from tools.errors import MachineError
 from tools.evaluation.processes.child import DeadlineError
-from tools.evaluation.processes.zygote_client import Nursery
+from tools.evaluation.processes.zygote_client import ZygoteClient
 from tools.evaluation.sandbox import control_group, weakening
 from tools.evaluation.sandbox.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
 from tools.evaluation.sandbox.machine_view import device_nodes, readable_trees
@@ -31,7 +31,7 @@ _uids_lock = threading.Lock()
 class Walls:
     """Finds out once what works here, then makes boxes; every method may be called from several threads."""
 
-    def __init__(self, native: Nursery, device: int | None) -> None:
+    def __init__(self, native: ZygoteClient, device: int | None) -> None:
         """Try walls with phases of `native`, on NVIDIA device `device` or without a GPU."""
         self._native, self._device = native, device
         self._lock = threading.Lock()
@@ -67,10 +67,10 @@ class Walls:
                     raise MachineError(f"the probe failed: {child.log.text.strip()[-300:]}", "")
 
     @contextmanager
-    def box(self, isolation: Isolation, nursery: Nursery, readable: tuple[str, ...], off: Defences, *, gpu: bool) -> Iterator[Box]:
+    def box(self, isolation: Isolation, zygote: ZygoteClient, readable: tuple[str, ...], off: Defences, *, gpu: bool) -> Iterator[Box]:
         """Make the box of one sandbox, with a user id and a control group of its own; it may also read `readable`."""
         with _own_uid() as uid, self._group(isolation, off, gpu=gpu) as groups:
-            box = self._box(isolation, uid, nursery, off, gpu=gpu)
+            box = self._box(isolation, uid, zygote, off, gpu=gpu)
             yield weakening.box(box.model_copy(update={"groups": groups, "readable": (*box.readable, *readable)}), off)
 
     @contextmanager
@@ -82,7 +82,7 @@ class Walls:
         finally:
             group.remove()
 
-    def _box(self, isolation: Isolation, uid: int, nursery: Nursery, off: Defences, *, gpu: bool) -> Box:
+    def _box(self, isolation: Isolation, uid: int, zygote: ZygoteClient, off: Defences, *, gpu: bool) -> Box:
         blind = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}
         return Box(
             isolation=isolation,
@@ -91,7 +91,7 @@ class Walls:
             scratch="",
             readable=readable_trees(gpu=gpu),
             devices=device_nodes(self._device) if gpu and self._device is not None else (),
-            environment=nursery.environment | blind | {"OMP_NUM_THREADS": "1"},
+            environment=zygote.environment | blind | {"OMP_NUM_THREADS": "1"},
         )
 
     def _limits(self, *, gpu: bool) -> Limits:

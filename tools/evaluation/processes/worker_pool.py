@@ -17,11 +17,11 @@ from typing import Self
 
 import tools
 from tools.evaluation.processes.child import Child
-from tools.evaluation.processes.oracle_client import StandingOracle
-from tools.evaluation.processes.shared_memory_pool import Shelf, nothing, room
-from tools.evaluation.processes.spare_runners import Spares
+from tools.evaluation.processes.oracle_client import OracleClient
+from tools.evaluation.processes.shared_memory_pool import SharedMemoryPool, nothing, room
+from tools.evaluation.processes.spare_runners import SpareRunners
 from tools.evaluation.processes.walls import Walls
-from tools.evaluation.processes.zygote_client import Nursery
+from tools.evaluation.processes.zygote_client import ZygoteClient
 from tools.evaluation.sandbox import control_group
 from tools.evaluation.sandbox.isolation import Isolation
 from tools.evaluation.wire.defences import NONE, Defence, Defences
@@ -35,7 +35,7 @@ _MAX_ANSWER = 128 << 20
 
 @dataclass(frozen=True)
 class Finished:
-    """A phase that gave no conversation, only an answer."""
+    """A phase that exchanged no messages, only left an answer."""
 
     answer: bytes
     log: str
@@ -44,7 +44,7 @@ class Finished:
     """Descriptors that came with it; whoever asked closes them."""
 
 
-class Workshop:
+class WorkerPool:
     """Owns the processes of a pool; every method may be called from several threads."""
 
     def __init__(self, scratch: Path, device: int | None, *, wary: bool = False) -> None:
@@ -69,24 +69,24 @@ class Workshop:
         # by its UUID: where a sandbox has the node of one device alone, CUDA counts it as the first
         name = "" if device is None else device_uuid(device) or str(device)
         visible = {"CUDA_VISIBLE_DEVICES": name, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-        self.native = Nursery("native", visible, self._phases)
-        self.interpreter = Nursery("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
+        self.native = ZygoteClient("native", visible, self._phases)
+        self.interpreter = ZygoteClient("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
         self._walls = Walls(self.native, device)
         self.learnt: dict[str, str] = {}
         """What was tried once on this machine, and how it went."""
         self._starting = threading.Lock()
         self._started: set[str] = set()
         self.keeps = device is not None
-        """Whether the standing oracle does what it can do; without a GPU it saves nothing."""
-        self._oracle = StandingOracle()
+        """Whether the oracle server does what it can do; without a GPU it saves nothing."""
+        self._oracle = OracleClient()
         # a stranger's reference may go on looking at memory that it was given once
-        self.shelf = Shelf(nothing if wary else room)
-        self.exchanges = Shelf(nothing if wary else room, wider=1)
+        self.memory = SharedMemoryPool(nothing if wary else room)
+        self.exchanges = SharedMemoryPool(nothing if wary else room, wider=1)
         """What runners shared that are dead now; of its size a runner learns nothing."""
-        self.spares = Spares(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
+        self.spare_runners = SpareRunners(partial(self.untrusted, self.native, "runner", WARM, {}, gpu=True, cancel=-1))
 
     def weakened(self, off: Defences) -> Self:
-        """Give the same workshop, the same processes, with defences switched off: for tests of the defences alone."""
+        """Give the same pool, the same processes, with defences switched off: for tests of the defences alone."""
         twin = copy.copy(self)
         twin.off = off
         return twin
@@ -98,15 +98,15 @@ class Workshop:
         """
         needed = [self.native] if self.device is not None or not judges else [self.native, self.interpreter]
         with self._starting:
-            missing = [nursery for nursery in needed if nursery.flavour not in self._started]
+            missing = [zygote for zygote in needed if zygote.flavour not in self._started]
             if not missing:
                 return
             with ThreadPoolExecutor(len(missing)) as threads:
-                list(threads.map(Nursery.start, missing))
+                list(threads.map(ZygoteClient.start, missing))
             self.isolation(gpu=False)
             if self.device is not None:
                 self.isolation(gpu=True)
-            self._started |= {nursery.flavour for nursery in missing}
+            self._started |= {zygote.flavour for zygote in missing}
 
     def isolation(self, *, gpu: bool) -> Isolation:
         """Find the strongest walls that work here, by trying them once."""
@@ -114,7 +114,7 @@ class Workshop:
 
     @contextmanager
     def trusted(self, name: str, job: bytes, shared: Mapping[str, int], cancel: int) -> Iterator[Child]:
-        """Fork a phase that runs the reference and never meets a candidate; in a wary workshop inside the walls."""
+        """Fork a phase that runs the reference and never meets a candidate; in a wary pool inside the walls."""
         if self.wary:
             own = (str(Path(tools.__file__).resolve().parent),)
             gpu = self.device is not None
@@ -127,7 +127,7 @@ class Workshop:
     @contextmanager
     def untrusted(
         self,
-        nursery: Nursery,
+        zygote: ZygoteClient,
         name: str,
         job: bytes,
         shared: Mapping[str, int],
@@ -145,8 +145,8 @@ class Workshop:
         if loopback:
             isolation = isolation.model_copy(update={"loopback": isolation.namespaces})
         with (
-            self._walls.box(isolation, nursery, readable, self.off, gpu=gpu) as box,
-            nursery.phase(name, job, shared, box, cancel) as child,
+            self._walls.box(isolation, zygote, readable, self.off, gpu=gpu) as box,
+            zygote.phase(name, job, shared, box, cancel) as child,
         ):
             if Defence.LOG_LIMIT in self.off:
                 child.log.limit = sys.maxsize
@@ -155,10 +155,10 @@ class Workshop:
     @contextmanager
     def runner(self, *, gpu: bool, cancel: int) -> Iterator[Child]:
         """Give a runner that waits for its job: a spare one where there is one."""
-        spare = self.spares.take() if gpu and not self.off else None
+        spare = self.spare_runners.take() if gpu and not self.off else None
         if spare is None:
-            nursery = self.native if gpu else self.interpreter
-            with self.untrusted(nursery, "runner", b"", {}, gpu=gpu, cancel=cancel) as child:
+            zygote = self.native if gpu else self.interpreter
+            with self.untrusted(zygote, "runner", b"", {}, gpu=gpu, cancel=cancel) as child:
                 yield child
             return
         with spare.stack:
@@ -178,7 +178,7 @@ class Workshop:
     ) -> Finished:
         """Run a phase to its end and read its answer; an answer that is not there is empty.
 
-        Given the `problem`, what the standing oracle can do on a device is done by it.
+        Given the `problem`, what the oracle server can do on a device is done by it.
         """
         answer = os.memfd_create("answer", os.MFD_CLOEXEC)
         try:
@@ -187,7 +187,7 @@ class Workshop:
                 with self.untrusted(self.native, name, job, given, gpu=False, cancel=cancel) as child:
                     child.wait(deadline)
             elif problem is not None and self.keeps and name in JOBS:
-                fork = partial(self.trusted, "standing", b"", {}, cancel)
+                fork = partial(self.trusted, "oracle_server", b"", {}, cancel)
                 done = self._oracle.ask(fork, _kept_as(problem), name, job, given, deadline, cancel)
                 return Finished(_answer(answer), *done)
             else:
@@ -198,22 +198,22 @@ class Workshop:
             os.close(answer)
 
     def keeping(self, problem: Problem) -> AbstractContextManager[object]:
-        """Make a context in which the standing oracle of `problem` does not make room for others."""
+        """Make a context in which the oracle server of `problem` does not make room for others."""
         return self._oracle.using(_kept_as(problem))
 
     def close(self) -> None:
         """End every process and remove the phases' folder."""
         self._oracle.close()
-        self.spares.close()
+        self.spare_runners.close()
         self.native.close()
         self.interpreter.close()
-        self.shelf.close()
+        self.memory.close()
         self.exchanges.close()
         shutil.rmtree(self._phases, ignore_errors=True)
 
 
 def _kept_as(problem: Problem) -> str:
-    """Name by which the standing oracle of a problem, whatever its sizes, is known."""
+    """Name by which the oracle server of a problem, whatever its sizes, is known."""
     return content_hash(problem.source, problem.entry)
 
 

@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from tools.evaluation.processes.phase_table import import_common, phase_function, warm_up
-from tools.evaluation.sandbox import enter as sandbox
 from tools.evaluation.sandbox import syscalls
+from tools.evaluation.sandbox.enter import enter, unshare
 from tools.evaluation.sandbox.isolation import Box
-from tools.evaluation.wire import fd_messages as wire
+from tools.evaluation.wire import fd_messages
 from tools.evaluation.wire.defences import NONE, Defence
 from tools.evaluation.wire.phase import Phase
 
@@ -47,7 +47,7 @@ def _live(end: socket.socket, warm: Callable[[], dict[str, str]]) -> None:
     gc.enable()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    wire.send(end, {"ready": versions})
+    fd_messages.send(end, {"ready": versions})
     poller = select.poll()
     poller.register(end, select.POLLIN)
     poller.register(parent, select.POLLIN)
@@ -55,7 +55,7 @@ def _live(end: socket.socket, warm: Callable[[], dict[str, str]]) -> None:
         ready = dict(poller.poll())
         if parent in ready:
             return
-        request = wire.receive(end)
+        request = fd_messages.receive(end)
         if request is None:
             return
         _fork(end, *request)
@@ -78,10 +78,10 @@ def _fork(end: socket.socket, message: dict[str, Any], descriptors: list[int]) -
         handle = os.pidfd_open(pid)
     except OSError:
         # it has ended already: the supervisor reads that from the socket it gave it
-        wire.send(end, {"forked": pid})
+        fd_messages.send(end, {"forked": pid})
         return
     try:
-        wire.send(end, {"forked": pid}, [handle])
+        fd_messages.send(end, {"forked": pid}, [handle])
     finally:
         # the supervisor has its own now; one kept for each phase would fill this process's table
         os.close(handle)
@@ -99,7 +99,7 @@ def _branch(message: dict[str, Any], descriptors: list[int]) -> None:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         _live(end, warm_up if message["warm"] else dict)
     except BaseException:
-        wire.send(end, {"failed": traceback.format_exc()[-2000:]})
+        fd_messages.send(end, {"failed": traceback.format_exc()[-2000:]})
     finally:
         os._exit(0)
 
@@ -115,9 +115,9 @@ def warden(message: dict[str, Any], descriptors: list[int]) -> None:
     box = Box.model_validate_json(message["box"]) if message["box"] else None
     try:
         if box:
-            sandbox.unshare(box)
+            unshare(box)
     except OSError as error:
-        wire.send(status, {"refused": str(error)})
+        fd_messages.send(status, {"refused": str(error)})
         os._exit(0)
     pid = os.fork()
     if pid == 0:
@@ -125,11 +125,11 @@ def warden(message: dict[str, Any], descriptors: list[int]) -> None:
         _inner(message["phase"], named, box, message["scratch"])
     for fd in named.values():
         os.close(fd)
-    wire.send(status, {"pid": pid}, [os.pidfd_open(pid)])
+    fd_messages.send(status, {"pid": pid}, [os.pidfd_open(pid)])
     _, code = os.waitpid(pid, 0)
     if Defence.END_OF_TREE not in (box.missing if box else NONE):
         end_descendants()
-    wire.send(status, {"exit": os.waitstatus_to_exitcode(code)})
+    fd_messages.send(status, {"exit": os.waitstatus_to_exitcode(code)})
     os._exit(0)
 
 
@@ -174,7 +174,7 @@ def _inner(phase: str, named: dict[str, int], box: Box | None, folder: str) -> N
             file.seek(0)
             job = file.read()
         control = socket.socket(fileno=named.pop("control"))
-        scratch = sandbox.enter(box) if box else _trusted_scratch(Path(folder))
+        scratch = enter(box) if box else _trusted_scratch(Path(folder))
         # until here no candidate code has run: whatever fails before this message is the machine's fault
         control.send(ENTERED)
         phase_function(phase)(Phase(job, control, named, scratch))

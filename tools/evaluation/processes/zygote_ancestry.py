@@ -19,7 +19,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from tools.errors import MachineError
-from tools.evaluation.wire import fd_messages as wire
+from tools.evaluation.wire import fd_messages
 
 _START_S = 120.0
 _GRACE_S = 30.0
@@ -56,8 +56,8 @@ class Zygote:
         """Have it fork, and return the child's descriptor; an empty list where that has ended already, None where the zygote itself has."""
         with self._lock:
             try:
-                wire.send(self._end, message, list(descriptors))
-                answer = wire.receive(self._end)
+                fd_messages.send(self._end, message, list(descriptors))
+                answer = fd_messages.receive(self._end)
             except OSError:
                 return None
         return answer[1] if answer else None
@@ -67,7 +67,7 @@ class Zygote:
 
         One that does not start raises MachineError with what it said.
         """
-        ours, theirs = wire.pair()
+        ours, theirs = fd_messages.pair()
         with theirs:
             given = self.ask({"zygote": dict(environment), "warm": warm}, [theirs.fileno()])
         if given is None:
@@ -83,7 +83,7 @@ class Zygote:
         self._end.settimeout(_START_S)
         answer = None
         with contextlib.suppress(OSError):
-            answer = wire.receive(self._end)
+            answer = fd_messages.receive(self._end)
         told = answer[0] if answer else {}
         if "ready" not in told:
             self.kill()
@@ -114,7 +114,7 @@ class Ancestry:
     def __init__(self) -> None:
         """Start nothing yet."""
         self._lock = threading.Lock()
-        self._turns: dict[str, threading.Lock] = {}
+        self._locks: dict[str, threading.Lock] = {}
         self._kept: dict[str, Zygote] = {}
 
     def zygote(self, environment: Mapping[str, str]) -> Zygote:
@@ -148,7 +148,7 @@ class Ancestry:
     def _keep(self, name: str, make: Callable[[], Zygote]) -> Zygote:
         """Make one, or give back the one that was made; different ones are made side by side."""
         with self._lock:
-            turn = self._turns.setdefault(name, threading.Lock())
+            turn = self._locks.setdefault(name, threading.Lock())
         with turn:
             found = self._kept.get(name)
             if found is None:
@@ -170,7 +170,7 @@ atexit.register(ANCESTRY.close)
 
 def _first(environment: Mapping[str, str], roots: Sequence[str]) -> Zygote:
     """Start the one that has imported torch and nothing that depends on an environment."""
-    ours, theirs = wire.pair()
+    ours, theirs = fd_messages.pair()
     # a file, which never fills up as a pipe does that nobody reads
     with theirs, tempfile.TemporaryFile() as said:
         process = subprocess.Popen(

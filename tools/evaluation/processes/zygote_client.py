@@ -16,12 +16,12 @@ from tools.evaluation.processes.child import Child
 from tools.evaluation.processes.log import Log
 from tools.evaluation.processes.zygote_ancestry import ANCESTRY, Zygote, clean_environment
 from tools.evaluation.sandbox.isolation import Box
-from tools.evaluation.wire import fd_messages as wire
+from tools.evaluation.wire import fd_messages
 
 _ENTRY_S = 30.0
 
 
-class Nursery:
+class ZygoteClient:
     """Keeps one zygote alive and forks phases from it."""
 
     def __init__(self, flavour: str, environment: Mapping[str, str], folder: Path) -> None:
@@ -55,8 +55,8 @@ class Nursery:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _fork(self, name: str, job: bytes, shared: Mapping[str, int], box: Box | None, cancel: int, scratch: Path) -> Child:
-        ours, theirs = wire.pair()
-        status, status_theirs = wire.pair()
+        ours, theirs = fd_messages.pair()
+        status, status_theirs = fd_messages.pair()
         log = Log()
         job_fd = os.memfd_create("job", os.MFD_CLOEXEC)
         child = Child(name, ours, status, log, cancel, scratch)

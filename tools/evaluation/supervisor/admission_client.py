@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from tools.errors import UserError
 from tools.evaluation.processes.child import DeadlineError
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.wire.jobs.admission import AdmissionJob
 from tools.logs import telling_part
 from tools.problems import small_variants
@@ -25,10 +25,10 @@ _WRITTEN_FLOPS = {True: 1e12, False: 1e8}
 class Admissions:
     """Admissions by problem."""
 
-    def __init__(self, shop: Workshop) -> None:
-        """Use `shop`'s processes."""
-        self._shop = shop
-        self._gpu = shop.device is not None
+    def __init__(self, workers: WorkerPool) -> None:
+        """Use `workers`' processes."""
+        self._workers = workers
+        self._gpu = workers.device is not None
         self._known: dict[str, Admission] = {}
         self._lock = threading.Lock()
 
@@ -57,7 +57,7 @@ class Admissions:
             return Admission(notes=("The problem was not examined: it has no small variants and is too large as written.",))
         job = AdmissionJob.of(problems, "cuda" if self._gpu else "cpu")
         try:
-            done = self._shop.ask("admission", job.model_dump_json().encode(), {}, time.monotonic() + LIMIT_S, cancel)
+            done = self._workers.ask("admission", job.model_dump_json().encode(), {}, time.monotonic() + LIMIT_S, cancel)
             return Admission.model_validate_json(done.answer)
         except DeadlineError:
             return Admission(notes=(f"The problem was not examined: that takes longer than {LIMIT_S:.0f} s.",))

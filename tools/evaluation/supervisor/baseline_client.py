@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.call_plan import Stage
-from tools.evaluation.supervisor.device_store_client import VaultTape, is_large, obstacle
-from tools.evaluation.supervisor.timing_store import TimingTape
+from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, is_large, obstacle
+from tools.evaluation.supervisor.timing_store import TimingStore
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State
 from tools.evaluation.wire.jobs.baseline import BaselineJob
 from tools.evaluation.wire.lead_in import flush_bytes
@@ -32,29 +32,29 @@ KEPT_SHARE = 1 / 16
 """Share of the device's memory that the tensors of all kept problems may need together; the newest stays in any case."""
 
 
-class RivalTimes(NamedTuple):
+class BaselineTimes(NamedTuple):
     """One call by two clocks."""
 
     event_us: float
     answer_us: float
 
 
-class RivalProcess:
+class BaselineProcess:
     """A live baseline process: others may be on the device while it starts, and none from `settle` on."""
 
-    def __init__(self, shop: Workshop, held: TimingTape, sheet: HardwareSheet, cancel: int, *, max_autotune: bool = False) -> None:
+    def __init__(self, workers: WorkerPool, held: TimingStore, sheet: HardwareSheet, cancel: int, *, max_autotune: bool = False) -> None:
         """Start it with the base inputs that are `held`, run it eagerly once and have it compiled."""
         self.names = ["eager", "compile"]
         """What can be timed, once it has settled."""
         self.notes: list[str] = []
         self._stack = ExitStack()
         flush = flush_bytes(sheet)
-        cache = "" if shop.wary else str(shop.trusted_cache)
-        job = BaselineJob(sitting=held.sitting, flush_bytes=flush, cache=cache, max_autotune=max_autotune)
+        cache = "" if workers.wary else str(workers.trusted_cache)
+        job = BaselineJob(call_plan=held.call_plan, flush_bytes=flush, cache=cache, max_autotune=max_autotune)
         try:
             with ExitStack() as handing:
-                shared = held.tape.lent(handing) if isinstance(held.tape, VaultTape) else held.shared
-                self._child: Child = self._stack.enter_context(shop.trusted("baseline", job.model_dump_json().encode(), shared, cancel))
+                shared = held.store.lent(handing) if isinstance(held.store, DeviceStoreClient) else held.shared
+                self._child: Child = self._stack.enter_context(workers.trusted("baseline", job.model_dump_json().encode(), shared, cancel))
                 self._expect(State.READY, START_S)
             if self._call("eager", START_S) is None:
                 raise MachineError(f"The reference fails on this device: {self._last()}", "Run the problem's file by itself on this GPU.")
@@ -86,7 +86,7 @@ class RivalProcess:
         else:
             self.names.append(TUNED)
 
-    def call(self, name: str, *, primed: bool = True) -> RivalTimes:
+    def call(self, name: str, *, primed: bool = True) -> BaselineTimes:
         """Time one call."""
         times = self._call(name, START_S, primed=primed)
         if times is None:
@@ -101,12 +101,12 @@ class RivalProcess:
         """End the process."""
         self._stack.close()
 
-    def _call(self, name: str, limit_s: float, *, primed: bool = False) -> RivalTimes | None:
+    def _call(self, name: str, limit_s: float, *, primed: bool = False) -> BaselineTimes | None:
         load = _LOADS[name] | (Load.PRIMED if primed else Load(0))
         start = time.perf_counter_ns()
         self._child.send(Command(Order.CALL, load).pack())
         reply = self._expect(State.DONE, limit_s)
-        return RivalTimes(reply.event_us, (time.perf_counter_ns() - start) / 1e3) if reply is not None else None
+        return BaselineTimes(reply.event_us, (time.perf_counter_ns() - start) / 1e3) if reply is not None else None
 
     def _expect(self, state: State, limit_s: float) -> Reply | None:
         try:
@@ -124,42 +124,42 @@ class RivalProcess:
         return (self._child.log.text.strip().splitlines() or ["no reason given"])[-1][:300]
 
 
-class RivalShelf:
+class BaselineCache:
     """Keeps the baseline processes of the last problems: compiling a reference takes far longer than timing it."""
 
-    def __init__(self, shop: Workshop, *, max_autotune: bool = False) -> None:
+    def __init__(self, workers: WorkerPool, *, max_autotune: bool = False) -> None:
         """Start with none."""
-        self._shop = shop
+        self._workers = workers
         self._max_autotune = max_autotune
-        self._kept: dict[str, tuple[RivalProcess, int]] = {}
+        self._kept: dict[str, tuple[BaselineProcess, int]] = {}
         """By problem, the one used longest ago first: its process and the bytes of its tensors."""
 
     def needs(self, problem: Problem, stage: Stage) -> bool:
         """Whether a process must be started; a confirmation gets a new one."""
         return stage == "confirm" or problem.id not in self._kept
 
-    def started(self, problem: Problem, sheet: HardwareSheet, cancel: int) -> RivalProcess:
-        """Start a process, beside others on the device; whoever asked hands it over to `rival`, or lets it go."""
-        with TimingTape(self._shop, problem, 0, sheet, cancel) as held:
+    def started(self, problem: Problem, sheet: HardwareSheet, cancel: int) -> BaselineProcess:
+        """Start a process, beside others on the device; whoever asked hands it over to `baseline`, or lets it go."""
+        with TimingStore(self._workers, problem, 0, sheet, cancel) as held:
             held.fill()
-            made = RivalProcess(self._shop, held, sheet, cancel, max_autotune=self._max_autotune)
-        if is_large(self._shop, problem) and (reason := obstacle(self._shop, problem, sheet, cancel)):
+            made = BaselineProcess(self._workers, held, sheet, cancel, max_autotune=self._max_autotune)
+        if is_large(self._workers, problem) and (reason := obstacle(self._workers, problem, sheet, cancel)):
             made.notes.append(f"Inputs and outputs passed through the host's memory: {reason}.")
         return made
 
-    def rival(self, problem: Problem, sheet: HardwareSheet, cancel: int, made: RivalProcess | None) -> RivalProcess:
+    def baseline(self, problem: Problem, sheet: HardwareSheet, cancel: int, made: BaselineProcess | None) -> BaselineProcess:
         """Give the baseline process of `problem`, ready to be timed: `made`, or else the one that is kept. Nobody else is on the device."""
         if made is not None or problem.id not in self._kept:
             self._drop(problem.id)
             self._make_room(problem.abi.compulsory_bytes, sheet)
             self._kept[problem.id] = (made or self.started(problem, sheet, cancel), problem.abi.compulsory_bytes)
         self._kept[problem.id] = self._kept.pop(problem.id)
-        rival = self._kept[problem.id][0]
-        rival.watch(cancel)
-        rival.settle()
-        return rival
+        baseline = self._kept[problem.id][0]
+        baseline.watch(cancel)
+        baseline.settle()
+        return baseline
 
-    def let_go(self, made: RivalProcess | None) -> None:
+    def let_go(self, made: BaselineProcess | None) -> None:
         """End a process that was started and not kept."""
         # a copy: who is alone on the device may be changing it
         if made is not None and all(made is not kept for kept, _ in list(self._kept.values())):
@@ -172,8 +172,8 @@ class RivalShelf:
 
     def rest(self) -> None:
         """Leave the processes waiting for the next candidate."""
-        for rival, _ in self._kept.values():
-            rival.watch(-1)
+        for baseline, _ in self._kept.values():
+            baseline.watch(-1)
 
     def _make_room(self, nbytes: int, sheet: HardwareSheet) -> None:
         room = KEPT_SHARE * sheet.memory_gb * 1e9
@@ -182,6 +182,6 @@ class RivalShelf:
 
     def _drop(self, problem: str) -> None:
         if problem in self._kept:
-            rival, _ = self._kept.pop(problem)
-            rival.watch(-1)
-            rival.close()
+            baseline, _ = self._kept.pop(problem)
+            baseline.watch(-1)
+            baseline.close()

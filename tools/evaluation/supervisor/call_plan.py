@@ -6,9 +6,9 @@ import secrets
 from functools import partial
 from typing import Literal, NamedTuple
 
+from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.evaluation.wire.distributions import AS_MADE, HARD, NAMES, NON_FINITE, allowed
 from tools.evaluation.wire.size_classes import LARGE_BYTES, MIDDLE_BYTES
-from tools.evaluation.wire.tensor_store import CallSpec, Sitting
 from tools.problems import takes_views
 from tools.records import Problem
 
@@ -45,7 +45,7 @@ def new_seed() -> int:
     return secrets.randbits(62)
 
 
-def sitting(problem: Problem, place: int, stage: Stage, *, battery: bool, shaken: bool = False) -> Sitting:
+def plan_calls(problem: Problem, place: int, stage: Stage, *, battery: bool, shaken: bool = False) -> CallPlan:
     """Plan the calls of one runner; `place` counts the sizes, so that different ones meet different distributions.
 
     Without `battery` the problem is large: only a few of the hard distributions are tried. Parameters are shaken at every size but
@@ -59,7 +59,7 @@ def sitting(problem: Problem, place: int, stage: Stage, *, battery: bool, shaken
     calls += [as_made(seed=new_seed(), follows=True) for _ in range(planned.following)]
     tries = BATTERY_CALLS[stage][min(place, 1)] if battery else planned.battery
     calls += [CallSpec(seed=new_seed(), distribution=name, group=name) for name in distributions(problem, tries, place)]
-    return Sitting(problem=problem.model_dump_json(), shake=new_seed() if place or shaken else None, calls=tuple(calls))
+    return CallPlan(problem=problem.model_dump_json(), shake=new_seed() if place or shaken else None, calls=tuple(calls))
 
 
 def distributions(problem: Problem, tries: int, place: int = 0) -> tuple[str, ...]:

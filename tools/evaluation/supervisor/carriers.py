@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tools.evaluation.supervisor.device_store_client import VaultTape
+from tools.evaluation.supervisor.device_store_client import DeviceStoreClient
 from tools.evaluation.wire import patching
 from tools.evaluation.wire.channel import Exchange, Patch
-from tools.evaluation.wire.jobs.device_store import VaultAnswer
+from tools.evaluation.wire.jobs.device_store import DeviceStoreAnswer
 from tools.evaluation.wire.memory import Memory
-from tools.evaluation.wire.tensor_store import Tape
+from tools.evaluation.wire.tensor_store import HostStore
 from tools.records import ITEM_BYTES
 
 if TYPE_CHECKING:
@@ -41,32 +41,32 @@ class Carrier(Protocol):
 class HostCarrier:
     """Through memory that the runner shares with this process."""
 
-    def __init__(self, tape: Tape) -> None:
-        """Carry what is on `tape`."""
-        self.exchange = Exchange(tape.abi)
-        self._tape = tape
+    def __init__(self, store: HostStore) -> None:
+        """Carry what is in `store`."""
+        self.exchange = Exchange(store.abi)
+        self._store = store
         self._own = False
 
     def open(self, memory: Memory, stack: ExitStack, poison: int | None) -> dict[str, int]:
         """Give parameters in memory of their own."""
         self._memory = memory
-        parameters = Memory(self._tape.parameters.end)
+        parameters = Memory(self._store.parameters.end)
         stack.callback(parameters.close)
-        self._tape.parameters.fill(parameters, self._tape.parameters.raw(self._tape.inputs_memory))
+        self._store.parameters.fill(parameters, self._store.parameters.raw(self._store.inputs_memory))
         self._poison(poison)
         return {"parameters": parameters.fd}
 
     def give(self, call: int) -> None:
         """Lay the inputs of a call out."""
         self._given, self._own = call, False
-        self._inputs = self._tape.inputs(call).raw(self._tape.inputs_memory)
+        self._inputs = self._store.inputs(call).raw(self._store.inputs_memory)
         self.exchange.inputs.fill(self._memory, self._inputs)
 
     def draw(self, chance: random.Random) -> list[Patch]:
         """Change a few elements of the inputs, which stay changed."""
         if not self._own:
             self._inputs, self._own = self._inputs.copy(), True
-        specs, starts = self._tape.abi.inputs, self.exchange.inputs.at(0).offsets
+        specs, starts = self._store.abi.inputs, self.exchange.inputs.at(0).offsets
         places = zip(specs, starts, strict=True)
         pools = {i: patching.elements_of(self._inputs[at : at + spec.nbytes], spec) for i, (spec, at) in enumerate(places)}
         drawn = patching.draw(specs, pools, chance)
@@ -78,9 +78,9 @@ class HostCarrier:
         """Keep the outputs of a call's run, and what its inputs were; name an input that the call changed."""
         changed = self._changed() if compare else ""
         if call is not None:
-            self._tape.outputs(call, run).raw(self._tape.outputs_memory)[:] = self.exchange.outputs.raw(self._memory)
+            self._store.outputs(call, run).raw(self._store.outputs_memory)[:] = self.exchange.outputs.raw(self._memory)
             if call != self._given:
-                self._tape.inputs(call).raw(self._tape.inputs_memory)[:] = self._inputs
+                self._store.inputs(call).raw(self._store.inputs_memory)[:] = self._inputs
         self._poison(poison)
         return changed
 
@@ -96,30 +96,30 @@ class HostCarrier:
             self.exchange.outputs.raw(self._memory)[:] = byte
 
 
-class VaultCarrier:
-    """Through device memory that the runner shares with the standing oracle; this process sees none of it."""
+class DeviceCarrier:
+    """Through device memory that the runner shares with the oracle server; this process sees none of it."""
 
-    def __init__(self, tape: VaultTape) -> None:
-        """Carry what is in the vault of `tape`."""
-        self.exchange = Exchange(tape.abi, beside=True)
-        self._tape = tape
+    def __init__(self, store: DeviceStoreClient) -> None:
+        """Carry what is in the device store that `store` names."""
+        self.exchange = Exchange(store.abi, beside=True)
+        self._store = store
         self._drawn: dict[tuple[int, int], bytes] = {}
         self._pools: dict[int, numpy.ndarray] = {}
 
     def open(self, memory: Memory, stack: ExitStack, poison: int | None) -> dict[str, int]:
         """Have the device memory made."""
-        return self._tape.share(poison, stack)
+        return self._store.share(poison, stack)
 
     def give(self, call: int) -> None:
         """Lay the inputs of a call out."""
         self._drawn = {}
-        self._tape.ask("give", call=call)
+        self._store.ask("give", call=call)
 
     def draw(self, chance: random.Random) -> list[Patch]:
         """Change a few elements of the inputs, which stay changed."""
-        if not self._pools and patching.floats_of(self._tape.abi.inputs):
+        if not self._pools and patching.floats_of(self._store.abi.inputs):
             self._pools = self._read_pools()
-        drawn = patching.draw(self._tape.abi.inputs, self._pools, chance)
+        drawn = patching.draw(self._store.abi.inputs, self._pools, chance)
         self._drawn |= {(patch.argument, patch.element): patch.value for patch in drawn}
         return drawn
 
@@ -127,12 +127,12 @@ class VaultCarrier:
         """Keep the outputs of a call's run, and what its inputs were; name an input that the call changed."""
         patches = [(argument, element, value.hex()) for (argument, element), value in self._drawn.items()]
         self._drawn = {}
-        done = self._tape.ask("take", call=call, run=run, poison=poison, compare=compare, patches=patches)
-        return VaultAnswer.model_validate_json(done.answer).changed
+        done = self._store.ask("take", call=call, run=run, poison=poison, compare=compare, patches=patches)
+        return DeviceStoreAnswer.model_validate_json(done.answer).changed
 
     def _read_pools(self) -> dict[int, numpy.ndarray]:
-        contents = np.frombuffer(self._tape.ask("pool").answer, dtype=np.uint8)
-        specs = self._tape.abi.inputs
+        contents = np.frombuffer(self._store.ask("pool").answer, dtype=np.uint8)
+        specs = self._store.abi.inputs
         found: dict[int, numpy.ndarray] = {}
         start = 0
         floats = patching.floats_of(specs)
@@ -144,6 +144,6 @@ class VaultCarrier:
         return found
 
 
-def carrier(tape: Tape | VaultTape) -> Carrier:
+def carrier(store: HostStore | DeviceStoreClient) -> Carrier:
     """Choose by where the tensors are."""
-    return HostCarrier(tape) if isinstance(tape, Tape) else VaultCarrier(tape)
+    return HostCarrier(store) if isinstance(store, HostStore) else DeviceCarrier(store)

@@ -15,19 +15,20 @@ from pydantic import ValidationError
 
 from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import weakening
-from tools.evaluation.supervisor.device_store_client import VaultTape, held, shared, vaults
-from tools.evaluation.supervisor.runner_client import Conversation, RunError
+from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, device_stores, held, shared
+from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
+from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.wire.jobs.runner import RunnerJob
 from tools.evaluation.wire.lead_in import flush_bytes
-from tools.evaluation.wire.tensor_store import Sitting, Tape
+from tools.evaluation.wire.tensor_store import HostStore
 from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verdict
 
-_Size = tuple[Problem, Tape | VaultTape, Sitting, tuple[bool, ...]]
+_Size = tuple[Problem, HostStore | DeviceStoreClient, CallPlan, tuple[bool, ...]]
 
 QUICK_S = 0.5
 """Seconds for which sizes are checked in turn without a GPU: what takes longer is worth runners of its own on further cores."""
@@ -54,19 +55,19 @@ class Check:
     """The check of one candidate at several sizes."""
 
     def __init__(
-        self, shop: Workshop, problems: tuple[Problem, ...], sittings: tuple[Sitting, ...], cancel: int, *, listens: bool = True
+        self, workers: WorkerPool, problems: tuple[Problem, ...], call_plans: tuple[CallPlan, ...], cancel: int, *, listens: bool = True
     ) -> None:
-        """Plan to run `sittings`, one for each of `problems`; where it `listens`, one more call says what really ran."""
-        self._shop = shop
+        """Plan to run `call_plans`, one for each of `problems`; where it `listens`, one more call says what really ran."""
+        self._workers = workers
         self._problems = problems
-        self._sittings = sittings
+        self._call_plans = call_plans
         self._cancel = cancel
-        self._gpu = shop.device is not None
+        self._gpu = workers.device is not None
         self._cache = ""
         self._left_out: tuple[str, ...] = ()
         self._listens = listens
         self._heard: tuple[tuple[str, str], ...] = ()
-        self._last: Tape | VaultTape | None = None
+        self._last: HostStore | DeviceStoreClient | None = None
         """Of the size that is checked last, whose runner is listened to."""
 
     @property
@@ -76,19 +77,19 @@ class Check:
     def run(self, source: str, sheet: HardwareSheet, timeout_s: float, cache: str = "") -> Outcome:
         """Check `source`, of which `cache` is compiled; the deadline is of the candidate's own running time."""
         self._cache = cache
-        with self._tapes(sheet) as tapes:
-            usable = self._make_inputs(tapes)
+        with self._tapes(sheet) as stores:
+            usable = self._make_inputs(stores)
             if isinstance(usable, Outcome):
                 return usable
             deadline = time.monotonic() + timeout_s
-            sizes = list(zip(self._problems, tapes, self._sittings, usable, strict=True))
+            sizes = list(zip(self._problems, stores, self._call_plans, usable, strict=True))
             sizes = sizes if self._gpu else [*sizes[1:], sizes[0]]
             self._last = sizes[-1][1]
             sat = self._in_turn(partial(self._sit, source, sheet, deadline), sizes)
             failed = next((outcome for outcome in sat if isinstance(outcome, Outcome)), None)
             if failed:
                 return failed
-            outcome = self._judge(tapes, usable)
+            outcome = self._judge(stores, usable)
             outcome.heard = self._heard
             outcome.log = next((log for log in sat if isinstance(log, str) and log), "")
             return outcome
@@ -100,7 +101,7 @@ class Check:
         """
         sat: list[str | Outcome] = []
         began = time.monotonic()
-        with self._shop.runner(gpu=self._gpu, cancel=self._cancel) as runner:
+        with self._workers.runner(gpu=self._gpu, cancel=self._cancel) as runner:
             for size in sizes:
                 sat.append(sit(*size, runner))
                 if isinstance(sat[-1], Outcome):
@@ -113,14 +114,14 @@ class Check:
         return flush_bytes(sheet) if self._gpu else 0
 
     @contextmanager
-    def _tapes(self, sheet: HardwareSheet) -> Iterator[list[Tape | VaultTape]]:
+    def _tapes(self, sheet: HardwareSheet) -> Iterator[list[HostStore | DeviceStoreClient]]:
         with ExitStack() as stack:
-            planned = zip(self._problems, self._sittings, strict=True)
-            yield [stack.enter_context(held(self._shop, problem, sitting, sheet, self._cancel)) for problem, sitting in planned]
+            planned = zip(self._problems, self._call_plans, strict=True)
+            yield [stack.enter_context(held(self._workers, problem, call_plan, sheet, self._cancel)) for problem, call_plan in planned]
 
-    def _make_inputs(self, tapes: list[Tape | VaultTape]) -> tuple[tuple[bool, ...], ...] | Outcome:
-        job = InputsJob(sittings=self._sittings, device=self._device, vaults=vaults(tapes))
-        done = self._trusted("inputs", job.model_dump_json(), tapes)
+    def _make_inputs(self, stores: list[HostStore | DeviceStoreClient]) -> tuple[tuple[bool, ...], ...] | Outcome:
+        job = InputsJob(call_plans=self._call_plans, device=self._device, device_stores=device_stores(stores))
+        done = self._trusted("inputs", job.model_dump_json(), stores)
         try:
             answer = InputsAnswer.model_validate_json(done[0])
         except ValidationError:
@@ -128,9 +129,11 @@ class Check:
         self._left_out = answer.notes
         return answer.usable
 
-    def _trusted(self, phase: str, job: str, tapes: list[Tape | VaultTape]) -> tuple[bytes, str]:
+    def _trusted(self, phase: str, job: str, stores: list[HostStore | DeviceStoreClient]) -> tuple[bytes, str]:
         try:
-            done = self._shop.ask(phase, job.encode(), shared(tapes), time.monotonic() + ORACLE_S, self._cancel, problem=self._problems[0])
+            done = self._workers.ask(
+                phase, job.encode(), shared(stores), time.monotonic() + ORACLE_S, self._cancel, problem=self._problems[0]
+            )
         except DeadlineError:
             raise MachineError(f"The {phase} process took longer than {ORACLE_S:.0f} s.", "Give the problem smaller sizes.") from None
         return done.answer, f"{done.log.strip()} ({done.ending})"
@@ -141,15 +144,15 @@ class Check:
         sheet: HardwareSheet,
         deadline: float,
         problem: Problem,
-        tape: Tape | VaultTape,
-        sitting: Sitting,
+        store: HostStore | DeviceStoreClient,
+        call_plan: CallPlan,
         use: tuple[bool, ...],
         runner: Child | None = None,
     ) -> str | Outcome:
         """Check one size; return what the runner printed, or how it failed."""
         job = RunnerJob(
             abi=problem.abi,
-            source=weakening.source(source, problem, self._shop.off),
+            source=weakening.source(source, problem, self._workers.off),
             device=self._device,
             sheet=sheet,
             flush_bytes=self._flush_bytes(sheet),
@@ -157,16 +160,22 @@ class Check:
             cache=self._cache,
         )
         try:
-            return self._feed(job, tape, sitting, use, deadline, runner)
+            return self._feed(job, store, call_plan, use, deadline, runner)
         except RunError as failure:
             return Outcome(failure.verdict, failure.rule, None, [f"At {size_of(problem)}: {failure.reason}"], failure.log)
 
     def _feed(
-        self, job: RunnerJob, tape: Tape | VaultTape, sitting: Sitting, use: tuple[bool, ...], deadline: float, child: Child | None
+        self,
+        job: RunnerJob,
+        store: HostStore | DeviceStoreClient,
+        call_plan: CallPlan,
+        use: tuple[bool, ...],
+        deadline: float,
+        child: Child | None,
     ) -> str:
-        """Feed one runner the calls of a sitting and keep its outputs."""
-        with Conversation(self._shop, job, tape, deadline, self._cancel, gpu=self._gpu, runner=child) as runner:
-            for number, call in enumerate(sitting.calls):
+        """Feed one runner the calls of a plan and keep its outputs."""
+        with RunnerClient(self._workers, job, store, deadline, self._cancel, gpu=self._gpu, runner=child) as runner:
+            for number, call in enumerate(call_plan.calls):
                 if not use[number]:
                     continue
                 for run in range(call.slots):
@@ -175,30 +184,30 @@ class Check:
                     runner.call(load)
                     runner.collect(number, run)
             # one that hangs when it is listened to must not cost the next size: it is the last of its runner
-            if self._listens and tape is self._last:
+            if self._listens and store is self._last:
                 self._heard = runner.listen()
             return runner.log
 
-    def _judge(self, tapes: list[Tape | VaultTape], usable: tuple[tuple[bool, ...], ...]) -> Outcome:
+    def _judge(self, stores: list[HostStore | DeviceStoreClient], usable: tuple[tuple[bool, ...], ...]) -> Outcome:
         skip = tuple(tuple(not use for use in uses) for uses in usable)
-        job = OracleJob(sittings=self._sittings, skip=skip, device=self._device, vaults=vaults(tapes))
-        data, log = self._trusted("oracle", job.model_dump_json(), tapes)
+        job = OracleJob(call_plans=self._call_plans, skip=skip, device=self._device, device_stores=device_stores(stores))
+        data, log = self._trusted("oracle", job.model_dump_json(), stores)
         try:
             answer = OracleAnswer.model_validate_json(data)
         except ValidationError:
             return _unjudged("The oracle could not judge the outputs", log)
         if not answer.calls:
             return _unjudged("No call could be judged", "; ".join(answer.notes))
-        return self._conclude(weakening.judged(answer, self._shop.off))
+        return self._conclude(weakening.judged(answer, self._workers.off))
 
     def _conclude(self, answer: OracleAnswer) -> Outcome:
-        sizes = tuple(dict.fromkeys(size_of(self._problems[call.sitting]) for call in answer.calls))
+        sizes = tuple(dict.fromkeys(size_of(self._problems[call.call_plan]) for call in answer.calls))
         executor: Literal["gpu", "interpreter"] = "gpu" if self._gpu else "interpreter"
         correctness = Correctness(outputs=worst_errors(answer.calls), calls=len(answer.calls), sizes=sizes, executor=executor)
         notes = [*self._left_out, *answer.notes]
         unstable = next((call for call in answer.calls if not call.repeat_agrees), None)
         if unstable is not None:
-            where = f"{size_of(self._problems[unstable.sitting])}, inputs “{unstable.group}”"
+            where = f"{size_of(self._problems[unstable.call_plan])}, inputs “{unstable.group}”"
             reason = f"Two runs on the same inputs, with different contents of unwritten memory, disagree ({where})."
             return Outcome(Verdict.UNSTABLE, None, correctness, [reason, *notes])
         wrong = [(call, error) for call in answer.calls for error in call.outputs if not error.passed]
@@ -209,7 +218,7 @@ class Check:
         return Outcome(Verdict.WRONG, None, correctness, [*reasons, share, *notes])
 
     def _complaint(self, call: CallVerdict, error: OutputError) -> str:
-        return complaint(error, f"{size_of(self._problems[call.sitting])}, inputs “{call.group}”")
+        return complaint(error, f"{size_of(self._problems[call.call_plan])}, inputs “{call.group}”")
 
 
 def complaint(error: OutputError, where: str) -> str:
@@ -225,7 +234,7 @@ def complaint(error: OutputError, where: str) -> str:
 
 def _side_by_side(sit: Callable[..., str | Outcome], sizes: list[_Size]) -> list[str | Outcome]:
     """Check each size in a runner of its own."""
-    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="sitting") as threads:
+    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="call_plan") as threads:
         return list(threads.map(lambda size: sit(*size), sizes))
 
 

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 import tools
 from tools.evaluation.processes.child import DeadlineError
-from tools.evaluation.processes.worker_pool import Workshop
-from tools.evaluation.supervisor.timing_store import TimingTape
+from tools.evaluation.processes.worker_pool import WorkerPool
+from tools.evaluation.supervisor.timing_store import TimingStore
 from tools.evaluation.wire.jobs.counters import CountersAnswer, CountersJob
 from tools.evaluation.wire.memory import Memory
-from tools.evaluation.wire.tensor_store import Tape
+from tools.evaluation.wire.tensor_store import HostStore
 from tools.logs import telling_part
 from tools.profiling.ncu import NO_COUNTERS, NO_PERMISSION, NOT_INSTALLED, Counters, find_ncu, read
 from tools.records import ABI, EvaluationRequest
@@ -37,37 +37,37 @@ _PACKAGES = ("pydantic", "pydantic_core", "annotated_types", "typing_extensions"
 """What the counted process imports beside torch, triton and numpy."""
 
 
-class Counting:
-    """Reads counters in one workshop; what cannot work here is found out once."""
+class CountersClient:
+    """Reads counters in one pool of workers; what cannot work here is found out once."""
 
     def __init__(self) -> None:
         """Know nothing yet."""
         self._hopeless = ""
 
-    def count(self, shop: Workshop, request: EvaluationRequest, cancel: int) -> Counters:
+    def count(self, workers: WorkerPool, request: EvaluationRequest, cancel: int) -> Counters:
         """Count one call of the candidate; whatever fails is in the note."""
         ncu = find_ncu()
         if self._hopeless or ncu is None:
             return Counters(note=self._hopeless or NOT_INSTALLED)
-        if not shop.isolation(gpu=True).namespaces:
+        if not workers.isolation(gpu=True).namespaces:
             return Counters(note=NO_NETWORK)
-        with TimingTape(shop, request.problem, 0, request.target, cancel, fresh=True) as held:
+        with TimingStore(workers, request.problem, 0, request.target, cancel, fresh=True) as held:
             held.fill()
-            assert isinstance(held.tape, Tape)
-            found = _count(shop, request, held.tape.inputs_memory, ncu, cancel)
+            assert isinstance(held.store, HostStore)
+            found = _count(workers, request, held.store.inputs_memory, ncu, cancel)
         if found.note in (NO_PERMISSION, NO_COUNTERS):
             self._hopeless = found.note
         return found
 
 
-def try_counters(shop: Workshop, ncu: Path) -> str:
+def try_counters(workers: WorkerPool, ncu: Path) -> str:
     """Count one library kernel in a sandbox and say why that fails; empty where it works."""
-    if not shop.isolation(gpu=True).namespaces:
+    if not workers.isolation(gpu=True).namespaces:
         return NO_NETWORK
     memory = Memory(0)
     try:
         job = CountersJob(ncu=str(ncu), abi=ABI(arguments=(), outputs=()), source=_TRIAL)
-        found = ask_counters(shop, job, memory.fd, _START_S, -1, gpu=True)
+        found = ask_counters(workers, job, memory.fd, _START_S, -1, gpu=True)
     except DeadlineError:
         return f"it did not finish within {_START_S:g} s."
     finally:
@@ -75,24 +75,24 @@ def try_counters(shop: Workshop, ncu: Path) -> str:
     return "" if found.figures else found.note
 
 
-def _count(shop: Workshop, request: EvaluationRequest, inputs: Memory, ncu: Path, cancel: int) -> Counters:
+def _count(workers: WorkerPool, request: EvaluationRequest, inputs: Memory, ncu: Path, cancel: int) -> Counters:
     job = CountersJob(ncu=str(ncu), abi=request.problem.abi, source=request.source, tf32=request.problem.policy.name == "tf32")
     limit = request.timeout_s + _START_S
     try:
-        found = ask_counters(shop, job, inputs.fd, limit, cancel, gpu=True)
+        found = ask_counters(workers, job, inputs.fd, limit, cancel, gpu=True)
     except DeadlineError:
         return Counters(note=f"Nsight Compute did not finish within {limit:g} s.")
-    walls = shop.isolation(gpu=True).model_copy(update={"loopback": True}).sentence
+    walls = workers.isolation(gpu=True).model_copy(update={"loopback": True}).sentence
     return found.model_copy(update={"sandbox": walls})
 
 
-def ask_counters(shop: Workshop, job: CountersJob, inputs: int, limit_s: float, cancel: int, *, gpu: bool) -> Counters:
+def ask_counters(workers: WorkerPool, job: CountersJob, inputs: int, limit_s: float, cancel: int, *, gpu: bool) -> Counters:
     """Run the phase on the memory `inputs` and read its answer; raises DeadlineError after `limit_s` seconds."""
     answer = os.memfd_create("answer", os.MFD_CLOEXEC)
     trees, given = counting_trees(Path(job.ncu)), {"inputs": inputs, "answer": answer}
     data = job.model_dump_json().encode()
     try:
-        with shop.untrusted(shop.native, "counters", data, given, gpu=gpu, cancel=cancel, readable=trees, loopback=True) as child:
+        with workers.untrusted(workers.native, "counters", data, given, gpu=gpu, cancel=cancel, readable=trees, loopback=True) as child:
             child.wait(time.monotonic() + limit_s)
         said = CountersAnswer.model_validate_json(os.pread(answer, min(os.fstat(answer).st_size, _MAX_ANSWER), 0))
     except ValidationError:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tools.errors import MachineError
 from tools.evaluation.processes.child import DeadlineError
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.sandbox.isolation import PLAIN_UIDS
 from tools.evaluation.wire.jobs.sentinel import RIGHT, SentinelJob
 from tools.logs import telling_part
@@ -83,12 +83,12 @@ class Health:
         return f"{leak / 2**20:.0f} MiB of its memory are held by no process" if leak > LEAK_BYTES else ""
 
 
-def sick(shop: Workshop, problem: Problem, cancel: int) -> str:
+def sick(workers: WorkerPool, problem: Problem, cancel: int) -> str:
     """Have a trusted process do the sentinel's work, a new one where the first try fails; say what is wrong, or nothing."""
     job, reason = SentinelJob(device="cuda").model_dump_json().encode(), ""
     for _ in range(2):
         try:
-            done = shop.ask("sentinel", job, {}, time.monotonic() + _SENTINEL_S, cancel, problem=problem)
+            done = workers.ask("sentinel", job, {}, time.monotonic() + _SENTINEL_S, cancel, problem=problem)
         except DeadlineError:
             reason = f"trusted work on it did not end within {_SENTINEL_S:.0f} s"
         except MachineError as error:

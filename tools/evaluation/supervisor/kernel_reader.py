@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pydantic import ValidationError
 
 from tools.evaluation.processes.child import DeadlineError
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.case import Case
 from tools.evaluation.wire.jobs.resources import ResourcesAnswer, ResourcesJob
 from tools.records import KernelResources, content_hash
@@ -27,9 +27,9 @@ class KernelReader:
         self._read: dict[str, tuple[tuple[KernelResources, ...], tuple[str, ...]]] = {}
 
     @contextmanager
-    def beside(self, shop: Workshop, case: Case, cancel: int) -> Iterator[None]:
+    def beside(self, workers: WorkerPool, case: Case, cancel: int) -> Iterator[None]:
         """Read the compiled kernels while the block runs; they are in `case` afterwards."""
-        reading = self._threads.submit(self._kernels, shop, case, cancel)
+        reading = self._threads.submit(self._kernels, workers, case, cancel)
         try:
             yield
         finally:
@@ -38,7 +38,7 @@ class KernelReader:
         case.kernels, notes = reading.result()
         case.notes += notes
 
-    def _kernels(self, shop: Workshop, case: Case, cancel: int) -> tuple[tuple[KernelResources, ...], tuple[str, ...]]:
+    def _kernels(self, workers: WorkerPool, case: Case, cancel: int) -> tuple[tuple[KernelResources, ...], tuple[str, ...]]:
         """Read them; the notes say what could not be read."""
         if not case.build.kernels:
             return (), ()
@@ -48,7 +48,7 @@ class KernelReader:
             return self._read[key]
         job = ResourcesJob(arch=arch, kernels=case.build.kernels)
         try:
-            done = shop.ask("resources", job.model_dump_json().encode(), {}, time.monotonic() + _RESOURCES_S, cancel, sandboxed=True)
+            done = workers.ask("resources", job.model_dump_json().encode(), {}, time.monotonic() + _RESOURCES_S, cancel, sandboxed=True)
             answer = ResourcesAnswer.model_validate_json(done.answer)
         except (DeadlineError, ValidationError):
             return (), ("The machine code could not be read: its figures are missing.",)

@@ -15,7 +15,7 @@ class Measured:
     """Of primed calls: the figure."""
     judged_us: list[float] = field(default_factory=list)
     """Those of them whose outputs are judged."""
-    rivals: dict[str, list[float]] = field(default_factory=dict)
+    baselines: dict[str, list[float]] = field(default_factory=dict)
     """Of the baselines' primed calls."""
     idle_event_us: list[float] = field(default_factory=list)
     """Of calls on an idle device, as the runner says."""
@@ -39,7 +39,7 @@ class Measured:
         """All of them, as a record."""
         return RawTimes(
             candidate=tuple(self.event_us),
-            baselines={name: tuple(times) for name, times in self.rivals.items()},
+            baselines={name: tuple(times) for name, times in self.baselines.items()},
             idle_event=tuple(self.idle_event_us),
             answer=tuple(self.answer_us),
             bracket=tuple(self.bracket_us),

@@ -10,17 +10,17 @@ from functools import partial
 from typing import Any
 
 from tools.errors import MachineError
-from tools.evaluation.processes.device_lock import Stay, Turns
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.device_lock import DeviceLock, Stay
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.admission_client import Admissions
-from tools.evaluation.supervisor.baseline_client import RivalProcess, RivalShelf
+from tools.evaluation.supervisor.baseline_client import BaselineCache, BaselineProcess
 from tools.evaluation.supervisor.case import Case
 from tools.evaluation.supervisor.correctness import Outcome
-from tools.evaluation.supervisor.counters_client import Counting
+from tools.evaluation.supervisor.counters_client import CountersClient
 from tools.evaluation.supervisor.health import Health, sick
 from tools.evaluation.supervisor.sealed_session import time_sealed
 from tools.evaluation.supervisor.statistics import sample
-from tools.evaluation.supervisor.timing import time_rival, timed
+from tools.evaluation.supervisor.timing import time_baselines, timed
 from tools.evaluation.wire.size_classes import LARGE_BYTES
 from tools.hardware.detect import refuse_other_target
 from tools.profiling.ncu import Counters
@@ -36,54 +36,56 @@ _SPARES = 2 * _SIDE_BY_SIDE
 
 
 class OnDevice:
-    """One GPU and who may use it when; every view of a pool shares it, each with a workshop of its own."""
+    """One GPU and who may use it when; every view of a pool shares it, each with a view of its workers."""
 
-    def __init__(self, shop: Workshop, threads: Executor, *, max_autotune: bool) -> None:
-        """Take `shop`'s device; spare runners are made in `threads`."""
-        assert shop.device is not None
+    def __init__(self, workers: WorkerPool, threads: Executor, *, max_autotune: bool) -> None:
+        """Take `workers`' device; spare runners are made in `threads`."""
+        assert workers.device is not None
         self._threads = threads
-        self._turns = Turns(_SIDE_BY_SIDE, _ROOM)
-        self._rivals = RivalShelf(shop, max_autotune=max_autotune)
-        self._counting = Counting()
-        self._health = Health(shop.device)
+        self._lock = DeviceLock(_SIDE_BY_SIDE, _ROOM)
+        self._baselines = BaselineCache(workers, max_autotune=max_autotune)
+        self._counting = CountersClient()
+        self._health = Health(workers.device)
 
-    def demand(self, shop: Workshop, target: HardwareSheet) -> None:
+    def demand(self, workers: WorkerPool, target: HardwareSheet) -> None:
         """Refuse a device that is quarantined, and a target that it is not."""
         self._health.demand()
-        refuse_other_target(shop.title, target)
+        refuse_other_target(workers.title, target)
 
-    def judge(self, shop: Workshop, case: Case, check: Callable[[], Outcome], cache: str, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+    def judge(
+        self, workers: WorkerPool, case: Case, check: Callable[[], Outcome], cache: str, cancel: int
+    ) -> tuple[Outcome, dict[str, Any]]:
         """Check and start the baselines beside others, then time alone; a failure on a device that is not well is not the candidate's."""
         figures: dict[str, Any] = {}
-        outcome = self._check(shop, case, check)
+        outcome = self._check(workers, case, check)
         if outcome.verdict is Verdict.PASS:
             made = self._started(case, cancel)
             try:
-                with self._turns.alone() as stay, case.phase("time", after=stay):
-                    shop.spares.settle()
-                    outcome, figures = self._time(shop, case, outcome, cache, made, cancel)
+                with self._lock.alone() as stay, case.phase("time", after=stay):
+                    workers.spare_runners.settle()
+                    outcome, figures = self._time(workers, case, outcome, cache, made, cancel)
             finally:
-                self._rivals.let_go(made)
+                self._baselines.let_go(made)
         figures["gpu_seconds"] = sum(case.seconds.get(phase, 0.0) for phase in ("check", "baselines", "time"))
         return outcome, figures
 
-    def examined(self, shop: Workshop, case: Case, outcome: Outcome, cancel: int) -> Outcome:
+    def examined(self, workers: WorkerPool, case: Case, outcome: Outcome, cancel: int) -> Outcome:
         """Look whether the device is well after a candidate; where it is not, a failure says nothing about the candidate."""
         failed = outcome.verdict in (Verdict.CRASHED, Verdict.TIMED_OUT)
         fault = self._health.examine()
         if failed and not fault:
-            with self._turns.shared():
-                fault = sick(shop, case.request.problem, cancel)
+            with self._lock.shared():
+                fault = sick(workers, case.request.problem, cancel)
             self._health.quarantine(fault)
         if not fault:
             return outcome
-        case.notes.append(f"GPU {shop.device} is quarantined after this candidate: {fault}.")
+        case.notes.append(f"GPU {workers.device} is quarantined after this candidate: {fault}.")
         if not failed:
             return outcome
         notes = [f"It ended as {outcome.verdict}, but the device was not well afterwards.", *outcome.notes]
         return replace(outcome, verdict=Verdict.INFRASTRUCTURE, notes=notes)
 
-    def baselines(self, shop: Workshop, admissions: Admissions, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
+    def baselines(self, workers: WorkerPool, admissions: Admissions, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
         """Examine the problem beside others, and time the reference with nobody else there."""
         share = _share([problem], target)
 
@@ -91,72 +93,72 @@ class OnDevice:
             # one that failed beside others is examined again alone
             return admissions.admission(problem, cancel, lasts=lambda found: bool(found.examined) or not stay.company)
 
-        admission = self._turns.beside(share, examine, lambda found: not found.examined)
-        made = self._turns.beside(share, partial(self._start, problem, target, cancel)) if self._rivals.needs(problem, "search") else None
+        admission = self._lock.beside(share, examine, lambda found: not found.examined)
+        made = self._lock.beside(share, partial(self._start, problem, target, cancel)) if self._baselines.needs(problem, "search") else None
         try:
-            with self._turns.alone(), self._resting():
-                rival = self._rivals.rival(problem, target, cancel, made)
-                times = time_rival(rival, "search")
+            with self._lock.alone(), self._resting():
+                baseline = self._baselines.baseline(problem, target, cancel, made)
+                times = time_baselines(baseline, "search")
         finally:
-            self._rivals.let_go(made)
+            self._baselines.let_go(made)
         samples = {name: sample(values) for name, values in times.items()}
         return Baselines(
-            tier=Tier.IN_PROCESS, samples=samples, device=shop.title or target.title, notes=tuple(rival.notes), admission=admission
+            tier=Tier.IN_PROCESS, samples=samples, device=workers.title or target.title, notes=tuple(baseline.notes), admission=admission
         )
 
-    def counters(self, shop: Workshop, request: EvaluationRequest, cancel: int) -> Counters:
+    def counters(self, workers: WorkerPool, request: EvaluationRequest, cancel: int) -> Counters:
         """Read the hardware counters of one call of a candidate, nobody else being there."""
-        with self._turns.alone():
-            shop.spares.settle()
-            return self._counting.count(shop, request, cancel)
+        with self._lock.alone():
+            workers.spare_runners.settle()
+            return self._counting.count(workers, request, cancel)
 
     def close(self) -> None:
         """End the baseline processes that are kept."""
-        with self._turns.alone():
-            self._rivals.clear()
+        with self._lock.alone():
+            self._baselines.clear()
 
-    def _check(self, shop: Workshop, case: Case, check: Callable[[], Outcome]) -> Outcome:
+    def _check(self, workers: WorkerPool, case: Case, check: Callable[[], Outcome]) -> Outcome:
         """Check beside other candidates; one that may have failed because of them is checked again alone."""
 
         def work(stay: Stay) -> Outcome:
             with case.phase("check", after=stay):
                 # for those who come next: nobody is timed now
-                shop.spares.refill(_SPARES, self._threads)
+                workers.spare_runners.refill(_SPARES, self._threads)
                 return check()
 
         share = _share(sizes_on_device(case.request), case.request.target)
-        return self._turns.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
+        return self._lock.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
 
-    def _started(self, case: Case, cancel: int) -> RivalProcess | None:
+    def _started(self, case: Case, cancel: int) -> BaselineProcess | None:
         """Start the baselines that a candidate is timed with, unless they are there."""
         request = case.request
-        if not self._rivals.needs(request.problem, request.stage):
+        if not self._baselines.needs(request.problem, request.stage):
             return None
 
-        def work(stay: Stay) -> RivalProcess:
+        def work(stay: Stay) -> BaselineProcess:
             with case.phase("baselines", after=stay):
                 return self._start(request.problem, request.target, cancel, stay)
 
-        return self._turns.beside(_share([request.problem], request.target), work)
+        return self._lock.beside(_share([request.problem], request.target), work)
 
-    def _start(self, problem: Problem, target: HardwareSheet, cancel: int, stay: Stay) -> RivalProcess:
+    def _start(self, problem: Problem, target: HardwareSheet, cancel: int, stay: Stay) -> BaselineProcess:
         """Start a baseline process; MachineError where it lacks something for which those who are there may be to blame."""
-        made = self._rivals.started(problem, target, cancel)
+        made = self._baselines.started(problem, target, cancel)
         if stay.company and "compile" not in made.names:
             made.close()
             raise MachineError("The reference could not be compiled beside others.", "Work on one problem at a time.")
         return made
 
     def _time(
-        self, shop: Workshop, case: Case, checked: Outcome, cache: str, made: RivalProcess | None, cancel: int
+        self, workers: WorkerPool, case: Case, checked: Outcome, cache: str, made: BaselineProcess | None, cancel: int
     ) -> tuple[Outcome, dict[str, Any]]:
         request = case.request
         with self._resting():
-            rival = self._rivals.rival(request.problem, request.target, cancel, made)
-            case.notes += rival.notes
-            found = timed(shop, request, case, rival, cancel, cache=cache)
+            baseline = self._baselines.baseline(request.problem, request.target, cancel, made)
+            case.notes += baseline.notes
+            found = timed(workers, request, case, baseline, cancel, cache=cache)
             if not isinstance(found, Outcome):
-                found = time_sealed(shop, request, case, rival, found, cancel)
+                found = time_sealed(workers, request, case, baseline, found, cancel)
         if isinstance(found, Outcome):
             return found, {}
         return checked, {"timing": found}
@@ -167,9 +169,9 @@ class OnDevice:
         try:
             yield
         except BaseException:
-            self._rivals.clear()
+            self._baselines.clear()
             raise
-        self._rivals.rest()
+        self._baselines.rest()
 
 
 def _share(problems: Sequence[Problem], target: HardwareSheet) -> float:

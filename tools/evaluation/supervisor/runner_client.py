@@ -9,15 +9,15 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from tools.evaluation.processes.child import Child, DeadlineError
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import weakening
 from tools.evaluation.supervisor.carriers import carrier
-from tools.evaluation.supervisor.device_store_client import VaultTape
+from tools.evaluation.supervisor.device_store_client import DeviceStoreClient
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State, fill_pattern
 from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.jobs.runner import RunnerJob
 from tools.evaluation.wire.memory import Memory
-from tools.evaluation.wire.tensor_store import Tape
+from tools.evaluation.wire.tensor_store import HostStore
 from tools.records import Verdict
 
 LISTENING_S = 5.0
@@ -28,7 +28,7 @@ SET_UP = "while it was set up"
 
 
 class RunError(Exception):
-    """The candidate ended a conversation; data for a verdict, caught by whoever started it."""
+    """The candidate ended the exchange; data for a verdict, caught by whoever started it."""
 
     def __init__(self, verdict: Verdict, reason: str, log: str = "", rule: str | None = None) -> None:
         """Keep what the evaluation will say."""
@@ -48,14 +48,14 @@ class CallTimes(NamedTuple):
     """The supervisor's, from inputs revealed to the runner's answer."""
 
 
-class Conversation:
+class RunnerClient:
     """One runner from its start to its death, as a context manager."""
 
     def __init__(
         self,
-        shop: Workshop,
+        workers: WorkerPool,
         job: RunnerJob,
-        tape: Tape | VaultTape,
+        store: HostStore | DeviceStoreClient,
         deadline: float,
         cancel: int,
         *,
@@ -63,11 +63,11 @@ class Conversation:
         runner: Child | None = None,
     ) -> None:
         """Prepare; entering starts the runner, or gives the job to a waiting `runner`."""
-        self._shop = shop
+        self._workers = workers
         self._job = job
-        self._carrier = carrier(tape)
+        self._carrier = carrier(store)
         self._exchange = self._carrier.exchange
-        self._deadline = weakening.deadline(deadline, shop.off)
+        self._deadline = weakening.deadline(deadline, workers.off)
         self._cancel = cancel
         self._gpu = gpu
         self._runner = runner
@@ -83,7 +83,7 @@ class Conversation:
         try:
             self._memory = self._take()
             shared = {"exchange": self._memory.fd, **self._carrier.open(self._memory, self._stack, self._next_poison())}
-            self._child = self._runner or self._stack.enter_context(self._shop.runner(gpu=self._gpu, cancel=self._cancel))
+            self._child = self._runner or self._stack.enter_context(self._workers.runner(gpu=self._gpu, cancel=self._cancel))
             if self._runner is not None:
                 self._stack.callback(self._runner.send, Command(Order.STOP).pack())
             self._child.hand("runner", self._job.model_dump_json().encode(), shared)
@@ -99,13 +99,13 @@ class Conversation:
 
     def _take(self) -> Memory:
         """Take the memory to share: pages of dead runners where this one will be dead at the end, too, and with it all it has started."""
-        if self._runner is not None or self._shop.off or not self._shop.isolation(gpu=self._gpu).namespaces:
+        if self._runner is not None or self._workers.off or not self._workers.isolation(gpu=self._gpu).namespaces:
             memory = Memory(self._exchange.size)
             self._stack.callback(memory.close)
             return memory
-        memory = self._shop.exchanges.take(self._exchange.size)
+        memory = self._workers.exchanges.take(self._exchange.size)
         # the first to be called back is the last: then the runner's process namespace has ended
-        self._stack.callback(self._shop.exchanges.put, memory)
+        self._stack.callback(self._workers.exchanges.put, memory)
         self._exchange.wipe(memory)
         return memory
 
@@ -116,7 +116,7 @@ class Conversation:
         return self._child.log.text
 
     def give(self, call: int) -> None:
-        """Lay the inputs of a call of the tape out; `Load.ALL` makes the runner take them."""
+        """Lay the inputs of a call of the plan out; `Load.ALL` makes the runner take them."""
         self._carrier.give(call)
 
     def patch(self, chance: random.Random) -> int:
@@ -128,7 +128,7 @@ class Conversation:
     def call(self, load: Load, patches: int = 0) -> CallTimes:
         """Have it run once; nothing that it could see before says whether the outputs will be collected."""
         assert self._child is not None
-        load = weakening.load(load, self._shop.off)
+        load = weakening.load(load, self._workers.off)
         if load & Load.ALL:
             self._paint = fill_pattern(bool(load & Load.POISON_B))
         start = time.perf_counter_ns()
@@ -150,7 +150,7 @@ class Conversation:
     def poison(self, load: Load) -> None:
         """Have it poison for the next call, which is then made `UNPOISONED`: for calls that this side's clock times."""
         assert self._child is not None
-        load = weakening.load(load, self._shop.off)
+        load = weakening.load(load, self._workers.off)
         if load & Load.UNPOISONED:
             return
         self._child.send(Command(Order.POISON, load).pack())
@@ -161,7 +161,7 @@ class Conversation:
 
         Done only before a call whose outputs will be taken, it would tell the runner which calls are judged.
         """
-        load = weakening.load(self._pattern, self._shop.off)
+        load = weakening.load(self._pattern, self._workers.off)
         self._pattern ^= Load.POISON_B
         return None if load & Load.UNPOISONED else fill_pattern(bool(load & Load.POISON_B))
 
@@ -181,22 +181,22 @@ class Conversation:
     def collect(self, call: int | None, run: int = 0) -> float:
         """Take the outputs of the last call, hold them and the inputs against the ABI, and return the bracket.
 
-        They are kept on the tape as those of `call` and its `run`, and so are the inputs where elements of them have changed; of no
+        They are kept in the store as those of `call` and its `run`, and so are the inputs where elements of them have changed; of no
         call, they are only looked at. The bracket is the time, microseconds, from the call's inputs revealed to its outputs collected.
         """
         assert self._child is not None
-        if Defence.COLLECTED_AT_ONCE in self._shop.off:
+        if Defence.COLLECTED_AT_ONCE in self._workers.off:
             time.sleep(weakening.LATE_S)
         self._child.send(Command(Order.COLLECT).pack())
         self._expect(State.COLLECTED, "while its outputs were read")
         bracket_us = (time.perf_counter_ns() - self._revealed) / 1e3
-        if Defence.OUTPUT_ABI not in self._shop.off:
+        if Defence.OUTPUT_ABI not in self._workers.off:
             self._check_outputs()
-        compare = Defence.INPUTS_COMPARED not in self._shop.off
+        compare = Defence.INPUTS_COMPARED not in self._workers.off
         changed = self._carrier.take(call, run, self._next_poison(), compare=compare)
         if changed:
             raise self._failure(Verdict.CHEATED, f"the call changed its input {changed}", rule="input-mutation")
-        if Defence.RED_ZONES not in self._shop.off and self._job.plan is None:
+        if Defence.RED_ZONES not in self._workers.off and self._job.plan is None:
             self._check_zones()
         return bracket_us
 

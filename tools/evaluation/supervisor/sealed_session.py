@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import timing
-from tools.evaluation.supervisor.baseline_client import RivalProcess
+from tools.evaluation.supervisor.baseline_client import BaselineProcess
 from tools.evaluation.supervisor.correctness import Outcome
 from tools.evaluation.supervisor.runner_client import SET_UP
 from tools.evaluation.wire.jobs.builder import BuildAnswer
@@ -36,7 +36,9 @@ def unsealable(build: BuildAnswer, request: EvaluationRequest) -> str:
     return fault(build.plan, request.problem.abi, request.target)
 
 
-def time_sealed(shop: Workshop, request: EvaluationRequest, case: Case, rival: RivalProcess, own: Timing, cancel: int) -> Outcome | Timing:
+def time_sealed(
+    workers: WorkerPool, request: EvaluationRequest, case: Case, baseline: BaselineProcess, own: Timing, cancel: int
+) -> Outcome | Timing:
     """Time the candidate sealed where its figure will be published, and hold that against its `own` process's.
 
     Where it cannot be, the note says why and `own` stays.
@@ -47,7 +49,7 @@ def time_sealed(shop: Workshop, request: EvaluationRequest, case: Case, rival: R
     if reason:
         case.notes.append(f"Not sealed: {reason}.")
         return own
-    found = timing.timed(shop, request, case, rival, cancel, plan=case.build.plan)
+    found = timing.timed(workers, request, case, baseline, cancel, plan=case.build.plan)
     if isinstance(found, Timing):
         return _agreed(case, found, own)
     told = (found.notes or ["no reason given"])[0]

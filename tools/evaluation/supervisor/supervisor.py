@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from tools.cost.estimate import estimate_reference, estimate_time
 from tools.evaluation.processes.child import DeadlineError
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import weakening
 from tools.evaluation.supervisor.admission_client import Admissions
-from tools.evaluation.supervisor.call_plan import sitting
+from tools.evaluation.supervisor.call_plan import plan_calls
 from tools.evaluation.supervisor.case import Case
 from tools.evaluation.supervisor.correctness import ORACLE_S, Check, Outcome, size_of
 from tools.evaluation.supervisor.counters_client import NO_DEVICE
@@ -42,21 +42,21 @@ _CHEAP_FLOPS = 2e8
 
 
 class Supervisor:
-    """Judges requests with one workshop; called from worker threads."""
+    """Judges requests with one worker pool; called from worker threads."""
 
-    def __init__(self, shop: Workshop, *, max_autotune: bool = False) -> None:
-        """Use `shop`'s processes; `max_autotune` adds that mode of torch.compile to the baselines."""
-        self._shop = shop
-        self._gpu = shop.device is not None
-        self._admissions = Admissions(shop)
+    def __init__(self, workers: WorkerPool, *, max_autotune: bool = False) -> None:
+        """Use `workers`' processes; `max_autotune` adds that mode of torch.compile to the baselines."""
+        self._workers = workers
+        self._gpu = workers.device is not None
+        self._admissions = Admissions(workers)
         self._threads = ThreadPoolExecutor(thread_name_prefix="supervisor")
         self._reader = KernelReader(self._threads)
-        self._device = OnDevice(shop, self._threads, max_autotune=max_autotune) if self._gpu else None
+        self._device = OnDevice(workers, self._threads, max_autotune=max_autotune) if self._gpu else None
 
-    def weakened(self, shop: Workshop) -> Self:
-        """Give the same supervisor, working in a weakened view of its workshop."""
+    def weakened(self, workers: WorkerPool) -> Self:
+        """Give the same supervisor, working in a weakened view of its workers."""
         twin = copy.copy(self)
-        twin._shop = shop
+        twin._workers = workers
         return twin
 
     def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
@@ -79,9 +79,9 @@ class Supervisor:
             rule=outcome.rule,
             correctness=outcome.correctness,
             launches=case.build.launches,
-            provenance=provenance(outcome.heard or named(case.build.launches), blind=Defence.PROVENANCE in self._shop.off),
-            weakened=tuple(sorted(self._shop.off)),
-            sandbox=self._shop.isolation(gpu=self._gpu).sentence,
+            provenance=provenance(outcome.heard or named(case.build.launches), blind=Defence.PROVENANCE in self._workers.off),
+            weakened=tuple(sorted(self._workers.off)),
+            sandbox=self._workers.isolation(gpu=self._gpu).sentence,
             notes=tuple(dict.fromkeys([*outcome.notes, *case.notes])),
             log=outcome.log or case.log,
             seeds=tuple(case.seeds),
@@ -93,19 +93,19 @@ class Supervisor:
 
     def _ready(self, target: HardwareSheet, *, judges: bool = True) -> None:
         """Start what is needed; refuse a device that is quarantined, and a target that it is not."""
-        self._shop.start(judges=judges)
+        self._workers.start(judges=judges)
         if self._device is not None:
-            self._device.demand(self._shop, target)
+            self._device.demand(self._workers, target)
 
     def _judge_on(self, device: OnDevice, case: Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
         """Check and time on the GPU while the compiled kernels are read beside it."""
-        with self._reader.beside(self._shop, case, cancel):
-            outcome, figures = device.judge(self._shop, case, partial(self._check, case, cancel), self._cache(case), cancel)
-        return device.examined(self._shop, case, outcome, cancel), figures | {"kernels": case.kernels}
+        with self._reader.beside(self._workers, case, cancel):
+            outcome, figures = device.judge(self._workers, case, partial(self._check, case, cancel), self._cache(case), cancel)
+        return device.examined(self._workers, case, outcome, cancel), figures | {"kernels": case.kernels}
 
     def _read_source(self, case: Case) -> Outcome | None:
         """Hold the source against the static rules: an outcome ends the evaluation, the rest is said in notes."""
-        if Defence.STATIC_RULES in self._shop.off:
+        if Defence.STATIC_RULES in self._workers.off:
             return None
         findings = inspect_source(case.request.source)
         case.notes += [str(finding) for finding in findings if finding.severity == "note"]
@@ -121,21 +121,21 @@ class Supervisor:
             admission = self._admissions.admission(problem, cancel)
             estimate = estimate_reference(problem, target)
             return Baselines(tier=Tier.ESTIMATED, estimate=estimate, device=target.title, admission=admission)
-        return self._device.baselines(self._shop, self._admissions, problem, target, cancel)
+        return self._device.baselines(self._workers, self._admissions, problem, target, cancel)
 
     def counters(self, request: EvaluationRequest, cancel: int) -> Counters:
         """Read the hardware counters of one call of a candidate, nobody else being on the device."""
         if self._device is None:
             return Counters(note=NO_DEVICE)
         self._ready(request.target)
-        return self._device.counters(self._shop, request, cancel)
+        return self._device.counters(self._workers, request, cancel)
 
     def derive(self, problem: Problem, cancel: int) -> Derived:
-        """Read a problem's ABI, work and small variants anew out of its source, where this workshop runs references."""
-        self._shop.start(judges=False)
+        """Read a problem's ABI, work and small variants anew out of its source, where this pool runs references."""
+        self._workers.start(judges=False)
         job = DeriveJob(problem=problem).model_dump_json().encode()
         try:
-            done = self._shop.ask("derive", job, {}, time.monotonic() + ORACLE_S, cancel)
+            done = self._workers.ask("derive", job, {}, time.monotonic() + ORACLE_S, cancel)
             return Derived.model_validate_json(done.answer)
         except DeadlineError:
             return Derived(problem=None, refusal=f"{problem.name}: its source did not end within {ORACLE_S:.0f} s.")
@@ -149,7 +149,7 @@ class Supervisor:
             self._device.close()
 
     def _versions(self) -> dict[str, str]:
-        versions = dict(self._shop.native.versions)
+        versions = dict(self._workers.native.versions)
         driver = driver_version() if self._gpu else None
         return versions | ({"driver": driver} if driver else {})
 
@@ -161,7 +161,7 @@ class Supervisor:
         others = tuple(variant.abi for variant in request.variants) if self._gpu else ()
         job = BuilderJob(abi=request.problem.abi, source=request.source, sheet=request.target, others=others, launchers=self._gpu)
         try:
-            done = self._shop.ask(
+            done = self._workers.ask(
                 "builder", job.model_dump_json().encode(), {}, time.monotonic() + request.timeout_s, cancel, sandboxed=True
             )
         except DeadlineError:
@@ -188,7 +188,7 @@ class Supervisor:
 
     def _check_and_read(self, case: Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
         """Check with the interpreter while the compiled kernels are read beside it."""
-        with self._reader.beside(self._shop, case, cancel), case.phase("check"):
+        with self._reader.beside(self._workers, case, cancel), case.phase("check"):
             outcome = self._check(case, cancel)
         if outcome.verdict is not Verdict.PASS:
             return outcome, {"kernels": case.kernels}
@@ -198,18 +198,19 @@ class Supervisor:
         problems = self._problems(case)
         if isinstance(problems, Outcome):
             return problems
-        problems = weakening.sizes(problems, self._shop.off)
+        problems = weakening.sizes(problems, self._workers.off)
         stage = case.request.stage
-        sittings = tuple(
+        call_plans = tuple(
             # where there is no other size, parameters are shaken at the only one; timed calls have them as they are made
-            weakening.sitting(
-                sitting(problem, place, stage, battery=bool(problem.sizes) or not self._gpu, shaken=len(problems) == 1), self._shop.off
+            weakening.call_plan(
+                plan_calls(problem, place, stage, battery=bool(problem.sizes) or not self._gpu, shaken=len(problems) == 1),
+                self._workers.off,
             )
             for place, problem in enumerate(problems)
         )
-        case.seeds += [one.published("check", size_of(problem)) for problem, one in zip(problems, sittings, strict=True)]
+        case.seeds += [one.published("check", size_of(problem)) for problem, one in zip(problems, call_plans, strict=True)]
         # on a device listening takes a second, and the builder has followed the host code
-        check = Check(self._shop, problems, sittings, cancel, listens=stage == "confirm" or not self._gpu)
+        check = Check(self._workers, problems, call_plans, cancel, listens=stage == "confirm" or not self._gpu)
         return check.run(case.request.source, case.request.target, case.request.timeout_s, self._cache(case))
 
     def _cache(self, case: Case) -> str:

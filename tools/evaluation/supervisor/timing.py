@@ -13,15 +13,15 @@ from typing import Protocol
 from pydantic import ValidationError
 
 from tools.errors import MachineError
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import plausibility
-from tools.evaluation.supervisor.baseline_client import RivalProcess
+from tools.evaluation.supervisor.baseline_client import BaselineProcess
 from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, complaint, size_of, worst_errors
 from tools.evaluation.supervisor.measured import Measured
-from tools.evaluation.supervisor.runner_client import CallTimes, Conversation, RunError
+from tools.evaluation.supervisor.runner_client import CallTimes, RunError, RunnerClient
 from tools.evaluation.supervisor.statistics import sample, speedup
-from tools.evaluation.supervisor.timing_store import TimingTape
+from tools.evaluation.supervisor.timing_store import TimingStore
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.jobs.oracle import OracleAnswer, OracleJob
@@ -59,16 +59,16 @@ def repetitions(stage: Stage, reference_us: float) -> int:
     return max(least, min(most, int(_BUDGET_US[stage] / (reference_us + _CALL_OVERHEAD_US))))
 
 
-def time_rival(rival: RivalProcess, stage: Stage) -> dict[str, list[float]]:
+def time_baselines(baseline: BaselineProcess, stage: Stage) -> dict[str, list[float]]:
     """Time the baselines by themselves, alternating."""
-    return _by_themselves(rival, repetitions(stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS))))
+    return _by_themselves(baseline, repetitions(stage, min(baseline.call("eager").event_us for _ in range(_WARM_UPS))))
 
 
-def _by_themselves(rival: RivalProcess, count: int) -> dict[str, list[float]]:
-    times: dict[str, list[float]] = {name: [] for name in rival.names}
+def _by_themselves(baseline: BaselineProcess, count: int) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {name: [] for name in baseline.names}
     for turn in range(count):
-        for name in _there_and_back(rival.names, turn):
-            times[name].append(rival.call(name).event_us)
+        for name in _there_and_back(baseline.names, turn):
+            times[name].append(baseline.call(name).event_us)
     return times
 
 
@@ -80,10 +80,10 @@ class Case(Protocol):
 
 
 def timed(
-    shop: Workshop,
+    workers: WorkerPool,
     request: EvaluationRequest,
     case: Case,
-    rival: RivalProcess,
+    baseline: BaselineProcess,
     cancel: int,
     *,
     cache: str = "",
@@ -95,9 +95,9 @@ def timed(
     """
     found: Outcome | Timing
     for last in (False, True):
-        session = TimedSession(shop, request.problem, request.target, request.stage, cancel)
+        session = TimedSession(workers, request.problem, request.target, request.stage, cancel)
         case.seeds.append(session.seeds)
-        found = session.run("" if plan is not None else request.source, rival, request.timeout_s, cache, plan)
+        found = session.run("" if plan is not None else request.source, baseline, request.timeout_s, cache, plan)
         if last or isinstance(found, Timing) or not found.by_chance:
             break
         case.notes.append(f"Timed again, since a first session did not count: {found.notes[0]}")
@@ -107,9 +107,9 @@ def timed(
 class TimedSession:
     """One candidate against the baselines on one device."""
 
-    def __init__(self, shop: Workshop, problem: Problem, sheet: HardwareSheet, stage: Stage, cancel: int) -> None:
+    def __init__(self, workers: WorkerPool, problem: Problem, sheet: HardwareSheet, stage: Stage, cancel: int) -> None:
         """Prepare."""
-        self._shop = shop
+        self._workers = workers
         self._problem = problem
         self._sheet = sheet
         self._stage: Stage = stage
@@ -122,14 +122,16 @@ class TimedSession:
         # inputs change by chance that the candidate cannot foresee
         self._seed = secrets.randbits(128)
         self._chance = random.Random(self._seed)  # noqa: S311 - seeded by the system's generator
-        self._held = TimingTape(shop, problem, self._validated + self._idle_validated, sheet, cancel)
+        self._held = TimingStore(workers, problem, self._validated + self._idle_validated, sheet, cancel)
 
     @property
     def seeds(self) -> Seeds:
         """Where its inputs came from, to be published when the evaluation has ended."""
         return self._held.first.published("time", size_of(self._problem), patches=self._seed)
 
-    def run(self, source: str, rival: RivalProcess, timeout_s: float, cache: str = "", plan: LaunchPlan | None = None) -> Outcome | Timing:
+    def run(
+        self, source: str, baseline: BaselineProcess, timeout_s: float, cache: str = "", plan: LaunchPlan | None = None
+    ) -> Outcome | Timing:
         """Time `source`, of which `cache` is compiled, or its `plan` alone; an Outcome says that it may not have a time."""
         self._is_sealed = plan is not None
         with ExitStack() as stack:
@@ -146,47 +148,47 @@ class TimedSession:
                 cache=cache,
             )
             # nothing of the candidate is alive: neither the number of calls nor these times can be influenced
-            count = repetitions(self._stage, min(rival.call("eager").event_us for _ in range(_WARM_UPS)))
+            count = repetitions(self._stage, min(baseline.call("eager").event_us for _ in range(_WARM_UPS)))
             alone = max(_ALONE[0], min(_ALONE[1], count // 4))
-            before = _by_themselves(rival, alone)
+            before = _by_themselves(baseline, alone)
             deadline = time.monotonic() + timeout_s
             fixed = not any(spec.dynamic for spec in self._problem.abi.parameters)
             packs = fixed and (bool(plan.packing) if plan is not None else declares_packing(source))
             try:
                 with (
-                    NvmlSampler(self._shop.device) as sampler,
-                    Conversation(self._shop, job, self._held.tape, deadline, self._cancel, gpu=True) as runner,
+                    NvmlSampler(self._workers.device) as sampler,
+                    RunnerClient(self._workers, job, self._held.store, deadline, self._cancel, gpu=True) as runner,
                 ):
-                    measured = self._measure(runner, rival, count, packs=packs)
+                    measured = self._measure(runner, baseline, count, packs=packs)
             except RunError as error:
                 return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
-            measured.before, measured.after = before, _by_themselves(rival, alone)
+            measured.before, measured.after = before, _by_themselves(baseline, alone)
             wrong = self._validate()
             return wrong or self._conclude(measured, sampler, plan)
 
-    def _measure(self, runner: Conversation, rival: RivalProcess, count: int, *, packs: bool) -> Measured:
+    def _measure(self, runner: RunnerClient, baseline: BaselineProcess, count: int, *, packs: bool) -> Measured:
         runner.give(0)
         for _ in range(_WARM_UPS):
             runner.call(Load.ALL)
         runner.collect(0)
         chosen = self._chosen(count)
-        measured = Measured(rivals={name: [] for name in rival.names})
+        measured = Measured(baselines={name: [] for name in baseline.names})
         for turn in range(count):
-            for name in _there_and_back(["candidate", *rival.names], turn):
+            for name in _there_and_back(["candidate", *baseline.names], turn):
                 if name == "candidate":
                     times = self._call(runner, Load.PRIMED | self._poison())
                     measured.event_us.append(times.event_us)
                     measured.judged_us += [times.event_us] if turn in chosen else []
                 else:
-                    measured.rivals[name].append(rival.call(name).event_us)
+                    measured.baselines[name].append(baseline.call(name).event_us)
             if turn in chosen:
                 runner.collect(1 + chosen.index(turn))
-        self._measure_idle(runner, rival, measured)
+        self._measure_idle(runner, baseline, measured)
         # last: whatever it leaves behind is in no call that was timed or judged
         measured.packing_us = [runner.pack().event_us for _ in range(_PACKINGS[self._stage] if packs else 0)]
         return measured
 
-    def _measure_idle(self, runner: Conversation, rival: RivalProcess, measured: Measured) -> None:
+    def _measure_idle(self, runner: RunnerClient, baseline: BaselineProcess, measured: Measured) -> None:
         count = _IDLE_CALLS[self._stage]
         chosen = self._chance.sample(range(count), self._idle_validated)
         for number in range(count):
@@ -202,7 +204,7 @@ class TimedSession:
                 bracket_us = runner.collect(None)
             if self._is_small:
                 measured.bracket_us.append(bracket_us)
-            eager = rival.call("eager", primed=False)
+            eager = baseline.call("eager", primed=False)
             measured.overhead_us.append(eager.answer_us - eager.event_us)
 
     def _chosen(self, count: int) -> list[int]:
@@ -210,9 +212,9 @@ class TimedSession:
         others = self._chance.sample(range(count - 1), self._validated - 1)
         return [*others, count - 1]
 
-    def _call(self, runner: Conversation, load: Load) -> CallTimes:
+    def _call(self, runner: RunnerClient, load: Load) -> CallTimes:
         """Change some elements of the inputs and have the candidate run once."""
-        changed = 0 if Defence.CHANGED_ELEMENTS in self._shop.off else runner.patch(self._chance)
+        changed = 0 if Defence.CHANGED_ELEMENTS in self._workers.off else runner.patch(self._chance)
         return runner.call(Load.PATCHES | load, changed)
 
     def _poison(self) -> Load:
@@ -220,16 +222,18 @@ class TimedSession:
 
     def _validate(self) -> Outcome | None:
         """Have the oracle judge the chosen calls, the runner being dead."""
-        sitting = self._held.sitting
-        job = OracleJob(sittings=(sitting,), skip=(tuple(False for _ in sitting.calls),), device="cuda", vaults=self._held.vaults)
-        done = self._shop.ask(
+        call_plan = self._held.call_plan
+        job = OracleJob(
+            call_plans=(call_plan,), skip=(tuple(False for _ in call_plan.calls),), device="cuda", device_stores=self._held.device_stores
+        )
+        done = self._workers.ask(
             "oracle", job.model_dump_json().encode(), self._held.shared, time.monotonic() + ORACLE_S, self._cancel, problem=self._problem
         )
         try:
             answer = OracleAnswer.model_validate_json(done.answer)
         except ValidationError:
             raise MachineError(f"The oracle failed: {done.log.strip()[-300:]}", "Check the device's memory with nvidia-smi.") from None
-        if Defence.TIMED_CALLS_JUDGED in self._shop.off:
+        if Defence.TIMED_CALLS_JUDGED in self._workers.off:
             return None
         wrong = [call for call in answer.calls if not all(error.passed for error in call.outputs)]
         if not wrong:
@@ -243,28 +247,28 @@ class TimedSession:
     def _conclude(self, measured: Measured, sampler: NvmlSampler, plan: LaunchPlan | None) -> Outcome | Timing:
         median_us = statistics.median(measured.event_us)
         impossible = plausibility.is_impossible(median_us, self._problem, self._sheet, packs=bool(measured.packing_us))
-        if impossible and (Defence.ROOFLINE not in self._shop.off or median_us == 0):
+        if impossible and (Defence.ROOFLINE not in self._workers.off or median_us == 0):
             note = f"A median of {median_us:.3g} µs is less than this device needs to read the inputs once."
             return Outcome(Verdict.IMPOSSIBLE_TIME, notes=[note])
         gap = plausibility.unexplained_us(measured.idle_event_us, measured.answer_us, measured.overhead_us) or plausibility.hidden_us(
             measured.event_us, measured.answer_us, measured.judged_answer_us, measured.overhead_us
         )
-        if gap and Defence.CLOCKS_AGREE not in self._shop.off:
+        if gap and Defence.CLOCKS_AGREE not in self._workers.off:
             note = f"Its events say {median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note])
         skipped = plausibility.left_out(measured.event_us, measured.judged_us)
-        if skipped and Defence.TIMED_CALLS_JUDGED not in self._shop.off:
+        if skipped and Defence.TIMED_CALLS_JUDGED not in self._workers.off:
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[skipped])
-        sabotage = plausibility.sabotage(measured.rivals, measured.before, measured.after)
-        if sabotage and Defence.BASELINES_ALONE not in self._shop.off:
+        sabotage = plausibility.sabotage(measured.baselines, measured.before, measured.after)
+        if sabotage and Defence.BASELINES_ALONE not in self._workers.off:
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[sabotage], by_chance=True)
         return Timing(
             tier=Tier.SEALED if self._is_sealed else plausibility.tier(measured.event_us, measured.bracket_us),
             candidate=sample(measured.event_us),
             bracket=sample(measured.bracket_us) if measured.bracket_us else None,
-            baselines={name: sample(times) for name, times in measured.rivals.items()},
-            speedups={name: speedup(times, measured.event_us) for name, times in measured.rivals.items()},
-            device=self._shop.title or self._sheet.title,
+            baselines={name: sample(times) for name, times in measured.baselines.items()},
+            speedups={name: speedup(times, measured.event_us) for name, times in measured.baselines.items()},
+            device=self._workers.title or self._sheet.title,
             clock_mhz=sampler.clock_mhz,
             power_w=sampler.power_w,
             throttled=sampler.throttled,

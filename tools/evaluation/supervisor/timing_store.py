@@ -1,4 +1,4 @@
-"""The tape of a timed session: base inputs, and what went into and came out of the calls that are judged."""
+"""The tensors of a timed session: base inputs, and what went into and came out of the calls that are judged."""
 
 from __future__ import annotations
 
@@ -8,54 +8,57 @@ from types import TracebackType
 from typing import Self
 
 from tools.errors import MachineError
-from tools.evaluation.processes.worker_pool import Workshop
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.call_plan import new_seed
 from tools.evaluation.supervisor.correctness import ORACLE_S
-from tools.evaluation.supervisor.device_store_client import VaultTape, held, shared, vaults
+from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, device_stores, held, shared
+from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.inputs import InputsJob
-from tools.evaluation.wire.tensor_store import CallSpec, Sitting, Tape
+from tools.evaluation.wire.tensor_store import HostStore
 from tools.logs import telling_part
 from tools.records import HardwareSheet, Problem
 
 
-class TimingTape:
-    """A tape whose first call holds the base inputs and whose others keep the inputs of validated calls, as a context manager."""
+class TimingStore:
+    """A store whose first call holds the base inputs and whose others keep the inputs of validated calls, as a context manager."""
 
-    def __init__(self, shop: Workshop, problem: Problem, validated: int, sheet: HardwareSheet, cancel: int, *, fresh: bool = False) -> None:
+    def __init__(
+        self, workers: WorkerPool, problem: Problem, validated: int, sheet: HardwareSheet, cancel: int, *, fresh: bool = False
+    ) -> None:
         """Plan room; entering takes it. `fresh` is shared memory that goes to nobody else afterwards: a candidate may map it."""
         specs = tuple(CallSpec(seed=new_seed(), distribution=AS_MADE, group=AS_MADE) for _ in range(1 + validated))
-        self.sitting = Sitting(problem=problem.model_dump_json(), shake=None, calls=specs)
-        self._shop, self._problem, self._sheet, self._cancel = shop, problem, sheet, cancel
+        self.call_plan = CallPlan(problem=problem.model_dump_json(), shake=None, calls=specs)
+        self._workers, self._problem, self._sheet, self._cancel = workers, problem, sheet, cancel
         self._fresh = fresh
         self._stack = ExitStack()
 
     @property
-    def first(self) -> Sitting:
+    def first(self) -> CallPlan:
         """Only the call whose inputs are made."""
-        return self.sitting.model_copy(update={"calls": self.sitting.calls[:1]})
+        return self.call_plan.model_copy(update={"calls": self.call_plan.calls[:1]})
 
     @property
     def shared(self) -> dict[str, int]:
-        """Its memory, by the names trusted phases know; none of a vault."""
-        return shared([self.tape])
+        """Its memory, by the names trusted phases know; none of a device store."""
+        return shared([self.store])
 
     @property
-    def vaults(self) -> tuple[str, ...]:
-        """Its vault's name, if it has one."""
-        return vaults([self.tape])
+    def device_stores(self) -> tuple[str, ...]:
+        """Its device store's name, if it has one."""
+        return device_stores([self.store])
 
     def fill(self) -> None:
         """Have the base inputs made."""
-        job = InputsJob(sittings=(self.first,), device="cuda", vaults=self.vaults).model_dump_json().encode()
-        done = self._shop.ask("inputs", job, self.shared, time.monotonic() + ORACLE_S, self._cancel, problem=self._problem)
+        job = InputsJob(call_plans=(self.first,), device="cuda", device_stores=self.device_stores).model_dump_json().encode()
+        done = self._workers.ask("inputs", job, self.shared, time.monotonic() + ORACLE_S, self._cancel, problem=self._problem)
         if not done.answer:
             raise MachineError(f"The inputs could not be made: {telling_part(done.log)}", "Run the problem's file by itself on this GPU.")
 
     def __enter__(self) -> Self:
         """Hold the memory while the block runs."""
-        holding = held(self._shop, self._problem, self.sitting, self._sheet, self._cancel, fresh=self._fresh)
-        self.tape: Tape | VaultTape = self._stack.enter_context(holding)
+        holding = held(self._workers, self._problem, self.call_plan, self._sheet, self._cancel, fresh=self._fresh)
+        self.store: HostStore | DeviceStoreClient = self._stack.enter_context(holding)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TypeVar
 
+from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.defences import Defence, Defences
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer
-from tools.evaluation.wire.tensor_store import CallSpec, Sitting
 from tools.records import OutputError, Problem
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ def sizes(problems: tuple[T, ...], off: Defences) -> tuple[T, ...]:
     return problems[-1:] if Defence.SMALL_SIZES in off else problems
 
 
-def sitting(plan: Sitting, off: Defences) -> Sitting:
+def call_plan(plan: CallPlan, off: Defences) -> CallPlan:
     """Plan the calls that an evaluator without these defences would make."""
     calls = plan.calls
     if Defence.DISTRIBUTIONS in off or Defence.FRESH_INPUTS in off:

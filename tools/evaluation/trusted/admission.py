@@ -12,11 +12,11 @@ from tools.evaluation.trusted.null_kernels import chosen, dropping, plain_nulls
 from tools.evaluation.trusted.numerics import Errors
 from tools.evaluation.trusted.reference import DeclaredReference
 from tools.evaluation.trusted.rounding import SHORTER, all_rounded, rounded
-from tools.evaluation.trusted.tolerance import Truth, Yardstick, error_of, has_digits
+from tools.evaluation.trusted.tolerance import Tolerance, Truth, error_of, has_digits
+from tools.evaluation.wire.calls import CallSpec
 from tools.evaluation.wire.distributions import AS_MADE, allowed
 from tools.evaluation.wire.jobs.admission import AdmissionJob
 from tools.evaluation.wire.phase import Phase
-from tools.evaluation.wire.tensor_store import CallSpec
 from tools.problems import describe_sizes
 from tools.records import Admission, NullPass, Problem, TensorSpec
 
@@ -35,7 +35,7 @@ Null = tuple[str, str]
 
 @dataclass
 class _Call:
-    """One call with its yardstick."""
+    """One call with its tolerance."""
 
     distribution: str
     arguments: list[Any]
@@ -84,7 +84,7 @@ def admission(job: AdmissionJob) -> Admission:
     notes: dict[str, None] = {}
     calls = 0
     for place, problem in enumerate(job.problems):
-        room = _Room(problem, place, job, notes)
+        room = _Examination(problem, place, job, notes)
         for call, previous in room.calls():
             calls += 1
             for null, values in room.nulls(call, previous):
@@ -102,7 +102,7 @@ def admission(job: AdmissionJob) -> Admission:
     )
 
 
-class _Room:
+class _Examination:
     """One size under examination."""
 
     def __init__(self, problem: Problem, place: int, job: AdmissionJob, notes: dict[str, None]) -> None:
@@ -114,7 +114,7 @@ class _Room:
         made = DeclaredReference(problem, job.device).parameters()
         # as in an evaluation: defaults stay as they are at the first size alone
         self._parameters = {name: shaken(value) if place else value for name, value in made.items()}
-        self._yardstick = Yardstick(problem, self._parameters, job.device)
+        self._tolerance = Tolerance(problem, self._parameters, job.device)
         large = not problem.sizes and len(job.problems) > 1
         self._held = list(self._make(large=large, notes=notes))
         self._shorter = self._shorter_roundoff()
@@ -125,7 +125,7 @@ class _Room:
         names = () if large else allowed(self._problem.work.operators, integers_out=integers)
         floats = any(spec.is_float for spec in self._problem.abi.inputs)
         own = [self._call(number, AS_MADE) for number in range(2 if large else OWN_CALLS)]
-        limits = self._yardstick.limits([call.truth.scale for call in own])
+        limits = self._tolerance.limits([call.truth.scale for call in own])
         if not has_digits(limits):
             notes[f"At {describe_sizes(self._problem)} the reference has no digits on the problem's own inputs."] = None
         for call in own:
@@ -138,16 +138,16 @@ class _Room:
 
     def _battery_call(self, number: int, name: str) -> _Call | None:
         spec = CallSpec(seed=self._seed + number, distribution=name, group=name)
-        arguments = made_inputs(self._yardstick.reference, spec)
-        if unusable(self._yardstick.reference, arguments, name):
+        arguments = made_inputs(self._tolerance.reference, spec)
+        if unusable(self._tolerance.reference, arguments, name):
             return None
-        call = _Call(name, arguments, self._yardstick.truth(arguments, name))
-        call.limits = self._yardstick.limits([call.truth.scale])
+        call = _Call(name, arguments, self._tolerance.truth(arguments, name))
+        call.limits = self._tolerance.limits([call.truth.scale])
         return call if has_digits(call.limits) else None
 
     def _call(self, number: int, name: str) -> _Call:
-        arguments = made_inputs(self._yardstick.reference, CallSpec(seed=self._seed + number, distribution=name, group=name))
-        return _Call(name, arguments, self._yardstick.truth(arguments, name))
+        arguments = made_inputs(self._tolerance.reference, CallSpec(seed=self._seed + number, distribution=name, group=name))
+        return _Call(name, arguments, self._tolerance.truth(arguments, name))
 
     def calls(self) -> Iterator[tuple[_Call, _Call]]:
         """Give every call with the one before it; the last comes before the first."""
@@ -184,7 +184,7 @@ class _Room:
         return SHORTER[min(numerics.unit_roundoff(self._problem.policy, dtype) for dtype in floats)]
 
     def _in_shorter_format(self, arguments: list[Any]) -> list[torch.Tensor]:
-        reference = self._yardstick.reference
+        reference = self._tolerance.reference
         short = {name: rounded(value, self._shorter) if value.is_floating_point() else value for name, value in self._parameters.items()}
         reference.load(short)
         try:
@@ -193,7 +193,7 @@ class _Room:
             reference.load(self._parameters)
 
     def _without_an_operator(self, arguments: list[Any]) -> Iterator[tuple[str, list[torch.Tensor]]]:
-        oracle = self._yardstick.oracle
+        oracle = self._tolerance.oracle
         with dropping(-1) as names:
             oracle.outputs(arguments)
         for index in chosen(len(names)):
@@ -224,7 +224,7 @@ class _Room:
 
     def _changed(self, name: str, call: _Call, other: _Call) -> list[torch.Tensor] | None:
         """Run the oracle with one input or parameter changed; None where it cannot be changed, or that raises."""
-        oracle = self._yardstick.oracle
+        oracle = self._tolerance.oracle
         try:
             if name in self._parameters:
                 value = self._parameters[name].double()

@@ -12,7 +12,7 @@ from tools.evaluation.wire.device_memory import attach
 from tools.evaluation.wire.jobs.baseline import BaselineJob
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
 from tools.evaluation.wire.phase import Phase
-from tools.evaluation.wire.tensor_store import Tape
+from tools.evaluation.wire.tensor_store import HostStore
 from tools.records import Problem, ScalarSpec
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Gate:
         return run
 
 
-class Rival:
+class Baseline:
     """The reference, ready to be called in both ways."""
 
     def __init__(self, phase: Phase, job: BaselineJob) -> None:
@@ -58,7 +58,7 @@ class Rival:
 
         from tools.evaluation.trusted.reference import DeclaredReference
 
-        problem = Problem.model_validate_json(job.sitting.problem)
+        problem = Problem.model_validate_json(job.call_plan.problem)
         self._torch = torch
         self._reference = DeclaredReference(problem, "cuda")
         parameters, inputs = _given(phase, job, problem)
@@ -97,7 +97,7 @@ class Rival:
 
 
 def _given(phase: Phase, job: BaselineJob, problem: Problem) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
-    """Copy parameters and inputs to memory of this process, out of what it shares with the standing oracle or with the supervisor."""
+    """Copy parameters and inputs to memory of this process, out of what it shares with the oracle server or with the supervisor."""
     if "carried" in phase.shared:
         exchange = Exchange(problem.abi, beside=True)
         memory = attach(phase.shared["carried"], exchange.outputs.end, "cuda")
@@ -106,8 +106,8 @@ def _given(phase: Phase, job: BaselineJob, problem: Problem) -> tuple[list[torch
         del blocks
         memory.close()
         return copies
-    tape = Tape(problem.abi, job.sitting.calls, phase.shared["inputs0"], phase.shared["outputs0"])
-    return [value.cuda() for value in tape.parameter_tensors()], [value.cuda() for value in tape.input_tensors(0)]
+    store = HostStore(problem.abi, job.call_plan.calls, phase.shared["inputs0"], phase.shared["outputs0"])
+    return [value.cuda() for value in store.parameter_tensors()], [value.cuda() for value in store.input_tensors(0)]
 
 
 def serve(phase: Phase) -> None:
@@ -115,7 +115,7 @@ def serve(phase: Phase) -> None:
     job = BaselineJob.model_validate_json(phase.job)
     cache = job.cache or str(phase.scratch)
     os.environ |= {"TORCHINDUCTOR_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-    rival = Rival(phase, job)
+    baseline = Baseline(phase, job)
     phase.control.send(Reply(State.READY).pack())
     while True:
         data = phase.control.recv(64)
@@ -123,7 +123,7 @@ def serve(phase: Phase) -> None:
         if command.order is Order.STOP:
             return
         try:
-            reply = rival.compile() if command.order is Order.COMPILE else rival.call(command)
+            reply = baseline.compile() if command.order is Order.COMPILE else baseline.call(command)
         except Exception:
             traceback.print_exc(limit=-4)
             reply = Reply(State.FAILED)

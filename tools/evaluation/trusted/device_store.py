@@ -1,4 +1,4 @@
-"""Where the tensors of large problems stay: on the device, in the standing oracle's own memory, from the inputs to the judgement.
+"""Where the tensors of large problems stay: on the device, in the oracle server's own memory, from the inputs to the judgement.
 
 What a runner needs of them passes through memory that the two share, and only by the supervisor's word: parameters and the inputs of the
 current call into it, outputs and inputs as the call left them out of it. A gigabyte takes a millisecond that way, and through the host's
@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.wire import patching
+from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.channel import Exchange, Patch
 from tools.evaluation.wire.device_memory import carried
-from tools.evaluation.wire.jobs.device_store import PROOF, VaultAnswer, VaultJob
+from tools.evaluation.wire.jobs.device_store import PROOF, DeviceStoreAnswer, DeviceStoreJob
 from tools.evaluation.wire.phase import Phase
-from tools.evaluation.wire.tensor_store import CallTensors, Sitting, Tape
+from tools.evaluation.wire.tensor_store import HostStore, TensorStore
 from tools.records import ABI, Problem, TensorSpec
 
 if TYPE_CHECKING:
@@ -27,8 +28,8 @@ _POOL = 4096
 """Elements of every float input that changed ones are chosen from, by chance."""
 
 
-class Vault:
-    """The tensors of one sitting."""
+class DeviceStore:
+    """The tensors of one plan."""
 
     def __init__(self, abi: ABI, device: str) -> None:
         """Begin with none."""
@@ -87,7 +88,7 @@ class Vault:
         for target, value in zip(self._exchange.inputs.tensors(self._memory), source, strict=True):
             target.copy_(value)
 
-    def take(self, job: VaultJob) -> str:
+    def take(self, job: DeviceStoreJob) -> str:
         """Keep the outputs, compare the inputs, poison the outputs' place; name an input that the call changed."""
         if job.call is not None:
             # first of all: what is written there later comes too late
@@ -134,35 +135,35 @@ class Vault:
                 torch.as_tensor(self._memory.bytes_at(offset, spec.nbytes)).fill_(byte)
 
 
-VAULTS: dict[str, Vault] = {}
+STORES: dict[str, DeviceStore] = {}
 """Those of this process, by the names that the supervisor gave them."""
 
 
 def serve(phase: Phase) -> None:
-    """Do what the supervisor says with one vault."""
-    job = VaultJob.model_validate_json(phase.job)
+    """Do what the supervisor says with one store."""
+    job = DeviceStoreJob.model_validate_json(phase.job)
     if job.order == "drop":
-        if job.vault in VAULTS:
-            VAULTS.pop(job.vault).stop_sharing()
+        if job.store in STORES:
+            STORES.pop(job.store).stop_sharing()
         return
     if job.order == "try":
         phase.given.append(_proof())
         return
-    vault, answer = VAULTS[job.vault], VaultAnswer()
+    store, answer = STORES[job.store], DeviceStoreAnswer()
     # between the calls of a runner: looking for what may be freed takes longer than most of them
     phase.light = True
     if job.order == "share":
-        vault.stop_sharing()
-        phase.given.append(vault.share(job.poison))
+        store.stop_sharing()
+        phase.given.append(store.share(job.poison))
     elif job.order == "give":
         assert job.call is not None
-        vault.give(job.call)
+        store.give(job.call)
     elif job.order == "take":
-        answer = VaultAnswer(changed=vault.take(job))
+        answer = DeviceStoreAnswer(changed=store.take(job))
     elif job.order == "pool":
-        phase.answer(b"".join(_bytes(pool).numpy().tobytes() for pool in vault.pools()))
+        phase.answer(b"".join(_bytes(pool).numpy().tobytes() for pool in store.pools()))
         return
-    _settle(vault)
+    _settle(store)
     phase.answer(answer.model_dump_json().encode())
 
 
@@ -176,17 +177,17 @@ def _proof() -> int:
     return fd
 
 
-def tensors_of(phase: Phase, index: int, sitting: Sitting, vaults: tuple[str, ...], makes_on: str = "") -> CallTensors:
-    """Open the tensors of a sitting: in the vault that is named for it, made where there is a device to make it on, or in shared memory."""
-    problem = Problem.model_validate_json(sitting.problem)
-    name = vaults[index] if vaults else ""
+def tensors_of(phase: Phase, index: int, call_plan: CallPlan, device_stores: tuple[str, ...], makes_on: str = "") -> TensorStore:
+    """Open the tensors of a plan: in the device store named for it, made where there is a device to make it on, or in shared memory."""
+    problem = Problem.model_validate_json(call_plan.problem)
+    name = device_stores[index] if device_stores else ""
     if not name:
-        return Tape(problem.abi, sitting.calls, phase.shared[f"inputs{index}"], phase.shared[f"outputs{index}"])
+        return HostStore(problem.abi, call_plan.calls, phase.shared[f"inputs{index}"], phase.shared[f"outputs{index}"])
     if makes_on:
-        VAULTS[name] = Vault(problem.abi, makes_on)
+        STORES[name] = DeviceStore(problem.abi, makes_on)
     else:
-        VAULTS[name].end_calls()
-    return VAULTS[name]
+        STORES[name].end_calls()
+    return STORES[name]
 
 
 def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
@@ -211,9 +212,9 @@ def _made(specs: Sequence[TensorSpec], device: str) -> list[torch.Tensor]:
     return [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=device) for spec in specs]
 
 
-def _settle(vault: Vault) -> None:
+def _settle(store: DeviceStore) -> None:
     """Wait until the device has done it: the other process does not wait for this one's work."""
     import torch
 
-    if vault.device != "cpu":
+    if store.device != "cpu":
         torch.cuda.synchronize()

@@ -9,10 +9,11 @@ from tools.evaluation.trusted.device_store import tensors_of
 from tools.evaluation.trusted.distributions import transform
 from tools.evaluation.trusted.reference import DeclaredReference
 from tools.evaluation.wire import patching
+from tools.evaluation.wire.calls import CallPlan, CallSpec
 from tools.evaluation.wire.distributions import AS_MADE, NON_FINITE
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
 from tools.evaluation.wire.phase import Phase
-from tools.evaluation.wire.tensor_store import CallSpec, CallTensors, Sitting
+from tools.evaluation.wire.tensor_store import TensorStore
 from tools.records import ABI, Problem, ScalarSpec
 
 if TYPE_CHECKING:
@@ -24,38 +25,38 @@ CHANGED = "as made, a few elements changed"
 
 
 def make(phase: Phase) -> None:
-    """Write parameters and inputs of every sitting into its tape."""
+    """Write parameters and inputs of every plan into its store."""
     import torch
 
     job = InputsJob.model_validate_json(phase.job)
     torch.set_num_threads(job.threads)
     usable = []
     notes: dict[str, None] = {}
-    for index, sitting in enumerate(job.sittings):
-        problem = Problem.model_validate_json(sitting.problem)
-        tape = tensors_of(phase, index, sitting, job.vaults, job.device)
+    for index, call_plan in enumerate(job.call_plans):
+        problem = Problem.model_validate_json(call_plan.problem)
+        store = tensors_of(phase, index, call_plan, job.device_stores, job.device)
         reference = DeclaredReference(problem, job.device)
-        _write_parameters(reference, sitting, problem, tape)
-        problems = [_write_inputs(reference, problem.abi, tape, number, call) for number, call in enumerate(sitting.calls)]
+        _write_parameters(reference, call_plan, problem, store)
+        problems = [_write_inputs(reference, problem.abi, store, number, call) for number, call in enumerate(call_plan.calls)]
         usable.append(tuple(not problem for problem in problems))
         notes |= {
             f"Inputs “{CHANGED if call.follows else call.distribution}” were left out: {problem}.": None
-            for call, problem in zip(sitting.calls, problems, strict=True)
+            for call, problem in zip(call_plan.calls, problems, strict=True)
             if problem
         }
-        tape.close()
+        store.close()
     phase.answer(InputsAnswer(usable=tuple(usable), notes=tuple(notes)).model_dump_json().encode())
 
 
-def _write_parameters(reference: DeclaredReference, sitting: Sitting, problem: Problem, tape: CallTensors) -> None:
+def _write_parameters(reference: DeclaredReference, call_plan: CallPlan, problem: Problem, store: TensorStore) -> None:
     import torch
 
     values = reference.parameters()
-    if sitting.shake is not None:
-        torch.manual_seed(sitting.shake)
+    if call_plan.shake is not None:
+        torch.manual_seed(call_plan.shake)
         values = {name: shaken(value) for name, value in values.items()}
         reference.load(values)
-    for spec, target in zip(problem.abi.parameters, tape.parameter_tensors(), strict=True):
+    for spec, target in zip(problem.abi.parameters, store.parameter_tensors(), strict=True):
         target.copy_(values[spec.name])
 
 
@@ -68,23 +69,23 @@ def shaken(value: torch.Tensor) -> torch.Tensor:
     return value + (torch.rand(value.shape) * 0.45 + 0.05).to(value.dtype).to(value.device)
 
 
-def _write_inputs(reference: DeclaredReference, abi: ABI, tape: CallTensors, number: int, call: CallSpec) -> str:
+def _write_inputs(reference: DeclaredReference, abi: ABI, store: TensorStore, number: int, call: CallSpec) -> str:
     """Write the inputs of a call; say why they are of no use, or nothing."""
     import torch
 
     if call.follows:
-        return _follow(reference, abi, tape, number, call)
+        return _follow(reference, abi, store, number, call)
     made = made_inputs(reference, call)
     tensors = [value for value in made if isinstance(value, torch.Tensor)]
-    for target, value in zip(tape.input_tensors(number), tensors, strict=True):
+    for target, value in zip(store.input_tensors(number), tensors, strict=True):
         target.copy_(value)
     return unusable(reference, made, call.distribution)
 
 
-def _follow(reference: DeclaredReference, abi: ABI, tape: CallTensors, number: int, call: CallSpec) -> str:
+def _follow(reference: DeclaredReference, abi: ABI, store: TensorStore, number: int, call: CallSpec) -> str:
     """Write the inputs of the call before once more, a few elements changed."""
-    made = tape.input_tensors(number)
-    for target, before in zip(made, tape.input_tensors(number - 1), strict=True):
+    made = store.input_tensors(number)
+    for target, before in zip(made, store.input_tensors(number - 1), strict=True):
         target.copy_(before)
     # nothing is kept secret by it that the system's generator has not drawn
     patching.alter_tile(made, random.Random(call.seed))  # noqa: S311

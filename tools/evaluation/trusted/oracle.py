@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.device_store import tensors_of
 from tools.evaluation.trusted.numerics import EXACT, Errors
-from tools.evaluation.trusted.tolerance import Scale, Yardstick, error_of, has_digits
+from tools.evaluation.trusted.tolerance import Scale, Tolerance, error_of, has_digits
+from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.size_classes import MIDDLE_BYTES
-from tools.evaluation.wire.tensor_store import Sitting
 from tools.records import Problem, ScalarSpec, TensorSpec
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def judge(phase: Phase) -> None:
-    """Judge every call of every sitting."""
+    """Judge every call of every plan."""
     import torch
 
     job = OracleJob.model_validate_json(phase.job)
@@ -29,8 +29,8 @@ def judge(phase: Phase) -> None:
     torch.manual_seed(0)
     verdicts: list[CallVerdict] = []
     notes: dict[str, None] = {}
-    for index, sitting in enumerate(job.sittings):
-        bench = _Bench(index, sitting, phase, job)
+    for index, call_plan in enumerate(job.call_plans):
+        bench = _Judgement(index, call_plan, phase, job)
         verdicts += bench.judge(job.skip[index], notes)
         bench.close()
     phase.answer(OracleAnswer(calls=tuple(verdicts), notes=tuple(notes)).model_dump_json().encode())
@@ -48,40 +48,40 @@ class _Measured:
     """Distance of the second run from the first."""
 
 
-class _Bench:
-    """One sitting under judgement."""
+class _Judgement:
+    """One plan under judgement."""
 
-    def __init__(self, index: int, sitting: Sitting, phase: Phase, job: OracleJob) -> None:
+    def __init__(self, index: int, call_plan: CallPlan, phase: Phase, job: OracleJob) -> None:
         self._index = index
-        self._sitting = sitting
-        self._problem = Problem.model_validate_json(sitting.problem)
+        self._call_plan = call_plan
+        self._problem = Problem.model_validate_json(call_plan.problem)
         self._large = self._problem.abi.compulsory_bytes >= MIDDLE_BYTES
         self._device = job.device
-        self._tape = tensors_of(phase, index, sitting, job.vaults)
-        values = self._tape.parameter_tensors()
+        self._store = tensors_of(phase, index, call_plan, job.device_stores)
+        values = self._store.parameter_tensors()
         parameters = {spec.name: value.to(job.device) for spec, value in zip(self._problem.abi.parameters, values, strict=True)}
-        self._yardstick = Yardstick(self._problem, parameters, job.device)
+        self._tolerance = Tolerance(self._problem, parameters, job.device)
         self._is_wrong = False
 
     def close(self) -> None:
-        """Give the sitting's memory back."""
-        self._tape.close()
+        """Give the plan's memory back."""
+        self._store.close()
 
     def judge(self, skip: tuple[bool, ...], notes: dict[str, None]) -> list[CallVerdict]:
         """Measure each call, then hold it against the limits of its group."""
         measured: list[_Measured] = []
-        kept = [(number, call.group) for number, call in enumerate(self._sitting.calls) if not skip[number]]
+        kept = [(number, call.group) for number, call in enumerate(self._call_plan.calls) if not skip[number]]
         last = {group: number for number, group in kept}
         for number, group in kept:
             # it costs two more runs in float64, and calls of a group differ in their seeds alone; the last has the most room
             measured.append(self._measure(number, notes, sensitive=not self._large or number == last[group]))
-            self._tape.forget(number)
+            self._store.forget(number)
         verdicts = []
-        for group in dict.fromkeys(call.group for call in self._sitting.calls):
-            members = [m for m in measured if self._sitting.calls[m.call].group == group]
+        for group in dict.fromkeys(call.group for call in self._call_plan.calls):
+            members = [m for m in measured if self._call_plan.calls[m.call].group == group]
             if not members:
                 continue
-            limits = self._yardstick.limits([member.scale for member in members])
+            limits = self._tolerance.limits([member.scale for member in members])
             if not has_digits(limits):
                 if group != AS_MADE:
                     notes[f"Inputs “{group}” were left out: the reference itself has no digits on them."] = None
@@ -91,8 +91,8 @@ class _Bench:
         return verdicts
 
     def _measure(self, number: int, notes: dict[str, None], *, sensitive: bool) -> _Measured:
-        call = self._sitting.calls[number]
-        truth = self._yardstick.truth(self._arguments(number), call.distribution, sensitive=sensitive)
+        call = self._call_plan.calls[number]
+        truth = self._tolerance.truth(self._arguments(number), call.distribution, sensitive=sensitive)
         specs = self._problem.abi.outputs
         for spec, value in zip(specs, truth.oracle, strict=True):
             if spec.is_float and str(value.dtype) != "torch.float64":
@@ -106,7 +106,7 @@ class _Bench:
         severity = max((error.severity for error in first.outputs), default=0.0)
         if severity <= 1 or severity == float("inf") or self._large or self._is_wrong:
             return first
-        raised = self._yardstick.raised(limits, self._yardstick.drawn_again(self._arguments(member.call)))
+        raised = self._tolerance.raised(limits, self._tolerance.drawn_again(self._arguments(member.call)))
         second = self._verdict(member, first.group, raised)
         self._is_wrong = not all(error.passed for error in second.outputs)
         if not self._is_wrong:
@@ -120,15 +120,15 @@ class _Bench:
         near = all(a.relative_l2 <= b.relative_l2 and a.worst_row <= b.worst_row for a, b in zip(member.apart, limits, strict=True))
         worst = max(runs, key=lambda run: max((error.severity for error in run), default=0.0))
         agrees = len(set(passed)) == 1 and (near or not passed[0])
-        return CallVerdict(sitting=self._index, call=member.call, group=group, outputs=worst, repeat_agrees=agrees)
+        return CallVerdict(call_plan=self._index, call=member.call, group=group, outputs=worst, repeat_agrees=agrees)
 
     def _arguments(self, number: int) -> list[Any]:
-        tensors = iter(self._tape.input_tensors(number))
+        tensors = iter(self._store.input_tensors(number))
         abi = self._problem.abi
         return [a.value if isinstance(a, ScalarSpec) else next(tensors).to(self._device, copy=True) for a in abi.arguments]
 
     def _run(self, number: int, run: int) -> list[torch.Tensor]:
-        return [value.to(self._device) for value in self._tape.output_tensors(number, run)]
+        return [value.to(self._device) for value in self._store.output_tensors(number, run)]
 
 
 def _apart(spec: TensorSpec, first: torch.Tensor, second: torch.Tensor) -> Errors:

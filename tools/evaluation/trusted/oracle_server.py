@@ -1,7 +1,7 @@
-"""The standing oracle: one trusted process a problem, which makes inputs and judges outputs on the device, kept between candidates.
+"""The oracle server: one trusted process a problem, which makes inputs and judges outputs on the device, kept between candidates.
 
-It does the jobs of the phases `inputs`, `oracle`, `sentinel` and `vault`, one after the other, and never meets a candidate. It is kept
-because a new process needs half a second to start CUDA, four times a candidate, and because what is in its vaults stays on the device.
+It does the jobs of the phases `inputs`, `oracle`, `sentinel` and `store`, one after the other, and never meets a candidate. It is kept
+because a new process needs half a second to start CUDA, four times a candidate, and because what is in its stores stays on the device.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import socket
 import traceback
 from collections.abc import Callable
 
-from tools.evaluation.trusted import device_store as vault
+from tools.evaluation.trusted import device_store as store
 from tools.evaluation.trusted import inputs, oracle, sentinel
-from tools.evaluation.wire import fd_messages as wire
+from tools.evaluation.wire import fd_messages
 from tools.evaluation.wire.jobs.oracle_server import DONE, FAILED
 from tools.evaluation.wire.phase import Phase
 
@@ -22,7 +22,7 @@ _FUNCTIONS: dict[str, Callable[[Phase], None]] = {
     "inputs": inputs.make,
     "oracle": oracle.judge,
     "sentinel": sentinel.work,
-    "vault": vault.serve,
+    "store": store.serve,
 }
 """By the names of `wire.jobs.oracle_server.JOBS`."""
 
@@ -31,7 +31,7 @@ def serve(phase: Phase) -> None:
     """Do one job after the other until the supervisor goes away; what a job held on the device is given back after it."""
     import torch
 
-    while (request := wire.receive(phase.control)) is not None:
+    while (request := fd_messages.receive(phase.control)) is not None:
         message, descriptors = request
         shared = dict(zip(message["names"], descriptors, strict=True))
         with os.fdopen(shared.pop("job"), "rb") as file:

@@ -47,14 +47,14 @@ class Scale(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """One call's yardstick."""
+    """One call's tolerance."""
 
     oracle: list[torch.Tensor]
     reference: list[torch.Tensor]
     scale: Scale
 
 
-class Yardstick:
+class Tolerance:
     """The oracle and the reference of one problem with one set of parameters."""
 
     def __init__(self, problem: Problem, parameters: Mapping[str, torch.Tensor], device: str) -> None:

@@ -7,8 +7,7 @@ import contextlib
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.untrusted import extensions, loading
-from tools.evaluation.untrusted import gpu_stand_in as standin
+from tools.evaluation.untrusted import extensions, gpu_stand_in, loading
 from tools.evaluation.untrusted.extension_dry_run import Followed
 from tools.evaluation.untrusted.launch_recorder import Recorder
 from tools.evaluation.wire import kernel_cache, source_text
@@ -37,7 +36,7 @@ def build(phase: Phase) -> None:
 
 
 def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
-    standin.install(job.sheet)
+    gpu_stand_in.install(job.sheet)
     recorder = Recorder(job.sheet, launchers=job.launchers)
     recorder.install()
     if source_text.builds_extension(job.source):
@@ -70,7 +69,7 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
         packing=packing,
         kernels=(*triton, *native),
         bfloat16=any(b.bfloat16 for b in binaries),
-        notes=tuple(standin.notes),
+        notes=tuple(gpu_stand_in.notes),
         plan=plan,
         unsealable=unsealable,
         cache=_packed(),
@@ -92,13 +91,13 @@ def _native_kernels() -> tuple[KernelBinary, ...]:
 
 def _plan(plans: list[LaunchPlan | None], recorder: Recorder) -> tuple[LaunchPlan | None, str]:
     """The plan that both calls of a dry run made, or why there is none."""
-    if guessed := next(iter(standin.notes), ""):
+    if guessed := next(iter(gpu_stand_in.notes), ""):
         return None, f"what it launches is decided on the device ({guessed})"
     if recorder.planner.reason:
         return None, recorder.planner.reason
     if plans[0] is None or plans[0] != plans[-1]:
         return None, "its first call differs from its second"
-    return plans[0].model_copy(update={"several_streams": standin.entered[0]}), ""
+    return plans[0].model_copy(update={"several_streams": gpu_stand_in.entered[0]}), ""
 
 
 def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan | None], tuple[Launch, ...]]:
@@ -108,11 +107,11 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan
     """
     import torch
 
-    device = standin.fake_name()
+    device = gpu_stand_in.fake_name()
     with contextlib.ExitStack() as modes:
         modes.enter_context(torch.no_grad())
-        modes.enter_context(standin.fake_device())
-        modes.enter_context(standin.on_device(device))
+        modes.enter_context(gpu_stand_in.fake_device())
+        modes.enter_context(gpu_stand_in.on_device(device))
         model = loading.make_model(module, abi)
         _move(model, device)
         inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=device) for spec in abi.inputs]

@@ -11,13 +11,11 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.untrusted import extensions, loading, scan_order, warmup
-from tools.evaluation.untrusted import gpu_stand_in as standin
+from tools.evaluation.untrusted import extensions, gpu_stand_in, loading, scan_order, warmup
 from tools.evaluation.untrusted.audit import heard_in
 from tools.evaluation.untrusted.poison import poison
 from tools.evaluation.untrusted.sealed import SealedModel
-from tools.evaluation.wire import fd_messages as wire
-from tools.evaluation.wire import kernel_cache, patching, source_text
+from tools.evaluation.wire import fd_messages, kernel_cache, patching, source_text
 from tools.evaluation.wire.channel import Command, Exchange, Load, Order, OutputShape, Reply, State, fill_pattern
 from tools.evaluation.wire.device_memory import attach
 from tools.evaluation.wire.jobs.runner import WARM, RunnerJob
@@ -47,9 +45,9 @@ class Runner:
         self._modes = contextlib.ExitStack()
         self._modes.enter_context(torch.no_grad())
         if not self._cuda:
-            standin.install(job.sheet)
+            gpu_stand_in.install(job.sheet)
             scan_order.install()
-            self._modes.enter_context(standin.on_device("cpu"))
+            self._modes.enter_context(gpu_stand_in.on_device("cpu"))
         carried = phase.shared.get("carried")
         self._exchange = Exchange(job.abi, beside=carried is not None)
         self._memory = Memory.attach(phase.shared["exchange"])
@@ -243,7 +241,7 @@ def _start_cuda() -> None:
 
 def _take_job(phase: Phase) -> bool:
     """Wait for a job and the memory that it shares; False where there will be none."""
-    request = wire.receive(phase.control)
+    request = fd_messages.receive(phase.control)
     if request is None:
         return False
     message, descriptors = request

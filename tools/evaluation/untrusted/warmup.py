@@ -53,8 +53,7 @@ def _build_once() -> None:
     from triton.runtime import driver as driver_config
     from triton.runtime import jit
 
-    from tools.evaluation.untrusted import gpu_stand_in as standin
-    from tools.evaluation.untrusted import warmup_kernel
+    from tools.evaluation.untrusted import gpu_stand_in, warmup_kernel
 
     # Triton ships no types
     driver: Any = driver_config
@@ -64,7 +63,7 @@ def _build_once() -> None:
     with tempfile.TemporaryDirectory(prefix="kernelwright-warm-") as folder:
         os.environ["TRITON_CACHE_DIR"] = folder
         try:
-            driver.set_active(standin.DriverStandIn(_sheet()))
+            driver.set_active(gpu_stand_in.DriverStandIn(_sheet()))
             pointer = mock(torch.float32)
             kernel.warmup(pointer, pointer, 64, BLOCK=64, grid=(1,))
         finally:
@@ -75,8 +74,8 @@ def _build_once() -> None:
     if torch.version.cuda:
         # seen on an H200: where there is a driver, a mode of fake tensors starts it in this process, and no fork can use CUDA then
         return
-    with standin.fake_device():
-        value = torch.empty(4, 4, device=standin.fake_name())
+    with gpu_stand_in.fake_device():
+        value = torch.empty(4, 4, device=gpu_stand_in.fake_name())
         torch.softmax(value @ value + 1, -1)
 
 

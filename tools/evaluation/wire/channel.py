@@ -145,7 +145,7 @@ class Patch(NamedTuple):
 class Exchange:
     """The memory a runner shares with the supervisor: report, patches, inputs (after a call as it left them), outputs, red zones.
 
-    Large tensors lie beside it, in memory of their own that the runner shares with the standing oracle: parameters, inputs and outputs.
+    Large tensors lie beside it, in memory of their own that the runner shares with the oracle server: parameters, inputs and outputs.
     """
 
     def __init__(self, abi: ABI, *, beside: bool = False) -> None:

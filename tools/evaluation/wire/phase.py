@@ -17,9 +17,9 @@ class Phase:
     shared: dict[str, int] = field(default_factory=dict)
     scratch: Path = Path("/")
     light: bool = False
-    """Whether a job of the standing oracle has left nothing to be given back to the device."""
+    """Whether a job of the oracle server has left nothing to be given back to the device."""
     given: list[int] = field(default_factory=list)
-    """Descriptors that the standing oracle sends back with the end of a job, and then closes."""
+    """Descriptors that the oracle server sends back with the end of a job, and then closes."""
 
     def answer(self, data: bytes) -> None:
         """Write the phase's result into the memory the supervisor made for it; it reads a bounded part, after the end.

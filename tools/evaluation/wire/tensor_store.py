@@ -3,54 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from tools.evaluation.wire.calls import CallSpec
 from tools.evaluation.wire.memory import Block, Memory
-from tools.records import ABI, Record, SeededCall, Seeds
+from tools.records import ABI
 
 if TYPE_CHECKING:
     import torch
 
 
-class CallSpec(Record):
-    """One call to be made."""
-
-    seed: int
-    """Secret: drawn after the candidate's source was frozen."""
-    distribution: str
-    group: str
-    """Calls of one group share their limits."""
-    slots: int = 1
-    """How many times it is run, each time with another poison."""
-    follows: bool = False
-    """Its inputs are those of the call before but for a few neighbouring elements, which `seed` chooses."""
-    shifted: bool = False
-    """Its inputs begin one element later in memory than PyTorch's allocator would have them."""
-
-    @property
-    def published(self) -> SeededCall:
-        """Say where its inputs came from."""
-        how = self.distribution + (", a few elements changed" if self.follows else "") + (", misaligned" if self.shifted else "")
-        return SeededCall(seed=self.seed, distribution=how, runs=self.slots)
-
-
-class Sitting(Record):
-    """One runner's calls on one problem, in order."""
-
-    problem: str
-    """JSON of the problem: sizes, ABI, policy, reference."""
-    shake: int | None
-    """Seed by which parameters that are all equal (zero biases, unit scales) are moved; None leaves them."""
-    calls: tuple[CallSpec, ...]
-
-    def published(self, purpose: Literal["check", "time"], size: str, patches: int | None = None) -> Seeds:
-        """Write the seeds down, the evaluation being over."""
-        calls = tuple(call.published for call in self.calls)
-        return Seeds(purpose=purpose, size=size, shake=self.shake, calls=calls, patches=patches)
-
-
-class CallTensors(Protocol):
-    """What went into a sitting's calls and what came out, as trusted processes see it."""
+class TensorStore(Protocol):
+    """What went into a plan's calls and what came out, as trusted processes see it."""
 
     def parameter_tensors(self) -> list[torch.Tensor]:
         """View the parameters."""
@@ -68,7 +32,7 @@ class CallTensors(Protocol):
         """Look at it no more."""
 
 
-class Tape:
+class HostStore:
     """Parameters and the inputs of every call in one memory, the outputs in another."""
 
     def __init__(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tools.evaluation.wire.tensor_store import Sitting
+from tools.evaluation.wire.calls import CallPlan
 from tools.records import Record
 
 
 class BaselineJob(Record):
     """What to time."""
 
-    sitting: Sitting
+    call_plan: CallPlan
     """Its first call's inputs are used in every call."""
     flush_bytes: int
     cache: str

@@ -12,10 +12,10 @@ PROOF = 7
 """What every byte of the memory holds that is only shared to see whether that works."""
 
 
-class VaultJob(Record):
-    """What to do with one vault; which fields count is the order's affair."""
+class DeviceStoreJob(Record):
+    """What to do with one store; which fields count is the order's affair."""
 
-    vault: str
+    store: str
     order: Order
     call: int | None = None
     """Whose inputs to give, or whose outputs are taken; none: these are not kept."""
@@ -28,7 +28,7 @@ class VaultJob(Record):
     """Changed elements since the inputs were given or something was taken: input, flat element, value in hexadecimal digits."""
 
 
-class VaultAnswer(Record):
+class DeviceStoreAnswer(Record):
     """What was found."""
 
     changed: str = ""

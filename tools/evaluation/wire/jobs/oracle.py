@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from tools.evaluation.wire.tensor_store import Sitting
+from tools.evaluation.wire.calls import CallPlan
 from tools.records import OutputError, Record
 
 
 class OracleJob(Record):
     """What to judge, and where."""
 
-    sittings: tuple[Sitting, ...]
+    call_plans: tuple[CallPlan, ...]
     skip: tuple[tuple[bool, ...], ...]
-    """By sitting and call: not made, so not to be judged."""
+    """By plan and call: not made, so not to be judged."""
     device: str
     threads: int = 1
-    vaults: tuple[str, ...] = ()
-    """By sitting: the vault that keeps its tensors, or nothing where they lie in shared memory."""
+    device_stores: tuple[str, ...] = ()
+    """By plan: the device store that keeps its tensors, or nothing where they lie in shared memory."""
 
 
 class CallVerdict(Record):
     """Errors of one call."""
 
-    sitting: int
+    call_plan: int
     call: int
     group: str
     outputs: tuple[OutputError, ...]

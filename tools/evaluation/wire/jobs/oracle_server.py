@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-JOBS = ("inputs", "oracle", "sentinel", "vault")
+JOBS = ("inputs", "oracle", "sentinel", "store")
 """The phases whose work it does."""
 
 DONE = b"done"
