@@ -9,10 +9,10 @@ others with its parameters in `tuning.py`.
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import Region, Schedule
-from tools.codegen.module.emit import Emission, emit
+from tools.codegen.module.link import Emission
+from tools.codegen.pipeline import emit, trace
 from tools.codegen.schedule.actions import IllegalAction, apply, initial_schedule, options
 from tools.codegen.schedule.limits import Limit, limits
-from tools.codegen.trace.tracing import trace
 
 __all__ = [
     "Emission", "IllegalAction", "Limit", "LoweringError", "OperatorGraph", "Region", "Schedule", "apply", "emit", "initial_schedule",

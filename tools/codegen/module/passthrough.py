@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 
 from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.schedule import Schedule
+from tools.codegen.module.cuda_graph import captured
 from tools.codegen.module.forward import class_text
+from tools.codegen.module.link import Emission
 from tools.codegen.templates.shared.prepack import Packing
 from tools.errors import UserError
 from tools.records import Problem, ProblemForm
 
 
-def verbatim(problem: Problem, graph: OperatorGraph) -> str:
+def pass_through(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission:
+    """Write a reference of which nothing can be generated, and say why."""
+    source = _verbatim(problem, graph)
+    notes = tuple(f"Left to the reference: {reason}." for reason in graph.blocked)
+    return Emission(source=captured(source) if schedule.captured else source, notes=notes)
+
+
+def _verbatim(problem: Problem, graph: OperatorGraph) -> str:
     """Rename the reference's class, or wrap its function."""
     if problem.form is ProblemForm.KERNELBENCH:
         return re.sub(rf"\b{re.escape(problem.entry)}\b", "ModelNew", problem.source)

@@ -45,8 +45,29 @@ class Planned:
     kernel: Kernel
 
 
+@dataclass(frozen=True)
+class LoweredRegion:
+    """A generated region of a schedule, lowered."""
+
+    region: Region
+    kernel: Kernel
+
+
+@dataclass(frozen=True)
+class PlannedRegion:
+    """The same with the template that lays it out."""
+
+    region: Region
+    planned: Planned
+
+
 def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
     """Lower a set of nodes and choose the template; raises LoweringError with the reason."""
+    return choose_template(graph, lower_region(graph, members))
+
+
+def lower_region(graph: OperatorGraph, members: Iterable[str]) -> Kernel:
+    """Lower a set of nodes into one kernel; raises LoweringError with the reason."""
     names = tuple(members)
     effects = [name for name in names if name in graph.effects]
     if effects:
@@ -54,6 +75,11 @@ def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
     kernel = lower(graph, names)
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
+    return kernel
+
+
+def choose_template(graph: OperatorGraph, kernel: Kernel) -> Planned:
+    """Choose the template that can lay a kernel out; raises LoweringError where none can."""
     planned = Planned(_template(kernel), kernel)
     _check_numbers(graph, planned)
     return planned

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
 from tools.codegen.ir.operators import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.sizes import Varying
-from tools.codegen.rewrite.canonicalize import canonicalize
 from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.export import ExportedGraph, export_module
 from tools.codegen.trace.python_state import keeps_state
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
 
-def trace(problem: Problem) -> OperatorGraph:
+def trace_reference(problem: Problem) -> OperatorGraph:
     """Trace `problem`; where its sizes can be varied, tell by the variants which numbers come from sizes."""
     from tools.problems import small_variants
 
@@ -75,7 +74,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
     inputs = {name: _merge_meta([export.inputs[name] for export in exports]) for name in first.inputs}
     changing = {spec.name for spec in problem.abi.parameters if spec.dynamic}
     nodes = tuple(_merge_node(group) for group in zip(*(export.nodes for export in exports), strict=True))
-    graph = OperatorGraph(
+    return OperatorGraph(
         arguments=first.arguments,
         parameters=first.parameters,
         inputs=inputs,
@@ -88,7 +87,6 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
         buffers=first.buffers,
         fixed=frozenset(name for name, key in first.parameters.items() if key not in changing),
     )
-    return canonicalize(graph)
 
 
 def _blocked(problem: Problem, export: ExportedGraph, reasons: tuple[str, ...]) -> OperatorGraph:

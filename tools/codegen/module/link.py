@@ -1,0 +1,62 @@
+"""Link emitted regions into one file: the constants and helpers they need, a host function each, and a `ModelNew`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tools.codegen.ir.schedule import EPILOGUE
+from tools.codegen.module.cuda_graph import captured
+from tools.codegen.module.cudnn_fusion import HELPER
+from tools.codegen.module.describe import docstring, notes
+from tools.codegen.module.emit import EmittedRegions
+from tools.codegen.module.forward import ForwardText, class_text
+from tools.codegen.module.reference_text import KeptText
+from tools.codegen.rewrite.bind import BoundGraph
+from tools.codegen.templates.device.library import LIBRARY_HELPERS
+from tools.codegen.templates.device.math import HELPERS
+from tools.codegen.templates.shared.frame import RegionText
+from tools.codegen.templates.shared.prepack import VERSIONS, refuse_clash
+from tools.records import Problem, Record
+
+
+class Emission(Record):
+    """A source and what is to be said about it."""
+
+    source: str
+    notes: tuple[str, ...] = ()
+    """Which operators were left to the library, and other remarks, one sentence each."""
+
+
+def link(problem: Problem, bound: BoundGraph, emitted: EmittedRegions) -> Emission:
+    """Write the file; raises LoweringError where a number that a library call needs cannot be told at run time."""
+    forward = ForwardText(bound.laid_out, problem, emitted.taken)
+    lines = forward.write(bound.schedule, emitted.texts)
+    if forward.packing.packs:
+        refuse_clash(problem.source)
+    model = class_text(problem, bound.rewritten, emitted.kept, lines, forward.packing)
+    body = _body(bound, emitted.kept, list(emitted.texts.values()), model)
+    imports = _imports(body, emitted.kept, generates=bool(emitted.texts))
+    source = emitted.functions.told(f'"""{docstring(problem, bound)}"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n")
+    return Emission(source=captured(source) if bound.schedule.captured else source, notes=notes(bound))
+
+
+def _body(bound: BoundGraph, kept: KeptText | None, regions: Sequence[RegionText], model: str) -> str:
+    """Put together what the reference's text gives, device helpers, regions and the module, each helper once."""
+    packed = bound.rewritten.prepacked
+    helpers = dict.fromkeys(helper for region in regions for helper in region.helpers)
+    if packed or any(region.pack for region in regions):
+        helpers[VERSIONS] = None
+    helpers |= dict.fromkeys(node.op for node in packed if node.op in LIBRARY_HELPERS)
+    if any(EPILOGUE in region.parameters for region in bound.schedule.regions):
+        helpers[HELPER] = None
+    parts = [kept.module if kept else "", *(HELPERS[helper] for helper in helpers), *(region.source for region in regions), model]
+    return "\n\n\n".join(part.strip("\n") for part in parts if part)
+
+
+def _imports(body: str, kept: KeptText | None, *, generates: bool) -> list[str]:
+    """List the import statements that a body needs."""
+    imports = ["import torch", "import torch.nn.functional as F"] if "F." in body else ["import torch"]
+    imports += ["import triton", "import triton.language as tl"] if generates else []
+    imports += ["from torch import nn"]
+    imports += ["from triton.tools.tensor_descriptor import TensorDescriptor"] if "TensorDescriptor(" in body else []
+    return imports + [line for line in (kept.imports if kept else ()) if line not in imports]

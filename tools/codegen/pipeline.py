@@ -1,0 +1,67 @@
+"""The generator from a problem to a file, one function a stage.
+
+trace         Problem                          -> OperatorGraph   the reference's operators, sizes merged over traces
+canonicalize  OperatorGraph                    -> OperatorGraph   fewer kinds of operators
+partition     OperatorGraph                    -> Schedule        the regions that share a kernel; actions change them
+rewrite       OperatorGraph, Schedule          -> BoundGraph      the schedule's algebra, and its layouts in memory
+lower         BoundGraph                       -> LoweredRegion…  each generated region as expressions over atoms
+lay_out       BoundGraph, LoweredRegion…       -> PlannedRegion…  the template that lays it out
+emit_regions  Problem, BoundGraph, PlannedRegion… -> EmittedRegions  Triton kernels and their host functions
+link          Problem, BoundGraph, EmittedRegions -> Emission     one file with a `ModelNew`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.schedule import Schedule
+from tools.codegen.module.emit import emit_regions
+from tools.codegen.module.link import Emission, link
+from tools.codegen.module.passthrough import pass_through
+from tools.codegen.rewrite.bind import BoundGraph, bind
+from tools.codegen.rewrite.canonicalize import canonicalize
+from tools.codegen.schedule.actions import initial_schedule
+from tools.codegen.schedule.partition import LoweredRegion, PlannedRegion, choose_template, lower_region
+from tools.codegen.trace.tracing import trace_reference
+from tools.records import Problem
+
+
+def trace(problem: Problem) -> OperatorGraph:
+    """Trace a reference and bring its graph into canonical form."""
+    return canonicalize(trace_reference(problem))
+
+
+def partition(graph: OperatorGraph) -> Schedule:
+    """Partition a graph into natural regions, each left to the reference's own operators; actions generate and change them."""
+    return initial_schedule(graph)
+
+
+def rewrite(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:
+    """Rewrite a graph as a schedule says: folded norms, reductions pushed down, folded constants, memory layouts."""
+    return bind(graph, schedule)
+
+
+def lower(bound: BoundGraph) -> tuple[LoweredRegion, ...]:
+    """Lower every generated region; raises LoweringError with the reason where one cannot be."""
+    generated = (region for region in bound.schedule.regions if region.is_generated)
+    return tuple(LoweredRegion(region, lower_region(bound.laid_out, region.nodes)) for region in generated)
+
+
+def lay_out(bound: BoundGraph, lowered: Sequence[LoweredRegion]) -> tuple[PlannedRegion, ...]:
+    """Lay every lowered region out by its template; raises LoweringError where that is not the one which the schedule names."""
+    planned = [PlannedRegion(each.region, choose_template(bound.laid_out, each.kernel)) for each in lowered]
+    for each in planned:
+        if each.planned.template != each.region.template:
+            raise LoweringError(f"region {each.region.id} is a {each.planned.template} region, not {each.region.template}")
+    return tuple(planned)
+
+
+def emit(problem: Problem, graph: OperatorGraph, schedule: Schedule) -> Emission:
+    """Write the source of a schedule; raises LoweringError where a size it needs cannot be told at run time."""
+    if graph.blocked:
+        return pass_through(problem, graph, schedule)
+    bound = rewrite(graph, schedule)
+    planned = lay_out(bound, lower(bound))
+    return link(problem, bound, emit_regions(problem, bound, planned))
