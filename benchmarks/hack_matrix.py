@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import csv
+import io
 import platform
 import tempfile
 from pathlib import Path
@@ -61,9 +63,9 @@ def main() -> None:
     try:
         asyncio.run(_run(options, kept))
     finally:
-        if any(not row["off"] for row in kept.rows):
-            (options.out / f"{name}.md").write_text(_page(kept.rows, gpu=options.gpu))
-            print(f"{options.out / name}.md")
+        for file, text in pages(options.out).items():
+            (options.out / file).write_text(text)
+            print(options.out / file)
 
 
 async def _run(options: argparse.Namespace, kept: KeptRows) -> None:
@@ -73,6 +75,7 @@ async def _run(options: argparse.Namespace, kept: KeptRows) -> None:
     there = sorted(hacks(gpu=options.gpu), key=lambda hack: not hack.gpu)
     jobs = [job for hack in there for job in _jobs(hack, options) if (job[0].name, job[1]) not in known]
     places = asyncio.Semaphore(options.parallel)
+    machine = device_title(first_device() or 0) if options.gpu else f"no GPU, {platform.processor() or platform.machine()}"
     with tempfile.TemporaryDirectory() as folder:
         court = Court(Path(folder), first_device() if options.gpu else None, options.parallel)
 
@@ -85,7 +88,7 @@ async def _run(options: argparse.Namespace, kept: KeptRows) -> None:
                 "through": hack.gets_through(found),
                 "seconds": round(found.seconds, 1),
             }
-            row |= {} if off else {"sandbox": found.sandbox}
+            row |= {} if off else {"sandbox": found.sandbox, "machine": machine}
             kept.add(row)
             print(f"{len(kept.rows)}/{len(known) + len(jobs)} {hack.name} without {off or 'nothing'}: {found.verdict}", flush=True)
 
@@ -104,45 +107,94 @@ def _jobs(hack: Hack, options: argparse.Namespace) -> list[tuple[Hack, str]]:
     return [(hack, ""), (hack, "twin"), *((hack, defence.value) for defence in Defence if defence in off)]
 
 
-def _page(rows: list[Row], *, gpu: bool) -> str:
-    known = {(row["hack"], row["off"]): row for row in rows}
-    there = [hack for hack in hacks(gpu=gpu) if (hack.name, "") in known]
-    caught = sum(known[hack.name, ""]["caught"] for hack in there)
-    twins = [known[hack.name, "twin"] for hack in there if (hack.name, "twin") in known]
-    honest = sum(twin["verdict"] == "PASS" for twin in twins)
-    walls = next(row["sandbox"] for row in rows if not row["off"])
-    machine = device_title(first_device() or 0) if gpu else f"no GPU, {platform.processor() or platform.machine()}"
+def pages(folder: Path) -> dict[str, str]:
+    """Make the page and the file of kernels from what is kept in a folder, with and without a GPU."""
+    sides = [_Side(gpu, KeptRows(folder / f"{name}.jsonl").rows) for gpu, name in ((False, "hack-matrix"), (True, "hack-matrix-gpu"))]
+    known = [side for side in sides if side.hacks]
     lines = [
-        f"# Hostile kernels and the defences that stop them ({'GPU' if gpu else 'no GPU'})",
+        "# Hostile kernels, and the defences that stop them",
         "",
-        f"Written by `python -m benchmarks.hack_matrix{' --gpu' if gpu else ''}`. Machine: {machine}; sandbox: {walls}.",
-        "Static rules were off in every row.",
+        "Each hostile kernel is judged with every defence on, and with one off at a time.",
+        "Beside it stands an honest twin that should pass. Static rules were off throughout.",
         "",
-        f"* {caught} of {len(there)} hostile kernels ended as their header says.",
-        f"* {honest} of {len(twins)} honest twins passed.",
-        f"* {len(rows)} evaluations.",
+        "| machine | end as their header says | honest twins that pass | evaluations |",
+        "|---|---|---|---|",
+        *(side.summary() for side in known),
         "",
-        "| kernel | class | with all defences | twin | gets through without |",
-        "|---|---|---|---|---|",
+        "Kernel by kernel, with verdicts: [hack-matrix.csv](hack-matrix.csv).",
+        "",
+        "## Which defence is needed",
+        "",
+        "Kernels that get through without one defence. The others are stopped by several.",
+        "",
+        "| defence | without it gets through |",
+        "|---|---|",
+        *_needed(known),
+        "",
+        f"Tried, and needed by none alone: {', '.join(_idle(known)) or 'none'}.",
+        "",
+        "```",
+        "python -m benchmarks.hack_matrix [--gpu --quick]",
+        "```",
+        "",
+        "---",
+        "",
+        *(f"{side.machine}: {side.walls}." for side in known),
     ]
-    lines += [_line(hack, known) for hack in there]
-    lines += ["", "“—”: no single defence whose absence was tried lets it through; several stand in its way.", ""]
-    lines += ["## By defence", "", "| defence | kernels that get through without it |", "|---|---|"]
+    return {"hack-matrix.md": "\n".join(lines) + "\n", "hack-matrix.csv": _table(known)}
+
+
+class _Side:
+    """What is known of one machine: its rows, and the hostile kernels that were judged there."""
+
+    def __init__(self, gpu: bool, rows: list[Row]) -> None:
+        self.rows = {(row["hack"], row["off"]): row for row in rows}
+        self.hacks = [hack for hack in hacks(gpu=gpu) if (hack.name, "") in self.rows]
+        self.machine = next((row["machine"] for row in rows if "machine" in row), "GPU" if gpu else "no GPU")
+        self.walls = next((row["sandbox"] for row in rows if not row["off"]), "")
+
+    def summary(self) -> str:
+        """Count the kernels that are caught and the twins that pass."""
+        caught = sum(self.rows[hack.name, ""]["caught"] for hack in self.hacks)
+        twins = [self.rows[hack.name, "twin"] for hack in self.hacks if (hack.name, "twin") in self.rows]
+        honest = sum(twin["verdict"] == "PASS" for twin in twins)
+        return f"| {self.machine} | {caught} of {len(self.hacks)} | {honest} of {len(twins)} | {len(self.rows)} |"
+
+    def through(self, hack: Hack) -> list[Defence]:
+        """List the defences without which a kernel gets through."""
+        return [defence for defence in Defence if self.rows.get((hack.name, defence.value), {}).get("through")]
+
+
+def _needed(sides: list[_Side]) -> list[str]:
+    """Write a line for each defence: the kernels that get through without it on any machine."""
+    lines = []
     for defence in Defence:
-        names = [hack.name for hack in there if known.get((hack.name, defence.value), {}).get("through")]
-        if names or any(row["off"] == defence.value for row in rows):
-            lines.append(f"| {defence.value} | {', '.join(names) or 'none'} |")
-    return "\n".join(lines) + "\n"
+        names = {hack.name: None for side in sides for hack in side.hacks if defence in side.through(hack)}
+        if names:
+            lines.append(f"| {defence.value} | {', '.join(names)} |")
+    return lines
 
 
-def _line(hack: Hack, known: dict[tuple[str, str], Row]) -> str:
-    row = known[hack.name, ""]
-    verdict = row["verdict"] + (f" ({row['rule']})" if row["rule"] else "")
-    verdict += f", {row['provenance']}" if row["verdict"] == "PASS" else ""
-    through = [defence.value for defence in Defence if known.get((hack.name, defence.value), {}).get("through")]
-    twin = known.get((hack.name, "twin"), {}).get("verdict", "not run")
-    alarm = "" if row["caught"] else " **NOT CAUGHT**"
-    return f"| {hack.name} | {hack.attack} | {verdict}{alarm} | {twin} | {', '.join(through) or '—'} |"
+def _idle(sides: list[_Side]) -> list[str]:
+    """List the defences without which, wherever that was tried, no kernel gets through."""
+    tried = {off for side in sides for _, off in side.rows}
+    needed = {defence for side in sides for hack in side.hacks for defence in side.through(hack)}
+    return [defence.value for defence in Defence if defence.value in tried and defence not in needed]
+
+
+def _table(sides: list[_Side]) -> str:
+    """Write a line of comma-separated values for each kernel and machine."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["machine", "kernel", "class", "with all defences", "caught", "honest twin", "gets through without"])
+    for side in sides:
+        for hack in side.hacks:
+            row = side.rows[hack.name, ""]
+            found = " ".join(word for word in (row["verdict"], row["rule"], row["provenance"] if row["verdict"] == "PASS" else "") if word)
+            twin = side.rows.get((hack.name, "twin"), {}).get("verdict", "not run")
+            through = "; ".join(defence.value for defence in side.through(hack))
+            writer.writerow([side.machine, hack.name, hack.attack, found, "yes" if row["caught"] else "NO", twin, through])
+    return text.getvalue()
 
 
 if __name__ == "__main__":

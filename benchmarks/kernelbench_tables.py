@@ -78,9 +78,8 @@ def summaries(levels: Mapping[int, Sequence[Row]], marked: Collection[str] = ())
         lines.append(summary(f"level {number}", rows))
         lines.append(summary("– development", [row for row in rows if row["number"] % 3 == 1]))
         lines.append(summary("– held out", [row for row in rows if row["number"] % 3 != 1]))
-        for name, wanted in (("– not marked by admission", False), ("– marked by admission", True)):
-            part = [row for row in rows if (row["problem"] in marked) is wanted]
-            lines += [summary(name, part)] if part and marked else []
+        apart = [row for row in rows if row["problem"] in marked]
+        lines += [summary("– marked by admission", apart)] if apart else []
     return lines
 
 
