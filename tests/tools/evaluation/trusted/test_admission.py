@@ -19,7 +19,7 @@ from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import Admission, NullPass
 
-OPERATORS = Path(__file__).parents[3] / "data" / "operators"
+OPERATORS = Path(__file__).parents[4] / "data" / "operators"
 
 
 def examined(folder: Path, body: str) -> Admission:

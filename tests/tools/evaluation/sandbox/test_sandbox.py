@@ -24,7 +24,7 @@ from tools.evaluation.sandbox import landlock, seccomp, syscalls
 from tools.evaluation.sandbox.isolation import Isolation, ladder
 from tools.evaluation.wire.defences import Defence
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 CONFESSION = """

@@ -1,4 +1,4 @@
-"""Candidates in CUDA C++ on a GPU. Run with `pytest -m gpu tests/tools/evaluation/test_gpu_cuda.py`."""
+"""Candidates in CUDA C++ on a GPU. Run with `pytest -m gpu tests/tools/evaluation/gpu/test_gpu_cuda.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.timeout(1200),
 ]
 
-KERNELS = Path(__file__).parent / "cuda_kernels"
+KERNELS = Path(__file__).parents[1] / "cuda_kernels"
 SOFTMAX = (KERNELS / "softmax.py").read_text()
 GELU = (KERNELS / "gelu.py").read_text()
 

@@ -1,4 +1,4 @@
-"""On a GPU: candidates timed without their host code. Run with `pytest -m gpu tests/tools/evaluation/test_gpu_sealed.py`."""
+"""On a GPU: candidates timed without their host code. Run with `pytest -m gpu tests/tools/evaluation/gpu/test_gpu_sealed.py`."""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from tools.evaluation.wire.source_text import needs_device
 from tools.hardware import load_sheet
 from tools.records import Evaluation
 
-ROOT = Path(__file__).parents[3]
-SOFTMAX = (Path(__file__).parent / "cuda_kernels" / "softmax.py").read_text()
+ROOT = Path(__file__).parents[4]
+SOFTMAX = (Path(__file__).parents[1] / "cuda_kernels" / "softmax.py").read_text()
 
 TINY = '''
 from torch.utils.cpp_extension import load_inline

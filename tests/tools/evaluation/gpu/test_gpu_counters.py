@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.evaluation.test_gpu import HONEST, REFERENCE, with_host
-from tests.tools.evaluation.test_gpu_cuda import REFERENCES, SOFTMAX
+from tests.tools.evaluation.gpu.test_gpu import HONEST, REFERENCE, with_host
+from tests.tools.evaluation.gpu.test_gpu_cuda import REFERENCES, SOFTMAX
 from tools.errors import UserError
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.processes.worker_pool import WorkerPool

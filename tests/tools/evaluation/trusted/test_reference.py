@@ -12,7 +12,7 @@ from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants
 from tools.records import Evaluation, PrecisionPolicy
 
-OPERATORS = sorted((Path(__file__).parents[3] / "data" / "operators").glob("*.py"))
+OPERATORS = sorted((Path(__file__).parents[4] / "data" / "operators").glob("*.py"))
 SELF = """
 
 
