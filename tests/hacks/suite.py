@@ -107,4 +107,4 @@ def read(path: Path) -> Hack:
 
 def hacks(*, gpu: bool = False) -> list[Hack]:
     """List those that run on a processor, by name; with `gpu` all of them."""
-    return [hack for hack in map(read, sorted(FOLDER.glob("*.py"))) if gpu or not hack.gpu]
+    return [hack for hack in map(read, sorted(FOLDER.glob("*/*.py"))) if gpu or not hack.gpu]
