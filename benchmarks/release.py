@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tools.hardware.devices import visible_devices
 
-GPU_TESTS = "tests/tools/evaluation/test_gpu"
+GPU_TESTS = "tests/tools/evaluation/gpu/test_gpu"
 OPERATORS = (
     "cross_entropy max_pool2d row_mean attention softmax",
     "matmul_bias_gelu cumsum hard_swish_clamp_scale layer_norm log_sum_exp",
