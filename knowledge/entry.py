@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from knowledge.records import Situation, Strategy, StrategyState, Trial
 from tools.records import ActionKind, Record, Tier, Verdict, content_hash
+from tools.records.renamed import Value, first_parameters
 
 CONFIRMING_GAINS = 3
 """Measured gains that confirm an entry, if they are also the majority of its tries."""
@@ -230,8 +231,8 @@ def signature(strategy: Strategy) -> str:
     return signature_of(strategy.situation, strategy.kind, strategy.parameters)
 
 
-def signature_of(situation: Situation, kind: ActionKind, parameters: Mapping[str, object]) -> str:
-    """Name a situation and an action; signatures of schema 1 stay what they were."""
+def signature_of(situation: Situation, kind: ActionKind, parameters: Mapping[str, Value]) -> str:
+    """Name a situation and an action; signatures of schema 1, and of words renamed since, stay what they were."""
     narrower = [f"{name}={value}" for name in ("shapes", "policy") if (value := getattr(situation, name))]
     return content_hash(
         ",".join(sorted(situation.families)),
@@ -241,6 +242,6 @@ def signature_of(situation: Situation, kind: ActionKind, parameters: Mapping[str
         situation.generation or "",
         ",".join(sorted(situation.dtypes)),
         kind,
-        repr(sorted(parameters.items())),
+        repr(sorted(first_parameters(parameters).items())),
         *narrower,
     )

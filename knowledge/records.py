@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from tools.records import Action, ActionKind, Bottleneck, OperatorFamily, Record, Tier, Verdict, content_hash
+from tools.records.renamed import Value, present_parameters, present_templates
 
 SCHEMA = 2
 """Version of `Strategy`; an older one is migrated by `knowledge.migrate`, a newer one refused, none guessed at."""
@@ -149,6 +150,16 @@ class Strategy(Record):
     state: StrategyState = StrategyState.SEEDED
     trials: tuple[Trial, ...] = ()
 
+    @field_validator("parameters")
+    @classmethod
+    def _parameters_in_todays_words(cls, parameters: dict[str, Value]) -> dict[str, Value]:
+        return present_parameters(parameters)
+
+    @field_validator("region")
+    @classmethod
+    def _region_in_todays_words(cls, region: str) -> str:
+        return present_templates(region)
+
     @property
     def id(self) -> str:
         """Content hash of what the strategy said when it was written (not of its record of trials)."""
@@ -229,6 +240,11 @@ class Outcome(Record):
     gpu_s: float = 0.0
     rationale: str = ""
     """Why the planner chose it."""
+
+    @field_validator("region")
+    @classmethod
+    def _in_todays_words(cls, region: str) -> str:
+        return present_templates(region)
 
 
 def changes_of(trials: Sequence[Trial]) -> Changes:

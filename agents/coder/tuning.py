@@ -10,14 +10,16 @@ from agents.records.tune import TRIALS
 from tools.codegen import LoweringError, Schedule, emit
 from tools.codegen.rewrite.bind import bind
 from tools.records import Action, ActionKind, Candidate, HardwareSheet, Problem, content_hash
+from tools.records.renamed import first_parameters, first_templates
 from tools.tuning import Parameters, Tunable, Tuned, sizes_of, tunable, tunable_regions, work_of
 
 
 def structure_of(schedule_json: str) -> str:
     """Sign what of a schedule a tuning leaves as it is: its regions, their templates, and the parameters that are words."""
     regions = Schedule.model_validate_json(schedule_json).regions
-    words = [sorted((name, value) for name, value in region.parameters.items() if isinstance(value, str)) for region in regions]
-    return content_hash(*(f"{region.nodes} {region.template} {each}" for region, each in zip(regions, words, strict=True)))
+    first = [first_parameters(region.parameters) for region in regions]
+    words = [sorted((name, value) for name, value in each.items() if isinstance(value, str)) for each in first]
+    return content_hash(*(f"{region.nodes} {first_templates(region.template)} {each}" for region, each in zip(regions, words, strict=True)))
 
 
 def tuning_action(parent: Candidate | None, trials: int, tuned: Collection[str]) -> Action | None:

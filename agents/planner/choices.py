@@ -7,6 +7,7 @@ from pydantic import BaseModel, Field
 from agents.planner.invent import LISTED_ONLY, regions
 from agents.planner.protocol import Briefing
 from tools.records import ROOT, Action, ActionKind, Plan
+from tools.records.renamed import present_parameters
 
 
 class Parameter(BaseModel):
@@ -44,7 +45,7 @@ def action_of(choice: Choice, briefing: Briefing) -> Action:
 
     `8`, `"8"` and `8.0` mean the same; where some parameters are left out, an option that alone has the others is meant.
     """
-    written = {p.name: p.value for p in choice.parameters}
+    written = present_parameters({p.name: p.value for p in choice.parameters})
     plain = _plain(written)
     there = [o for o in briefing.options if (o.kind, o.region) == (choice.kind, choice.region)]
     alike = [o for o in there if plain.items() <= _plain(o.parameters).items()]

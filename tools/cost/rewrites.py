@@ -28,7 +28,7 @@ def rewriting_words(schedule: Schedule) -> tuple[str, ...]:
     """Name the rewritings of a schedule."""
     named = (
         ("reduction push-down", schedule.reduction_pushdown),
-        ("batch norms folded", schedule.folded_batch_norms),
-        ("values prepacked", schedule.prepacked),
+        ("folded batch norms", schedule.folded_batch_norms),
+        ("prepacked values", schedule.prepacked),
     )
     return tuple(word for word, names in named if names)

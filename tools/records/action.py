@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from tools.records.base import Record, content_hash
+from tools.records.renamed import Value, first_parameters, present_parameters
 
 
 class ActionKind(StrEnum):
@@ -33,10 +34,15 @@ class Action(Record):
     parameters: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Named in the guide for this kind."""
 
+    @field_validator("parameters")
+    @classmethod
+    def _in_todays_words(cls, parameters: dict[str, Value]) -> dict[str, Value]:
+        return present_parameters(parameters)
+
     @property
     def id(self) -> str:
-        """Content hash: equal actions have equal ids."""
-        return content_hash(self.kind, self.region, json.dumps(self.parameters, sort_keys=True))
+        """Content hash: equal actions have equal ids, in whatever words they were written."""
+        return content_hash(self.kind, self.region, json.dumps(first_parameters(self.parameters), sort_keys=True))
 
     def __str__(self) -> str:
         """Read as `tiling r0 (BLOCK_N=1024)`."""

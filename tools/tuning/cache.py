@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from tools.codegen import OperatorGraph, Region
 from tools.codegen.templates.shared.knob import Value
 from tools.errors import MachineError
 from tools.records import Record, content_hash
+from tools.records.renamed import first_parameters, first_templates, present_parameters
 
 FILE = "tuned.db"
 _TABLE = """CREATE TABLE IF NOT EXISTS tuned (
@@ -40,6 +41,11 @@ class Tuned(Record):
     time_us: float = Field(gt=0)
     tier: str
     """`estimated`, or how the time was measured: the two are never compared."""
+
+    @field_validator("parameters")
+    @classmethod
+    def _in_todays_words(cls, parameters: tuple[dict[str, Value], ...]) -> tuple[dict[str, Value], ...]:
+        return tuple(present_parameters(each) for each in parameters)
 
 
 class TuningCache:
@@ -86,9 +92,9 @@ def work_of(graph: OperatorGraph, regions: tuple[Region, ...]) -> str:
     """Sign what regions do: operators, dtypes, templates and the parameters that are no numbers."""
     parts = []
     for region in regions:
-        words = {name: value for name, value in region.parameters.items() if isinstance(value, str)}
+        words = {name: value for name, value in first_parameters(region.parameters).items() if isinstance(value, str)}
         nodes = [(node.op, [meta.dtype for meta in node.outputs]) for node in map(graph.by_name.__getitem__, region.nodes)]
-        parts.append(f"{region.template} {sorted(words.items())} {nodes}")
+        parts.append(f"{first_templates(region.template)} {sorted(words.items())} {nodes}")
     return content_hash(*parts)
 
 

@@ -16,6 +16,7 @@ from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import MODELLED
 from tools.cost.region_settings import Setting, numbers, ranked
 from tools.records import HardwareSheet
+from tools.records.renamed import first_parameters
 from tools.tuning.search import Point
 
 MOST = 512
@@ -100,4 +101,4 @@ def _vector(setting: dict[str, Parameters], numbers: dict[str, tuple[str, ...]])
 
 
 def _name(settings: dict[str, Parameters]) -> str:
-    return json.dumps(settings, sort_keys=True)
+    return json.dumps({region: first_parameters(parameters) for region, parameters in settings.items()}, sort_keys=True)

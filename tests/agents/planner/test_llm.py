@@ -47,6 +47,15 @@ async def test_option_is_found_by_value(serve: Serve, model: Ask) -> None:
     assert plan.action == samples.TILING[3]
 
 
+async def test_option_is_found_by_its_first_words(serve: Serve, model: Ask) -> None:
+    """A recorded answer, or one that takes its words from an old lesson, means what those words are called today."""
+    option = Action(kind=ActionKind.ALGORITHM, region="r0", parameters={"algorithm": "l2_two_pass"})
+    old = option.model_copy(update={"parameters": {"algorithm": "staggered"}})
+    briefing = samples.briefing(options=(*samples.OPTIONS, option))
+    (plan,) = await LLMPlanner(model(serve(Rule(answer=choice(old)))), BuiltinPlanner()).plan(briefing, 1)
+    assert plan.action == option
+
+
 async def test_option_is_found_by_what_is_given(serve: Serve, model: Ask) -> None:
     """A parameter left out does not matter where only one option has the others."""
     option = Action(kind=ActionKind.ALGORITHM, region="r0", parameters={"implementation": "generated", "sms": 132})

@@ -230,7 +230,7 @@ def test_the_library_may_be_left_with_nothing_but_the_convolution() -> None:
     """Where a norm is all that follows a convolution of few channels, the first choice is cuDNN's with the norm folded."""
     problem, graph = traced_text(normed("Conv2d(3, 32, 3, stride=2, padding=1)", "BatchNorm2d(32)", inputs="torch.randn(10, 3, 224, 224)"))
     first = modelled_choices(graph, SHEET, problem.policy)[0]
-    assert first.made == "batch norms folded"
+    assert first.made == "folded batch norms"
     assert [(region.nodes, region.is_generated) for region in first.schedule.regions] == [(("batch_norm",), False)]
 
 

@@ -145,7 +145,7 @@ def test_the_model_takes_sums_first_and_packs_them() -> None:
     first = modelled_choices(graph, SHEET, problem.policy)[0]
     assert first.schedule.reduction_pushdown
     assert first.schedule.prepacked
-    assert "reduction push-down; values prepacked" in first.made
+    assert "reduction push-down; prepacked values" in first.made
     changing = with_changing_weights(problem)
     second = modelled_choices(trace(changing), SHEET, changing.policy)[0]
     assert second.schedule.reduction_pushdown

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
 from tools.records import Record
+from tools.records.renamed import Value, present_fields, present_parameters, present_templates
 
 LIBRARY = "library"
 EPILOGUE = "epilogue"
@@ -22,6 +23,16 @@ class Region(Record):
     """`library`, `pointwise`, `rows`, `matmul`, …"""
     parameters: dict[str, bool | int | float | str] = Field(default_factory=dict)
     """Of the template; named in `tools.actions.guide`."""
+
+    @field_validator("template")
+    @classmethod
+    def _template_in_todays_words(cls, template: str) -> str:
+        return present_templates(template)
+
+    @field_validator("parameters")
+    @classmethod
+    def _parameters_in_todays_words(cls, parameters: dict[str, Value]) -> dict[str, Value]:
+        return present_parameters(parameters)
 
     @property
     def is_generated(self) -> bool:
@@ -41,6 +52,11 @@ class Schedule(Record):
     """Other nodes, made of parameters alone, whose results are prepacked: `pack_weights` makes them, no region does."""
     captured: bool = False
     """Whether the whole forward is captured as a CUDA graph at its first call, and replayed afterwards."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _in_todays_words(cls, raw: object) -> object:
+        return present_fields(raw)
 
     def region(self, name: str) -> Region | None:
         """Find a region by id."""
