@@ -69,17 +69,21 @@ def parts(options: argparse.Namespace) -> list[Part]:
         Part("hostile", f"{tests} tests/hacks -k '(on_a_gpu and not honest) or timing_is_idle'", 500, 120),
         Part("twins", f"{tests} tests/hacks -k 'on_a_gpu and honest'", 400, 120),
         *(
-            Part(f"operators{number}", f"-m benchmarks.operators {{out}} {names} --budget 12 --batch 4 --embedder hashing", 580, 200)
+            Part(
+                f"operators{number}", f"-m benchmarks.kernels.operators {{out}} {names} --budget 12 --batch 4 --embedder hashing", 580, 200
+            )
             for number, names in enumerate(OPERATORS)
         ),
-        Part("repeatability", "-m benchmarks.repeatability --out {out}.json --markdown {out}.md", 300, 150),
-        Part("corpus", f"-m benchmarks.honest_corpus --gpu --each 6 --parallel 4 --out {{out}}.jsonl{_foreign(options)}", 580, 200),
-        Part("rate", "-m benchmarks.evaluator_rate", 120, 60),
-        Part("spool", "-m benchmarks.spool_load {out}", 240, 120),
-        Part("products", "-m benchmarks.product_ways --out {out}.md --seconds 560", 580, 200),
-        Part("searches", "-m benchmarks.search_runs {out} --seconds 560", 580, 300),
-        Part("soak", "-m benchmarks.soak --gpu --candidates 200 --out {out}.jsonl --markdown {out}.md", 580, 300),
-        Part("matrix", "-m benchmarks.hack_matrix {out} --gpu --quick --parallel 1", 580, 300),
+        Part("repeatability", "-m benchmarks.evaluator.repeatability --out {out}.json --markdown {out}.md", 300, 150),
+        Part(
+            "corpus", f"-m benchmarks.evaluator.honest_corpus --gpu --each 6 --parallel 4 --out {{out}}.jsonl{_foreign(options)}", 580, 200
+        ),
+        Part("rate", "-m benchmarks.evaluator.rate", 120, 60),
+        Part("spool", "-m benchmarks.evaluator.spool_load {out}", 240, 120),
+        Part("products", "-m benchmarks.kernels.matmul_ways --out {out}.md --seconds 560", 580, 200),
+        Part("searches", "-m benchmarks.search.runs {out} --seconds 560", 580, 300),
+        Part("soak", "-m benchmarks.evaluator.soak --gpu --candidates 200 --out {out}.jsonl --markdown {out}.md", 580, 300),
+        Part("matrix", "-m benchmarks.evaluator.hack_matrix {out} --gpu --quick --parallel 1", 580, 300),
     ]
     if options.kernelbench:
         suite = f"-m kernelwright bench run {shlex.quote(str(options.kernelbench))} --problems 1%3 --evaluations 6"

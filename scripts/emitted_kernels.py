@@ -24,7 +24,7 @@ from pathlib import Path
 
 from agents.coder.modelled import choices_of
 from agents.coder.traced import traced_graph
-from benchmarks.eval_suite import NORMS, in_eval_mode
+from benchmarks.kernelbench.eval_suite import NORMS, in_eval_mode
 from tools.codegen import LoweringError, Schedule, emit, initial_schedule
 from tools.errors import UserError
 from tools.hardware import load_sheet

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
@@ -50,6 +51,12 @@ def test_every_source_and_data_file_is_in_the_wheel(wheel: Path) -> None:
         files = [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
         missing = [str(path) for path in files if below + path.relative_to(ROOT).as_posix() not in inside]
         assert not missing
+
+
+def test_what_only_tests_and_benchmarks_use_is_not_in_the_wheel(wheel: Path) -> None:
+    """The simulator of searches, recorded landscapes and sweeps, benchmarks, scripts and tests stay in the checkout."""
+    inside = zipfile.ZipFile(wheel).namelist()
+    assert [name for name in inside if re.search(r"benchmarks|scripts/|tests/|simulator|landscape|sweeps", name)] == []
 
 
 def test_the_installed_package_imports_its_own_folders(site: Path, tmp_path: Path) -> None:

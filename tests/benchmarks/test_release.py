@@ -7,7 +7,7 @@ import json
 import shlex
 from pathlib import Path
 
-from benchmarks import honest_corpus, soak
+from benchmarks.evaluator import honest_corpus, soak
 from benchmarks.release import Part, Release, parts
 
 

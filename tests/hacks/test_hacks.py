@@ -39,7 +39,7 @@ def test_every_hack_has_a_twin(hack: Hack) -> None:
 def test_honest_twin_passes(court: Court, hack: Hack) -> None:
     """With its attack switched off a kernel passes, and its launches are known to be its own; twins that are one program are judged once.
 
-    `benchmarks.hack_matrix` judges each of them.
+    `benchmarks.evaluator.hack_matrix` judges each of them.
     """
     found = judge(court, hack, hostile=False)
 

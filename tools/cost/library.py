@@ -36,8 +36,7 @@ CONVOLUTION_SHARE, TRANSPOSED_SHARE = 0.5, 0.3
 """Share of the float32 rate at which cuDNN's convolutions without tensor cores, and their transposes, do what they compute, which is more
 than is asked for: the channels of the result and of the input are filled up to multiples of `FILLED`, and a strided transposed one takes
 every element of its kernel for each position. Fitted to eleven problems of KernelBench (levels 1 and 2, numbers that leave 1 divided by 3;
-an H200, float32, 2026-11-22); `benchmarks.library_convolutions` tells how far off that is. Where a fast transform applies, cuDNN can be
-five times as fast."""
+an H200, float32, 2026-11-22). Where a fast transform applies, cuDNN can be five times as fast."""
 FILLED = (32, 8)
 
 

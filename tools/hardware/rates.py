@@ -154,8 +154,7 @@ BARRIER_US = 0.06
 
 POOLING_L1_BYTES = 30e3
 """Input under one program's tile from which on neighbouring windows find nothing of one another in the L1. Fitted on the sweep of
-max_pool2d (data/sweeps, H200): times grow with the
-tile from 8 KB on and no longer beyond 30 KB."""
+max_pool2d (benchmarks/kernels/sweeps, H200): times grow with the tile from 8 KB on and no longer beyond 30 KB."""
 
 VEC4_SHARE = 0.85
 """Share of the copy's rate that is left to a pooling of four neighbours a thread, beside what else is counted of it. Fitted on a prototype

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from graphs.search.landscape import Landscape, Place, Step
+from benchmarks.search.landscape import Landscape, Place, Step
 from tools.records import ROOT, Action, ActionKind, Verdict
 
 EAGER_US = 100.0

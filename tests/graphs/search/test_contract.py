@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
+from benchmarks.search.simulator import Simulation
 from graphs.search import METHODS, open_search
 from graphs.search.protocol import SearchSettings, Told
-from graphs.search.simulator import Simulation
 from tests.graphs.search.synthetic import easy_landscape, small_landscape, wide_landscape
 from tools.errors import UserError
 from tools.records import ROOT, Verdict

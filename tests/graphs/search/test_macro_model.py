@@ -11,10 +11,10 @@ import pytest
 from agents.models import ChatModel, Message, ModelSettings, Recording
 from agents.models.calls import Findings
 from agents.planner.weigh import Weights, spread
+from benchmarks.search.simulator import Simulation
 from graphs.optimize.execute import execute
 from graphs.run.context import Services
 from graphs.search.protocol import SearchSettings
-from graphs.search.simulator import Simulation
 from tests.graphs.search.asked_runs import asked_services, calls_for, considered, run_interrupted, search_settings
 from tests.graphs.search.synthetic import easy_landscape
 from tests.support.loop import small_services

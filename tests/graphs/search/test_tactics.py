@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.search.simulator import Simulation
 from graphs.search import open_search
 from graphs.search.archive import Offer, Portrait
 from graphs.search.bandit import KINDS
@@ -12,7 +13,6 @@ from graphs.search.islands import Islands
 from graphs.search.macro_policy import STOP, MacroChoice, Observation, PlannerPolicy, reward
 from graphs.search.memory import rollout_reward
 from graphs.search.protocol import SearchSettings, Told
-from graphs.search.simulator import Simulation
 from graphs.search.wishes import Answer, Wish, unanswered
 from tests.graphs.search.synthetic import easy_landscape
 from tools.errors import UserError

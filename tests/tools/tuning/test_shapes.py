@@ -1,4 +1,4 @@
-"""The coarse cost model against times that were measured on an H200 (data/sweeps)."""
+"""The coarse cost model against times that were measured on an H200 (benchmarks/kernels/sweeps)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cost_model import DATA, Measured, rank, read
+from benchmarks.kernels.cost_model import OPERATORS, SWEEPS, Measured, rank, read
+from benchmarks.search.landscape import LANDSCAPES
 from tests.tools.codegen.harness import problem_of
 from tests.tools.codegen.samples import function
 from tools.codegen import Schedule, initial_schedule, trace
@@ -27,7 +28,7 @@ from tools.tuning.ranks import spearman
 def swept(name: str) -> tuple[list[Measured], object]:
     """A recorded sweep with its modelled times."""
     sheet = load_sheet("h200")
-    _, operator, found, _ = next(read(DATA / "sweeps" / f"{name}.jsonl", DATA / "operators", sheet))
+    _, operator, found, _ = next(read(SWEEPS / f"{name}.jsonl", OPERATORS, sheet))
     rank(operator, found, sheet, fine=False)
     return found, operator
 
@@ -125,7 +126,7 @@ def test_rows_that_are_not_aligned_cost_four_neighbours_their_gain() -> None:
 
 def test_data_is_labelled() -> None:
     """Every recorded sweep is described beside it with hardware and versions."""
-    text = (Path(DATA) / "sweeps" / "README.md").read_text()
+    text = (SWEEPS / "README.md").read_text()
     assert "H200" in text
     assert "triton 3.6.0" in text
 
@@ -133,7 +134,7 @@ def test_data_is_labelled() -> None:
 def test_halves_come_near_their_measured_time() -> None:
     """The schedule of the H200 table that took 977 µs is expected within a tenth, and before every other one."""
     sheet = load_sheet("h200")
-    named = {name: (op, found) for name, op, found, _ in read(DATA / "landscapes" / "h200-operators.jsonl", DATA / "operators", sheet)}
+    named = {name: (op, found) for name, op, found, _ in read(LANDSCAPES / "h200-operators.jsonl", OPERATORS, sheet)}
     operator, found = named["matmul_bias_gelu"]
     rank(operator, found, sheet, fine=False)
     best = min(found, key=lambda one: one.us)
@@ -143,7 +144,7 @@ def test_halves_come_near_their_measured_time() -> None:
 
 def test_steps_of_halves_rank_as_measured() -> None:
     """Steps of 64, 32 and 16 elements took 835, 947 and 1326 µs in matmul_bias_gelu on an H200: expected so, within a seventh."""
-    graph = trace(load_problem(DATA / "operators" / "matmul_bias_gelu.py"))
+    graph = trace(load_problem(OPERATORS / "matmul_bias_gelu.py"))
     planned = plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))
     sheet = load_sheet("h200")
     tile = {**defaults(planned, 132), "precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 8}

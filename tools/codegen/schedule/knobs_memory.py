@@ -50,7 +50,7 @@ def pointwise_defaults(kernel: Kernel) -> Parameters:
 def pooling_defaults(kernel: Kernel) -> Parameters:
     """Neighbours share most of their windows: few elements a program, so that they are in the cache together.
 
-    In a 3x3 max pooling on an H200 a tile of one warp moved 81 % of the copy bandwidth, of four 44 % (data/sweeps: L2 cleared by reading).
+    In a 3x3 max pooling on an H200 a tile of one warp moved 81 % of the copy bandwidth, of four 44 % (L2 cleared by reading).
     """
     if fits_pairs(kernel):
         return {"algorithm": "pairs", "ELEMENTS": 8, "num_warps": 1}
