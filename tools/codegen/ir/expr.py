@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from tools.codegen.ir.atoms import Atoms, Dims
@@ -42,7 +43,15 @@ FLOATING = {
     "exp_fast",
     "mish",
 }
-REDUCTIONS = {"sum", "max", "min"}
+
+
+class Fold(StrEnum):
+    """What a reduction or a scan does with its elements."""
+
+    SUM = "sum"
+    PROD = "prod"
+    MAX = "max"
+    MIN = "min"
 
 
 class LoweringError(ValueError):
@@ -54,13 +63,32 @@ class Expr:
     """One expression; equal ones are the same object."""
 
     op: str
-    """`load`, `const`, `argument`, `size`, `index`, a map, or `reduce_sum` and its like."""
+    """`load`, `const`, `argument`, `size`, `index`, `reduce`, `scan`, `pick`, `join`, a map, or a leaf that a template computes."""
     args: tuple[int, ...]
     dtype: str
     atoms: frozenset[int]
     """What it varies over, before later splits: resolve before use."""
     extra: Any = None
     """Load: place among the inputs. Const: the number. Size, index, reduce: the atoms. Cast: the dtype rounded to."""
+    fold: Fold | None = None
+    """Of a reduction or a scan."""
+    backwards: bool = False
+    """Of a scan: whether each position has all after it, not all before."""
+
+    @property
+    def kind(self) -> Fold:
+        """What a reduction or a scan does with its elements."""
+        assert self.fold is not None
+        return self.fold
+
+    @property
+    def is_scan(self) -> bool:
+        """Whether it accumulates along its atoms."""
+        return self.op == "scan"
+
+    def reduces(self, *by: Fold) -> bool:
+        """Whether it is a reduction, by one of these where any are given."""
+        return self.op == "reduce" and (not by or self.fold in by)
 
 
 @dataclass(frozen=True)
@@ -160,21 +188,21 @@ class Builder:
             return value
         return self._add(Expr("cast", (value.id,), dtype, expr.atoms, dtype))
 
-    def reduce(self, kind: str, value: Value, atoms: Iterable[int]) -> Value:
+    def reduce(self, kind: Fold, value: Value, atoms: Iterable[int]) -> Value:
         """Reduce over `atoms`."""
         expr = self.exprs[value.id]
         chosen = tuple(atoms)
-        dtype = "int64" if kind == "sum" and expr.dtype in ("bool", "int32") else expr.dtype
+        dtype = "int64" if kind is Fold.SUM and expr.dtype in ("bool", "int32") else expr.dtype
         if dtype == "bool":
             raise LoweringError("reductions of booleans other than sums are not generated")
         gone = frozenset(self.atoms.leaves(chosen))
         kept = frozenset(self.atoms.leaves(tuple(expr.atoms))) - gone
-        return self._add(Expr(f"reduce_{kind}", (value.id,), dtype, kept, chosen))
+        return self._add(Expr("reduce", (value.id,), dtype, kept, chosen, kind))
 
-    def scan(self, kind: str, value: Value, atoms: Iterable[int], backwards: bool = False) -> Value:
+    def scan(self, kind: Fold, value: Value, atoms: Iterable[int], backwards: bool = False) -> Value:
         """Accumulate along `atoms`, each position with all before it, or with all after it."""
         expr = self.exprs[value.id]
-        return self._add(Expr(f"{'back' if backwards else ''}scan_{kind}", (value.id,), expr.dtype, expr.atoms, tuple(atoms)))
+        return self._add(Expr("scan", (value.id,), expr.dtype, expr.atoms, tuple(atoms), kind, backwards))
 
     def pick(self, value: Value, position: Value, atoms: Iterable[int]) -> Value | None:
         """The element at one position along `atoms`, read from memory by itself; none where the value is not one tensor as it stands."""
@@ -194,6 +222,11 @@ class Builder:
         dtype = next((value.dtype for value in found if not value.dtype.startswith("weak")), found[0].dtype)
         return self._add(Expr("join", tuple(value.id for value in found), dtype, kept, join))
 
+    def leaf(self, op: str, dtype: str, atoms: Iterable[int]) -> Value:
+        """A value that the template computes itself: the accumulator of a product, a convolution, a pooling; each is another."""
+        self.exprs.append(Expr(op, (), dtype, frozenset(atoms)))
+        return Value(self, len(self.exprs) - 1)
+
     def lift(self, value: Value | bool | float | Varying) -> Value:
         """Make a number a value."""
         return value if isinstance(value, Value) else self.const(value)
@@ -201,7 +234,7 @@ class Builder:
     def total_of_mean(self, expr: int) -> int | None:
         """Find the sum that an expression, if it is a mean over dimensions, is made of."""
         record = self.exprs[expr]
-        if record.op != "div" or self.exprs[record.args[1]].op != "size" or self.exprs[record.args[0]].op != "reduce_sum":
+        if record.op != "div" or self.exprs[record.args[1]].op != "size" or not self.exprs[record.args[0]].reduces(Fold.SUM):
             return None
         return record.args[0]
 
@@ -299,8 +332,3 @@ class Value:
     def dtype(self) -> str:
         """Compute dtype."""
         return self.builder.exprs[self.id].dtype
-
-
-def kind_of(op: str) -> str:
-    """Name what a reduction or a scan does with its elements: `sum`, `prod`, `max`, `min`."""
-    return op.split("_")[1]

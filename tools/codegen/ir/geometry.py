@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.sizes import Sizes
@@ -20,6 +21,13 @@ class Sliding:
     """The accumulator, as an expression of what follows."""
 
 
+class PoolKind(StrEnum):
+    """What a pooling makes of the elements of a window."""
+
+    MAX = "max"
+    MEAN = "mean"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Window(Sliding):
     """A pooling inside the region: what is looked at, and how."""
@@ -28,8 +36,7 @@ class Window(Sliding):
     """The value looked at, as an expression over the input's positions."""
     inside: tuple[int, ...]
     """Atoms of the input's spatial dimensions."""
-    kind: str
-    """`max` or `mean`."""
+    kind: PoolKind
     count_padding: bool
     """Whether a mean counts elements outside the input."""
     ceil: bool

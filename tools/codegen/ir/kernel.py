@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.expr import Builder, Value
@@ -28,6 +29,13 @@ class Output:
     dims: Dims
 
 
+class Triangle(StrEnum):
+    """A triangle of a matrix, by torch's name for taking it."""
+
+    LOWER = "tril"
+    UPPER = "triu"
+
+
 @dataclass(frozen=True)
 class Contraction:
     """A matrix product inside the region: atoms of batch, rows, columns and the summed dimension."""
@@ -40,8 +48,8 @@ class Contraction:
     inner: tuple[int, ...]
     expr: int
     """The accumulator, as an expression of the epilogue."""
-    triangle: str = ""
-    """`tril` or `triu` where the rest of the result is not used."""
+    triangle: Triangle | None = None
+    """Which part of the result is used alone."""
     diagonal: int = 0
 
 

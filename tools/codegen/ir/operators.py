@@ -19,13 +19,12 @@ CONVOLUTIONS = {
 EITHER_LAYOUT = frozenset(name for name, (rank, _) in CONVOLUTIONS.items() if rank > 1)
 """Convolutions that the library runs on either memory layout: channels first, or channels last."""
 
-POOLINGS = frozenset(
-    f"{name}{rank}d{more}"
-    for name, more in (
-        ("max_pool", ""), ("max_pool", "_with_indices"), ("avg_pool", ""), ("adaptive_avg_pool", ""), ("adaptive_max_pool", ""),
-    )
-    for rank in (1, 2, 3)
-)  # fmt: skip
+ADAPTIVE_POOLINGS = frozenset(f"adaptive_{kind}_pool{rank}d" for kind in ("avg", "max") for rank in (1, 2, 3))
+"""Poolings to a given number of windows."""
+
+POOLINGS = ADAPTIVE_POOLINGS | {
+    f"{name}_pool{rank}d{more}" for name, more in (("max", ""), ("max", "_with_indices"), ("avg", "")) for rank in (1, 2, 3)
+}
 """Poolings, of maxima and of means."""
 
 ATTENTIONS = frozenset({"scaled_dot_product_attention"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools.codegen.ir.expr import COMPUTE, Expr, LoweringError, Value
+from tools.codegen.ir.expr import COMPUTE, LoweringError, Value
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Attention, Contraction, Lowered
 from tools.codegen.ir.operators import CASTS
@@ -61,8 +61,7 @@ def _leaf(low: Lowering, node: Node, op: str, atoms: frozenset[int], label: str)
     dtype = node.outputs[0].dtype
     if dtype not in FLOATS:
         raise LoweringError(f"attention in {dtype} is not generated")
-    low.b.exprs.append(Expr(op, (), COMPUTE[dtype], atoms))
-    value = Value(low.b, len(low.b.exprs) - 1)
+    value = low.b.leaf(op, COMPUTE[dtype], atoms)
     low.b.label(value, label)
     return value
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tools.codegen.ir.expr import COMPUTE, Expr, LoweringError, Value
+from tools.codegen.ir.expr import COMPUTE, LoweringError, Value
 from tools.codegen.ir.geometry import Convolution, Depthwise
 from tools.codegen.ir.graph import LaidOut, Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered
@@ -149,8 +149,7 @@ def _leaf(low: Lowering, node: Node, op: str, atoms: tuple[int, ...]) -> Value:
     dtype = node.outputs[0].dtype
     if dtype not in ("float16", "bfloat16", "float32"):
         raise LoweringError(f"convolutions in {dtype} are not generated")
-    low.b.exprs.append(Expr(op, (), COMPUTE[dtype], frozenset(atoms)))
-    value = Value(low.b, len(low.b.exprs) - 1)
+    value = low.b.leaf(op, COMPUTE[dtype], atoms)
     low.b.label(value, "acc")
     return value
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.codegen.ir.atoms import Dims
-from tools.codegen.ir.expr import COMPUTE, LoweringError
+from tools.codegen.ir.expr import COMPUTE, Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.pointwise_ops import LOSSES
@@ -25,7 +25,7 @@ def _row_loss(low: Lowering, node: Node) -> None:
     picked = b.pick(rows.x, wanted.value, rows.atoms)
     if picked is None:
         hit = b.call("eq", b.index(rows.atoms), wanted.value)
-        picked = rows.reduce("sum", b.call("where", hit, rows.x, 0.0))
+        picked = rows.reduce(Fold.SUM, b.call("where", hit, rows.x, 0.0))
     loss = log_sum_exp(low, rows) - picked if node.op == "cross_entropy_loss" else -picked
     low.define(node, b.call("where", b.call("eq", wanted.value, ignored), 0.0, loss), rows.kept(keepdim=False))
 
@@ -48,7 +48,7 @@ def _element_loss(low: Lowering, node: Node) -> None:
         low.define(node, loss, dims)
         return
     rows = RowOperand(low, node, Lowered(loss, dims), None)
-    low.define(node, rows.mean() if reduction == 1 else rows.reduce("sum"), ())
+    low.define(node, rows.mean() if reduction == 1 else rows.reduce(Fold.SUM), ())
 
 
 def _triplet(low: Lowering, node: Node) -> None:
@@ -62,7 +62,7 @@ def _triplet(low: Lowering, node: Node) -> None:
     for other in others:
         dims = b.atoms.broadcast(anchor.dims, other.dims)
         rows = RowOperand(low, node, Lowered(b.compute(anchor.value, "float32") - b.compute(other.value, "float32") + float(eps), dims), -1)
-        total = rows.reduce("sum", rows.x * rows.x if order == 2 else b.call("abs", rows.x))
+        total = rows.reduce(Fold.SUM, rows.x * rows.x if order == 2 else b.call("abs", rows.x))
         distances.append(b.call("sqrt", total) if order == 2 else total)
     excess = distances[0] - distances[1] + float(margin)
     # a comparison keeps NaN, a maximum does not
@@ -79,9 +79,9 @@ def _cosine(low: Lowering, node: Node) -> None:
     operands = [RowOperand(low, node, Lowered(each.value, dims), node.argument(2, "dim", 1)) for each in (one, two)]
     scaled = []
     for rows in operands:
-        length = b.call("sqrt", rows.reduce("sum", rows.x * rows.x))
+        length = b.call("sqrt", rows.reduce(Fold.SUM, rows.x * rows.x))
         scaled.append(rows.x / b.call("where", length < eps, eps, length))
-    low.define(node, operands[0].reduce("sum", scaled[0] * scaled[1]), operands[0].kept(keepdim=False))
+    low.define(node, operands[0].reduce(Fold.SUM, scaled[0] * scaled[1]), operands[0].kept(keepdim=False))
 
 
 LOSS_RULES: dict[str, Rule] = {

@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
-from tools.codegen.ir.expr import COMPUTE, Expr, LoweringError, Value
+from tools.codegen.ir.expr import COMPUTE, Fold, LoweringError, Value
 from tools.codegen.ir.graph import Node, Ref
-from tools.codegen.ir.kernel import Contraction, Lowered
+from tools.codegen.ir.kernel import Contraction, Lowered, Triangle
 from tools.codegen.ir.sizes import is_one
 from tools.codegen.lower.lowering import Lowering, Rule
 
@@ -70,7 +70,7 @@ def _reduced(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[
     summed = atoms.leaves(left.dims[-1])
     if summed:
         low.reduced.append(summed)
-        value = low.b.reduce("sum", value, summed)
+        value = low.b.reduce(Fold.SUM, value, summed)
     return value, (*batch, *left.dims[-2:-1], *(right.dims[-1:] if cols else ()))
 
 
@@ -108,13 +108,13 @@ def _triangle(low: Lowering, node: Node) -> None:
     rows, cols = atoms.leaves(source.dims[-2]), atoms.leaves(source.dims[-1])
     row, col = (low.b.index(each) if each else low.b.const(0) for each in (rows, cols))
     edge = row + offset if offset > 0 else row - -offset if offset else row
-    inside = col <= edge if node.op == "tril" else col >= edge
+    inside = col <= edge if node.op == Triangle.LOWER else col >= edge
     if source.value.dtype == "bool":
         low.define(node, low.b.call("and", source.value, inside), source.dims)
         return
     value = low.b.call("where", inside, source.value, 0.0 if source.value.dtype.startswith("float") else 0)
     if contraction is not None and source.value.id == contraction.expr and _is_over(low, contraction, rows, cols):
-        low.contraction = replace(contraction, triangle=node.op, diagonal=offset)
+        low.contraction = replace(contraction, triangle=Triangle(node.op), diagonal=offset)
     low.define(node, value, source.dims)
 
 
@@ -146,8 +146,7 @@ def _accumulator(low: Lowering, node: Node, atoms: frozenset[int]) -> Value:
     dtype = node.outputs[0].dtype
     if dtype not in ("float16", "bfloat16", "float32"):
         raise LoweringError(f"products of {dtype} are not generated")
-    low.b.exprs.append(Expr("product", (), COMPUTE[dtype], atoms))
-    value = Value(low.b, len(low.b.exprs) - 1)
+    value = low.b.leaf("product", COMPUTE[dtype], atoms)
     low.b.label(value, "acc")
     return value
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
-from tools.codegen.ir.expr import LoweringError, Value
+from tools.codegen.ir.expr import Fold, LoweringError, Value
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.sizes import Varying
@@ -19,10 +19,10 @@ EPS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64":
 def _softmax(log: bool) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
-        peak = rows.named(rows.reduce("max"), "row_max")
+        peak = rows.named(rows.reduce(Fold.MAX), "row_max")
         shifted = rows.x - peak
         weight = low.b.call("exp_fast", shifted)
-        total = rows.named(rows.reduce("sum", weight), "row_sum")
+        total = rows.named(rows.reduce(Fold.SUM, weight), "row_sum")
         low.define(node, shifted - low.b.call("log", total) if log else weight / total, rows.dims)
 
     return rule
@@ -31,9 +31,9 @@ def _softmax(log: bool) -> Rule:
 def log_sum_exp(low: Lowering, rows: RowOperand) -> Value:
     """Logarithm of the sum of exponentials, infinite maxima included."""
     b = low.b
-    peak = rows.named(rows.reduce("max"), "row_max")
+    peak = rows.named(rows.reduce(Fold.MAX), "row_max")
     safe = b.call("finite", peak)
-    total = rows.named(rows.reduce("sum", b.call("exp_fast", rows.x - safe)), "row_sum")
+    total = rows.named(rows.reduce(Fold.SUM, b.call("exp_fast", rows.x - safe)), "row_sum")
     return b.call("log", total) + safe
 
 

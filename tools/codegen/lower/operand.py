@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
-from tools.codegen.ir.expr import COMPUTE, LoweringError, Value
+from tools.codegen.ir.expr import COMPUTE, Fold, LoweringError, Value
 from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.lower.lowering import Lowering
@@ -36,7 +36,7 @@ class RowOperand:
             return tuple(() if place in self.places else dim for place, dim in enumerate(self.dims))
         return tuple(dim for place, dim in enumerate(self.dims) if place not in self.places)
 
-    def reduce(self, kind: str, value: Value | None = None) -> Value:
+    def reduce(self, kind: Fold, value: Value | None = None) -> Value:
         """Reduce over the chosen dimensions."""
         return self.b.reduce(kind, self.x if value is None else value, self.atoms)
 
@@ -47,12 +47,12 @@ class RowOperand:
 
     def mean(self, value: Value | None = None) -> Value:
         """Mean over the chosen dimensions."""
-        return self.reduce("sum", value) / self.count
+        return self.reduce(Fold.SUM, value) / self.count
 
     def deviations(self) -> Value:
         """Sum of squared differences from the mean: two passes, nothing cancels."""
         centred = self.x - self.named(self.mean(), "mean")
-        return self.reduce("sum", centred * centred)
+        return self.reduce(Fold.SUM, centred * centred)
 
     def variance(self, correction: float) -> Value:
         """Variance with `count - correction` degrees of freedom."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tools.codegen.ir.expr import COMPUTE, Expr, LoweringError, Value
-from tools.codegen.ir.geometry import Window
+from tools.codegen.ir.expr import COMPUTE, Fold, LoweringError, Value
+from tools.codegen.ir.geometry import PoolKind, Window
 from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.ir.operators import ADAPTIVE_POOLINGS
 from tools.codegen.ir.sizes import is_one
 from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.operand import RowOperand
@@ -21,15 +22,15 @@ class Shape(NamedTuple):
     dilation: tuple[int, ...]
 
 
-def _pool(kind: str, rank: int) -> Rule:
+def _pool(kind: PoolKind, rank: int) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
-        names = _MAX_NAMES if kind == "max" else _MEAN_NAMES
+        names = _MAX_NAMES if kind is PoolKind.MAX else _MEAN_NAMES
         given = {**dict(zip(names, node.args[1:], strict=False)), **node.kwargs}
         size = _each(given["kernel_size"], rank)
         stride = _each(given.get("stride") or size, rank)
         padding, dilation = _each(given.get("padding", 0), rank), _each(given.get("dilation", 1), rank)
         ceil, divisor = bool(given.get("ceil_mode")), given.get("divisor_override") or 0
-        if ceil and kind == "mean":
+        if ceil and kind is PoolKind.MEAN:
             raise LoweringError(f"{node.target} of means with ceil_mode is not generated")
         if not isinstance(divisor, int):
             raise LoweringError(f"{node.target} with a divisor that varies with the sizes is not generated")
@@ -48,7 +49,9 @@ def _is_whole(low: Lowering, node: Node, size: tuple[int, ...], padding: tuple[i
     return fits and not any(padding) and set(dilation) == {1} and any(extent > 1 for extent in size)
 
 
-def _define(low: Lowering, node: Node, kind: str, shape: Shape, counting: tuple[bool, bool, int], windows: tuple[int, ...] = ()) -> None:
+def _define(
+    low: Lowering, node: Node, kind: PoolKind, shape: Shape, counting: tuple[bool, bool, int], windows: tuple[int, ...] = ()
+) -> None:
     if low.is_claimed:
         raise LoweringError("a pooling shares its kernel with pointwise operators only")
     out, rank = node.outputs[0], len(shape.size)
@@ -63,8 +66,7 @@ def _define(low: Lowering, node: Node, kind: str, shape: Shape, counting: tuple[
     if not all(spatial):
         raise LoweringError(f"{node.target} to a size of one is not generated")
     dims = low.b.atoms.resolve((*source.dims[:-rank], *spatial))
-    low.b.exprs.append(Expr("window", (), COMPUTE[out.dtype], frozenset(atom for dim in dims for atom in dim)))
-    value = Value(low.b, len(low.b.exprs) - 1)
+    value = low.b.leaf("window", COMPUTE[out.dtype], (atom for dim in dims for atom in dim))
     low.b.label(value, "acc")
     inside = tuple(dim[0] for dim in source.dims[-rank:])
     places = tuple(dim[0] for dim in spatial)
@@ -88,8 +90,7 @@ def _is_asked(low: Lowering, ref: Ref) -> bool:
 
 def _position(low: Lowering, node: Node, value: Value) -> Value:
     """Make the leaf that says where in its plane a maximum is."""
-    low.b.exprs.append(Expr("position", (), "int64", low.b.exprs[value.id].atoms))
-    position = Value(low.b, len(low.b.exprs) - 1)
+    position = low.b.leaf("position", "int64", low.b.exprs[value.id].atoms)
     low.b.label(position, f"{node.name}_place")
     return position
 
@@ -97,7 +98,7 @@ def _position(low: Lowering, node: Node, value: Value) -> Value:
 def overlap(node: Node) -> int:
     """Count how often a pooling looks at an element, at most: what is made before it in the same kernel is made as often."""
     size, stride = node.args[1], node.args[2] if len(node.args) > 2 else None
-    if node.op.startswith("adaptive") or not isinstance(size, int | list | tuple):
+    if node.op in ADAPTIVE_POOLINGS or not isinstance(size, int | list | tuple):
         return 1
     sizes = [size] if isinstance(size, int) else list(size)
     steps = sizes if not stride else [stride] if isinstance(stride, int) else list(stride)
@@ -110,7 +111,7 @@ def overlap(node: Node) -> int:
     return count
 
 
-def _adaptive(kind: str, rank: int) -> Rule:
+def _adaptive(kind: PoolKind, rank: int) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         if not all(is_one(sizes) for sizes in node.outputs[0].shape[-rank:]):
             size, counts = _cut(low, node, rank)
@@ -118,7 +119,7 @@ def _adaptive(kind: str, rank: int) -> Rule:
             return
         source = low.value(node.args[0])
         rows = RowOperand(low, node, source, list(range(len(source.dims) - rank, len(source.dims))))
-        low.define(node, rows.mean() if kind == "mean" else rows.reduce("max"), rows.kept(keepdim=True))
+        low.define(node, rows.mean() if kind is PoolKind.MEAN else rows.reduce(Fold.MAX), rows.kept(keepdim=True))
 
     return rule
 
@@ -145,9 +146,9 @@ _MAX_NAMES = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 _MEAN_NAMES = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
 
 POOLING_RULES: dict[str, Rule] = {
-    **{f"max_pool{rank}d{more}": _pool("max", rank) for rank in (1, 2, 3) for more in ("", "_with_indices")},
-    **{f"avg_pool{rank}d": _pool("mean", rank) for rank in (1, 2, 3)},
-    **{f"adaptive_avg_pool{rank}d": _adaptive("mean", rank) for rank in (1, 2, 3)},
-    **{f"adaptive_max_pool{rank}d": _adaptive("max", rank) for rank in (1, 2, 3)},
+    **{f"max_pool{rank}d{more}": _pool(PoolKind.MAX, rank) for rank in (1, 2, 3) for more in ("", "_with_indices")},
+    **{f"avg_pool{rank}d": _pool(PoolKind.MEAN, rank) for rank in (1, 2, 3)},
+    **{f"adaptive_avg_pool{rank}d": _adaptive(PoolKind.MEAN, rank) for rank in (1, 2, 3)},
+    **{f"adaptive_max_pool{rank}d": _adaptive(PoolKind.MAX, rank) for rank in (1, 2, 3)},
 }  # fmt: skip
 """Pooling by operator name."""

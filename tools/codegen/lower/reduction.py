@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import math
 
-from tools.codegen.ir.expr import COMPUTE, LoweringError, Value
+from tools.codegen.ir.expr import COMPUTE, Fold, LoweringError, Value
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.operand import RowOperand
 from tools.codegen.lower.pointwise import lower_pointwise
 
 
-def _simple(kind: str) -> Rule:
+def _simple(kind: Fold) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         rows = RowOperand(low, node, low.value(node.args[0]), node.argument(1, "dim"))
-        keepdim = bool(node.argument(2, "keepdim", default=False))
-        low.define(node, rows.mean() if kind == "mean" else rows.reduce(kind), rows.kept(keepdim))
+        low.define(node, rows.reduce(kind), rows.kept(_keeps(node)))
 
     return rule
 
 
-def _extremum(kind: str) -> Rule:
+def _mean(low: Lowering, node: Node) -> None:
+    rows = RowOperand(low, node, low.value(node.args[0]), node.argument(1, "dim"))
+    low.define(node, rows.mean(), rows.kept(_keeps(node)))
+
+
+def _keeps(node: Node) -> bool:
+    """Whether the reduced dimensions stay, with one element."""
+    return bool(node.argument(2, "keepdim", default=False))
+
+
+def _extremum(kind: Fold) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         second = node.argument(1, "dim")
         if isinstance(second, Ref) or node.target.endswith(".other"):
@@ -36,7 +45,7 @@ def _extremum(kind: str) -> Rule:
     return rule
 
 
-def _arg_extremum(kind: str) -> Rule:
+def _arg_extremum(kind: Fold) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         source = low.value(node.args[0])
         rows = RowOperand(low, node, source, node.argument(1, "dim"))
@@ -51,7 +60,7 @@ def _position(low: Lowering, rows: RowOperand, best: Value) -> Value:
     b = low.b
     index = b.index(rows.atoms)
     hit = b.call("where", b.call("eq", rows.x, best), index, 2**31 - 1)
-    return b.cast(rows.reduce("min", hit), "int64")
+    return b.cast(rows.reduce(Fold.MIN, hit), "int64")
 
 
 def _variance(root: bool) -> Rule:
@@ -80,17 +89,17 @@ def _norm(low: Lowering, node: Node) -> None:
     keepdim = bool(node.argument(3, "keepdim", default=False))
     b, size = low.b, low.b.call("abs", rows.x)
     if order == 2:
-        value = b.call("sqrt", rows.reduce("sum", rows.x * rows.x))
+        value = b.call("sqrt", rows.reduce(Fold.SUM, rows.x * rows.x))
     elif order == 1:
-        value = rows.reduce("sum", size)
+        value = rows.reduce(Fold.SUM, size)
     elif order in (math.inf, -math.inf):
-        value = rows.reduce("max" if order > 0 else "min", size)
+        value = rows.reduce(Fold.MAX if order > 0 else Fold.MIN, size)
     else:
         raise LoweringError(f"the norm of order {order} is not generated")
     low.define(node, value, rows.kept(keepdim))
 
 
-def _scan(kind: str, backwards: bool = False) -> Rule:
+def _scan(kind: Fold, backwards: bool = False) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         rows = RowOperand(low, node, low.value(node.args[0]), node.args[1])
         value = low.b.compute(rows.x, COMPUTE[node.outputs[0].dtype])
@@ -100,10 +109,10 @@ def _scan(kind: str, backwards: bool = False) -> Rule:
 
 
 REDUCTION_RULES: dict[str, Rule] = {
-    "sum": _simple("sum"), "mean": _simple("mean"), "amax": _simple("max"), "amin": _simple("min"),
-    "max": _extremum("max"), "min": _extremum("min"), "argmax": _arg_extremum("max"), "argmin": _arg_extremum("min"),
+    "sum": _simple(Fold.SUM), "mean": _mean, "amax": _simple(Fold.MAX), "amin": _simple(Fold.MIN),
+    "max": _extremum(Fold.MAX), "min": _extremum(Fold.MIN), "argmax": _arg_extremum(Fold.MAX), "argmin": _arg_extremum(Fold.MIN),
     "var": _variance(root=False), "std": _variance(root=True), "norm": _norm, "linalg_vector_norm": _norm,
-    "cumsum": _scan("sum"), "cumprod": _scan("prod"),
-    "cumsum_reversed": _scan("sum", backwards=True), "cumprod_reversed": _scan("prod", backwards=True),
+    "cumsum": _scan(Fold.SUM), "cumprod": _scan(Fold.PROD),
+    "cumsum_reversed": _scan(Fold.SUM, backwards=True), "cumprod_reversed": _scan(Fold.PROD, backwards=True),
 }  # fmt: skip
 """Rules by operator name; `max` and `min` of two tensors are told apart by their arguments."""

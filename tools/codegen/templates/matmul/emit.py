@@ -13,7 +13,7 @@ multiprocessor as long as there is one for all; the steps of what is left are de
 from __future__ import annotations
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.kernel import Kernel, Triangle
 from tools.codegen.templates.matmul.k_loop import ProductLoop
 from tools.codegen.templates.matmul.layout import ProductLayout, product_layout
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY
@@ -350,7 +350,7 @@ def _triangle(kernel: Kernel) -> str:
     if readers > 1 or any(output.expr == contraction.expr for output in kernel.outputs):
         return ""
     offset = f" + {contraction.diagonal}" if contraction.diagonal > 0 else f" - {-contraction.diagonal}" if contraction.diagonal else ""
-    if contraction.triangle == "tril":
+    if contraction.triangle is Triangle.LOWER:
         return f"pid_n * BLOCK_N <= pid_m * BLOCK_M + BLOCK_M - 1{offset}"
     return f"pid_n * BLOCK_N + BLOCK_N - 1 >= pid_m * BLOCK_M{offset}"
 

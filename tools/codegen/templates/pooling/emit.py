@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.geometry import Window
+from tools.codegen.ir.geometry import PoolKind, Window
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_vec4, leaves_out_padding, pooling_layout, tile_axes
 from tools.codegen.templates.pooling.pairs import halves, shared_out
@@ -123,7 +123,7 @@ class _Writer:
         """Write the loops over the window."""
         window = self.window
         self._before(scope)
-        start = '-float("inf")' if window.kind == "max" else "0.0"
+        start = '-float("inf")' if window.kind is PoolKind.MAX else "0.0"
         for name in ("evens", "odds") if self.pairs else [f"acc_{own}" for own in OWN] if self.vec4 else ("acc",):
             scope.say(f"{name} = tl.full({self.shape}, {start}, tl.float32)")
         if window.position >= 0:
@@ -199,7 +199,7 @@ class _Writer:
                 loop.say(line)
 
     def _grown(self, here: str, acc: str = "acc") -> str:
-        return f"tl.maximum({acc}, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind == "max" else f"{acc} + {here}"
+        return f"tl.maximum({acc}, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind is PoolKind.MAX else f"{acc} + {here}"
 
     def _bounds(self, scope: Scope) -> None:
         """Write where the windows of an adaptive pooling begin and end: they cover the input, and neighbours may share an element."""
@@ -259,7 +259,7 @@ class _Writer:
         return f"({text}).to(tl.int32)" if self.space.is_wide() else text
 
     def _divide(self, total: int, counted: bool) -> list[str]:
-        if self.window.kind == "max":
+        if self.window.kind is PoolKind.MAX:
             return []
         if self.window.windows:
             elements = " * ".join(f"(last_{letter} - first_{letter})" for letter in self.letters)

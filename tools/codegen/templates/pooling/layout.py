@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.geometry import Window
+from tools.codegen.ir.geometry import PoolKind, Window
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two, product
 from tools.codegen.templates.shared.access import Access, Stride, accesses_of, coalesce
@@ -119,7 +119,7 @@ def keeps_busy(kernel: Kernel, elements: int) -> bool:
 
 def leaves_out_padding(window: Window) -> bool:
     """Whether a mean is over the elements alone that are there."""
-    return window.kind == "mean" and any(window.padding) and not window.count_padding and not window.divisor
+    return window.kind is PoolKind.MEAN and any(window.padding) and not window.count_padding and not window.divisor
 
 
 def tile_axes(axis: Axis) -> tuple[Axis, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from tools.codegen.ir.geometry import Window
+from tools.codegen.ir.geometry import PoolKind, Window
 
 OWN = range(4)
 """Neighbouring results that a lane makes; blocks are as many elements."""
@@ -35,7 +35,7 @@ def shares(window: Window, block: int, here: str) -> list[str]:
     """Write how a block is taken apart and added to the windows it belongs to, in ascending order of each window's elements."""
     places = [places_of(window, block, own) for own in OWN]
     names = [f"e{place}" if any(place in of_one for of_one in places) else "_" for place in range(4)]
-    grown = (lambda acc, one: f"larger({acc}, {one})") if window.kind == "max" else (lambda acc, one: f"{acc} + {one}")
+    grown = (lambda acc, one: f"larger({acc}, {one})") if window.kind is PoolKind.MAX else (lambda acc, one: f"{acc} + {one}")
     lines = [f"{', '.join(names)} = quarters({here})"]
     for own, of_one in zip(OWN, places, strict=True):
         if of_one:
@@ -45,7 +45,7 @@ def shares(window: Window, block: int, here: str) -> list[str]:
 
 def helpers(window: Window) -> tuple[str, ...]:
     """Name the device functions that this text calls."""
-    return ("quarters", *(("larger",) if window.kind == "max" else ()), "together")
+    return ("quarters", *(("larger",) if window.kind is PoolKind.MAX else ()), "together")
 
 
 def quotient(window: Window, letters: str, begins: Sequence[str], extents: Sequence[str]) -> list[str]:

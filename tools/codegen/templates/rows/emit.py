@@ -9,6 +9,7 @@ end, so that long rows lose no accuracy.
 
 from __future__ import annotations
 
+from tools.codegen.ir.expr import Fold
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.rows.l2_two_pass import L2TwoPassWriter
 from tools.codegen.templates.rows.layout import RowLayout, row_layout
@@ -135,8 +136,8 @@ class _Writer:
         record = self.body.b.exprs[expr]
         if record.op == "pick":
             return self.body.bind(scope, expr, self.frame.pick_text(scope, expr))
-        way, kind = record.op.split("_")
-        if way.endswith("scan"):
+        kind = record.kind
+        if record.is_scan:
             if self.loop is not None:
                 return self.loop.scan(scope, expr)
             block_ = f"tl.where(mask_n, {self.body.text(scope, record.args[0])[0]}, {neutral(kind, record.dtype)})"
@@ -145,7 +146,7 @@ class _Writer:
         return self.body.bind(scope, expr, reduced(self.body, scope, kind, record.args[0], self.vector, frozenset(self.plan.cols)))
 
 
-def reduced(body: Body, scope: Scope, kind: str, arg: int, vector: bool, cols: frozenset[int]) -> str:
+def reduced(body: Body, scope: Scope, kind: Fold, arg: int, vector: bool, cols: frozenset[int]) -> str:
     """Write the reduction of an expression over the columns of one tile."""
     source = body.b.exprs[arg]
     text = body.text(scope, arg)[0]

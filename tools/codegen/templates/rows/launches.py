@@ -210,10 +210,10 @@ def _depths(kernel: Kernel) -> list[int]:
     """Count for each operation the reductions that wait for one another up to it, itself included."""
     depth: list[int] = []
     for expr in kernel.builder.exprs:
-        depth.append(max((depth[arg] for arg in expr.args), default=0) + expr.op.startswith("reduce_"))
+        depth.append(max((depth[arg] for arg in expr.args), default=0) + expr.reduces())
     return depth
 
 
 def _pairs(kernel: Kernel) -> dict[int, int]:
     builder = kernel.builder
-    return online_pairs(builder, [place for place in emitted(kernel) if builder.exprs[place].op.startswith("reduce_")])
+    return online_pairs(builder, [place for place in emitted(kernel) if builder.exprs[place].reduces()])

@@ -91,7 +91,8 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     strided = main.strides[cols[-1]]
     piece = product((atoms.size(a) for a in col_groups[-1]), atoms.traces)[0]
     inner_reduction = not strided or not rows or main.strides.get(rows[-1], (0,)) != ()
-    forwards, backwards = (any(expr.op.startswith(way) for expr in kernel.builder.exprs) for way in ("scan_", "backscan_"))
+    found = {expr.backwards for expr in kernel.builder.exprs if expr.is_scan}
+    forwards, backwards = False in found, True in found
     if forwards and backwards:
         raise LoweringError("scans from both ends do not share a kernel")
     scans = forwards or backwards
@@ -108,8 +109,8 @@ def _is_chained(kernel: Kernel) -> bool:
     """Whether a scan or a reduction rests on a scan."""
     scanned: list[bool] = []
     for expr in kernel.builder.exprs:
-        below, is_scan = any(scanned[arg] for arg in expr.args), expr.op.startswith(("scan_", "backscan_"))
-        if below and (is_scan or expr.op.startswith("reduce_")):
+        below, is_scan = any(scanned[arg] for arg in expr.args), expr.is_scan
+        if below and (is_scan or expr.reduces()):
             return True
         scanned.append(below or is_scan)
     return False

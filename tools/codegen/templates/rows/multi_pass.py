@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.codegen.ir.expr import Builder, kind_of
+from tools.codegen.ir.expr import Builder
 from tools.codegen.templates.rows.column_loop import Steps
 from tools.codegen.templates.rows.online import online_pair
 from tools.codegen.templates.rows.online_pairs import online_pairs
@@ -45,7 +45,7 @@ class LoopWriter:
     def levels(self, merged: bool) -> list[tuple[list[int], dict[int, int]]]:
         """List what each pass computes: reductions by themselves, and pairs that one pass can merge."""
         pending = self.reductions([output.expr for output in self.frame.space.kernel.outputs])
-        pairs = online_pairs(self.b, [expr for expr in pending if not is_scan(self.b, expr)]) if merged else {}
+        pairs = online_pairs(self.b, [expr for expr in pending if not self.b.exprs[expr].is_scan]) if merged else {}
         result = []
         while pending:
             ready = [expr for expr in pending if not self.waits(expr, pending)]
@@ -65,7 +65,7 @@ class LoopWriter:
             if expr in seen:
                 continue
             seen.add(expr)
-            if self.b.exprs[expr].op.startswith("reduce_") or (self.split and is_scan(self.b, expr)):
+            if self.b.exprs[expr].reduces() or (self.split and self.b.exprs[expr].is_scan):
                 found[expr] = None
             stack.extend(self.b.exprs[expr].args)
         return sorted(found)
@@ -94,7 +94,7 @@ class LoopWriter:
         while stack:
             expr = stack.pop()
             record = self.b.exprs[expr]
-            if record.op.startswith("reduce_") and expr not in roots:
+            if record.reduces() and expr not in roots:
                 continue
             flat = not set(self.b.atoms.leaves(tuple(record.atoms))) & self.cols
             if flat and expr not in roots and record.op not in ("const", "size", "argument"):
@@ -109,7 +109,7 @@ class LoopWriter:
         accumulators = {}
         for expr in plain:
             record = self.b.exprs[expr]
-            kind = kind_of(record.op)
+            kind = record.kind
             name = self.frame.names.fresh(f"{self.frame.body.name_of(expr)}_lanes")
             accumulators[expr] = name
             scope.say(f"{name} = tl.full({self.steps.lanes}, {neutral(kind, record.dtype)}, tl.{record.dtype})")
@@ -125,7 +125,7 @@ class LoopWriter:
         for pair in online:
             pair.update(inner)
         for expr, name in accumulators.items():
-            if is_scan(self.b, expr):
+            if self.b.exprs[expr].is_scan:
                 scope.names[expr] = self.frame.names.fresh(f"{self.frame.body.name_of(expr)}_total")
                 scope.say(f"{scope.names[expr]} = {self.whole(expr, name)}")
             else:
@@ -135,7 +135,7 @@ class LoopWriter:
 
     def whole(self, expr: int, lanes: str) -> str:
         """Write a reduction of accumulated lanes, or of partial results."""
-        kind = kind_of(self.b.exprs[expr].op)
+        kind = self.b.exprs[expr].kind
         if kind != "prod":
             return f"tl.{kind}({lanes}, {self.axis})"
         self.frame.body.helpers["multiply"] = None
@@ -152,7 +152,7 @@ class LoopWriter:
 
     def _accumulate(self, inner: Scope, expr: int, name: str) -> None:
         record = self.b.exprs[expr]
-        kind = kind_of(record.op)
+        kind = record.kind
         arg = record.args[0]
         dtype = self.b.exprs[arg].dtype
         text, _ = self.frame.body.text(inner, arg, top=True)
@@ -168,7 +168,7 @@ class LoopWriter:
     def scan(self, inner: Scope, expr: int) -> str:
         """Write a scan of one block, carried over from the block before; the carry starts before the loop."""
         record = self.b.exprs[expr]
-        kind, body, backwards = record.op.split("_")[1], self.frame.body, self.steps.backwards
+        kind, body, backwards = record.kind, self.frame.body, self.steps.backwards
         carry = self.frame.names.fresh(f"{body.name_of(expr)}_carry")
         shape = "[ROWS, 1]" if self.steps.vector else "[1]"
         none = neutral(kind, record.dtype)
@@ -198,8 +198,3 @@ class LoopWriter:
         inner = self.steps.loop(scope)
         for out, access in wide:
             self.frame.store(inner, access, self.frame.body.assign(inner, out.expr))
-
-
-def is_scan(builder: Builder, expr: int) -> bool:
-    """Whether an expression accumulates along its row."""
-    return builder.exprs[expr].op.startswith(("scan_", "backscan_"))

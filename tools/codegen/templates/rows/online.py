@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tools.codegen.ir.expr import Builder, kind_of
+from tools.codegen.ir.expr import Builder, Fold
 from tools.codegen.templates.rows.column_loop import Steps
 from tools.codegen.templates.rows.online_pairs import NOWHERE
 from tools.codegen.templates.shared.frame import Frame, neutral
@@ -26,9 +26,9 @@ class RowLoop(Protocol):
 
 def online_pair(loop: RowLoop, first: int, second: int) -> OnlineSoftmax | OnlineVariance | OnlineExtremum:
     """Choose the writer of a pair."""
-    if loop.b.exprs[second].op == "reduce_min":
+    if loop.b.exprs[second].reduces(Fold.MIN):
         return OnlineExtremum(loop, first, second)
-    return OnlineSoftmax(loop, first, second) if loop.b.exprs[first].op == "reduce_max" else OnlineVariance(loop, first, second)
+    return OnlineSoftmax(loop, first, second) if loop.b.exprs[first].reduces(Fold.MAX) else OnlineVariance(loop, first, second)
 
 
 class OnlineSoftmax:
@@ -157,7 +157,7 @@ class OnlineExtremum:
         """Name the accumulators of the extremum `first` and its position `second`."""
         self.loop, self.first, self.second = loop, first, second
         record = loop.b.exprs[first]
-        self.source, self.kind, self.dtype = record.args[0], kind_of(record.op), record.dtype
+        self.source, self.kind, self.dtype = record.args[0], record.kind, record.dtype
         self.index = loop.b.exprs[loop.b.exprs[second].args[0]].args[1]
         self.none = neutral(self.kind, self.dtype)
         self.best, self.place = loop.frame.names.fresh(f"lane_{self.kind}"), loop.frame.names.fresh("lane_place")
@@ -193,11 +193,11 @@ class OnlineExtremum:
 
     @property
     def _sign(self) -> str:
-        return ">" if self.kind == "max" else "<"
+        return ">" if self.kind is Fold.MAX else "<"
 
 
 def extremum_of(loop: RowLoop, scope: Scope, pair: tuple[int, int], found: tuple[str, str]) -> None:
     """Write the extremum of several and the first of their positions that holds it."""
     body, axis = loop.frame.body, loop.steps.axis
-    best = body.bind(scope, pair[0], f"tl.{kind_of(loop.b.exprs[pair[0]].op)}({found[0]}, {axis})")
+    best = body.bind(scope, pair[0], f"tl.{loop.b.exprs[pair[0]].kind}({found[0]}, {axis})")
     body.bind(scope, pair[1], f"tl.min(tl.where({found[0]} == {best}, {found[1]}, {NOWHERE}), {axis})")

@@ -5,7 +5,7 @@ A softmax's maximum and sum, a variance's sum and deviations, an extremum and th
 
 from __future__ import annotations
 
-from tools.codegen.ir.expr import Builder
+from tools.codegen.ir.expr import Builder, Fold
 
 NOWHERE = str(2**31 - 1)
 """Position of an extremum that no element of a lane is yet."""
@@ -16,9 +16,9 @@ def online_pairs(b: Builder, reductions: list[int]) -> dict[int, int]:
     pairs: dict[int, int] = {}
     for second in reductions:
         record = b.exprs[second]
-        if record.op not in ("reduce_sum", "reduce_min"):
+        if not record.reduces(Fold.SUM, Fold.MIN):
             continue
-        if record.op == "reduce_min":
+        if record.reduces(Fold.MIN):
             first = _extremum_first(b, record.args[0])
         elif b.exprs[record.args[0]].op in ("exp_fast", "exp"):
             first = _softmax_first(b, record.args[0])
@@ -31,7 +31,7 @@ def online_pairs(b: Builder, reductions: list[int]) -> dict[int, int]:
 
 def merges(b: Builder) -> bool:
     """Whether one pass can compute any two of a region's reductions; where none can, `online` writes the same kernel as `looped`."""
-    return bool(online_pairs(b, [number for number, record in enumerate(b.exprs) if record.op.startswith("reduce_")]))
+    return bool(online_pairs(b, [number for number, record in enumerate(b.exprs) if record.reduces()]))
 
 
 def _softmax_first(b: Builder, weight: int) -> int | None:
@@ -42,7 +42,7 @@ def _softmax_first(b: Builder, weight: int) -> int | None:
     if b.exprs[peak].op == "finite":
         peak = b.exprs[peak].args[0]
     record = b.exprs[peak]
-    return peak if record.op == "reduce_max" and record.args[0] == x else None
+    return peak if record.reduces(Fold.MAX) and record.args[0] == x else None
 
 
 def _variance_first(b: Builder, square: int) -> int | None:
@@ -65,4 +65,4 @@ def _extremum_first(b: Builder, hit: int) -> int | None:
         return None
     x, best = test.args
     record = b.exprs[best]
-    return best if record.op in ("reduce_max", "reduce_min") and record.args[0] == x and record.dtype != "bool" else None
+    return best if record.reduces(Fold.MAX, Fold.MIN) and record.args[0] == x and record.dtype != "bool" else None

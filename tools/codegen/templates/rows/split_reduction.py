@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.codegen.ir.expr import LoweringError, kind_of
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.rows.layout import RowLayout
-from tools.codegen.templates.rows.multi_pass import LoopWriter, is_scan
+from tools.codegen.templates.rows.multi_pass import LoopWriter
 from tools.codegen.templates.rows.online import extremum_of
 from tools.codegen.templates.rows.online_pairs import NOWHERE
 from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
@@ -105,7 +105,7 @@ class SplitWriter:
             return body.bind(scope, expr, frame.load_text(access))
 
         def reduce(scope: Scope, expr: int) -> str:
-            if is_scan(body.b, expr):
+            if body.b.exprs[expr].is_scan:
                 return loop.scan(scope, expr)
             if body.b.exprs[expr].op != "pick":
                 raise AssertionError("a reduction is combined before it is read")
@@ -163,7 +163,7 @@ class SplitWriter:
             if not stage.parts:
                 scope.say(f"parts = tl.arange(0, SPLITS){'[None, :]' if self.vector else ''}")
                 scope.say("mask_s = parts < n_splits")
-            if is_scan(self.kernel.builder, first):
+            if self.kernel.builder.exprs[first].is_scan:
                 self._combine_before(stage, scope, first)
             elif second is None:
                 self._combine_one(stage, scope, first)
@@ -178,26 +178,26 @@ class SplitWriter:
         """Write what a scan starts from in this chunk."""
         record, name = self.kernel.builder.exprs[expr], stage.frame.names.fresh(f"{stage.frame.body.name_of(expr)}_before")
         mask = "(mask_s & (parts > split))" if self.plan.backwards else "(parts < split)"
-        found = self._load_parts(stage, expr, neutral(kind_of(record.op), record.dtype), mask if self.vector else mask[1:-1])
+        found = self._load_parts(stage, expr, neutral(record.kind, record.dtype), mask if self.vector else mask[1:-1])
         scope.say(f"{name} = {stage.loop.whole(expr, found)}")
         stage.loop.carries[expr] = name
 
     def _combine_one(self, stage: Stage, scope: Scope, expr: int) -> None:
         record = self.kernel.builder.exprs[expr]
-        kind = record.op.removeprefix("reduce_")
+        kind = record.kind
         stage.frame.body.bind(scope, expr, f"tl.{kind}({self._load_parts(stage, expr, neutral(kind, record.dtype))}, {stage.loop.axis})")
 
     def _combine_pair(self, stage: Stage, scope: Scope, first: int, second: int) -> None:
         body, axis, names = stage.frame.body, stage.loop.axis, stage.frame.names
         one, two = names.fresh("first_parts"), names.fresh("second_parts")
         exprs = self.kernel.builder.exprs
-        if exprs[second].op == "reduce_min":
-            scope.say(f"{one} = {self._load_parts(stage, first, neutral(kind_of(exprs[first].op), exprs[first].dtype))}")
+        if exprs[second].reduces(Fold.MIN):
+            scope.say(f"{one} = {self._load_parts(stage, first, neutral(exprs[first].kind, exprs[first].dtype))}")
             scope.say(f"{two} = {self._load_parts(stage, second, NOWHERE)}")
             extremum_of(stage.loop, scope, (first, second), (one, two))
             return
-        softmax = exprs[first].op == "reduce_max"
-        scope.say(f"{one} = {self._load_parts(stage, first, neutral('max' if softmax else 'sum', 'float32'))}")
+        softmax = exprs[first].reduces(Fold.MAX)
+        scope.say(f"{one} = {self._load_parts(stage, first, neutral(Fold.MAX if softmax else Fold.SUM, 'float32'))}")
         scope.say(f"{two} = {self._load_parts(stage, second, '0.0')}")
         if softmax:
             peak = body.bind(scope, first, f"tl.max({one}, {axis})")

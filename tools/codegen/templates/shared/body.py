@@ -25,7 +25,7 @@ CALLS = {
     "sin": "tl.sin", "cos": "tl.cos", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "where": "tl.where",
     "fmax": "tl.maximum", "fmin": "tl.minimum",
 }  # fmt: skip
-ALONG_ROWS = ("reduce_", "scan_", "backscan_", "pick")
+ALONG_ROWS = {"reduce", "scan", "pick"}
 """What the template writes itself: reductions, scans, and elements read by their position."""
 LONGEST = 72
 """A formula longer than this gets a variable."""
@@ -82,12 +82,7 @@ class Body:
         record = self.b.exprs[expr]
         written = self._leaf(scope, expr, record) or self._map(scope, record, exact=expr in self.centring)
         wants_name = expr in self.b.labels or self.uses.get(expr, 0) > 1 or len(written[0]) > LONGEST
-        if (
-            not top
-            and wants_name
-            and record.op not in ("const", "size", "argument", "index", "load")
-            and not record.op.startswith("reduce_")
-        ):
+        if not top and wants_name and record.op not in ("const", "size", "argument", "index", "load") and not record.reduces():
             return self.bind(scope, expr, written[0]), ATOM
         return written
 
@@ -105,7 +100,7 @@ class Body:
             return self._index(record), ATOM
         if record.op == "load":
             return self.load(scope, expr), ATOM
-        return (self.reduce(scope, expr), ATOM) if record.op.startswith(ALONG_ROWS) else None
+        return (self.reduce(scope, expr), ATOM) if record.op in ALONG_ROWS else None
 
     def _index(self, record: Expr) -> str:
         wanted = self.b.atoms.leaves(record.extra)
@@ -188,7 +183,9 @@ class Body:
             "where": "picked",
             "cast": "value",
         }
-        return words.get(record.op, record.op.removeprefix("reduce_").replace("_fast", "") + "_")
+        if record.is_scan:
+            return f"{'back' if record.backwards else ''}scan_{record.kind}_"
+        return f"{record.kind}_" if record.reduces() else words.get(record.op, record.op.replace("_fast", "") + "_")
 
     def _count_uses(self) -> dict[int, int]:
         uses: dict[int, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tools.codegen.ir.expr import Builder
+from tools.codegen.ir.expr import Builder, Fold
 from tools.codegen.ir.graph import Ref, TensorMeta
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import Varying, express
@@ -181,16 +181,16 @@ def conversion(dtype: str) -> str:
     return ".to(tl.int32)" if dtype in ("int8", "uint8", "int16") else ""
 
 
-def neutral(kind: str, dtype: str) -> str:
+def neutral(kind: Fold, dtype: str) -> str:
     """Write the value that changes nothing in a reduction."""
-    if kind == "prod":
+    if kind is Fold.PROD:
         return "1.0" if dtype.startswith("float") else "1"
-    if kind == "sum":
+    if kind is Fold.SUM:
         return "0.0" if dtype.startswith("float") else "0"
     if dtype.startswith("float"):
-        return '-float("inf")' if kind == "max" else 'float("inf")'
+        return '-float("inf")' if kind is Fold.MAX else 'float("inf")'
     limit = 2**31 if dtype == "int32" else 2**63
-    return str(-limit if kind == "max" else limit - 1)
+    return str(-limit if kind is Fold.MAX else limit - 1)
 
 
 def vanishes(builder: Builder, expr: int, cols: frozenset[int]) -> bool:
