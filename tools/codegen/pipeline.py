@@ -1,7 +1,7 @@
 """The generator from a problem to a file, one function a stage.
 
 trace         Problem                          -> OperatorGraph   the reference's operators, sizes merged over traces
-canonicalize  OperatorGraph                    -> OperatorGraph   fewer kinds of operators
+canonicalize  OperatorGraph                    -> Rewritten       fewer kinds of operators
 partition     OperatorGraph                    -> Schedule        the regions that share a kernel; actions change them
 rewrite       OperatorGraph, Schedule          -> BoundGraph      the schedule's algebra, and its layouts in memory
 lower         BoundGraph                       -> LoweredRegion…  each generated region as expressions over atoms
@@ -30,7 +30,7 @@ from tools.records import Problem
 
 def trace(problem: Problem) -> OperatorGraph:
     """Trace a reference and bring its graph into canonical form."""
-    return canonicalize(trace_reference(problem))
+    return canonicalize(trace_reference(problem)).graph
 
 
 def partition(graph: OperatorGraph) -> Schedule:

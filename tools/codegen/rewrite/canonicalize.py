@@ -21,15 +21,15 @@ from tools.codegen.rewrite.concat import scan_or_grown
 from tools.codegen.rewrite.einsum import pairwise
 from tools.codegen.rewrite.identities import OF_ONE, is_identity, one_element
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
-from tools.codegen.rewrite.rewriter import Rewriter, Rules, rewrite
+from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, reversed_scan
 
 ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
 """Second names of operators."""
 
 
-def canonicalize(graph: OperatorGraph) -> OperatorGraph:
-    """Apply every rewrite once, in order of the nodes."""
+def canonicalize(graph: OperatorGraph) -> Rewritten:
+    """Apply every rewrite once, in order of the nodes; say which ones changed something."""
     return rewrite(graph, RULES)
 
 

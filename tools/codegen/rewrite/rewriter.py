@@ -25,14 +25,37 @@ class Rules:
     """Writes the nodes that no rule rewrites."""
 
 
-def rewrite(graph: OperatorGraph, rules: Rules) -> OperatorGraph:
+@dataclass(frozen=True)
+class Applied:
+    """One node that a pass wrote as others."""
+
+    node: str
+    operator: str
+    """What it was, e.g. `glu`."""
+    became: tuple[str, ...]
+    """Operators that took its place, in order; empty where its readers read what it read, or where it had none."""
+
+
+@dataclass(frozen=True)
+class Rewritten:
+    """What a pass leaves."""
+
+    graph: OperatorGraph
+    applied: tuple[Applied, ...]
+    """In order of the nodes; what nothing reads comes last."""
+
+
+def rewrite(graph: OperatorGraph, rules: Rules) -> Rewritten:
     """Apply rules once, in order of the nodes, and leave out what nothing reads."""
     rewriter = Rewriter(graph, rules)
     for node in graph.nodes:
         rewriter.add(node)
     effects = graph.effects | rewriter.effects
     outputs = rewriter.substitute(graph.outputs)
-    return replace(graph, nodes=_alive(rewriter.nodes, outputs, effects), outputs=outputs, effects=effects)
+    nodes = _alive(rewriter.nodes, outputs, effects)
+    kept = {node.name for node in nodes}
+    dead = (Applied(node.name, node.op, ()) for node in rewriter.nodes if node.name not in kept)
+    return Rewritten(replace(graph, nodes=nodes, outputs=outputs, effects=effects), (*rewriter.applied, *dead))
 
 
 def _alive(nodes: Sequence[Node], outputs: Any, effects: frozenset[str]) -> tuple[Node, ...]:
@@ -55,6 +78,7 @@ class Rewriter:
         self.replaced: dict[Ref, Ref] = {}
         self.metas = dict(graph.inputs)
         self.effects: set[str] = set()
+        self.applied: list[Applied] = []
         self.written: dict[Ref, Ref] = {}
         """Which buffer each value will be written to; later readers of the buffer are given the value."""
         self.joined: dict[tuple[tuple[Ref, ...], int], Ref] = {}
@@ -65,15 +89,20 @@ class Rewriter:
         if node.name in self.graph.effects:
             self._keep(node)
             return
+        written = node.op
         node = replace(node, args=self.substitute(node.args), kwargs=self.substitute(node.kwargs))
         if node.op in self.rules.aliases:
             node = replace(node, target=node.target.replace(f".{node.op}.", f".{self.rules.aliases[node.op]}."))
         if self.rules.is_identity(self, node):
             self.replaced[Ref(node.name)] = node.refs[0]
+            self.applied.append(Applied(node.name, written, ()))
             return
         rule = self.rules.by_operator.get(node.op)
-        new = rule(self, node) if rule else None
-        for each in new or self.rules.otherwise(self, node):
+        new = (rule(self, node) if rule else None) or self.rules.otherwise(self, node)
+        became = tuple(each.op for each in new)
+        if became != (written,):
+            self.applied.append(Applied(node.name, written, became))
+        for each in new:
             self._append(each)
 
     def _keep(self, node: Node) -> None:
