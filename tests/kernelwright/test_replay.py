@@ -14,27 +14,18 @@ from typer.testing import CliRunner
 from agents import TeamSettings
 from kernelwright.cli.app import app
 from tests.agents.models.playing import model_settings, play
+from tests.support.recorded import restored
 from tests.support.scenarios import block_code, block_plan, block_team
 from tests.support.scripted_rules import Rule, Scenario
 from tests.support.scripted_server import ScriptedServer
 from tools.records import Candidate, Plan
 from tools.tracing import RunStore
 
-RECORDED = Path(__file__).parents[1] / "recorded" / "scripted"
-"""A run made by the scripted server: what its model says is scripted, see the README beside it."""
-
 
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    """The recorded run that ships with the tests, as a folder that can be opened."""
-    folder = tmp_path / "scripted"
-    (folder / "candidates").mkdir(parents=True)
-    for name, text in json.loads((RECORDED / "candidates.json").read_text()).items():
-        (folder / "candidates" / name).write_text(text)
-    database = sqlite3.connect(folder / "run.db")
-    database.executescript((RECORDED / "run.sql").read_text())
-    database.close()
-    return folder
+    """The recorded run that ships with the tests: what its model says is scripted, see the README beside it."""
+    return restored("scripted", tmp_path / "scripted")
 
 
 @pytest.fixture

@@ -1,0 +1,7 @@
+BEGIN TRANSACTION;
+CREATE TABLE tuned (
+    problem TEXT NOT NULL, hardware TEXT NOT NULL, versions TEXT NOT NULL, work TEXT NOT NULL, created REAL NOT NULL, json TEXT NOT NULL,
+    PRIMARY KEY (problem, hardware, versions, work));
+INSERT INTO "tuned" VALUES('12b96fb0d796f6db','h200','torch 2.13.0+cpu, triton 3.9.0','afdd1b3234c70637',1.79546237762549471851e+09,'{"problem":"12b96fb0d796f6db","hardware":"h200","versions":"torch 2.13.0+cpu, triton 3.9.0","work":"afdd1b3234c70637","sizes":[2097152,2097152,2048,2048,2048,2048,1024],"parameters":[{"BLOCK_M":128,"BLOCK_N":128,"BLOCK_K":64,"SPLIT_K":1,"GROUP_M":8,"precision":"fp16x3","accumulate":"chunked","right":"as_is","num_warps":8,"num_stages":3,"programs":"a_tile","loads":"pointers","weights":"packed"},{"ROWS":8,"BLOCK_N":32,"UNROLL":1,"SPLITS":16,"num_warps":4,"num_stages":1,"algorithm":"registers"},{"algorithm":"registers","ROWS":1,"BLOCK_N":1024,"UNROLL":4,"SPLITS":2,"num_warps":2,"num_stages":1}],"time_us":137.93151556394275,"tier":"estimated"}');
+INSERT INTO "tuned" VALUES('0b3ea53b7087c45c','h200','torch 2.13.0+cpu, triton 3.9.0','32d14961366edc8f',1.79546271364283132557e+09,'{"problem":"0b3ea53b7087c45c","hardware":"h200","versions":"torch 2.13.0+cpu, triton 3.9.0","work":"32d14961366edc8f","sizes":[268435456,268435456],"parameters":[{"BLOCK_M":128,"BLOCK_N":64,"BLOCK_K":64,"SPLIT_K":1,"GROUP_M":8,"precision":"fp16x3","accumulate":"chunked","right":"as_is","num_warps":4,"num_stages":3,"programs":"held","loads":"pointers"}],"time_us":489.51107744535415,"tier":"estimated"}');
+COMMIT;
