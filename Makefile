@@ -49,6 +49,8 @@ lint: setup  ## ruff and mypy
 	$(BIN)/mypy
 
 wheel: setup  ## build the wheel into dist/
+	@# files of an earlier build would go into the wheel
+	rm -rf build
 	$(BIN)/python -m build --wheel
 
 clean:  ## remove what make made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -15,10 +16,15 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of this checkout, built without the network: this environment's setuptools serves."""
+    """The wheel of this checkout, built without the network: this environment's setuptools serves.
+
+    It is built outside of the checkout, whose `build` folder may hold files that are no longer there.
+    """
     out = tmp_path_factory.mktemp("wheel")
+    extra = out / "build.cfg"
+    extra.write_text(f"[build]\nbuild_base = {out / 'build'}\n")
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", str(out), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
+    subprocess.run(command, check=True, capture_output=True, text=True, timeout=240, env={**os.environ, "DIST_EXTRA_CONFIG": str(extra)})
     return next(out.glob("*.whl"))
 
 

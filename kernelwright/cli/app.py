@@ -11,7 +11,22 @@ from typing import Annotated
 import typer
 
 import kernelwright
-from kernelwright.cli import actions, bench, doctor, evaluate, hardware, knowledge, optimize, replay, resume, runs, trace, verify, worker
+from kernelwright.cli import (
+    actions,
+    bench,
+    doctor,
+    evaluate,
+    hardware,
+    knowledge,
+    optimize,
+    prompts,
+    replay,
+    resume,
+    runs,
+    trace,
+    verify,
+    worker,
+)
 from kernelwright.cli.help import examples_kept
 from tools.errors import KernelwrightError, Postponed
 
@@ -41,7 +56,7 @@ def _options(
         os.environ["KERNELWRIGHT_DEBUG"] = "1"
 
 
-for module in (optimize, evaluate, verify, resume, replay, runs, trace, doctor, hardware, actions, worker):
+for module in (optimize, evaluate, verify, resume, replay, runs, trace, doctor, hardware, actions, prompts, worker):
     app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__)(module.command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(knowledge.app, name="knowledge")

@@ -99,7 +99,7 @@ def command(
     context: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="ROLE=TOKENS", help="Longest prompt of a role, e.g. coder=12000; may be repeated.", show_default="docs/prompts.md"
+            metavar="ROLE=TOKENS", help="Longest prompt of a role, e.g. coder=12000; may be repeated.", show_default="kernelwright prompts"
         ),
     ] = None,
     model: Model = "",

@@ -15,8 +15,8 @@ from agents.models import ModelUnavailable
 from agents.prompting.frame import CONTEXTS, Frame, Language
 from agents.prompting.render import SHARED, SHARES, Prompts, clip, fence, tokens
 from agents.reviewer.protocol import Check
-from benchmarks.render_prompts import PAGE, corrections, page, sample_prompts
-from tests.agents import samples
+from agents.samples import case as samples
+from agents.samples.prompts import corrections, sample_prompts
 from tools.actions import GUIDE, render_guide
 from tools.records import Action, ActionKind, Bottleneck, Verdict
 
@@ -61,11 +61,6 @@ def test_every_template_is_rendered_here() -> None:
     own = {name for prompts in (planner, coder, profiler, reviewer) for name in prompts.PROMPTS.names()} - shared - included - examples
     planning = {"plan.j2", "invalid.j2", "edit.j2", "edit_invalid.j2", "weigh.j2"}
     assert own == planning | {"system.j2", "write.j2", "repair.j2", "unusable.j2", "diagnose.j2", "review.j2"}
-
-
-def test_the_page_is_what_the_code_says() -> None:
-    """docs/prompts.md shows the prompts as they are; `python -m benchmarks.render_prompts` writes it anew."""
-    assert PAGE.read_text() == page()
 
 
 def test_planner_is_told_every_kind() -> None:

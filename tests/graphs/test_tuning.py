@@ -11,6 +11,7 @@ import pytest
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.tuning import tuning_action
 from agents.records.tune import is_tuning
+from agents.samples.case import profile
 from graphs.optimize.briefing import recalled_for
 from graphs.optimize.planning import plans_for
 from graphs.refine.tuning import tune_schedule
@@ -19,7 +20,6 @@ from graphs.run.records import Tuning
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import Ask
 from kernelwright.cli.report import tree_facts
-from tests.agents.samples import profile
 from tests.support.loop import TextPool, small_services, small_team
 from tools.codegen import Schedule, apply, emit, initial_schedule, options, trace
 from tools.hardware import load_sheet

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from agents.coder.traced import traced_graph
+from agents.samples import case as samples
 from knowledge.embedding import HashingEmbedder
 from knowledge.records import Situation
-from tests.agents import samples
 from tests.knowledge.conftest import MakeBase, MakeOutcome
 from tools.native import TURN
 from tools.problems import load_problem

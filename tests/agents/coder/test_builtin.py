@@ -10,7 +10,7 @@ from agents.coder.builtin import BuiltinCoder
 from agents.coder.llm import LLMCoder
 from agents.coder.mixed import MixedCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
-from tests.agents import samples
+from agents.samples import case as samples
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule
 from tools.problems import load_problem

@@ -7,7 +7,7 @@ import pytest
 from agents.coder.modelled import expectations
 from agents.coder.protocol import Draft
 from agents.coder.tuning import TuningSpace, tuning_action
-from tests.agents import samples
+from agents.samples import case as samples
 from tests.agents.coder.test_builtin import CODER, made, some_options, task
 from tests.tools.codegen.harness import problem_of
 from tests.tools.codegen.samples import function

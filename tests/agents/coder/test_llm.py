@@ -6,7 +6,7 @@ from agents.coder.builtin import BuiltinCoder
 from agents.coder.llm import LLMCoder
 from agents.coder.protocol import Draft, Refusal
 from agents.prompting.frame import Frame
-from tests.agents import samples
+from agents.samples import case as samples
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule
 from tools.records import Action, ActionKind, Verdict

@@ -11,7 +11,7 @@ from agents.coder.builtin import BuiltinCoder
 from agents.coder.modelled import choice_of, choices_of, expectations, smaller_schedule
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.planner.builtin import BuiltinPlanner
-from tests.agents import samples
+from agents.samples import case as samples
 from tools.codegen import Schedule
 from tools.cost.rank_schedules import choice_action, chosen_number
 from tools.problems import load_problem

@@ -17,7 +17,7 @@ from agents.models import Message
 from agents.planner.builtin import BuiltinPlanner
 from agents.planner.llm import LLMPlanner
 from agents.planner.protocol import Tried
-from tests.agents import samples
+from agents.samples import case as samples
 from tests.agents.conftest import Ask, Serve
 from tests.support.scenarios import whole_team
 from tests.support.scripted_rules import Rule, Scenario

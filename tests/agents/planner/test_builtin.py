@@ -6,7 +6,7 @@ import pytest
 
 from agents.planner.builtin import BuiltinPlanner
 from agents.planner.scores import SCORES
-from tests.agents import samples
+from agents.samples import case as samples
 from tools.records import Action, ActionKind, Bottleneck, Verdict
 
 PLANNER = BuiltinPlanner()

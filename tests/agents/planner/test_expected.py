@@ -6,8 +6,8 @@ import pytest
 
 from agents.planner.builtin import BuiltinPlanner
 from agents.records.expectation import Expectation
+from agents.samples import case as samples
 from knowledge.records import Strategy
-from tests.agents import samples
 from tools.cost.rank_schedules import choice_action
 from tools.records import Action, ActionKind, Bottleneck, Verdict
 

@@ -6,7 +6,7 @@ import json
 
 from agents.planner.builtin import BuiltinPlanner
 from agents.planner.llm import LLMPlanner
-from tests.agents import samples
+from agents.samples import case as samples
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule
 from tools.records import Action, ActionKind

@@ -6,7 +6,7 @@ from agents.planner.builtin import BuiltinPlanner
 from agents.planner.protocol import Briefing
 from agents.planner.rating import rate
 from agents.records.inspiration import Inspiration
-from tests.agents import samples
+from agents.samples import case as samples
 from tools.cost.rank_schedules import choice_action, chosen_number
 from tools.records import ActionKind, Plan
 

@@ -6,7 +6,7 @@ import pytest
 
 from agents.planner.builtin import BuiltinPlanner
 from agents.planner.room import no_room
-from tests.agents import samples
+from agents.samples import case as samples
 from tools.hardware import load_sheet
 from tools.records import ROOT, Bottleneck, Figure, FigureSource, Profile
 

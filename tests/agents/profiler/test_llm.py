@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.profiler.llm import LLMProfiler, meanings
-from tests.agents import samples
+from agents.samples import case as samples
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule
 from tools.records import Bottleneck, Profile

@@ -7,7 +7,7 @@ from typing import Any
 
 from agents.reviewer.llm import LLMReviewer
 from agents.reviewer.protocol import Check, Review
-from tests.agents import samples
+from agents.samples import case as samples
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule
 

@@ -1,31 +1,20 @@
-"""Renders the prompts of every role for a sample case, a softmax on an H200, into docs/prompts.md.
-
-.venv/bin/python -m benchmarks.render_prompts            # write the page
-.venv/bin/python -m benchmarks.render_prompts --check    # exit status 1 where the page is not what the code says
-"""
+"""Every prompt of every role, in each of its forms, for the sample case."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import agents.coder.llm as coder
 import agents.planner.llm as planner
 import agents.profiler.llm as profiler
 import agents.reviewer.llm as reviewer
-from agents.coder.protocol import CodingTask, Draft
+from agents.coder.protocol import Draft
 from agents.models import Message
-from agents.prompting.frame import CONTEXTS, Frame
-from agents.prompting.render import tokens
-from tests.agents import samples
+from agents.prompting.frame import Frame
+from agents.samples import case as samples
 from tools.records import Action, ActionKind, Verdict
 
-PAGE = Path(__file__).parents[1] / "docs" / "prompts.md"
-VERSIONS = {"torch": "(as installed)", "triton": "(as installed)"}
-"""On the page: what is shown must not change with the machine that writes it."""
 TUNED = Action(kind=ActionKind.TILING, region="softmax_kernel", parameters={"ROWS": 4})
 
 
@@ -97,55 +86,11 @@ def _coder() -> Iterator[Sample]:
         ("The first kernel, CUDA C++", samples.task(), "", Frame(language="cuda")),
         ("A change of CUDA C++", samples.task(native, TUNED), "", Frame(language="cuda")),
     ):
-        yield Sample(title, "coder", coder.PROMPTS.opening("write", "coder", frame, **_view(task), start=start))
+        yield Sample(title, "coder", coder.PROMPTS.opening("write", "coder", frame, **coder.view(task), start=start))
     shown = samples.task(samples.candidate(), TUNED).model_copy(update={"programs": samples.programs()})
-    view = _view(shown)
+    view = coder.view(shown)
     yield Sample("With programs of an archive", "coder", coder.PROMPTS.opening("write", "coder", Frame(), **view, start=""))
     for verdict, log in ((Verdict.WRONG, ""), (Verdict.CRASHED, "RuntimeError: boom")):
         given = {"draft": Draft(source=samples.KERNEL), "evaluation": samples.failed(verdict), "log": log, "attempt": 1}
-        view = _view(samples.task(samples.candidate(), TUNED))
+        view = coder.view(samples.task(samples.candidate(), TUNED))
         yield Sample(f"A candidate that ended {verdict}", "repairer", coder.PROMPTS.opening("repair", "repairer", Frame(), **view, **given))
-
-
-def _view(task: CodingTask) -> dict[str, object]:
-    return {**coder.view(task), "versions": VERSIONS}
-
-
-HEAD = Path(__file__).with_name("prompts_head.md")
-
-
-def page() -> str:
-    """Write the whole page."""
-    prompts, answers = list(sample_prompts()), list(corrections())
-    lines = [HEAD.read_text(), "| role | asked | system tokens | question tokens | limit |", "|---|---|---|---|---|"]
-    lines += [f"| {s.role} | {s.title} | {_count(s, 0)} | {_count(s, 1)} | {CONTEXTS[s.role]:,} |" for s in prompts]
-    shown: set[str] = set()
-    for sample in (*prompts, *answers):
-        lines.append(f"\n## {sample.role.capitalize()}: {sample.title}")
-        for message in sample.messages:
-            name = f"{sample.role}, {message.role}"
-            if message.role == "system" and message.content in shown:
-                lines.append(f"\nThe {name} prompt is the same as before.")
-                continue
-            shown.add(message.content)
-            lines.append(f"\n{message.role.capitalize()}:\n\n~~~~~~text\n{message.content.rstrip()}\n~~~~~~")
-    return "\n".join(lines) + "\n"
-
-
-def _count(sample: Sample, index: int) -> str:
-    return f"{tokens(sample.messages[index].content):,}"
-
-
-def main() -> None:
-    """Write the page, or compare it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true")
-    text = page()
-    if parser.parse_args().check:
-        sys.exit(0 if PAGE.is_file() and PAGE.read_text() == text else f"{PAGE} is stale: run `python -m benchmarks.render_prompts`.")
-    PAGE.write_text(text)
-    print(f"{PAGE}: {len(text):,} characters")
-
-
-if __name__ == "__main__":
-    main()
