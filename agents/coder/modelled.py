@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from agents.coder.traced import traced_graph
 from agents.records.expectation import Expectation
 from tools.codegen import IllegalAction, Schedule, apply
+from tools.codegen.ir.schedule import FORMAT
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.rewrite.channels_last import FORMAT
 from tools.codegen.schedule.cuda_graph import CAPTURE
-from tools.codegen.schedule.knobs import KNOBS
 from tools.codegen.schedule.push_down import ALGEBRA
+from tools.codegen.templates.registry import knobs_of
 from tools.cost.rank_schedules import CHOICE, MADE, Choice, ScheduleModel, choice_action, chosen_number, modelled_choices
 from tools.records import Action, Candidate, HardwareSheet, Problem
 
@@ -68,7 +68,7 @@ def smaller_schedule(schedule: Schedule) -> Schedule | None:
     """Take fewer stages, or where there is one a smaller step or tile, in every generated region; None where all are smallest."""
     changed = schedule
     for region in schedule.regions:
-        knobs = KNOBS[region.template] if region.is_generated else {}
+        knobs = knobs_of(region.template) if region.is_generated else {}
         for name in SHRUNK:
             own = region.parameters.get(name)
             values = [value for value in knobs[name].values if isinstance(own, int) and int(value) < own] if name in knobs else []

@@ -149,5 +149,5 @@ def open_case(case: Case, folder: Path) -> tuple[Problem, OperatorGraph]:
 def kernel_source(problem: Problem, graph: OperatorGraph, way: str) -> str:
     """Write all of a reference as one product made this way; nothing asks whether the coder would offer it."""
     nodes = tuple(node.name for node in graph.nodes if not is_view(node))
-    region = Region(id="r0", nodes=nodes, template=plan_region(graph, nodes).template, parameters=WAYS[way])
+    region = Region(id="r0", nodes=nodes, template=plan_region(graph, nodes).template.name, parameters=WAYS[way])
     return emit(problem, graph, Schedule(regions=(region,))).source

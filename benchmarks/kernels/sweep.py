@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen import LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.schedule.knobs import KNOBS
+from tools.codegen.templates.registry import knobs_of
 from tools.hardware import load_sheet
 from tools.problems import load_problem, open_problem
 from tools.records import HardwareSheet, Problem
@@ -147,7 +147,7 @@ def _schedules(graph: OperatorGraph, sheet: HardwareSheet, pairs: bool, most: in
 def _neighbours(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Schedule]:
     for action in options(graph, schedule, sheet):
         region = schedule.region(action.region)
-        if region is not None and region.is_generated and set(action.parameters) <= set(KNOBS[region.template]):
+        if region is not None and region.is_generated and set(action.parameters) <= set(knobs_of(region.template)):
             yield apply(graph, schedule, action)
 
 

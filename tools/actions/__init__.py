@@ -1,4 +1,4 @@
-"""The vocabulary of actions in words. Change a meaning here only, together with the parameter in `tools.codegen.schedule.knobs`."""
+"""The vocabulary of actions in words. Change a meaning here only, together with the parameter in `tools/codegen/templates/*/knobs.py`."""
 
 from tools.actions.guide import GUIDE, Meaning, ParameterMeaning, describe, headline, render_guide
 

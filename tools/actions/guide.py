@@ -1,6 +1,6 @@
 """What every action means, in one place: shown to people by the command line and put into language models' prompts.
 
-The built-in coder's schedules use exactly the parameters named here (`tools.codegen.schedule.knobs`); language models may use the
+The built-in coder's schedules use exactly the parameters named here (`tools/codegen/templates/*/knobs.py`); language models may use the
 same names and others.
 """
 

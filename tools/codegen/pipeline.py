@@ -53,8 +53,8 @@ def lay_out(bound: BoundGraph, lowered: Sequence[LoweredRegion]) -> tuple[Planne
     """Lay every lowered region out by its template; raises LoweringError where that is not the one which the schedule names."""
     planned = [PlannedRegion(each.region, choose_template(bound.laid_out, each.kernel)) for each in lowered]
     for each in planned:
-        if each.planned.template != each.region.template:
-            raise LoweringError(f"region {each.region.id} is a {each.planned.template} region, not {each.region.template}")
+        if each.planned.template.name != each.region.template:
+            raise LoweringError(f"region {each.region.id} is a {each.planned.template.name} region, not {each.region.template}")
     return tuple(planned)
 
 

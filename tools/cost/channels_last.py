@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply
 from tools.codegen.ir.graph import LaidOut, Ref
+from tools.codegen.ir.schedule import AS_IS, CHANNELS_LAST, FORMAT
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.rewrite.channels_last import AS_IS, CHANNELS_LAST, FORMAT, has_convolution
+from tools.codegen.schedule.partition import has_convolution
 from tools.hardware.rates import copy_gbps
 from tools.records import ITEM_BYTES, Action, ActionKind, HardwareSheet
 

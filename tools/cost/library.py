@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 from tools.codegen import Region, Schedule
 from tools.codegen.ir.graph import Node, OperatorGraph
+from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.cuda_graph import launches
-from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, Planned
-from tools.codegen.templates.attention.layout import attention_layout_of
-from tools.codegen.templates.convolution.layout import convolution_layout_of
-from tools.codegen.templates.matmul.layout import product_layout_of
+from tools.codegen.schedule.partition import Planned
 from tools.hardware import peak_tflops, rates
 from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPolicy
 
-FAMILIES = {
-    MATMUL: OperatorFamily.MATMUL,
-    CONVOLUTION: OperatorFamily.CONVOLUTION,
-    DEPTHWISE: OperatorFamily.CONVOLUTION,
-    ATTENTION: OperatorFamily.MATMUL,
-}
-"""By template; an attention of float32 is two products and a softmax to the library."""
 GATHERS = {"embedding", "index", "index_select", "gather", "take_along_dim"}
 """Operators that read a part of what they are given."""
 CHANNELS_LAST_GAIN = 1.1
@@ -45,21 +34,21 @@ def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, 
 
     The template tells the family, unless it is given: a convolution with a kernel of one element is a product to us, not to the library.
     """
-    family = family or FAMILIES.get(planned.template, OperatorFamily.POINTWISE)
+    products = planned.template.products(planned.kernel)
+    family = family or products.family
     loads, outputs = planned.kernel.builder.loads, planned.kernel.outputs
     metas = [*(load.meta for load in loads), *(output.meta for output in outputs)]
     moved = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)
     memory = moved / (rates.copy_gbps(sheet) * rates.eager_share(family)) / 1e3
-    flops, summed, dtype = _products(planned)
-    peak = peak_tflops(sheet, policy.name, dtype)
+    peak = peak_tflops(sheet, policy.name, products.dtype)
     tensor_cores = peak > sheet.fp32_tflops
-    if planned.template == CONVOLUTION and not tensor_cores:
-        products = _convolution_us(planned, peak)
+    if products.convolution and not tensor_cores:
+        computing = _convolution_us(products.convolution, peak)
     else:
-        products = flops / (peak * rates.library_share(family, tensor_cores=tensor_cores)) / 1e6
+        computing = products.flops / (peak * rates.library_share(family, tensor_cores=tensor_cores)) / 1e6
     if family is OperatorFamily.CONVOLUTION and not tensor_cores:
-        products = max(products, summed * SUMMED_US)
-    return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, products)))
+        computing = max(computing, products.summed * SUMMED_US)
+    return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, computing)))
 
 
 def left_us(graph: OperatorGraph, nodes: tuple[str, ...], sheet: HardwareSheet) -> float:
@@ -81,27 +70,8 @@ def layout_gain(sheet: HardwareSheet, policy: PrecisionPolicy, dtype: str) -> fl
     return CHANNELS_LAST_GAIN if peak_tflops(sheet, policy.name, dtype) > sheet.fp32_tflops else 1.0
 
 
-def _convolution_us(planned: Planned, tflops: float) -> float:
+def _convolution_us(asked: DenseConvolution, tflops: float) -> float:
     """Time of cuDNN's float32 products of a convolution, microseconds, on cores with a peak of so many TFLOP/s."""
-    conv, asked = convolution_layout_of(planned.kernel), planned.kernel.convolution
-    assert asked is not None
-    results, inputs = (-(-count // whole) * whole for count, whole in zip((conv.n_channels, conv.n_inputs), FILLED, strict=True))
-    positions, taps = conv.n_images * conv.n_phases * conv.n_positions, math.prod(asked.size)
+    results, inputs = (-(-count // whole) * whole for count, whole in zip((asked.results, asked.inputs), FILLED, strict=True))
     share = TRANSPOSED_SHARE if asked.transposed else CONVOLUTION_SHARE
-    return 2.0 * positions * conv.n_groups * results * inputs * taps / (tflops * share) / 1e6
-
-
-def _products(planned: Planned) -> tuple[float, int, str]:
-    """Floating point operations of a region's products, products in the sum of one element, and their dtype."""
-    if planned.template == MATMUL:
-        plan = product_layout_of(planned.kernel)
-        return 2.0 * plan.n_batch * plan.n_rows * plan.n_cols * plan.n_inner, plan.n_inner, plan.dtype
-    if planned.template == CONVOLUTION:
-        conv = convolution_layout_of(planned.kernel)
-        positions, summed = conv.n_images * conv.n_phases * conv.n_positions, conv.n_inputs * conv.n_taps
-        return 2.0 * positions * conv.n_channels * summed, summed, conv.dtype
-    if planned.template == ATTENTION:
-        both = attention_layout_of(planned.kernel)
-        flops = 2.0 * both.n_outer * both.n_rows * both.n_cols * (both.n_inner + both.n_wide)
-        return flops, both.n_inner, both.query.meta.dtype
-    return 0.0, 0, planned.kernel.builder.loads[0].meta.dtype
+    return 2.0 * asked.positions * asked.groups * results * inputs * asked.taps / (tflops * share) / 1e6

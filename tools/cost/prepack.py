@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, Planned
-from tools.codegen.templates.convolution.layout import convolution_layout_of
-from tools.codegen.templates.matmul.layout import product_layout_of
-from tools.codegen.templates.matmul.legality import packable_operands
-from tools.codegen.templates.shared.access import Access
+from tools.codegen.schedule.partition import Planned
 from tools.codegen.templates.shared.knob import Parameters
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.work import nbytes_of
@@ -24,12 +20,12 @@ def ranked_with_packing(
     planned: Planned, start: Parameters, sheet: HardwareSheet, policy: PrecisionPolicy, most: int = SCORED
 ) -> list[Setting]:
     """Rank a region's settings; those that pack its weights are among them where the best of them is worth it."""
-    names = modelled_names(planned.template)
+    names = modelled_names(planned.template.knobs)
     found = ranked(planned, start, names, sheet, policy, most)
     if not _may_be_worth(planned, found[0].us, sheet):
         return found
     walked = ranked(planned, {**start, WEIGHTS: PREPACKED}, names, sheet, policy, most)
-    packed = [one for one in walked if _packs(planned, one.parameters)]
+    packed = [one for one in walked if planned.template.prepacks(planned.kernel, one.parameters)]
     if not packed or packed[0].us > WORTH * found[0].us:
         return found
     return sorted([*found, *packed], key=lambda each: (each.us, key(each.parameters)))
@@ -47,24 +43,7 @@ def packed_where_worth(rankings: dict[str, list[Setting]], others_us: float) -> 
     return rankings if saved > (1 - WORTH_WHOLE) * (others_us + without) else plain
 
 
-def _weights(planned: Planned) -> tuple[Access, ...]:
-    """List the operands of a product or a convolution that are fixed parameters."""
-    if planned.template == CONVOLUTION:
-        operands: tuple[Access, ...] = (convolution_layout_of(planned.kernel).weight,)
-    elif planned.template == MATMUL:
-        layout = product_layout_of(planned.kernel)
-        operands = (layout.left, layout.right)
-    else:
-        operands = ()
-    return tuple(operand for operand in operands if operand.fixed)
-
-
 def _may_be_worth(planned: Planned, us: float, sheet: HardwareSheet) -> bool:
     """Whether reading the weights, writing them again and one launch is that share of a region's time: a second walk costs as much."""
-    nbytes = sum(nbytes_of(operand) for operand in _weights(planned))
+    nbytes = sum(nbytes_of(operand) for operand in planned.template.weights(planned.kernel) if operand.fixed)
     return nbytes > 0 and sheet.launch_us + 2 * nbytes / (sheet.memory_gbps * 1e3) > (1 - WORTH) * us
-
-
-def _packs(planned: Planned, parameters: Parameters) -> bool:
-    """Whether there is a pass over weights to be done beforehand."""
-    return planned.template == CONVOLUTION or bool(packable_operands(product_layout_of(planned.kernel), parameters))

@@ -10,18 +10,16 @@ from collections.abc import Iterator
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.knobs import defaults
-from tools.codegen.schedule.partition import CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, ROWS, plan_region
+from tools.codegen.schedule.partition import plan_region
+from tools.codegen.templates.registry import template_called
+from tools.codegen.templates.shared.template import Pattern
 from tools.records import HardwareSheet
-
-BEFORE = (CONVOLUTION, DEPTHWISE, MATMUL)
-"""Templates whose kernels end with what is done to each element."""
 
 
 def moved_heads(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Schedule]:
     """Give the schedule once for each row kernel whose first pointwise operators the kernel before it can take."""
     for place, region in enumerate(schedule.regions):
-        if region.template == ROWS and region.is_generated:
+        if region.is_generated and template_called(region.template).pattern is Pattern.REDUCTION:
             head = _head(graph, region)
             before = _before(graph, schedule.regions[:place], head) if head else None
             pair = _moved(graph, before, region, head, sheet) if before else None
@@ -33,7 +31,7 @@ def _head(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
     """Name the operators at the start of a region that are pointwise by themselves, up to the first that is not; never all."""
     head: list[str] = []
     for name in region.nodes[:-1]:
-        if name in graph.effects or not _plans(graph, (name,), POINTWISE):
+        if name in graph.effects or not _is_elementwise(graph, name):
             break
         head.append(name)
     return tuple(head)
@@ -46,7 +44,8 @@ def _before(graph: OperatorGraph, earlier: tuple[Region, ...], head: tuple[str, 
     if not places:
         return None
     last = earlier[max(places)]
-    return last if last.is_generated and last.template in BEFORE else None
+    fusable = last.is_generated and template_called(last.template).pattern is Pattern.OUT_FUSABLE
+    return last if fusable else None
 
 
 def _sources(graph: OperatorGraph, names: tuple[str, ...]) -> set[str]:
@@ -74,12 +73,19 @@ def _moved(
         planned = plan_region(graph, rest)
     except LoweringError:
         return None
-    after = region.model_copy(update={"nodes": rest, "template": planned.template, "parameters": defaults(planned, sheet.sms)})
+    after = region.model_copy(update={"nodes": rest, "template": planned.template.name, "parameters": planned.defaults(sheet.sms)})
     return before.model_copy(update={"nodes": nodes}), after
 
 
 def _plans(graph: OperatorGraph, names: tuple[str, ...], template: str) -> bool:
     try:
-        return plan_region(graph, names).template == template
+        return plan_region(graph, names).template.name == template
+    except LoweringError:
+        return False
+
+
+def _is_elementwise(graph: OperatorGraph, name: str) -> bool:
+    try:
+        return plan_region(graph, (name,)).template.pattern is Pattern.ELEMENTWISE
     except LoweringError:
         return False

@@ -16,7 +16,7 @@ from tools.cost.channels_last import channels_last, copies_us, library_convoluti
 from tools.cost.cudnn_fusion import with_epilogues
 from tools.cost.estimate import issuing_us
 from tools.cost.fusion_plans import structures
-from tools.cost.launches import MODELLED, region_launches, region_us
+from tools.cost.launches import modelled, region_launches, region_us
 from tools.cost.library import layout_gain, left_us, library_us
 from tools.cost.prepack import WORTH_WHOLE, packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import SCORED, Setting, key, spread, words_of
@@ -86,7 +86,7 @@ class Choice:
 
 
 def modelled_choices(
-    graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, most: int = MOST, known: frozenset[str] = MODELLED
+    graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, most: int = MOST, known: frozenset[str] | None = None
 ) -> tuple[Choice, ...]:
     """Name at most `most` schedules, the one that the model expects to be fastest first, the others fast and different.
 
@@ -102,7 +102,7 @@ def modelled_choices(
     return in_order(pool, most, first)
 
 
-def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str], most: int) -> list[Choice]:
+def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] | None, most: int) -> list[Choice]:
     """List choices of each rewriting of a graph; one that packs only where that saves enough of a call, held against its like."""
     pool: list[Choice] = []
     for rewriting in rewritings(graph):
@@ -171,9 +171,10 @@ def _repeats(one: Choice, chosen: list[Choice]) -> float:
 class ScheduleModel:
     """What the cost model says of regions; each set of nodes is lowered and looked at once."""
 
-    def __init__(self, graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] = MODELLED) -> None:
+    def __init__(self, graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] | None = None) -> None:
         """Model schedules of one graph on one device."""
-        self.graph, self.sheet, self.policy, self.known = graph, sheet, policy, known
+        self.graph, self.sheet, self.policy = graph, sheet, policy
+        self.known = modelled() if known is None else known
         self._planned: dict[tuple[str, ...], Planned] = {}
         self._glances: dict[tuple[str, ...], float] = {}
         self._libraries: dict[tuple[str, ...], float] = {}

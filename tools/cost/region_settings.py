@@ -6,24 +6,20 @@ import heapq
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from tools.codegen.rewrite.channels_last import FORMAT
-from tools.codegen.schedule.knobs import KNOBS, worthwhile
-from tools.codegen.schedule.partition import CONVOLUTION, MATMUL, ROWS, Planned
-from tools.codegen.templates.matmul.layout import product_layout_of
-from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationary_settings
-from tools.codegen.templates.shared.knob import ROUGH, Parameters, Value, may_round
+from tools.codegen.ir.schedule import FORMAT
+from tools.codegen.schedule.partition import Planned
+from tools.codegen.templates.shared.knob import ROUGH, Knob, Parameters, may_round
 from tools.codegen.templates.shared.prepack import WEIGHTS
-from tools.codegen.templates.shared.split_float import WAYS
 from tools.cost.launches import region_us
 from tools.records import HardwareSheet, PrecisionPolicy
 
 SCORED = 1500
 """Settings of one region that the model looks at."""
-UNMODELLED = frozenset({FORMAT, "GROUP_M", "accumulate"})
-"""What the model says nothing about; `accumulate` follows from the precision."""
+ALIKE = frozenset({FORMAT, "GROUP_M", "accumulate"})
+"""What sets no two settings apart, since the model says nothing about it; `accumulate` follows from the precision."""
 SAME_DIGITS = frozenset({"programs", "loads"})
 """Words that leave the digits and the work of a product as they are: two settings that differ in them alone are tried as one precision."""
 WORD = 2.0
@@ -51,14 +47,14 @@ class Setting:
     parameters: Parameters
 
 
-def numbers(template: str) -> tuple[str, ...]:
-    """Name a template's parameters that are numbers."""
-    return tuple(name for name, knob in KNOBS[template].items() if all(isinstance(v, int) and not isinstance(v, bool) for v in knob.values))
+def numbers(knobs: Mapping[str, Knob]) -> tuple[str, ...]:
+    """Name the parameters that are numbers."""
+    return tuple(name for name, knob in knobs.items() if all(isinstance(v, int) and not isinstance(v, bool) for v in knob.values))
 
 
-def modelled_names(template: str) -> tuple[str, ...]:
-    """Name a template's parameters that the model tells apart, words included; packing is weighed by itself."""
-    return tuple(name for name in KNOBS[template] if name not in (*UNMODELLED, WEIGHTS) and (template, name) != (ROWS, "num_stages"))
+def modelled_names(knobs: Mapping[str, Knob]) -> tuple[str, ...]:
+    """Name the parameters that the model tells apart, words included; packing is weighed by itself."""
+    return tuple(name for name, knob in knobs.items() if knob.modelled and name != WEIGHTS)
 
 
 def ranked(
@@ -148,7 +144,7 @@ def distance(one: Parameters, other: Parameters) -> float:
     total = 0.0
     for name in one.keys() | other.keys():
         mine, its = one.get(name, 1), other.get(name, 1)
-        if mine == its or name.rpartition(".")[2] in UNMODELLED:
+        if mine == its or name.rpartition(".")[2] in ALIKE:
             continue
         both = isinstance(mine, int) and isinstance(its, int)
         total += abs(math.log2(max(1, int(mine)) / max(1, int(its)))) if both else WORD
@@ -163,32 +159,11 @@ def key(parameters: Parameters) -> str:
 def _steps(
     planned: Planned, setting: Parameters, start: Parameters, names: tuple[str, ...], sheet: HardwareSheet, policy: PrecisionPolicy | None
 ) -> Iterator[Parameters]:
+    template = planned.template
     for name in names:
-        for value in KNOBS[planned.template][name].values:
+        for value in template.knobs[name].values:
             if value == setting.get(name) or (value in ROUGH and not (policy and may_round(policy))):
                 continue
-            for changed in _changed(planned, setting, start, name, value):
-                if worthwhile(planned, changed, name, sheet):
-                    yield _settled(planned.template, changed, start) if policy else changed
-
-
-def _changed(planned: Planned, setting: Parameters, start: Parameters, name: str, value: Value) -> tuple[Parameters, ...]:
-    """Change one parameter; programs that hold an operand settle all others at once, which few steps of one would reach."""
-    if (name, value) == ("programs", OPERAND_STATIONARY):
-        return tuple({**start, **each} for each in stationary_settings(product_layout_of(planned.kernel)) if setting == start)
-    return ({**setting, name: value},)
-
-
-def _settled(template: str, setting: Parameters, start: Parameters) -> Parameters:
-    """Make settings of the same kernel alike: numbers that its words leave idle are the first ones, sums are added as the digits need."""
-    if template in (MATMUL, CONVOLUTION):
-        parts = setting["precision"] in WAYS
-        # short parts are read in either order
-        right = {"right": start["right"]} if parts and template == MATMUL else {}
-        return {**setting, **right, "accumulate": "chunked" if parts or setting["precision"] == "tf32x3" else "direct"}
-    if template != ROWS:
-        return setting
-    idle = {"registers": ("BLOCK_N", "UNROLL", "SPLITS"), "split": (), "l2_two_pass": ()}.get(str(setting["algorithm"]), ("SPLITS",))
-    if int(setting["ROWS"]) > 1:
-        idle = (*idle, "UNROLL")
-    return {**setting, **{name: start[name] for name in idle}}
+            for changed in template.steps(planned.kernel, setting, start, name, value):
+                if planned.fits(changed, name, sheet):
+                    yield template.settled(changed, start) if policy else changed

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tools.actions import GUIDE, describe, render_guide
-from tools.codegen.schedule.knobs import KNOBS
+from tools.codegen.ir.schedule import LIBRARY
+from tools.codegen.templates.registry import TEMPLATES, knobs_of
 from tools.records import Action, ActionKind
 
 
@@ -18,14 +19,14 @@ def test_every_kind_is_explained(kind: ActionKind) -> None:
 
 def test_schedule_parameters_are_named_under_their_kind() -> None:
     """Each parameter a schedule can hold is explained under the kind of action that changes it."""
-    for knobs in KNOBS.values():
+    for knobs in (knobs_of(LIBRARY), *(template.knobs for template in TEMPLATES)):
         for name, knob in knobs.items():
             assert name in {parameter.name for parameter in GUIDE[knob.kind].parameters}, (name, knob.kind)
 
 
 def test_no_parameter_is_explained_in_vain() -> None:
     """Each parameter the guide names is one that a schedule or an action of the built-in coder uses."""
-    used = {(knob.kind, name) for knobs in KNOBS.values() for name, knob in knobs.items()}
+    used = {(knob.kind, name) for knobs in (knobs_of(LIBRARY), *(template.knobs for template in TEMPLATES)) for name, knob in knobs.items()}
     used |= {
         (ActionKind.FUSION, "scope"),
         (ActionKind.FUSION, "sms"),

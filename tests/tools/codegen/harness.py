@@ -20,7 +20,6 @@ import pytest
 
 from tests.tools.codegen.samples import SAMPLES
 from tools.codegen import LoweringError, OperatorGraph, Schedule, initial_schedule, trace
-from tools.codegen.schedule.knobs import defaults, possible
 from tools.codegen.schedule.partition import plan_region
 from tools.problems import load_problem
 from tools.records import Problem
@@ -76,10 +75,10 @@ def generated(graph: OperatorGraph, settings: Settings) -> Schedule:
         except LoweringError:
             regions.append(region)
         else:
-            parameters = dict(settings.get(planned.template) or defaults(planned, 132))
-            if not possible(planned, parameters):
+            parameters = dict(settings.get(planned.template.name) or planned.defaults(132))
+            if planned.template.refusal(planned.kernel, parameters):
                 parameters["algorithm"] = "looped"
-            regions.append(region.model_copy(update={"template": planned.template, "parameters": parameters}))
+            regions.append(region.model_copy(update={"template": planned.template.name, "parameters": parameters}))
     return Schedule(regions=tuple(regions))
 
 

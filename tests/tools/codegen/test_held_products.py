@@ -61,7 +61,7 @@ def product(source: str) -> tuple[Any, Any, tuple[str, ...], Planned]:
 def written(source: str, **parameters: Any) -> str:
     """Write the module of such a product."""
     problem, graph, names, planned = product(source)
-    region = Region(id="r0", nodes=names, template=planned.template, parameters={**TILE, **parameters})
+    region = Region(id="r0", nodes=names, template=planned.template.name, parameters={**TILE, **parameters})
     return emit(problem, graph, Schedule(regions=(region,))).source
 
 

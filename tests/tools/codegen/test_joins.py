@@ -11,7 +11,6 @@ from tests.tools.codegen.harness import for_targets, generated, made_once, probl
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, trace
-from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import plan_region
 from tools.codegen.templates.pointwise.launches import pointwise_launches
 from tools.cost.launch_time import launch_time_us
@@ -156,6 +155,6 @@ def test_a_concatenation_by_itself_has_a_modelled_time() -> None:
     graph = trace(problem_of(source))
     (region,) = initial_schedule(graph).regions
     planned = plan_region(graph, region.nodes)
-    (shape,) = pointwise_launches(planned.kernel, defaults(planned, 132))
+    (shape,) = pointwise_launches(planned.kernel, planned.defaults(132))
     assert shape.dram_bytes == 2 * 2 * 4096 * 70 * 4
     assert 0 < launch_time_us(shape, load_sheet("h200")) < 1000

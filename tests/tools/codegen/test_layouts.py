@@ -10,7 +10,7 @@ import pytest
 from tests.tools.codegen.compute_samples import CONVOLUTIONS, module
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.rewrite.channels_last import has_convolution
+from tools.codegen.schedule.partition import has_convolution
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 

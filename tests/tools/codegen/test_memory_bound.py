@@ -12,7 +12,6 @@ import pytest
 from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.memory_samples import MEMORY_SAMPLES
 from tools.codegen import emit, initial_schedule, limits, trace
-from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import plan_region
 
 ROW = {"ROWS": 1, "BLOCK_N": 16, "SPLITS": 3, "num_warps": 4, "num_stages": 1}
@@ -179,7 +178,7 @@ def test_first_values_keep_enough_programs_for_strided_rows() -> None:
     source = "import torch\n\nB = 64\nN = 512\nC = 1024\n\n\ndef sample(x):\n    return x.mean(1)\n\n\n"
     graph = trace(problem_of(source + "def example_inputs():\n    return (torch.randn(B, N, C),)\n"))
     (region,) = initial_schedule(graph).regions
-    parameters = defaults(plan_region(graph, region.nodes), 132)
+    parameters = plan_region(graph, region.nodes).defaults(132)
     assert 64 * 1024 // int(parameters["ROWS"]) >= 6 * 132
 
 

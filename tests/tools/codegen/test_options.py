@@ -13,7 +13,7 @@ from tests.tools.codegen.compute_samples import DIAGONAL
 from tests.tools.codegen.harness import problem_of, traced
 from tests.tools.codegen.samples import SAMPLES, function
 from tools.codegen import IllegalAction, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.schedule.knobs import KNOBS
+from tools.codegen.templates.registry import knobs_of
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.problems import load_problem
@@ -142,7 +142,7 @@ def test_every_knob_has_a_first_value_among_its_values() -> None:
         schedule = initial_schedule(graph)
         for region in apply(graph, schedule, options(graph, schedule, SHEET)[0]).regions:
             for key, value in region.parameters.items():
-                assert value in KNOBS[region.template][key].values, (name, key, value)
+                assert value in knobs_of(region.template)[key].values, (name, key, value)
 
 
 def test_natural_regions_never_need_each_other() -> None:

@@ -13,7 +13,6 @@ from tests.tools.codegen.test_convolutions import HALVES
 from tests.tools.codegen.test_products import TILES, whole
 from tools.codegen import LoweringError, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.module.cuda_graph import captured
-from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import can_generate, plan_region
 from tools.codegen.templates.shared.prepack import EVERY_CALL, PREPACKED, WEIGHTS
 from tools.cost.launches import region_launches
@@ -125,8 +124,8 @@ def test_regions_that_are_alike_share_the_function_of_the_step() -> None:
     regions = []
     for region in initial_schedule(graph).regions:
         planned = plan_region(graph, region.nodes)
-        parameters = {**PARTS, **PROGRAM, WEIGHTS: PREPACKED} if planned.template == "matmul" else defaults(planned, 132)
-        regions.append(region.model_copy(update={"template": planned.template, "parameters": parameters}))
+        parameters = {**PARTS, **PROGRAM, WEIGHTS: PREPACKED} if planned.template.name == "matmul" else planned.defaults(132)
+        regions.append(region.model_copy(update={"template": planned.template.name, "parameters": parameters}))
     text = emit(problem, graph, Schedule(regions=tuple(regions))).source
     assert text.count("_weights(one_weight: torch.Tensor)") == 1
     assert "return [self.one.weight, self.two.weight]" in text
@@ -197,7 +196,7 @@ def test_packing_is_chosen_where_weights_are_the_traffic() -> None:
         problem, graph = traced_text(source)
         names = tuple(node.name for node in graph.nodes if can_generate(graph, (node.name,)))
         planned = plan_region(graph, names)
-        best = ranked_with_packing(planned, defaults(planned, sheet.sms), sheet, problem.policy)[0]
+        best = ranked_with_packing(planned, planned.defaults(sheet.sms), sheet, problem.policy)[0]
         assert (best.parameters.get(WEIGHTS) == PREPACKED) == able
 
 

@@ -11,8 +11,7 @@ from tests.tools.codegen.compute_samples import DIAGONAL, PRODUCTS, THIN
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
 from tools.codegen import Region, Schedule, apply, emit, initial_schedule
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.knobs import defaults
-from tools.codegen.schedule.partition import MATMUL, plan_region
+from tools.codegen.schedule.partition import plan_region
 from tools.records import Action, ActionKind
 
 TILES = {"BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 16, "GROUP_M": 4, "num_warps": 4, "num_stages": 2, "right": "as_is", "SPLIT_K": 1}
@@ -29,8 +28,8 @@ def whole(source: str, parameters: dict[str, Any] | None = None) -> tuple[Any, A
     problem, graph = traced_text(source)
     names = tuple(node.name for node in graph.nodes if not is_view(node))
     planned = plan_region(graph, names)
-    settings = parameters if parameters and planned.template == MATMUL else defaults(planned, 132)
-    return problem, graph, Schedule(regions=(Region(id="r0", nodes=names, template=planned.template, parameters=settings),))
+    settings = parameters if parameters and planned.template.name == "matmul" else planned.defaults(132)
+    return problem, graph, Schedule(regions=(Region(id="r0", nodes=names, template=planned.template.name, parameters=settings),))
 
 
 @pytest.fixture(scope="session")

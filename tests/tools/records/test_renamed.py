@@ -10,7 +10,7 @@ from agents.coder.tuning import structure_of
 from knowledge.records import Situation, Strategy
 from tools.actions.guide import GUIDE
 from tools.codegen.ir.schedule import Schedule
-from tools.codegen.schedule.knobs import KNOBS
+from tools.codegen.templates import registry
 from tools.cost import rank_schedules
 from tools.records import Action, ActionKind, OperatorFamily
 from tools.records.renamed import FIELDS, MADE, TEMPLATES, VALUES, first_parameters, first_templates, present_parameters
@@ -103,6 +103,6 @@ def test_todays_words_are_the_ones_in_use() -> None:
     for name, renamed in VALUES.items():
         assert {(name, now) for now in renamed.values()} <= values
         assert not {(name, first) for first in renamed} & values
-    assert set(TEMPLATES.values()) <= set(KNOBS)
+    assert set(TEMPLATES.values()) <= {template.name for template in registry.TEMPLATES}
     assert set(FIELDS.values()) <= set(Schedule.model_fields)
     assert rank_schedules.MADE == MADE

@@ -10,9 +10,9 @@ from tests.tools.codegen.compute_samples import DIRECT
 from tests.tools.codegen.harness import traced_text
 from tools.codegen import initial_schedule
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.schedule.knobs import KNOBS, defaults, worthwhile
 from tools.codegen.schedule.partition import Planned, plan_region
 from tools.codegen.templates.depthwise.launches import WARP, warp_lines
+from tools.codegen.templates.registry import knobs_of
 from tools.cost.launches import region_launches
 from tools.hardware import load_sheet, rates
 
@@ -69,8 +69,8 @@ def test_more_rows_a_lane_share_what_they_read() -> None:
 def test_first_values_are_legal(name: str) -> None:
     """The coder's own first values are among a knob's, and every setting that the search may take has a lane for each column."""
     plan = planned(name)
-    first: dict[str, Any] = defaults(plan, SHEET.sms)
-    assert all(first[knob] in KNOBS["depthwise"][knob].values for knob in first)
-    for width in KNOBS["depthwise"]["BLOCK_N"].values:
-        if worthwhile(plan, {**first, "BLOCK_N": width}, "BLOCK_N", SHEET):
+    first: dict[str, Any] = plan.defaults(SHEET.sms)
+    assert all(first[knob] in knobs_of("depthwise")[knob].values for knob in first)
+    for width in knobs_of("depthwise")["BLOCK_N"].values:
+        if plan.fits({**first, "BLOCK_N": width}, "BLOCK_N", SHEET):
             assert int(width) <= 32 * first["num_warps"]

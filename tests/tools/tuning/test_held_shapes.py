@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.tuning.test_settings import SHEET, planned
-from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import Planned
 from tools.codegen.templates.matmul.launches import product_launches
 from tools.codegen.templates.matmul.layout import product_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationary_settings
+from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import region_us
 from tools.cost.region_settings import modelled_names, ranked
@@ -33,7 +33,7 @@ def lowered(name: str) -> Planned:
 
 def first(one: Planned) -> Parameters:
     """The setting of `held` that is tried first."""
-    return {**defaults(one, SHEET.sms), **stationary_settings(product_layout_of(one.kernel))[0]}
+    return {**one.defaults(SHEET.sms), **stationary_settings(product_layout_of(one.kernel))[0]}
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -47,7 +47,7 @@ def test_held_products_are_modelled_as_measured(name: str) -> None:
 def test_held_products_come_first_of_short_sums(name: str) -> None:
     """Of all settings that are looked at the fastest holds an operand, and the fastest that does not is slower by the model."""
     one = lowered(name)
-    found = ranked(one, defaults(one, SHEET.sms), modelled_names("matmul"), SHEET, PrecisionPolicy())
+    found = ranked(one, one.defaults(SHEET.sms), modelled_names(knobs_of("matmul")), SHEET, PrecisionPolicy())
     assert found[0].parameters["programs"] == OPERAND_STATIONARY
     assert found[0].us < min(each.us for each in found if each.parameters["programs"] != OPERAND_STATIONARY)
 
@@ -85,7 +85,7 @@ def test_the_left_operand_is_held_where_it_is_larger() -> None:
 def test_a_tile_that_does_not_fit_is_never_chosen() -> None:
     """With sums of 128 elements no setting holds 128 vectors of both operands."""
     one = lowered("small images")
-    found = ranked(one, defaults(one, SHEET.sms), modelled_names("matmul"), SHEET, PrecisionPolicy())
+    found = ranked(one, one.defaults(SHEET.sms), modelled_names(knobs_of("matmul")), SHEET, PrecisionPolicy())
     tiles = {
         (each.parameters["BLOCK_M"], each.parameters["BLOCK_N"]) for each in found if each.parameters["programs"] == OPERAND_STATIONARY
     }
@@ -97,4 +97,4 @@ def test_short_sums_wait_for_their_results() -> None:
     one = planned("torch.matmul(x, y)", "torch.empty(16384, 64), torch.empty(64, 16384)", "x, y")
     tile = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8, "precision": "fp16x3", "accumulate": "chunked"}
     for programs in ("data_parallel", "persistent"):
-        assert region_us(one, {**defaults(one, SHEET.sms), **tile, "programs": programs}, SHEET) == pytest.approx(768, rel=0.05)
+        assert region_us(one, {**one.defaults(SHEET.sms), **tile, "programs": programs}, SHEET) == pytest.approx(768, rel=0.05)

@@ -17,11 +17,11 @@ from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.schedule.actions import options
 from tools.codegen.schedule.cudnn_fusion import FUSED
-from tools.codegen.schedule.knobs import KNOBS, defaults, worthwhile
 from tools.codegen.schedule.partition import can_generate, plan_region
+from tools.codegen.templates.registry import knobs_of
 from tools.cost.call_time import counted
 from tools.cost.estimate import host_us, issuing_us
-from tools.cost.launches import MODELLED, region_us
+from tools.cost.launches import modelled, region_us
 from tools.cost.library import SUMMED_US, left_us
 from tools.cost.rank_schedules import Choice, ScheduleModel, choice_action, chosen_number, in_order, is_convolution, modelled_choices
 from tools.hardware import load_sheet
@@ -152,9 +152,9 @@ def test_every_choice_can_be_reached_by_options(name: str) -> None:
         for region in choice.schedule.regions:
             for knob, value in region.parameters.items():
                 # a fusion with the library's scope leaves it, and nothing sets it by itself
-                assert value in ((FUSED,) if knob == EPILOGUE else KNOBS[region.template][knob].values)
+                assert value in ((FUSED,) if knob == EPILOGUE else knobs_of(region.template)[knob].values)
             if region.template == "matmul":
-                assert worthwhile(plan_region(graph, region.nodes), region.parameters, "BLOCK_M", SHEET)
+                assert plan_region(graph, region.nodes).fits(region.parameters, "BLOCK_M", SHEET)
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -164,7 +164,7 @@ def test_the_first_choice_is_no_slower_than_the_coders_own_start(name: str) -> N
     doubt = ScheduleModel(graph, SHEET, EXACT).doubt
     able = [region for region in initial_schedule(graph).regions if can_generate(graph, region.nodes)]
     planned = [(plan_region(graph, region.nodes), doubt(region)) for region in able]
-    start = sum(factor * (region_us(each, defaults(each, SHEET.sms), SHEET) or 0.0) for each, factor in planned)
+    start = sum(factor * (region_us(each, each.defaults(SHEET.sms), SHEET) or 0.0) for each, factor in planned)
     assert chosen(name)[0].order_us <= start * 1.001
 
 
@@ -267,10 +267,10 @@ def test_choosing_takes_less_than_a_second() -> None:
 def test_a_template_without_a_model_keeps_the_coders_own_values() -> None:
     """Of a template that the model does not know it names the rules' first values, and says which regions these are."""
     graph = read("product")[1]
-    (choice,) = modelled_choices(graph, SHEET, EXACT, known=MODELLED - {"matmul"})
+    (choice,) = modelled_choices(graph, SHEET, EXACT, known=modelled() - {"matmul"})
     (region,) = choice.schedule.regions
     assert choice.unmodelled == ("r0",)
-    assert region.parameters == defaults(plan_region(graph, region.nodes), SHEET.sms)
+    assert region.parameters == plan_region(graph, region.nodes).defaults(SHEET.sms)
 
 
 def test_what_cannot_be_generated_counts_with_its_bytes() -> None:

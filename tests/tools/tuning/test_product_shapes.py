@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.tuning.test_settings import SHEET, planned
-from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import Planned
 from tools.codegen.templates.matmul.launches import product_launches
+from tools.codegen.templates.registry import knobs_of
 from tools.cost.launches import region_us
 from tools.cost.region_settings import modelled_names, ranked
 from tools.hardware import load_sheet
@@ -23,7 +23,7 @@ def product(rows: int, inner: int, cols: int) -> Planned:
 
 def modelled(one: Planned, **changes: object) -> float:
     """Expected time of a product with these parameters, microseconds."""
-    return region_us(one, {**defaults(one, SHEET.sms), **TILE, **changes}, SHEET) or 0.0  # type: ignore[dict-item]  # words and numbers
+    return region_us(one, {**one.defaults(SHEET.sms), **TILE, **changes}, SHEET) or 0.0  # type: ignore[dict-item]  # words and numbers
 
 
 def test_a_last_round_of_few_tiles_is_better_shared_out() -> None:
@@ -41,8 +41,8 @@ def test_full_rounds_leave_nothing_to_share() -> None:
 def test_a_walk_of_tiles_has_a_program_a_multiprocessor() -> None:
     """A persistent walk counts the busiest program's tiles, so uneven rounds cost it as much as they cost one program a tile."""
     one = product(1536, 4096, 1536)
-    walk = product_launches(one.kernel, {**defaults(one, SHEET.sms), **TILE, "programs": "persistent"}, SHEET)[0]
-    apart = product_launches(one.kernel, {**defaults(one, SHEET.sms), **TILE}, SHEET)[0]
+    walk = product_launches(one.kernel, {**one.defaults(SHEET.sms), **TILE, "programs": "persistent"}, SHEET)[0]
+    apart = product_launches(one.kernel, {**one.defaults(SHEET.sms), **TILE}, SHEET)[0]
     assert walk.programs == SHEET.sms
     assert walk.product_flops == pytest.approx(apart.product_flops * 2 * 132 / 144)
 
@@ -80,6 +80,6 @@ def test_six_products_take_longer_than_three() -> None:
 def test_settings_have_descriptors_where_the_hardware_fetches_by_them(name: str, expected: bool) -> None:
     """The settings of a product that are looked at fetch by descriptor on Hopper, and never on Ampere."""
     one, sheet = product(4096, 4096, 4096), load_sheet(name)
-    found = ranked(one, defaults(one, sheet.sms), modelled_names("matmul"), sheet, PrecisionPolicy())
+    found = ranked(one, one.defaults(sheet.sms), modelled_names(knobs_of("matmul")), sheet, PrecisionPolicy())
     assert any(setting.parameters["loads"] == "descriptors" for setting in found) is expected
     assert all(setting.parameters["precision"] not in ("tf32", "bf16x3") for setting in found)

@@ -8,8 +8,8 @@ from tempfile import TemporaryDirectory
 
 from tests.tools.codegen.samples import function
 from tools.codegen import initial_schedule, trace
-from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import Planned, plan_region
+from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import region_us
 from tools.cost.region_settings import HOPELESS, SURE, TRUSTED, Setting, distance, modelled_names, numbers, ranked, spread
@@ -43,16 +43,16 @@ def setting(us: float, **changes: bool | float | str) -> Setting:
 
 def test_all_words_are_looked_at() -> None:
     """However cheap the neighbours of one precision are, each precision that the policy allows is among what was looked at."""
-    start = defaults(product(), SHEET.sms)
-    found = ranked(product(), start, modelled_names("matmul"), SHEET, PrecisionPolicy(name="tf32"))
+    start = product().defaults(SHEET.sms)
+    found = ranked(product(), start, modelled_names(knobs_of("matmul")), SHEET, PrecisionPolicy(name="tf32"))
     seen = {(one.parameters["precision"], one.parameters["right"]) for one in found}
     assert {("tf32", "k_major"), ("tf32", "as_is"), ("tf32x3", "k_major"), ("fp16x3", "as_is")} <= seen
 
 
 def test_numbers_alone_leave_words_as_they_are() -> None:
     """The tuner's walk changes numbers, and never a precision."""
-    start = defaults(product(), SHEET.sms)
-    found = ranked(product(), start, numbers("matmul"), SHEET)
+    start = product().defaults(SHEET.sms)
+    found = ranked(product(), start, numbers(knobs_of("matmul")), SHEET)
     assert {one.parameters["precision"] for one in found} == {start["precision"]}
     assert any(one.parameters == start for one in found)
 
@@ -60,10 +60,10 @@ def test_numbers_alone_leave_words_as_they_are() -> None:
 def test_idle_numbers_do_not_make_another_setting() -> None:
     """A row that is held in registers has no steps: settings that differ in their steps alone are one."""
     softmax = planned("torch.softmax(x, -1)", "torch.randn(16384, 1024)")
-    start = defaults(softmax, SHEET.sms)
+    start = softmax.defaults(SHEET.sms)
     held = [
         one.parameters
-        for one in ranked(softmax, start, modelled_names("rows"), SHEET, PrecisionPolicy())
+        for one in ranked(softmax, start, modelled_names(knobs_of("rows")), SHEET, PrecisionPolicy())
         if one.parameters["algorithm"] == "registers"
     ]
     assert {(each["BLOCK_N"], each["UNROLL"]) for each in held} == {(start["BLOCK_N"], start["UNROLL"])}
@@ -106,5 +106,5 @@ def test_what_nobody_reads_costs_nothing() -> None:
     """A maximum whose positions are dropped takes the time of a maximum: one pass over the input."""
     dropped = planned("torch.max(x, dim=1)[0]", "torch.randn(64, 4096, 4095)")
     plain = planned("torch.amax(x, dim=1)", "torch.randn(64, 4096, 4095)")
-    start = defaults(plain, SHEET.sms)
+    start = plain.defaults(SHEET.sms)
     assert region_us(dropped, start, SHEET) == region_us(plain, start, SHEET)

@@ -14,7 +14,6 @@ from tests.tools.codegen.samples import function
 from tools.codegen import Schedule, initial_schedule, trace
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import plan_region
 from tools.cost.launch_time import launch_time_us
 from tools.cost.launches import region_us
@@ -107,7 +106,7 @@ def test_four_neighbours_a_thread_come_near_their_measured_time(body: str, chann
     """Two poolings are expected within 5 % of what a prototype took on an H200, and before every tile."""
     graph = trace(problem_of(function(body, f"torch.randn(64, {channels}, 65536)")))
     planned, sheet = plan_region(graph, initial_schedule(graph).regions[0].nodes), load_sheet("h200")
-    first = region_us(planned, defaults(planned, sheet.sms), sheet)
+    first = region_us(planned, planned.defaults(sheet.sms), sheet)
     tiles = [region_us(planned, {"algorithm": "tile", "ELEMENTS": 8, "num_warps": warps}, sheet) for warps in (1, 2, 4)]
     assert first is not None
     assert first == pytest.approx(us, rel=0.05)
@@ -147,7 +146,7 @@ def test_steps_of_halves_rank_as_measured() -> None:
     graph = trace(load_problem(OPERATORS / "matmul_bias_gelu.py"))
     planned = plan_region(graph, tuple(node.name for node in graph.nodes if not is_view(node)))
     sheet = load_sheet("h200")
-    tile = {**defaults(planned, 132), "precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 8}
+    tile = {**planned.defaults(132), "precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 128, "BLOCK_N": 128, "num_warps": 8}
     measured = {(64, 3): 835.4, (32, 4): 947.2, (16, 4): 1326.0}
     ratios, expected = [], []
     for (inner, stages), us in measured.items():
@@ -165,7 +164,7 @@ def test_a_convolution_is_modelled_as_the_product_it_is(precision: str, slower: 
     file.write_text(function(body, "torch.randn(8, 64, 56, 56), torch.randn(128, 64, 3, 3)", "x, y"))
     graph = trace(load_problem(file))
     planned = plan_region(graph, initial_schedule(graph).regions[0].nodes)
-    start, sheet = defaults(planned, 132), load_sheet("h200")
+    start, sheet = planned.defaults(132), load_sheet("h200")
     times = [region_us(planned, {**start, "precision": each}, sheet) or 0.0 for each in (precision, slower)]
-    assert planned.template == "convolution"
+    assert planned.template.name == "convolution"
     assert 0 < times[0] < times[1]

@@ -10,6 +10,11 @@ from tools.records.renamed import Value, present_fields, present_parameters, pre
 LIBRARY = "library"
 EPILOGUE = "epilogue"
 """Parameter of a library region whose operators are one call."""
+FORMAT = "memory_format"
+"""Parameter of the regions that hold a convolution: how its tensors lie in memory."""
+AS_IS, CHANNELS_LAST, RESULT_TOO = "contiguous", "channels_last", "channels_last_result"
+FORMATS = (AS_IS, CHANNELS_LAST, RESULT_TOO)
+"""As the reference has it; channels last inside; channels last in what forward returns as well."""
 
 
 class Region(Record):

@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tools.codegen.ir.graph import OperatorGraph
-from tools.codegen.ir.kernel import Kernel
 from tools.codegen.module.dedup import Functions
 from tools.codegen.module.function_names import function_name
 from tools.codegen.module.reference_text import KeptText, keep
 from tools.codegen.rewrite.bind import BoundGraph
-from tools.codegen.schedule.partition import ATTENTION, CONVOLUTION, DEPTHWISE, MATMUL, POINTWISE, POOLING, ROWS, PlannedRegion
-from tools.codegen.templates.attention import emit as template_attention
-from tools.codegen.templates.convolution import emit as template_convolution
-from tools.codegen.templates.depthwise import emit as template_depthwise
-from tools.codegen.templates.matmul import emit as template_matmul
-from tools.codegen.templates.pointwise import emit as template_pointwise
-from tools.codegen.templates.pooling import emit as template_pooling
-from tools.codegen.templates.rows import emit as template_rows
-from tools.codegen.templates.shared.frame import Parameters, RegionText
+from tools.codegen.schedule.partition import PlannedRegion
+from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.naming import Names
 from tools.records import Problem, ProblemForm
-
-Emitter = Callable[[Kernel, str, Parameters], RegionText]
 
 
 @dataclass(frozen=True)
@@ -49,26 +39,13 @@ def emit_regions(problem: Problem, bound: BoundGraph, planned: Sequence[PlannedR
     return EmittedRegions(texts, kept, frozenset(names.taken), functions)
 
 
-def emitters() -> dict[str, Emitter]:
-    """Return the templates by name."""
-    return {
-        POINTWISE: template_pointwise.emit,
-        ROWS: template_rows.emit,
-        MATMUL: template_matmul.emit,
-        ATTENTION: template_attention.emit,
-        CONVOLUTION: template_convolution.emit,
-        DEPTHWISE: template_depthwise.emit,
-        POOLING: template_pooling.emit,
-    }
-
-
 def _region(graph: OperatorGraph, placed: PlannedRegion, names: Names, functions: Functions) -> RegionText:
-    region, planned = placed.region, placed.planned
+    region, template, kernel = placed.region, placed.planned.template, placed.planned.kernel
     nodes = [graph.by_name[node] for node in region.nodes]
     before = set(names.taken)
-    name = names.fresh("attention") if planned.template == ATTENTION else function_name(nodes, names)
+    name = names.fresh(template.function) if template.function else function_name(nodes, names)
     names.fresh(f"{name}_kernel")
-    text = functions.shared(emitters()[region.template](planned.kernel, name, region.parameters))
+    text = functions.shared(template.emit(kernel, name, region.parameters))
     if not text.source:
         # written before: its names are free again
         names.taken = before

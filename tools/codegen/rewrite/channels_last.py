@@ -15,21 +15,7 @@ from tools.codegen.ir.expr import COMPUTE
 from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.operators import EITHER_LAYOUT
 from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
-from tools.codegen.ir.schedule import EPILOGUE, LIBRARY, Region, Schedule
-
-FORMAT = "memory_format"
-AS_IS, CHANNELS_LAST, RESULT_TOO = "contiguous", "channels_last", "channels_last_result"
-FORMATS = (AS_IS, CHANNELS_LAST, RESULT_TOO)
-"""As the reference has it; channels last inside; channels last in what forward returns as well."""
-
-
-def has_convolution(graph: OperatorGraph, region: Region) -> bool:
-    """Whether a region is a library call, or a dense convolution of ours, with a layout to choose."""
-    return (
-        region.template in (LIBRARY, "convolution")
-        and EPILOGUE not in region.parameters
-        and any(graph.by_name[name].op in EITHER_LAYOUT for name in region.nodes)
-    )
+from tools.codegen.ir.schedule import AS_IS, CHANNELS_LAST, FORMAT, RESULT_TOO, Schedule
 
 
 def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
@@ -37,7 +23,7 @@ def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
     chosen: dict[str, str] = {}
     for region in schedule.regions:
         wanted = str(region.parameters.get(FORMAT, AS_IS))
-        if wanted != AS_IS and region.template in (LIBRARY, "convolution"):
+        if wanted != AS_IS:
             chosen |= {name: wanted for name in region.nodes if graph.by_name[name].op in EITHER_LAYOUT}
     return _Turner(graph, chosen).run() if chosen else graph
 

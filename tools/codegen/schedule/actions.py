@@ -7,18 +7,17 @@ from collections.abc import Iterator
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.operators import EITHER_LAYOUT, PRODUCTS
-from tools.codegen.ir.schedule import LIBRARY, Region, Schedule
+from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, LIBRARY, RESULT_TOO, Region, Schedule
 from tools.codegen.rewrite.bind import BoundGraph, bind
-from tools.codegen.rewrite.channels_last import AS_IS, FORMAT, FORMATS, RESULT_TOO, frees_results, has_convolution
+from tools.codegen.rewrite.channels_last import frees_results
 from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
 from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues, with_epilogue
 from tools.codegen.schedule.fold import FOLD_BATCH_NORM, folded, folding_actions, prepacked_regions
-from tools.codegen.schedule.knobs import KNOBS, defaults, possible, worthwhile
 from tools.codegen.schedule.partition import (
-    CONVOLUTION,
     STANDING_ALONE,
     Planned,
     can_generate,
+    has_convolution,
     natural_regions,
     ordered,
     plan_region,
@@ -26,6 +25,7 @@ from tools.codegen.schedule.partition import (
     producers_of,
 )
 from tools.codegen.schedule.push_down import ALGEBRA, pushdown_actions, take_pushdown
+from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import ROUGH, may_round
 from tools.codegen.templates.shared.prepack import EVERY_CALL, PREPACKED, WEIGHTS
 from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
@@ -33,11 +33,6 @@ from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
 USUAL_SMS = 132
 """Multiprocessors assumed where an action does not say (H100 and H200)."""
 EXACT = PrecisionPolicy()
-WHOLE_ROWS = (
-    "rows with a scan that a later step along them waits for are not split; l2_two_pass takes only rows that lie one behind the other and "
-    "are written along their columns after a reduction, one a program (ROWS=1)"
-)
-"""Which rows can be given to several programs."""
 UNSAID = {WEIGHTS: EVERY_CALL}
 """Values of parameters that a region need not have."""
 MOST_PAIRS = 64
@@ -157,14 +152,14 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy:
     if not region.is_generated:
         return
     planned = plan_region(graph, region.nodes)
-    for name, knob in KNOBS[region.template].items():
+    for name, knob in planned.template.knobs.items():
         if name == FORMAT:
             continue
         for value in knob.values:
             if value in ROUGH and not may_round(policy):
                 continue
             changed = {**region.parameters, name: value}
-            if value != region.parameters.get(name, UNSAID.get(name)) and worthwhile(planned, changed, name, sheet):
+            if value != region.parameters.get(name, UNSAID.get(name)) and planned.fits(changed, name, sheet):
                 yield Action(kind=knob.kind, region=region.id, parameters={name: value})
     yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": LIBRARY})
 
@@ -239,7 +234,7 @@ def _change_layout(bound: BoundGraph, regions: list[Region], action: Action) -> 
     for region in changed.regions:
         if region.is_generated:
             try:
-                if plan_region(seen, region.nodes).template != region.template:
+                if plan_region(seen, region.nodes).template.name != region.template:
                     raise IllegalActionError(f"region {region.id} is of another template with channels last")
             except LoweringError as error:
                 raise IllegalActionError(f"region {region.id} cannot be generated with channels last: {error}") from error
@@ -301,7 +296,7 @@ def _implement(graph: OperatorGraph, schedule: Schedule, region: Region, action:
 def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Action) -> Schedule:
     if not region.is_generated:
         raise IllegalActionError(f"region {region.id} is left to the library and has no parameters; generate it first")
-    knobs = KNOBS[region.template]
+    knobs = knobs_of(region.template)
     parameters = dict(region.parameters)
     for name, value in action.parameters.items():
         knob = knobs.get(name)
@@ -313,8 +308,9 @@ def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Acti
         parameters[name] = value
     if parameters == region.parameters:
         raise IllegalActionError(f"{action} changes nothing")
-    if not possible(plan_region(graph, region.nodes), parameters):
-        raise IllegalActionError(f"the rows of region {region.id} cannot be walked so: {WHOLE_ROWS}")
+    planned = plan_region(graph, region.nodes)
+    if refusal := planned.template.refusal(planned.kernel, parameters):
+        raise IllegalActionError(f"region {region.id} cannot be written so: {refusal}")
     return schedule.replaced(region.model_copy(update={"parameters": parameters}))
 
 
@@ -323,8 +319,8 @@ def _generated(graph: OperatorGraph, region: Region, sms: int) -> Region:
         planned: Planned = plan_region(graph, region.nodes)
     except LoweringError as error:
         raise IllegalActionError(f"region {region.id} cannot be generated: {error}") from error
-    kept = {FORMAT: region.parameters[FORMAT]} if FORMAT in region.parameters and planned.template == CONVOLUTION else {}
-    return Region(id=region.id, nodes=region.nodes, template=planned.template, parameters=defaults(planned, sms) | kept)
+    kept = {FORMAT: region.parameters[FORMAT]} if FORMAT in region.parameters and FORMAT in planned.template.knobs else {}
+    return Region(id=region.id, nodes=region.nodes, template=planned.template.name, parameters=planned.defaults(sms) | kept)
 
 
 def _sms(action: Action) -> int:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.schedule import EPILOGUE, LIBRARY, Region, Schedule
-from tools.codegen.rewrite.channels_last import FORMAT
+from tools.codegen.ir.schedule import EPILOGUE, FORMAT, LIBRARY, Region, Schedule
 from tools.codegen.schedule.partition import ordered
 
 FUSED = "fused"

@@ -10,7 +10,6 @@ from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.rewrite.bind import BoundGraph, bind
 from tools.codegen.rewrite.fold_batch_norm import FoldedBatchNorm, folded_batch_norms, with_folded_batch_norms
 from tools.codegen.rewrite.fold_constants import packable, with_prepacked
-from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import ordered, plan_region
 from tools.codegen.schedule.push_down import ALGEBRA
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
@@ -112,6 +111,6 @@ def _settled(graph: OperatorGraph, region: Region, sms: int) -> Region:
         planned = plan_region(graph, region.nodes)
     except LoweringError:
         return Region(id=region.id, nodes=region.nodes)
-    if planned.template == region.template:
+    if planned.template.name == region.template:
         return region
-    return Region(id=region.id, nodes=region.nodes, template=planned.template, parameters=defaults(planned, sms))
+    return Region(id=region.id, nodes=region.nodes, template=planned.template.name, parameters=planned.defaults(sms))

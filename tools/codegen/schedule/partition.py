@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.operators import ATTENTIONS, CONVOLUTIONS, POOLINGS, PRODUCTS
-from tools.codegen.ir.schedule import Region, Schedule
+from tools.codegen.ir.operators import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
+from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.sizes import Fact, express
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.pooling import overlap
 from tools.codegen.lower.rules import lower
-from tools.codegen.templates.attention.layout import attention_layout
-from tools.codegen.templates.convolution.layout import convolution_layout
-from tools.codegen.templates.depthwise.layout import depthwise_layout
-from tools.codegen.templates.matmul.layout import product_layout
-from tools.codegen.templates.pointwise.layout import pointwise_layout
-from tools.codegen.templates.pooling.layout import pooling_layout
-from tools.codegen.templates.rows.layout import row_layout
-from tools.codegen.templates.shared.axis_order import positions
+from tools.codegen.templates.registry import knobs_of, template_for
+from tools.codegen.templates.shared.knob import Parameters, Value
+from tools.codegen.templates.shared.template import Template
+from tools.records import HardwareSheet
 
-POINTWISE, ROWS, MATMUL, POOLING, ATTENTION, DEPTHWISE = "pointwise", "rows", "matmul", "pooling", "attention", "depthwise"
-CONVOLUTION = "convolution"
 STANDING_ALONE = {*PRODUCTS, *ATTENTIONS, *CONVOLUTIONS}
 """Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
-GIVEN_NUMBERS = {POINTWISE, ROWS}
-"""Templates whose host functions can be given numbers that none of their tensors' shapes tells."""
 MOST_NODES = 48
 """A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
 
@@ -41,8 +33,16 @@ MOST_AGAIN = 4
 class Planned:
     """A region that can be generated: its template and its lowered kernel."""
 
-    template: str
+    template: Template
     kernel: Kernel
+
+    def defaults(self, sms: int) -> Parameters:
+        """Choose first parameters for a device of so many multiprocessors."""
+        return self.template.defaults(self.kernel, sms)
+
+    def fits(self, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+        """Whether changing `knob` to what `parameters` say changes the kernel and can run on the device."""
+        return self.template.fits(self.kernel, parameters, knob, sheet)
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def lower_region(graph: OperatorGraph, members: Iterable[str]) -> Kernel:
 
 def choose_template(graph: OperatorGraph, kernel: Kernel) -> Planned:
     """Choose the template that can lay a kernel out; raises LoweringError where none can."""
-    planned = Planned(_template(kernel), kernel)
+    planned = Planned(template_for(kernel), kernel)
     _check_numbers(graph, planned)
     return planned
 
@@ -90,7 +90,7 @@ def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
     builder = planned.kernel.builder
     facts = [Fact("", sizes) for load in builder.loads for sizes in load.meta.shape]
     hidden = [number.values for number in builder.arguments if express(number.values, facts) is None]
-    if hidden and planned.template not in GIVEN_NUMBERS:
+    if hidden and not planned.template.takes_numbers:
         raise LoweringError("a number that varies with the sizes cannot be told from the shapes of what the kernel reads")
     for values in hidden:
         if values not in graph.told:
@@ -98,38 +98,6 @@ def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
             graph.told[values] = express(values, [Fact("", sizes) for sizes in every]) is not None
         if not graph.told[values]:
             raise LoweringError("a number that varies with the sizes cannot be told from the shapes of the inputs")
-
-
-def _template(kernel: Kernel) -> str:
-    """Choose the template by what is in the kernel, and check that it can lay it out."""
-    for template, words, found, check in (
-        (ATTENTION, "an attention", kernel.attention, attention_layout),
-        (MATMUL, "a product", kernel.contraction, product_layout),
-        (DEPTHWISE, "a convolution", kernel.depthwise, depthwise_layout),
-        (CONVOLUTION, "a convolution", kernel.convolution, convolution_layout),
-        (POOLING, "a pooling", kernel.window, pooling_layout),
-    ):
-        if found is not None:
-            if kernel.builder.joins:
-                raise LoweringError(f"{words} and a concatenation do not share a kernel")
-            if kernel.reduced:
-                raise LoweringError(f"{words} and a reduction do not share a kernel")
-            check(kernel)
-            _check_positions(kernel, words)
-            return template
-    if kernel.reduced:
-        row_layout(kernel)
-        return ROWS
-    pointwise_layout(kernel)
-    return POINTWISE
-
-
-def _check_positions(kernel: Kernel, words: str) -> None:
-    """Make sure that where a position is asked for, it is along the rows or the columns of a product."""
-    product, leaves = kernel.contraction, kernel.builder.atoms.leaves
-    known = {leaves(product.rows), leaves(product.cols)} if product is not None else set()
-    if any(wanted not in known for wanted in positions(kernel)):
-        raise LoweringError(f"{words} and a triangle of other dimensions do not share a kernel")
 
 
 def can_generate(graph: OperatorGraph, members: Iterable[str]) -> bool:
@@ -157,6 +125,15 @@ def is_convex(graph: OperatorGraph, members: frozenset[str]) -> bool:
         elif sources & (members | tainted) and not (is_view(node) and not sources & tainted):
             tainted.add(node.name)
     return True
+
+
+def has_convolution(graph: OperatorGraph, region: Region) -> bool:
+    """Whether a region is a library call, or a dense convolution of ours, with a layout to choose."""
+    return (
+        FORMAT in knobs_of(region.template)
+        and EPILOGUE not in region.parameters
+        and any(graph.by_name[name].op in EITHER_LAYOUT for name in region.nodes)
+    )
 
 
 def natural_regions(graph: OperatorGraph) -> Schedule:

@@ -9,8 +9,8 @@ from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import LIBRARY, Region, Schedule
 from tools.codegen.rewrite.bind import BoundGraph
 from tools.codegen.rewrite.reduction_pushdown import ReductionPushdown, reduction_pushdowns, with_reduction_pushdown
-from tools.codegen.schedule.knobs import defaults
 from tools.codegen.schedule.partition import STANDING_ALONE, natural_regions, ordered, plan_region
+from tools.codegen.templates.shared.template import Pattern
 from tools.records import Action, ActionKind, HardwareSheet
 
 ALGEBRA, REDUCTION_PUSHDOWN = "algebra", "reduction_pushdown"
@@ -54,6 +54,6 @@ def _generated(graph: OperatorGraph, region: Region, sms: int) -> Region:
         planned = plan_region(graph, region.nodes)
     except LoweringError:
         return Region(id=region.id, nodes=region.nodes, template=LIBRARY)
-    if planned.template != "rows" and any(graph.by_name[name].op in STANDING_ALONE for name in region.nodes):
+    if planned.template.pattern is not Pattern.REDUCTION and any(graph.by_name[name].op in STANDING_ALONE for name in region.nodes):
         return Region(id=region.id, nodes=region.nodes, template=LIBRARY)
-    return Region(id=region.id, nodes=region.nodes, template=planned.template, parameters=defaults(planned, sms))
+    return Region(id=region.id, nodes=region.nodes, template=planned.template.name, parameters=planned.defaults(sms))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.shared.access import Access, Stride, multiply
+
+Found = TypeVar("Found")
 
 
 def memory_order(wanted: Iterable[int], accesses: Sequence[Access]) -> tuple[int, ...]:
@@ -54,3 +57,20 @@ def unjoined(kernel: Kernel, groups: Iterable[tuple[int, ...]], accesses: Iterab
             raise LoweringError("a concatenation along a dimension that is not walked by itself is not generated")
         found |= parts
     return frozenset(found)
+
+
+def laid_out_alone(kernel: Kernel, words: str, layout: Callable[[Kernel], Found]) -> Found:
+    """Lay out a region whose one heavy operator shares no kernel with reductions, concatenations and most positions.
+
+    Positions may be asked for along the rows or the columns of a product. Raises LoweringError, in which `words` name the operator.
+    """
+    if kernel.builder.joins:
+        raise LoweringError(f"{words} and a concatenation do not share a kernel")
+    if kernel.reduced:
+        raise LoweringError(f"{words} and a reduction do not share a kernel")
+    found = layout(kernel)
+    product, leaves = kernel.contraction, kernel.builder.atoms.leaves
+    known = {leaves(product.rows), leaves(product.cols)} if product is not None else set()
+    if any(wanted not in known for wanted in positions(kernel)):
+        raise LoweringError(f"{words} and a triangle of other dimensions do not share a kernel")
+    return found

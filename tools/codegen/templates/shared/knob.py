@@ -16,6 +16,8 @@ class Knob:
 
     kind: ActionKind
     values: tuple[Value, ...]
+    modelled: bool = True
+    """Whether the cost model tells its values apart."""
 
 
 ROUNDED = "tf32"

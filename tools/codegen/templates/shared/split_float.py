@@ -103,3 +103,8 @@ def sum_lines(precision: str) -> list[str]:
         ]
     # an addition would be folded into the product's accumulator; a multiply-add by one is not
     return [*lines, f"acc = tl.fma(small, {low}, tl.fma(tl.dot(left_high, right_high), 1.0, acc))"]
+
+
+def accumulated(precision: str) -> dict[str, str]:
+    """Say how partial sums of products are added so that none of the digits is lost which a precision has."""
+    return {"accumulate": "chunked" if precision in WAYS or precision == "tf32x3" else "direct"}

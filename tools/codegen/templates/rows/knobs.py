@@ -1,4 +1,4 @@
-"""First values and bounds of the parameters of memory-bound templates: pointwise, rows, windows."""
+"""Parameters of a row kernel: legal values, first values from the shapes as written, and what is worth trying."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.templates.pointwise.layout import SMALLEST_ROW, pointwise_layout_of
-from tools.codegen.templates.pooling.layout import fits_pairs, fits_tile, fits_vec4, is_aligned, keeps_busy, tile_of
 from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.rows.online_pairs import merges
-from tools.codegen.templates.shared.knob import Parameters, Value
-from tools.records import ITEM_BYTES
+from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Value
+from tools.records import ITEM_BYTES, ActionKind
 
 LONGEST_REGISTER_ROW = 16384
 """Columns up to which a row is held in registers: 32 elements a thread of 16 warps, the most that leaves room for a second operand.
@@ -31,35 +29,23 @@ LEAST_TWO_PASS = 64 << 20
 """Bytes of all rows from which on they do not stay in the L2 by themselves until they are read again: more than an H200 has of it."""
 TWO_PASS_CHUNK = 8192
 """Elements of a program of `l2_two_pass`. On an H200, with four norms, 4096 and 8192 were alike, 2048 and 16384 slower."""
-WARP = 32
-VEC4_ELEMENTS = 8
-"""Elements a thread that makes four neighbours of a pooling starts with. Measured on an H200 on a prototype written by hand, of one to
-eight warps and 8 or 16 elements: all within 8 %, the best of 2 to 8 warps (max_pool1d of 8 with a dilation of 3, avg_pool1d of 8)."""
 FULL = 8
 """Programs of four to eight warps that a multiprocessor needs to keep the memory busy, with 64 bytes in flight a thread."""
+WHOLE_ROWS = (
+    "rows with a scan that a later step along them waits for are not split; l2_two_pass takes only rows that lie one behind the other and "
+    "are written along their columns after a reduction, one a program (ROWS=1)"
+)
+"""Which rows can be given to several programs."""
 
-
-def pointwise_defaults(kernel: Kernel) -> Parameters:
-    """Two independent 16-byte loads of each operand a thread."""
-    layout = pointwise_layout_of(kernel)
-    tile = layout.tiles and layout.n_cols >= SMALLEST_ROW
-    elements = max(4, 32 // ITEM_BYTES[layout.accesses[0].meta.dtype])
-    return {"algorithm": "tile" if tile else "flat", "ELEMENTS": min(elements, 16), "num_warps": 4}
-
-
-def pooling_defaults(kernel: Kernel) -> Parameters:
-    """Neighbours share most of their windows: few elements a program, so that they are in the cache together.
-
-    In a 3x3 max pooling on an H200 a tile of one warp moved 81 % of the copy bandwidth, of four 44 % (L2 cleared by reading).
-    """
-    if fits_pairs(kernel):
-        return {"algorithm": "pairs", "ELEMENTS": 8, "num_warps": 1}
-    if fits_vec4(kernel) and is_aligned(kernel):
-        for warps in (4, 2, 1):
-            if keeps_busy(kernel, VEC4_ELEMENTS * WARP * warps):
-                return {"algorithm": "vec4", "ELEMENTS": VEC4_ELEMENTS, "num_warps": warps}
-    tile = fits_tile(kernel)
-    return {"algorithm": "tile" if tile else "flat", "ELEMENTS": 4 if tile else 2, "num_warps": 1 if tile else 4}
+KNOBS: Mapping[str, Knob] = {
+    "algorithm": Knob(ActionKind.ALGORITHM, ("registers", "looped", "online", "split", "l2_two_pass")),
+    "ROWS": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64, 128)),
+    "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192)),
+    "UNROLL": Knob(ActionKind.PIPELINE, (1, 2, 4, 8)),
+    "SPLITS": Knob(ActionKind.LAUNCH, (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)),
+    "num_warps": WARPS,
+    "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4), modelled=False),
+}
 
 
 def row_defaults(kernel: Kernel, sms: int) -> Parameters:
@@ -108,22 +94,21 @@ def _strided_rows(layout: RowLayout, columns: int, sms: int) -> Parameters:
     return {**first, "algorithm": "looped" if layout.scans else "online", "ROWS": rows, "BLOCK_N": max(16, 2048 // rows)}
 
 
-def pointwise_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:
-    """Whether changing `knob` changes the kernel and leaves a block of a sensible size."""
-    if knob == "algorithm":
-        return pointwise_layout_of(kernel).tiles
-    return 128 <= int(parameters["ELEMENTS"]) * 32 * int(parameters["num_warps"]) <= 16384
+def rows_refusal(kernel: Kernel, parameters: Mapping[str, Value]) -> str:
+    """Say why rows cannot be given to several programs as the algorithm asks; nothing where they can."""
+    layout = row_layout_of(kernel)
+    if parameters["algorithm"] == "l2_two_pass":
+        return "" if layout.fits_two_pass and int(parameters["ROWS"]) == 1 else WHOLE_ROWS
+    return WHOLE_ROWS if parameters["algorithm"] == "split" and layout.chained else ""
 
 
-def pooling_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:
-    """Whether changing `knob` changes the kernel and leaves a block of a sensible size."""
-    algorithm, elements = parameters["algorithm"], int(parameters["ELEMENTS"])
-    fits = {"tile": lambda kernel: tile_of(kernel) is not None, "pairs": fits_pairs, "vec4": fits_vec4}
-    if knob == "algorithm" and algorithm != "flat" and not fits[str(algorithm)](kernel):
-        return False
-    if algorithm == "vec4" and elements < 4:
-        return False
-    return 64 <= elements * WARP * int(parameters["num_warps"]) <= 8192
+def settled_rows(parameters: Mapping[str, Value], start: Mapping[str, Value]) -> Parameters:
+    """Give numbers that the algorithm leaves idle their first values, so that settings of the same kernel are alike."""
+    algorithm = str(parameters["algorithm"])
+    idle = {"registers": ("BLOCK_N", "UNROLL", "SPLITS"), "split": (), "l2_two_pass": ()}.get(algorithm, ("SPLITS",))
+    if int(parameters["ROWS"]) > 1:
+        idle = (*idle, "UNROLL")
+    return {**parameters, **{name: start[name] for name in idle}}
 
 
 def rows_fit(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:

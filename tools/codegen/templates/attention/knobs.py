@@ -1,0 +1,60 @@
+"""Parameters of an attention: legal values, first values from the shapes as written, and what is worth trying."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.attention.layout import attention_layout_of
+from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Value
+from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
+
+KNOBS: Mapping[str, Knob] = {
+    "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128)),
+    "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128)),
+    "BLOCK_D": Knob(ActionKind.TILING, (32, 64, 128, 256)),
+    "BLOCK_V": Knob(ActionKind.TILING, (32, 64, 128, 256)),
+    "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3")),
+    "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
+    "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4)),
+}
+
+
+def attention_defaults(kernel: Kernel) -> Parameters:
+    """Choose first parameters of an attention from its shapes as written."""
+    layout = attention_layout_of(kernel)
+    half = layout.dtype in ("float16", "bfloat16")
+    head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))
+    # a head held whole lies in registers or shared memory all through the walk: 64 KiB of queries at most
+    widest = 256 if half else 128
+    block_m = min(128 if half else 64, max(16, power_of_two(layout.n_rows)))
+    return {
+        "BLOCK_M": block_m,
+        # float32 heads of 64 and less: 64 keys a step took 1660 µs on an H200 where 32 took 1821 µs (data/operators/attention.py)
+        "BLOCK_N": min(64 if value <= (128 if half else 64) else 32, max(16, power_of_two(layout.n_cols))),
+        "BLOCK_D": head if head <= widest else 64,
+        "BLOCK_V": min(value, widest),
+        "precision": "ieee" if half else "tf32x3",
+        "num_warps": 8 if block_m * min(value, widest) >= 128 * 128 else 4,
+        "num_stages": 2,
+    }
+
+
+def attention_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    """Whether changing `knob` to what `parameters` say changes an attention's kernel and can run on the device."""
+    layout = attention_layout_of(kernel)
+    if knob == "precision" and layout.dtype != "float32":
+        return False
+    block_m, block_n, block_d, block_v = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_D", "BLOCK_V"))
+    head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))
+    longest = {"BLOCK_M": layout.n_rows, "BLOCK_N": layout.n_cols, "BLOCK_D": head, "BLOCK_V": value}
+    if knob in longest and int(parameters[knob]) > max(16, power_of_two(longest[knob])):
+        return False
+    stages, bytes_each, warps = int(parameters["num_stages"]), ITEM_BYTES[layout.dtype], int(parameters["num_warps"])
+    # seen on an H200 with Triton 3.6: 16 warps on 64 rows read outside of their memory
+    if warps > max(4, block_m // 8):
+        return False
+    shared = (block_m * min(block_d, head) + stages * block_n * (min(block_d, head) + min(block_v, value))) * bytes_each
+    a_thread = block_m * (min(block_v, value) + block_n) // (32 * warps)
+    return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 192

@@ -1,0 +1,73 @@
+"""Parameters of a dense convolution: legal values, first values from the shapes as written, and what is worth trying."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.schedule import FORMAT, FORMATS
+from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.convolution.layout import convolution_layout_of
+from tools.codegen.templates.convolution.split_float import ConvolutionParts
+from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Value
+from tools.codegen.templates.shared.prepack import CHOICES, WEIGHTS
+from tools.codegen.templates.shared.split_float import WAYS, accumulated
+from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
+
+KNOBS: Mapping[str, Knob] = {
+    "BLOCK_M": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
+    "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
+    "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64, 128)),
+    FORMAT: Knob(ActionKind.LAYOUT, FORMATS, modelled=False),
+    "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3")),
+    "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked"), modelled=False),
+    WEIGHTS: Knob(ActionKind.LAYOUT, CHOICES),
+    "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
+    "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4, 5)),
+}
+
+
+def convolution_defaults(kernel: Kernel, sms: int) -> Parameters:
+    """Choose first parameters of a dense convolution: as many channels a tile as there are, up to 128, and positions for the rest."""
+    layout = convolution_layout_of(kernel)
+    half = layout.dtype in ("float16", "bfloat16")
+    block_n = min(128, max(16, power_of_two(layout.n_channels)))
+    block_m = min(128, max(16, power_of_two(layout.n_positions)))
+    fixed = layout.n_images * layout.n_groups * layout.n_phases * -(-layout.n_channels // block_n)
+    while block_m > 32 and fixed * -(-layout.n_positions // block_m) < sms:
+        block_m //= 2
+    summed = layout.n_inputs if layout.n_inputs >= 16 else layout.n_inputs * layout.n_taps
+    return {
+        "BLOCK_M": block_m,
+        "BLOCK_N": block_n,
+        "BLOCK_K": min(64 if half else 32, max(16, power_of_two(summed))),
+        "precision": "ieee" if half else "tf32x3",
+        "accumulate": "direct" if half else "chunked",
+        "num_warps": 8 if block_m * block_n >= 128 * 128 else 4,
+        "num_stages": 3,
+    }
+
+
+def settled_convolution(parameters: Mapping[str, Value]) -> Parameters:
+    """Give settings of the same kernel the same parameters: sums are added as the digits need."""
+    return {**parameters, **accumulated(str(parameters["precision"]))}
+
+
+def convolution_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    """Whether changing `knob` to what `parameters` say changes a convolution's kernel and can run on the device."""
+    layout = convolution_layout_of(kernel)
+    way = WAYS.get(str(parameters["precision"]))
+    idle = {"precision": layout.dtype != "float32", "accumulate": way is not None, WEIGHTS: not layout.weight.fixed}
+    if idle.get(knob):
+        return False
+    block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
+    if block_m > max(16, power_of_two(layout.n_positions)) or block_n > max(16, power_of_two(layout.n_channels)):
+        return False
+    assert kernel.convolution is not None
+    parts = ConvolutionParts(kernel.convolution, layout)
+    if block_k > max(16, power_of_two(parts.n_channels if way else layout.n_inputs * layout.n_taps)):
+        return False
+    each = way.nbytes if way else ITEM_BYTES[layout.dtype]
+    shared = (block_m + block_n) * block_k * each * int(parameters["num_stages"])
+    a_thread = block_m * block_n // (32 * int(parameters["num_warps"]))
+    return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 128

@@ -1,0 +1,74 @@
+"""The template of matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.launch import LaunchWork
+from tools.codegen.ir.products import Products
+from tools.codegen.templates.matmul.emit import emit
+from tools.codegen.templates.matmul.knobs import KNOBS, product_defaults, product_fits, settled_product, steps_of_product
+from tools.codegen.templates.matmul.launches import product_launches
+from tools.codegen.templates.matmul.layout import ProductLayout, product_layout_of
+from tools.codegen.templates.matmul.legality import packable_operands
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.axis_order import laid_out_alone
+from tools.codegen.templates.shared.frame import RegionText
+from tools.codegen.templates.shared.knob import Parameters, Value
+from tools.codegen.templates.shared.template import Pattern, Template
+from tools.records import HardwareSheet, OperatorFamily
+
+
+class Matmul(Template):
+    """A matrix product, or a batch of them, with an epilogue."""
+
+    name = "matmul"
+    knobs = KNOBS
+    pattern = Pattern.OUT_FUSABLE
+
+    def accepts(self, kernel: Kernel) -> bool:
+        """Take what has a product."""
+        return kernel.contraction is not None
+
+    def layout(self, kernel: Kernel) -> ProductLayout:
+        """Lay the region out."""
+        return laid_out_alone(kernel, "a product", product_layout_of)
+
+    def defaults(self, kernel: Kernel, sms: int) -> Parameters:
+        """Tiles as large as leave no multiprocessor idle; split-K where they are few."""
+        return product_defaults(kernel, sms)
+
+    def fits(self, kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+        """Whether the change leaves another kernel that can run."""
+        return product_fits(kernel, parameters, knob, sheet)
+
+    def emit(self, kernel: Kernel, name: str, parameters: Mapping[str, Value]) -> RegionText:
+        """Write the kernels and the host function."""
+        return emit(kernel, name, parameters)
+
+    def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+        """The product, passes before it, and the sum of split tiles after it."""
+        return product_launches(kernel, parameters, sheet)
+
+    def settled(self, parameters: Parameters, start: Parameters) -> Parameters:
+        """Add sums as the digits need; leave what split floats do not read as it was first."""
+        return settled_product(parameters, start)
+
+    def steps(self, kernel: Kernel, parameters: Parameters, start: Parameters, name: str, value: Value) -> tuple[Parameters, ...]:
+        """Settle all parameters of operand-stationary programs at once."""
+        return steps_of_product(kernel, parameters, start, name, value)
+
+    def products(self, kernel: Kernel) -> Products:
+        """Count multiplications and additions."""
+        plan = product_layout_of(kernel)
+        return Products(OperatorFamily.MATMUL, 2.0 * plan.n_batch * plan.n_rows * plan.n_cols * plan.n_inner, plan.n_inner, plan.dtype)
+
+    def weights(self, kernel: Kernel) -> tuple[Access, ...]:
+        """Either operand may be a weight."""
+        plan = product_layout_of(kernel)
+        return plan.left, plan.right
+
+    def prepacks(self, kernel: Kernel, parameters: Mapping[str, Value]) -> bool:
+        """Whether an operand that is copied or split is a weight."""
+        return bool(packable_operands(product_layout_of(kernel), parameters))
