@@ -72,6 +72,12 @@ def test_every_verdict_and_tier_is_explained() -> None:
     assert sorted(name for row in table(DOCS / "evaluation.md", "## Tiers") for name in words(row[0])) == sorted(one.value for one in Tier)
 
 
+def test_the_glossary_is_in_alphabetical_order() -> None:
+    """Each word stands once, where a reader looks for it."""
+    listed = [row[0].lower() for row in table(DOCS / "glossary.md", "# Glossary")]
+    assert listed == sorted(set(listed))
+
+
 @pytest.mark.parametrize("heading", ["### A:", "### B:", "### C:", "### D and E:"])
 def test_defences_are_called_by_their_names(heading: str) -> None:
     """What stops an attack on the page on threats is a defence of the code."""
