@@ -139,7 +139,7 @@ def pages(folder: Path) -> dict[str, str]:
         "",
         "---",
         "",
-        *(f"{side.machine}: {side.walls}." for side in known),
+        *_walls(known),
     ]
     return {"hack-matrix.md": "\n".join(lines) + "\n", "hack-matrix.csv": _table(known)}
 
@@ -163,6 +163,15 @@ class _Side:
     def through(self, hack: Hack) -> list[Defence]:
         """List the defences without which a kernel gets through."""
         return [defence for defence in Defence if self.rows.get((hack.name, defence.value), {}).get("through")]
+
+
+def _walls(sides: list[_Side]) -> list[str]:
+    """Write what the sandbox had: on every machine, then what one had beside."""
+    parts = {side.machine: side.walls.split(", ") for side in sides}
+    shared = [wall for wall in next(iter(parts.values()), []) if all(wall in walls for walls in parts.values())]
+    more = {machine: [wall for wall in walls if wall not in shared] for machine, walls in parts.items()}
+    beside = [f"{machine}, beside: {', '.join(walls)}." for machine, walls in more.items() if walls]
+    return [f"Sandbox: {', '.join(shared)}.", *beside]
 
 
 def _needed(sides: list[_Side]) -> list[str]:

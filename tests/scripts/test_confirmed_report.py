@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from benchmarks.kept_rows import KeptRows
 from scripts.confirmed_report import FIRST, report
 
 
@@ -30,3 +32,18 @@ def test_the_fastest_kernel_that_passed_counts_whoever_chose_it() -> None:
     judged = [row(1, "PASS", 4.0), row(1, "PASS", 2.0), row(2, "PASS", 16.0, kernel="delivered by the lab"), row(3, "PASS", 0.5)]
     text = report([*judged, row(4, "WRONG")], {1: [{"problem": f"level1/{number}_a"} for number in range(1, 5)]})
     assert "| 1 | 3 | 2.83x, 2.00x | 2, 2 |" in text
+
+
+def test_the_page_has_the_means_of_the_rows() -> None:
+    """KernelBench's first table has the means of the fastest kernels and of first choices; its page of verdicts, those beside the lab."""
+    folder = Path(__file__).parents[2] / "docs" / "results" / "kernelbench"
+    page, verdicts = (path.read_text() for path in (folder.with_suffix(".md"), folder / "evaluator.md"))
+    levels = {number: KeptRows(folder / f"level{number}.jsonl").rows for number in (1, 2, 3)}
+    lines = [line.strip("| ").split(" | ") for line in report(KeptRows(folder / "confirmed.jsonl").rows, levels).splitlines()]
+    first, best = ({cells[0]: cells for cells in lines if len(cells) == length and cells[0].isdigit()} for length in (9, 4))
+    assert list(first) == list(best) == ["1", "2", "3"]
+    for number, (_, kernels, means, counts) in best.items():
+        passed = f"| {kernels} | {means.replace(', ', ' | ')} | {counts.split(', ')[1]} |"
+        alone = f"{first[number][7]}, {first[number][8].split(', ')[1]} |"
+        assert [line for line in page.splitlines() if line.startswith(f"| {number},") and passed in line and line.endswith(alone)]
+        assert f"| {' | '.join(first[number][:7])} |" in verdicts

@@ -27,7 +27,7 @@ def test_the_pages_hold_every_line_of_their_rows() -> None:
 def test_what_is_kept_or_slower_counts_as_one() -> None:
     """A kept reference counts 1 on both sides, a kernel behind torch.compile 1 against it; shares are of the logarithms of gains."""
     rows = [row(1, 8.0, curve=(2.0, 4.0)), row(2, 1.0, "reference"), row(3, 2.0), row(4, 1.0)]
-    assert summary("all", rows) == "| all | 4 | 3 | 1 | 2.00x | 1.41x | 50 %, 100 %, 100 % | 5.0, 2.0 |"
+    assert summary("all", rows) == "| all | 4 | 3 | 1 | 2.00x, 1.41x | 50 %, 100 %, 100 % | 5.0, 2.0 |"
 
 
 def judged(gain: float) -> dict[str, Any]:
@@ -39,10 +39,10 @@ def judged(gain: float) -> dict[str, Any]:
 def test_a_problem_says_what_it_ended_with() -> None:
     """A kernel that passed has the evaluator's times, and what stands out; one that loses to eager leaves the reference."""
     name = "level1/3_Sum_of_rows"
-    assert problem(row(3, 2.0), {name: judged(8.0)}, {}) == "| 3_Sum_of_rows | 100 | 60 | 12 | 4.80x |"
-    assert problem(row(3, 2.0), {name: judged(8.0)}, {name: judged(20.0)}, {name}).endswith("| 12 | 4.80x | prepacked 5, marked |")
+    assert problem(row(3, 2.0), {name: judged(8.0)}, {}) == "| 3_Sum_of_rows | 100, 60 | 12 | 4.80x"
+    assert problem(row(3, 2.0), {name: judged(8.0)}, {name: judged(20.0)}, {name}).endswith("| 12 | 4.80x | prepacked 5, marked")
     carried = row(14, 2.0) | {"problem": "level2/14_Sum_of_rows"}
-    assert problem(carried, {carried["problem"]: judged(8.0)}, {}).endswith("| 4.80x | reduction pushed down |")
-    assert problem(row(3, 2.0), {name: judged(0.9)}, {}) == "| 3_Sum_of_rows | 100 | 60 | reference kept |"
-    assert problem(row(3, 1.0, "reference"), {}, {}) == "| 3_Sum_of_rows | 100 | 50 | reference kept |"
-    assert problem(row(3, 1.0, "failed") | {"baselines_us": {}}, {}, {}) == "| 3_Sum_of_rows | cannot be judged |"
+    assert problem(carried, {carried["problem"]: judged(8.0)}, {}).endswith("| 4.80x | reduction pushed down")
+    assert problem(row(3, 2.0), {name: judged(0.9)}, {}) == "| 3_Sum_of_rows | 100, 60 | reference kept"
+    assert problem(row(3, 1.0, "reference"), {}, {}) == "| 3_Sum_of_rows | 100, 50 | reference kept"
+    assert problem(row(3, 1.0, "failed") | {"baselines_us": {}}, {}, {}) == "| 3_Sum_of_rows | cannot be judged"
