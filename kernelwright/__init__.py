@@ -11,8 +11,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-__version__ = "0.1.0"
-
 FOLDERS = ("tools", "knowledge", "agents", "graphs")
 
 
@@ -42,15 +40,19 @@ HOME = _home()
 DATA = HOME / "data"
 _claim_names(HOME)
 
+from tools.version import VERSION  # noqa: E402 - our own folders are found only now
+
+__version__ = VERSION
+
 
 def __getattr__(name: str) -> Any:
     """Load the Python API at first use, so that `kernelwright --help` is instant."""
     if name in {"optimize", "resume", "Result"}:
-        from kernelwright import api
+        from kernelwright.api import runs
 
-        return getattr(api, name)
+        return getattr(runs, name)
     if name in {"evaluate", "verify", "Judgement"}:
-        from kernelwright import judging
+        from kernelwright.api import judging
 
         return getattr(judging, name)
     raise AttributeError(f"module 'kernelwright' has no attribute {name!r}")

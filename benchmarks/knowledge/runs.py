@@ -29,7 +29,8 @@ from kernelwright.bench.row import ResultRow
 from kernelwright.bench.statistics import interval
 from kernelwright.cli.calibration_plot import draw, draw_trend, in_words, trend_in_words
 from kernelwright.cli.knowledge_worth import page
-from kernelwright.worth import WorthReport, report_worth
+from kernelwright.worth.records import WorthReport
+from kernelwright.worth.report import report_worth
 from knowledge.calibration import by_runs, compare
 from knowledge.embedding import open_embedder
 from knowledge.protocol import FrozenMemory, Memory, NoMemory

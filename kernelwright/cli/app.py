@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-import kernelwright
 from kernelwright.cli import (
     actions,
     bench,
@@ -29,6 +28,7 @@ from kernelwright.cli import (
 )
 from kernelwright.cli.help import examples_kept
 from tools.errors import KernelwrightError, Postponed
+from tools.version import VERSION
 
 app = typer.Typer(
     name="kernelwright",
@@ -43,7 +43,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        print(kernelwright.__version__)
+        print(VERSION)
         raise typer.Exit
 
 

@@ -21,7 +21,7 @@ import typer
 from kernelwright.cli.options import Devices, Json, NonFinite, Policy, RowTolerance, Tolerance
 
 if TYPE_CHECKING:
-    from kernelwright.judging import Judgement
+    from kernelwright.api.judging import Judgement
 
 
 def command(
@@ -42,7 +42,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Evaluate and print."""
-    from kernelwright.judging import evaluate
+    from kernelwright.api.judging import evaluate
     from tools.evaluation.policies import stated_policy
 
     found = evaluate(

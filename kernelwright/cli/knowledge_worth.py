@@ -14,7 +14,7 @@ from kernelwright.cli.options import HALF_LIFE, HalfLife, Json
 
 if TYPE_CHECKING:
     from kernelwright.bench.settings import BenchSettings, MemoryArm
-    from kernelwright.worth import Interval, WorthReport
+    from kernelwright.worth.records import Interval, WorthReport
     from tools.problems.suite import SuiteItem
 
 STOPPED = 3
@@ -134,7 +134,7 @@ def worth(
 def write_report(out: Path, budget: int) -> WorthReport:
     """Work out the report of a finished folder and write `worth.json` and `worth.md` beside its benches."""
     from kernelwright.bench.merging import gather
-    from kernelwright.worth import report_worth
+    from kernelwright.worth.report import report_worth
 
     learning = gather([out / "learn"]).rows if (out / "learn" / "settings.json").is_file() else ()
     cold, warm = gather([out / "cold"]).rows, gather([out / "warm"]).rows

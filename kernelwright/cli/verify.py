@@ -45,7 +45,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Verify and print."""
-    from kernelwright.judging import verify
+    from kernelwright.api.judging import verify
     from tools.evaluation.policies import load_policy
 
     demanded = load_policy(policy) if policy else None

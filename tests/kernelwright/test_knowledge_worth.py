@@ -9,7 +9,8 @@ import pytest
 
 from kernelwright.bench.row import Status
 from kernelwright.cli.knowledge_worth import page
-from kernelwright.worth import LEARNT, SEEDS, report_worth
+from kernelwright.worth.records import LEARNT, SEEDS
+from kernelwright.worth.report import report_worth
 from tests.kernelwright.bench.rows import row
 
 

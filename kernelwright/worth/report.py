@@ -3,83 +3,15 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-from agents.reviewer.protocol import Review
-from kernelwright.bench.comparison import NOTICEABLE, ArmFigures, compare
+from kernelwright.bench.comparison import NOTICEABLE, compare
 from kernelwright.bench.row import ResultRow, Status
 from kernelwright.bench.statistics import interval, mean
-from tools.records import Plan, Record, Tier, Verdict
-from tools.tracing import RunStore
-
-OFF, SEEDS, LEARNT = "off", "seeds", "learnt"
-"""Arms: no memory, the curated seeds alone, what was learnt on the other problems; the last two recall and do not learn."""
-
-Interval = tuple[float, float] | None
-
-
-class Against(Record):
-    """One arm held against no memory, problem by problem and seed by seed; ratios below 1 are savings, gains above 1 are gains."""
-
-    arm: str
-    evaluations: float
-    """Evaluations to 90 % of the best known gain, over those without memory: geometric mean of the pairs."""
-    evaluations_interval: Interval
-    gpu_s: float
-    """The same of GPU seconds; NaN where none were spent."""
-    gpu_s_interval: Interval
-    final: float
-    """Final gain over that without memory."""
-    final_interval: Interval
-    pairs: int
-    harmed: tuple[tuple[str, float], ...]
-    """Problems that end more than 2 % below: name, final gain over that without memory."""
-
-
-class Group(Record):
-    """Held-out problems of families that were learnt on, or of others."""
-
-    title: str
-    problems: tuple[str, ...]
-    arms: tuple[ArmFigures, ...]
-    against: tuple[Against, ...]
-
-
-class StrategyWorth(Record):
-    """What came of one strategy in the runs that recalled what was learnt."""
-
-    id: str
-    title: str
-    recalled: int
-    """Parents it was brought up for."""
-    cited: int
-    """Plans that rested on it."""
-    passed: int
-    median_gain: float | None
-    """Of the plans that cited it and passed."""
-    basis: str
-    uncited_gain: float | None
-    """Of the plans on the same parents and rounds that did not cite it and passed."""
-    problems: tuple[str, ...]
-    """Problems on which it was cited."""
-
-
-class WorthReport(Record):
-    """All of it."""
-
-    basis: str
-    """`measured` or `estimated`."""
-    learnt_on: tuple[str, ...]
-    """Problems; empty where the memory was brought along."""
-    budget: int
-    seeds: int
-    groups: tuple[Group, ...]
-    strategies: tuple[StrategyWorth, ...]
-    """Most cited first."""
-    notes: tuple[str, ...] = ()
+from kernelwright.worth.records import LEARNT, OFF, SEEDS, Against, Group, Interval, WorthReport
+from kernelwright.worth.strategies import strategies_worth
 
 
 def report_worth(
@@ -106,7 +38,7 @@ def report_worth(
         budget=budget,
         seeds=len({row.seed for row in kept}),
         groups=found,
-        strategies=_strategies(runs, [row for row in kept if row.arm == LEARNT]) if runs else (),
+        strategies=strategies_worth(runs, [row for row in kept if row.arm == LEARNT]) if runs else (),
         notes=tuple(notes),
     )
 
@@ -184,72 +116,3 @@ def _to_most(row: ResultRow, best: float, budget: int) -> tuple[float, float]:
 
 def _exp(band: Interval) -> Interval:
     return (math.exp(band[0]), math.exp(band[1])) if band else None
-
-
-class _Seen:
-    """What runs say of one strategy while they are read."""
-
-    def __init__(self, title: str) -> None:
-        self.title = title
-        self.recalled = self.cited = 0
-        self.gains: list[tuple[float, bool]] = []
-        self.others: list[tuple[float, bool]] = []
-        self.problems: dict[str, None] = {}
-
-
-def _strategies(runs: Path, rows: Sequence[ResultRow]) -> tuple[StrategyWorth, ...]:
-    seen: dict[str, _Seen] = {}
-    for row in rows:
-        if (runs / row.run / "run.db").is_file():
-            store = RunStore(runs / row.run)
-            try:
-                _read_run(store, row.problem, seen)
-            finally:
-                store.close()
-    found = [_worth(name, one) for name, one in seen.items()]
-    return tuple(sorted(found, key=lambda one: (-one.cited, -one.recalled, one.id)))
-
-
-def _read_run(store: RunStore, problem: str, seen: dict[str, _Seen]) -> None:
-    from graphs.run.records import Recall
-
-    recalls = {name: (name.partition("/")[2], store.written("recall", name), found) for name, found in store.all("recall", Recall).items()}
-    plans = store.all("plan", Plan)
-    for parent, begun, recall in recalls.values():
-        ended = min((at for other, at, _ in recalls.values() if other == parent and at > begun), default=None)
-        mine = [
-            p for p in plans.values() if p.parent == parent and begun <= (at := store.written("plan", p.id)) and (not ended or at < ended)
-        ]
-        for one in recall.recalled:
-            entry = seen.setdefault(one.strategy.id, _Seen(one.strategy.title))
-            entry.recalled += 1
-            for plan in mine:
-                cites = one.strategy.id in plan.strategies
-                entry.cited += cites
-                if cites:
-                    entry.problems[problem] = None
-                review = store.get("review", plan.id, Review)
-                if review is not None and review.verdict is Verdict.PASS and review.gain is not None:
-                    (entry.gains if cites else entry.others).append((review.gain.value, review.gain.tier == Tier.ESTIMATED))
-
-
-def _worth(name: str, one: _Seen) -> StrategyWorth:
-    gains, basis = _of_one_basis(one.gains)
-    others, _ = _of_one_basis(one.others)
-    return StrategyWorth(
-        id=name,
-        title=one.title,
-        recalled=one.recalled,
-        cited=one.cited,
-        passed=len(one.gains),
-        median_gain=statistics.median(gains) if gains else None,
-        basis=basis,
-        uncited_gain=statistics.median(others) if others else None,
-        problems=tuple(one.problems),
-    )
-
-
-def _of_one_basis(gains: list[tuple[float, bool]]) -> tuple[list[float], str]:
-    """Measured gains, or estimated ones where nothing was measured."""
-    measured = [gain for gain, estimated in gains if not estimated]
-    return (measured, "measured") if measured else ([gain for gain, _ in gains], "estimated" if gains else "none")

@@ -11,7 +11,7 @@ found = kernelwright.evaluate("my_operator.py", "any_kernel.py", bundle="evidenc
 print(found.evaluation.verdict, kernelwright.verify("evidence").failed)
 ```
 
-`evaluate` and `verify` are in `kernelwright.judging`.
+`evaluate` and `verify` are in `kernelwright.api.judging`.
 """
 
 from __future__ import annotations

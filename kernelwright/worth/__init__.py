@@ -1,0 +1,1 @@
+"""What memory is worth: problems held out from it, solved with and without; `kernelwright knowledge worth` prints it."""

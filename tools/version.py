@@ -1,0 +1,3 @@
+"""The version of all folders, which are released together."""
+
+VERSION = "0.1.0"
