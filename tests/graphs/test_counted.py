@@ -10,7 +10,7 @@ import pytest
 
 from graphs.run.counted import counters_of_best
 from graphs.run.settings import RunSettings
-from tests.tools.profiling.makers import passed, problem, timing
+from tests.support.makers import passed, problem, timing
 from tools.errors import MachineError
 from tools.evaluation import EvaluationRequest
 from tools.hardware import load_sheet

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.profiler.builtin import BuiltinProfiler
-from tests.tools.profiling.makers import launch, passed, problem, timing
+from tests.support.makers import launch, passed, problem, timing
 from tools.cost.estimate import estimate_reference
 from tools.hardware import load_sheet
 from tools.records import ROOT, Baselines, Bottleneck, Tier

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.tools.profiling.conftest import Read
-from tests.tools.profiling.makers import launch, passed, problem, timing
+from tests.support.makers import launch, passed, problem, timing
+from tests.tools.conftest import Read
 from tools.cost.estimate import estimate_reference, estimate_time
 from tools.profiling.ncu import Counters
 from tools.profiling.profile import profile_candidate, profile_reference

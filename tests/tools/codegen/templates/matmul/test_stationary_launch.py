@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.tuning.test_settings import SHEET, planned
+from tests.tools.cost.test_region_settings import SHEET, planned
 from tools.codegen.schedule.partition import Planned
 from tools.codegen.templates.matmul.launches import product_launches
 from tools.codegen.templates.matmul.layout import product_layout_of

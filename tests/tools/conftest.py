@@ -22,11 +22,11 @@ Read = Callable[[str], KernelResources]
 
 @pytest.fixture(scope="session")
 def machine_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the machine code of every kernel of `compile_kernels`."""
+    """A folder with the machine code of every kernel of `machine_code/compile_kernels.py`."""
     folder = tmp_path_factory.mktemp("machine-code")
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     environment |= {"TRITON_CACHE_DIR": str(folder / "cache"), "TRITON_DEFAULT_FP_FUSION": "1", "OMP_NUM_THREADS": "1"}
-    script = Path(__file__).with_name("compile_kernels.py")
+    script = Path(__file__).parent / "machine_code" / "compile_kernels.py"
     done = subprocess.run([sys.executable, str(script), str(folder)], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return folder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tools.profiling.makers import problem
+from tests.support.makers import problem
 from tools.cost.roofline import floor_us, impossible_us, roofline
 from tools.records import HardwareSheet, OperatorFamily
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tools.profiling.conftest import Read
+from tests.tools.conftest import Read
 from tools.errors import MachineError
 from tools.machine_code.resources import read_resources, tool_path, unreadable
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tools.profiling.makers import resources
+from tests.support.makers import resources
 from tools.cost.occupancy import occupancy, waves
 from tools.hardware import load_sheet, sheet_names
 from tools.records import HardwareSheet

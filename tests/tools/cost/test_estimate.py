@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.tools.profiling.conftest import Read
-from tests.tools.profiling.makers import launch, problem, resources
+from tests.support.makers import launch, problem, resources
+from tests.tools.conftest import Read
 from tools.cost.estimate import MODEL, estimate_reference, estimate_time, launch_costs
 from tools.hardware import load_sheet
 from tools.hardware.rates import GENERATED_HOST_US, HEAD_START_US
