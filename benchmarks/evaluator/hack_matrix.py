@@ -121,7 +121,7 @@ def pages(folder: Path) -> dict[str, str]:
         "|---|---|---|---|",
         *(side.summary() for side in known),
         "",
-        "Kernel by kernel, with verdicts: [hack-matrix.csv](hack-matrix.csv).",
+        "[Kernel by kernel](hack-matrix.csv); rows [without](hack-matrix.jsonl) and [with a GPU](hack-matrix-gpu.jsonl).",
         "",
         "## Which defence is needed",
         "",
