@@ -15,6 +15,7 @@ from kernelwright.cli import (
     bench,
     doctor,
     evaluate,
+    explain,
     hardware,
     knowledge,
     optimize,
@@ -56,7 +57,7 @@ def _options(
         os.environ["KERNELWRIGHT_DEBUG"] = "1"
 
 
-for module in (optimize, evaluate, verify, resume, replay, runs, trace, doctor, hardware, actions, prompts, worker):
+for module in (optimize, evaluate, explain, verify, resume, replay, runs, trace, doctor, hardware, actions, prompts, worker):
     app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__)(module.command)
 app.add_typer(bench.app, name="bench")
 app.add_typer(knowledge.app, name="knowledge")

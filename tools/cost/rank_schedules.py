@@ -233,7 +233,7 @@ class ScheduleModel:
         return [*others, *(other for choice in (*choices, *others) if (other := self._captured(choice)))]
 
     def _with_epilogues(self, choice: Choice) -> Choice | None:
-        found = with_epilogues(self.graph, choice.schedule, self._pass_us) if self.sheet.backend == "cuda" else None
+        found = with_epilogues(self.graph, choice.schedule, self.region_us) if self.sheet.backend == "cuda" else None
         if found is None:
             return None
         schedule, saved = found
@@ -241,7 +241,8 @@ class ScheduleModel:
         us, order_us = (self.call_us(schedule, time) for time in (device, device + self._doubt_us(schedule)))
         return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, "fused epilogues"))
 
-    def _pass_us(self, region: Region) -> float:
+    def region_us(self, region: Region) -> float:
+        """Time of a region as it is: of our kernel, or of the library's calls, microseconds."""
         return self._generated(region) if region.is_generated else self._library(region)
 
     def _turned(self, choice: Choice) -> Choice | None:
