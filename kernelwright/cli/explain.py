@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from kernelwright.explaining import Explanation
+    from kernelwright.api.explaining import Explanation
 
 
 class Stage(StrEnum):
@@ -53,7 +53,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Explain and print."""
-    from kernelwright.explaining import explain
+    from kernelwright.api.explaining import explain
 
     found = explain(problem, target=target, entry=entry, choice=0 if initial else choice)
     if json:
