@@ -83,7 +83,7 @@ def by_runs(seen: Sequence[Experience], runs: int, names: Sequence[str] = ()) ->
 
 
 def points_of(seen: Sequence[Experience]) -> list[Point]:
-    """List every prediction that has a gain to be held against."""
+    """List every prediction that has a measured gain beside it."""
     return [
         Point(
             seq=one.seq,

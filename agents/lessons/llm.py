@@ -25,7 +25,7 @@ class Rewritten(BaseModel):
 
 
 class ModelLessonWriter:
-    """Lets a model word what the outcomes teach; the record in figures is added by us, and its prediction is held against the trials."""
+    """Lets a model word what the outcomes teach; the record in figures is added by us, and its prediction is checked against the trials."""
 
     def __init__(self, model: Model) -> None:
         """Ask `model`."""

@@ -93,7 +93,7 @@ class _Table:
 
 
 def compare(rows: Sequence[ResultRow], arms: Sequence[str], budget: int) -> Comparison | None:
-    """Compare `arms`, the first being what the others are held against; None where no problem was done by all of them."""
+    """Compare `arms`, the first being what the others are compared with; None where no problem was done by all of them."""
     table = _Table(rows, arms)
     if not table.problems or not table.seeds:
         return None

@@ -68,7 +68,7 @@ def _band(one: Stretch) -> tuple[float, float]:
 def in_words(compared: Comparison | None) -> str:
     """Say how well predictions agree with what came of them, before and after."""
     if compared is None:
-        return "calibration: no prediction has a gain to be held against yet"
+        return "calibration: no prediction has a measured gain beside it yet"
     when = "lessons were first rewritten" if compared.by_update else "the middle prediction"
     sides = f"before {when}: {_side(compared.before)}; after: {_side(compared.after)}"
     return f"calibration ({compared.basis} gains): {sides}"

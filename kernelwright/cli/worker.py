@@ -29,7 +29,7 @@ def command(
     target: Annotated[str, typer.Option(help="Sheet that this machine's GPUs answer for.", show_default="the one of their title")] = "",
     jobs: Annotated[int, typer.Option(min=0, help="Evaluations under way at once; 0 chooses by cores and GPUs.")] = 0,
     lease: Annotated[
-        float, typer.Option(min=1, help="Seconds after which a silent worker of another machine is held for dead; the same for all.")
+        float, typer.Option(min=1, help="Seconds after which a silent worker of another machine counts as dead; the same for all.")
     ] = 120.0,
     scratch: Annotated[Path | None, typer.Option(help="Folder on a local disk to work in.", show_default="the system's own")] = None,
     json: Json = False,

@@ -12,7 +12,7 @@ Interval = tuple[float, float] | None
 
 
 class Against(Record):
-    """One arm held against no memory, problem by problem and seed by seed; ratios below 1 are savings, gains above 1 are gains."""
+    """One arm compared with no memory, problem by problem and seed by seed; ratios below 1 are savings, gains above 1 are gains."""
 
     arm: str
     evaluations: float

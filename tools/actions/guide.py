@@ -127,8 +127,9 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "precision",
                 "ieee, tf32, tf32x3, fp16x3, bf16x3, bf16x6",
                 "float32 products on the ordinary cores, rounded to TF32 on tensor cores (where the policy allows it), as three TF32 "
-                "products, as three products of halves, scaled by powers of two row by row so that every range fits, as three products "
-                "of two bfloat16 parts (16 digits, where the policy allows it), or as six of three, which have float32's range and digits",
+                "products, as three products of float16 parts, scaled by powers of two row by row so that every range fits, as three "
+                "products of two bfloat16 parts (16 digits, where the policy allows it), or as six of three, which have float32's range "
+                "and digits",
             ),
             _P(
                 "accumulate",

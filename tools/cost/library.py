@@ -1,4 +1,4 @@
-"""How long the library takes for a region that could be generated: what a kernel of ours is held against before either has run."""
+"""How long the library takes for a region that could be generated: what a kernel of ours is compared with before either has run."""
 
 from __future__ import annotations
 

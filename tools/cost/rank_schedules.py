@@ -47,7 +47,7 @@ FAMILY = 2.0
 JUST_BEFORE = 0.999
 """Factor that puts a choice before another that is as fast."""
 DOUBTS = {OperatorFamily.CONVOLUTION: 1.4}
-"""Factor by which a generated kernel may take longer than modelled when it is held against the library's, by family: of thirteen modules
+"""Factor by which a generated kernel may take longer than modelled when it is compared with the library's, by family: of thirteen modules
 with a convolution whose first choice was measured on an H200, eleven took 0.8 to 1.32 times as long as modelled, and the other two spend
 half of it elsewhere (docs/results/generated-kernels.md)."""
 DOUBT = 1.3
@@ -103,7 +103,7 @@ def modelled_choices(
 
 
 def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] | None, most: int) -> list[Choice]:
-    """List choices of each rewriting of a graph; one that packs only where that saves enough of a call, held against its like."""
+    """List choices of each rewriting of a graph; one that packs only where that saves enough of a call, compared with its like."""
     pool: list[Choice] = []
     for rewriting in rewritings(graph):
         changed = bind(graph, rewriting).rewritten

@@ -1,4 +1,4 @@
-"""A bundle held against itself: what its figures must be if its own raw data are true. Nothing of it is run."""
+"""A bundle checked against itself: what its figures must be if its own raw data are true. Nothing of it is run."""
 
 from __future__ import annotations
 

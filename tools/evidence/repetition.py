@@ -1,4 +1,4 @@
-"""A bundle held against a new evaluation of its kernel on this machine, with fresh seeds."""
+"""A bundle compared with a new evaluation of its kernel on this machine, with fresh seeds."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def match_title(title: str) -> HardwareSheet:
 def refuse_other_target(title: str, target: HardwareSheet) -> None:
     """Raise UserError where the device called `title` has a sheet and `target` is another's.
 
-    Times would be held against wrong bounds. A device without a sheet may be timed under the nearest device's.
+    Times would be compared with wrong bounds. A device without a sheet may be timed under the nearest device's.
     """
     if not title or title.casefold() == target.title.casefold():
         return

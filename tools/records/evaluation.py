@@ -30,7 +30,7 @@ class Verdict(StrEnum):
 
 
 Against = Literal["better", "eager"]
-"""What a kernel is held against: the better of eager and torch.compile, or eager alone, for those who compile nothing."""
+"""What a kernel is compared with: the better of eager and torch.compile, or eager alone, for those who compile nothing."""
 
 
 class Tier(StrEnum):

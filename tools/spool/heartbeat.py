@@ -11,7 +11,7 @@ from tools.spool.folder import Spool
 from tools.spool.records import Announcement
 
 LEASE_S = 120.0
-"""Silence after which a worker of another machine is held for dead: twelve beats, and twice what NFS may cache a folder."""
+"""Silence after which a worker of another machine counts as dead: twelve beats, and twice what NFS may cache a folder."""
 
 
 class Heartbeat:

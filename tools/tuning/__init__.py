@@ -2,7 +2,7 @@
 
 `space` lists what they span, `settings` ranks those of one region, `shapes` says how long the cost model expects each to take,
 `search` which to measure next, and `cache` what earlier runs found. `modelled` names whole schedules to begin with, over the
-`structures` that fusions reach, held against what `library` expects of the library's own calls.
+`structures` that fusions reach, compared with what `library` expects of the library's own calls.
 
 They run nothing: `graphs/refine/tuning.py` has the points evaluated like any other candidate. A template whose launches `shapes`
 does not describe is not tuned; describe it there and name it in `MODELLED`.
