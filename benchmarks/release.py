@@ -62,7 +62,12 @@ def parts(options: argparse.Namespace) -> list[Part]:
     tests = "-m pytest -q -rA -m gpu -p no:cacheprovider --durations=0"
     made = [
         Part("gpu", f"{tests} {GPU_TESTS}.py", 240, 60),
-        Part("health", f"{tests} {GPU_TESTS}_health.py tests/tools/codegen/test_capture.py tests/tools/profiling/test_nvml.py", 90, 30),
+        Part(
+            "health",
+            f"{tests} {GPU_TESTS}_health.py tests/tools/codegen/module/test_cuda_graph.py tests/tools/profiling/test_nvml.py",
+            90,
+            30,
+        ),
         Part("cuda", f"{tests} {GPU_TESTS}_cuda.py", 300, 120),
         Part("sealed", f"{tests} {GPU_TESTS}_sealed.py", 300, 90),
         Part("counters", f"{tests} {GPU_TESTS}_counters.py", 120, 40),

@@ -13,7 +13,7 @@ import torch
 from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.interpreter_worker import load
-from tests.tools.codegen.test_convolutions import HALVES
+from tests.tools.codegen.templates.convolution.test_convolution import HALVES
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.schedule.cudnn_fusion import SCOPE

@@ -9,8 +9,8 @@ import pytest
 
 from tests.tools.codegen.compute_samples import DIRECT, PRODUCTS, module
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
-from tests.tools.codegen.test_convolutions import HALVES
-from tests.tools.codegen.test_products import TILES, whole
+from tests.tools.codegen.templates.convolution.test_convolution import HALVES
+from tests.tools.codegen.templates.matmul.test_products import TILES, whole
 from tools.codegen import LoweringError, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.module.cuda_graph import captured
 from tools.codegen.schedule.partition import can_generate, plan_region

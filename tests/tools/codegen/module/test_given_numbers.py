@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.codegen.harness import generated, problem_of, run_worker, write_job
-from tests.tools.codegen.test_memory_bound import SETTINGS
+from tests.tools.codegen.templates.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, options, trace
 from tools.hardware import load_sheet
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.samples import function
-from tests.tools.codegen.test_memory_bound import settings
+from tests.tools.codegen.templates.test_memory_bound import settings
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
 from tools.codegen.schedule.partition import plan_region
 from tools.cost.launches import region_launches

@@ -20,7 +20,7 @@ from tools.problems import load_problem
 from tools.records import Action, ActionKind
 
 SHEET = load_sheet("h200")
-OPERATORS = Path(__file__).parents[3] / "data" / "operators"
+OPERATORS = Path(__file__).parents[4] / "data" / "operators"
 CHECKED = ("feed_forward", "channels", "products", "cross_entropy", "strided_softmax", "broadcast", "centred")
 
 

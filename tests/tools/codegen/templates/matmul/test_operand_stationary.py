@@ -10,7 +10,7 @@ import pytest
 
 from tests.tools.codegen.compute_samples import DIRECT, PRODUCTS, reference
 from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, write_job
-from tests.tools.codegen.test_product_ways import PLAIN, large, offered
+from tests.tools.codegen.templates.matmul.test_ways import PLAIN, large, offered
 from tools.codegen import LoweringError, Region, Schedule, emit
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.partition import Planned, plan_region

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.samples import function
-from tests.tools.codegen.test_memory_bound import SETTINGS
+from tests.tools.codegen.templates.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, trace
 from tools.codegen.schedule.partition import plan_region
 from tools.codegen.templates.pointwise.launches import pointwise_launches

@@ -11,7 +11,7 @@ import pytest
 
 from tests.tools.codegen.compute_samples import PRODUCTS, reference
 from tests.tools.codegen.harness import made_once, run_worker, write_job
-from tests.tools.codegen.test_products import TILES, whole
+from tests.tools.codegen.templates.matmul.test_products import TILES, whole
 from tools.codegen import LoweringError, Schedule, emit, options
 from tools.hardware import load_sheet
 from tools.records import PrecisionPolicy

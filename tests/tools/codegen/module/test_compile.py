@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.tools.codegen.harness import at_small_sizes, generated, run_worker, traced, write_job
-from tests.tools.codegen.test_emitted import SETTINGS
+from tests.tools.codegen.module.test_emitted import SETTINGS
 from tools.codegen import emit
 
 REPRESENTATIVES = (

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.tools.codegen.harness import generated, problem_of, traced
+from tests.tools.codegen.module.test_emitted import SETTINGS
 from tests.tools.codegen.samples import SAMPLES
-from tests.tools.codegen.test_emitted import SETTINGS
 from tools.codegen import emit, initial_schedule, trace
 
 
