@@ -8,23 +8,16 @@ whose windows are one element apart: a lane makes four neighbours of blocks of f
 
 from __future__ import annotations
 
-import math
-
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.geometry import PoolKind, Window
+from tools.codegen.ir.geometry import Window
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_vec4, leaves_out_padding, pooling_layout, tile_axes
-from tools.codegen.templates.pooling.pairs import halves, shared_out
-from tools.codegen.templates.pooling.vec4 import OWN, blocks_along, bounds, helpers, quotient, shares
+from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_vec4, pooling_layout, tile_axes
+from tools.codegen.templates.pooling.window_loop import Way, WindowLoop
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, conversion, guard, summary
 from tools.codegen.templates.shared.host_sizes import host_size
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.naming import Names, Scope
-
-NAME = "pooling"
-UNROLLED = 16
-"""Window elements up to which the loops are unrolled: more would bloat the code without more loads in flight."""
 
 
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
@@ -44,11 +37,10 @@ class _Writer:
         self.pairs = algorithm == "pairs" and fits_pairs(kernel)
         self.vec4 = algorithm == "vec4" and fits_vec4(kernel)
         self.tile = algorithm in ("tile", "pairs", "vec4") and len(axis.groups) > 1
-        self.one = "[1, 1, 1]" if self.vec4 else "[1, 1]"
         axes: tuple[Axis, ...] = (axis,)
-        masks, self.shape = {"elements": "mask"}, "[BLOCK]"
+        masks = {"elements": "mask"}
         if self.tile:
-            axes, self.shape = tile_axes(axis), "[BLOCK_M, BLOCK_N]"
+            axes = tile_axes(axis)
             masks = {"rows": "mask_m", "cols": "mask_n"}
         self.reads = tuple(access for access in accesses if not access.is_output)
         self.writes = tuple(access for access in accesses if access.is_output)
@@ -61,13 +53,15 @@ class _Writer:
         self.space = Space(kernel, (*axes, *looked), accesses)
         self.walked = axes
         self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
+        way = Way.PAIRS if self.pairs else Way.VEC4 if self.vec4 else Way.TILE if self.tile else Way.FLAT
+        self.loop = WindowLoop(self.window, self.space, self.walked, self.body, way)
         self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, masks)
 
     def write(self) -> RegionText:
         """Write kernel and host function."""
         lines: list[str] = []
         scope = Scope(lines, "    ")
-        self._gather(scope)
+        self.loop.write(scope)
         scope.names[self.window.expr] = "acc"
         if self.window.position >= 0:
             scope.names[self.window.position] = "best"
@@ -118,161 +112,6 @@ class _Writer:
             quads = "quads = tl.program_id(1) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :, None]"
             return [quads, "cols = quads * 4 + tl.arange(0, 4)[None, None, :]"]
         return [f"cols = {'' if self.pairs else 'tl.program_id(1) * BLOCK_N + '}tl.arange(0, BLOCK_N)[None, :]"]
-
-    def _gather(self, scope: Scope) -> None:
-        """Write the loops over the window."""
-        window = self.window
-        self._before(scope)
-        start = '-float("inf")' if window.kind is PoolKind.MAX else "0.0"
-        for name in ("evens", "odds") if self.pairs else [f"acc_{own}" for own in OWN] if self.vec4 else ("acc",):
-            scope.say(f"{name} = tl.full({self.shape}, {start}, tl.float32)")
-        if window.position >= 0:
-            scope.say(f"best = tl.full({self.shape}, -1, tl.int32)")
-        counted = leaves_out_padding(window)
-        if counted and not self.vec4:
-            scope.say(f"count = tl.zeros({self.shape}, tl.float32)")
-        total, loop = math.prod(window.size), scope
-        self._bounds(scope)
-        steps = math.prod(window.size[:-1]) * len(blocks_along(window)) if self.vec4 else total
-        walk = "tl.static_range" if steps <= UNROLLED and not window.windows else "range"
-        tests: list[str] = []
-        for place in range(len(self.letters) - (self.pairs or self.vec4)):
-            loop = self._walk(loop, tests, place, walk)
-        if self.pairs:
-            self._load_pairs(loop, tests, start)
-            for line in shared_out(window, start, self._grown):
-                scope.say(line)
-        elif self.vec4:
-            self._load_vec4(loop, tests, start)
-            scope.say("acc = together(acc_0, acc_1, acc_2, acc_3)")
-        else:
-            self._step(loop, ["mask_m & mask_n" if self.tile else "mask", *tests], start, counted)
-        for line in self._divide(total, counted):
-            scope.say(line)
-
-    def _walk(self, loop: Scope, tests: list[str], place: int, walk: str) -> Scope:
-        """Write the loop along one dimension of the window, and note what holds inside the input."""
-        window, letter = self.window, self.letters[place]
-        extent = self.space.monomial((self.inside[place],))
-        if window.windows:
-            loop.say(f"for step_{letter} in range(tl.cdiv({extent}, {window.windows[place]}) + 1):")
-            loop = loop.nested()
-            loop.say(f"at_{letter} = first_{letter} + step_{letter}")
-            tests.append(f"(at_{letter} < last_{letter})")
-            return loop
-        stride, padding, dilation = window.stride[place], window.padding[place], window.dilation[place]
-        loop.say(f"for step_{letter} in {walk}({window.size[place]}):")
-        loop = loop.nested()
-        terms = self._index(self.spatial[place]) + (f" * {stride}" if stride != 1 else "")
-        terms += f" + step_{letter}" + (f" * {dilation}" if dilation != 1 else "") + (f" - {padding}" if padding else "")
-        scalar = self.tile and self._index(self.spatial[place]).startswith("outer")
-        # as a block: Triton's interpreter makes a number of a block's mask and a single truth value
-        loop.say(f"at_{letter} = {f'tl.zeros({self.one}, tl.int32) + ' if scalar and (padding or window.ceil) else ''}{terms}")
-        tests += [f"(at_{letter} >= 0)"] if padding else []
-        tests += [f"(at_{letter} < {extent})"] if padding or window.ceil else []
-        return loop
-
-    def _load_pairs(self, loop: Scope, tests: list[str], start: str) -> None:
-        """Write the load of whole rows, and what becomes of their even and odd places."""
-        letter = self.letters[-1]
-        loop.say(f"at_{letter} = tl.arange(0, 2 * BLOCK_N)[None, :]")
-        loop.say(f"inside = {' & '.join(['mask_m', *tests, f'(at_{letter} < {self.space.monomial((self.inside[-1],))})'])}")
-        self.mask, self.fill = "inside", start
-        here = self.body.assign(Scope(loop.lines, loop.indent, loop), self.window.source)
-        for line in halves(here, self._grown):
-            loop.say(line)
-
-    def _load_vec4(self, loop: Scope, tests: list[str], start: str) -> None:
-        """Write the loads of blocks of four neighbours, and to which of four windows each of their elements belongs."""
-        window, extent = self.window, self.space.monomial((self.inside[-1],))
-        self.mask, self.fill = "inside", start
-        self.body.helpers |= dict.fromkeys(helpers(window))
-        direct = self.body.b.exprs[window.source].op == "load"
-        for block_ in blocks_along(window):
-            for line in bounds(block_, self.letters[-1], extent, tests):
-                loop.say(line)
-            here = self.body.assign(Scope(loop.lines, loop.indent, loop), window.source)
-            if not direct:
-                # what was computed of an element outside is not the element that changes nothing
-                loop.say(f"{here} = tl.where(inside, {here}, {start})")
-            for line in shares(window, block_, here):
-                loop.say(line)
-
-    def _grown(self, here: str, acc: str = "acc") -> str:
-        return f"tl.maximum({acc}, {here}, propagate_nan=tl.PropagateNan.ALL)" if self.window.kind is PoolKind.MAX else f"{acc} + {here}"
-
-    def _bounds(self, scope: Scope) -> None:
-        """Write where the windows of an adaptive pooling begin and end: they cover the input, and neighbours may share an element."""
-        for place, count in enumerate(self.window.windows):
-            letter, index, extent = self.letters[place], self._index(self.spatial[place]), self.space.monomial((self.inside[place],))
-            block_ = f"tl.zeros({self.one}, tl.int32) + " if self.tile and index.startswith("outer") else ""
-            scope.say(f"first_{letter} = {block_}{index} * {extent} // {count}")
-            scope.say(f"last_{letter} = {block_}(({index} + 1) * {extent} + {count - 1}) // {count}")
-
-    def _index(self, atom: int) -> str:
-        """Name the position along one dimension of the result."""
-        for axis in self.walked:
-            for place, group in enumerate(axis.groups):
-                if group == (atom,):
-                    self.space.parts_used |= {axis.name} if len(axis.groups) > 1 else set()
-                    return axis.part(place)
-        raise LoweringError("the result of the window is walked otherwise than the window moves")
-
-    def _before(self, scope: Scope) -> None:
-        """Load before the loops what does not depend on the window's element."""
-        stack, seen = [self.window.source], set()
-        while stack:
-            expr = stack.pop()
-            record = self.body.b.exprs[expr]
-            if expr in seen or record.op in ("const", "size", "argument"):
-                continue
-            seen.add(expr)
-            if not set(self.body.b.atoms.leaves(tuple(record.atoms))) & set(self.inside):
-                self.body.assign(scope, expr)
-            else:
-                stack += record.args
-
-    def _step(self, loop: Scope, tests: list[str], start: str, counted: bool) -> None:
-        """Write what is done with one element of the window."""
-        if len(tests) > 1:
-            loop.say(f"inside = {' & '.join(tests)}")
-        self.mask, self.fill = "inside" if len(tests) > 1 else tests[0], start
-        direct = self.body.b.exprs[self.window.source].op == "load"
-        here = self.body.assign(loop, self.window.source)
-        if not direct and len(tests) > 1:
-            # what was computed of an element outside is not the element that changes nothing
-            loop.say(f"{here} = tl.where({self.mask}, {here}, {start})")
-        if counted:
-            loop.say("count += tl.where(inside, 1.0, 0.0)")
-        if self.window.position >= 0:
-            # as the reference has it: the first of equal ones, but the last NaN
-            loop.say(f"better = {self.mask} & ((best < 0) | ({here} > acc) | ({here} != {here}))")
-            loop.say(f"best = tl.where(better, {self._place()}, best)")
-        loop.say(f"acc = {self._grown(here)}")
-
-    def _place(self) -> str:
-        """Write where in its plane an element of the input is."""
-        text = ""
-        for place, letter in enumerate(self.letters):
-            text = f"({text} * {self.space.monomial((self.inside[place],))} + at_{letter})" if text else f"at_{letter}"
-        text = text.removeprefix("(").removesuffix(")") if text.count("(") == 1 else text
-        return f"({text}).to(tl.int32)" if self.space.is_wide() else text
-
-    def _divide(self, total: int, counted: bool) -> list[str]:
-        if self.window.kind is PoolKind.MAX:
-            return []
-        if self.window.windows:
-            elements = " * ".join(f"(last_{letter} - first_{letter})" for letter in self.letters)
-            return [f"acc = acc / ({elements}).to(tl.float32)"]
-        if counted and self.vec4:
-            return self._counted_vec4()
-        return ["acc = acc / count"] if counted else [f"acc = acc * {1 / (self.window.divisor or total)!r}"]
-
-    def _counted_vec4(self) -> list[str]:
-        """Write the division by the elements of a window that are inside the input."""
-        strides = [f" * {stride}" if stride != 1 else "" for stride in self.window.stride]
-        begins = [self._index(atom) + stride for atom, stride in zip(self.spatial, strides, strict=True)]
-        return quotient(self.window, self.letters, begins, [self.space.monomial((atom,)) for atom in self.inside])
 
     def _host(self) -> list[str]:
         device = self.reads[0].name
@@ -330,8 +169,10 @@ class _Writer:
         access = self.reads[self.body.b.exprs[expr].extra]
         if not set(access.strides) & set(self.inside):
             return self.body.bind(scope, expr, self.frame.load_text(access))
-        other = self.fill if expr == self.window.source else "0" if "int" in access.meta.dtype or access.meta.dtype == "bool" else "0.0"
-        text = f"tl.load({self.frame.offset(access)}, mask={self.mask}, other={other}){conversion(access.meta.dtype)}"
+        other = (
+            self.loop.fill if expr == self.window.source else "0" if "int" in access.meta.dtype or access.meta.dtype == "bool" else "0.0"
+        )
+        text = f"tl.load({self.frame.offset(access)}, mask={self.loop.mask}, other={other}){conversion(access.meta.dtype)}"
         return self.body.bind(scope, expr, text)
 
     def _reduce(self, scope: Scope, expr: int) -> str:
