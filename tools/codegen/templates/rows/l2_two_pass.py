@@ -13,7 +13,8 @@ from __future__ import annotations
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.rows.layout import RowLayout
-from tools.codegen.templates.rows.split_reduction import SplitWriter, Stage
+from tools.codegen.templates.rows.partial_results import Stage
+from tools.codegen.templates.rows.split_reduction import SplitWriter
 from tools.codegen.templates.shared.frame import Parameters, block, summary
 from tools.codegen.templates.shared.iteration_space import Space
 
@@ -33,7 +34,7 @@ class L2TwoPassWriter(SplitWriter):
         super().__init__(kernel, name, parameters, plan)
         if not plan.fits_two_pass or self.vector:
             raise LoweringError("l2_two_pass is for rows that are read twice, one a program, and lie one behind the other")
-        self.turns = self.buffer_names.fresh("turns")
+        self.turns = self.partial.names.fresh("turns")
 
     def _stages(self) -> tuple[list[str], list[tuple[Stage, str, bool]]]:
         texts, calls = super()._stages()

@@ -7,32 +7,17 @@ from those of the chunks before its own. Nothing is added atomically: the same i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from tools.codegen.ir.expr import Fold, LoweringError
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.rows.layout import RowLayout
 from tools.codegen.templates.rows.multi_pass import LoopWriter
-from tools.codegen.templates.rows.online import extremum_of
-from tools.codegen.templates.rows.online_pairs import NOWHERE
+from tools.codegen.templates.rows.partial_results import PartialResults, Stage
 from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary
+from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
 from tools.codegen.templates.shared.iteration_space import Space
 from tools.codegen.templates.shared.naming import Names, Scope
-
-
-@dataclass
-class Stage:
-    """One kernel of the sequence."""
-
-    frame: Frame
-    loop: LoopWriter
-    lines: list[str]
-    parts: dict[int, str]
-    """Partial results it reads or writes: reduction to buffer name."""
-    reads_columns: bool
 
 
 class SplitWriter:
@@ -49,9 +34,7 @@ class SplitWriter:
         if plan.chained:
             raise LoweringError("a scan that something along the row waits for is not split over programs")
         self.vector = int(parameters["ROWS"]) > 1 and bool(plan.rows)
-        self.accesses = {access.name: access for access in plan.accesses}
-        self.buffers: dict[int, str] = {}
-        self.buffer_names = Names(self.accesses)
+        self.partial = PartialResults(kernel, plan, self.vector)
         self.helpers: dict[str, None] = {}
 
     def write(self) -> RegionText:
@@ -117,105 +100,22 @@ class SplitWriter:
         loop = LoopWriter(frame, steps, self.parameters)
         return Stage(frame, loop, lines, {}, reads_columns=True)
 
-    def _buffer(self, stage: Stage, expr: int) -> str:
-        if expr not in self.buffers:
-            self.buffers[expr] = self.buffer_names.fresh(f"{stage.frame.body.name_of(expr)}_parts".replace("__", "_"))
-        stage.parts[expr] = self.buffers[expr]
-        return self.buffers[expr]
-
-    def _row(self, stage: Stage) -> str:
-        if not self.plan.rows:
-            return ""
-        if not self.vector:
-            return "row * n_splits + "
-        if not self._has_outer(stage):
-            return "rows * n_splits + "
-        n_rows = stage.frame.space.monomial(stage.frame.space.axis("rows").atoms)
-        return f"(outer * {n_rows} + rows) * n_splits + "
-
-    @staticmethod
-    def _has_outer(stage: Stage) -> bool:
-        return any(axis.name == "outer" for axis in stage.frame.space.axes)
-
     def _write_partial(self, stage: Stage, plain: list[int], pairs: dict[int, int], combined: dict[int, int | None]) -> None:
         scope = Scope(stage.lines, "    ")
         below = [arg for expr in (*plain, *pairs) for arg in self.kernel.builder.exprs[expr].args]
-        self._combine(stage, scope, combined, below)
+        self.partial.combine(stage, scope, combined, below)
         stage.loop.walk(scope, plain, pairs)
         mask = ", mask=mask_m" if self.vector else ""
         for expr in (*plain, *(each for pair in pairs.items() for each in pair)):
-            buffer = self._buffer(stage, expr)
-            scope.say(f"tl.store({buffer}_ptr + {self._row(stage)}split, {scope.find(expr)}{mask})")
+            buffer = self.partial.buffer(stage, expr)
+            scope.say(f"tl.store({buffer}_ptr + {self.partial.row(stage)}split, {scope.find(expr)}{mask})")
 
     def _write_final(self, stage: Stage, combined: dict[int, int | None], wide: bool) -> None:
         scope = Scope(stage.lines, "    ")
-        self._combine(stage, scope, combined, [output.expr for output in self.kernel.outputs])
+        self.partial.combine(stage, scope, combined, [output.expr for output in self.kernel.outputs])
         narrow = any(not set(access.strides) & set(self.plan.cols) for access in self._writes())
         stage.reads_columns = wide
         stage.loop.stores(scope, "split == 0" if wide and narrow else "")
-
-    def _combine(self, stage: Stage, scope: Scope, combined: dict[int, int | None], roots: list[int]) -> None:
-        """Write what puts the earlier levels' partial results together, as far as this stage rests on them."""
-        needed = set(stage.loop.reductions(roots))
-        for first, second in combined.items():
-            if first not in needed and second not in needed:
-                continue
-            if not stage.parts:
-                scope.say(f"parts = tl.arange(0, SPLITS){'[None, :]' if self.vector else ''}")
-                scope.say("mask_s = parts < n_splits")
-            if self.kernel.builder.exprs[first].is_scan:
-                self._combine_before(stage, scope, first)
-            elif second is None:
-                self._combine_one(stage, scope, first)
-            else:
-                self._combine_pair(stage, scope, first, second)
-
-    def _load_parts(self, stage: Stage, expr: int, other: str, mask: str = "mask_s") -> str:
-        mask = f"{mask} & mask_m" if self.vector else mask
-        return f"tl.load({self._buffer(stage, expr)}_ptr + {self._row(stage)}parts, mask={mask}, other={other})"
-
-    def _combine_before(self, stage: Stage, scope: Scope, expr: int) -> None:
-        """Write what a scan starts from in this chunk."""
-        record, name = self.kernel.builder.exprs[expr], stage.frame.names.fresh(f"{stage.frame.body.name_of(expr)}_before")
-        mask = "(mask_s & (parts > split))" if self.plan.backwards else "(parts < split)"
-        found = self._load_parts(stage, expr, neutral(record.kind, record.dtype), mask if self.vector else mask[1:-1])
-        scope.say(f"{name} = {stage.loop.whole(expr, found)}")
-        stage.loop.carries[expr] = name
-
-    def _combine_one(self, stage: Stage, scope: Scope, expr: int) -> None:
-        record = self.kernel.builder.exprs[expr]
-        kind = record.kind
-        stage.frame.body.bind(scope, expr, f"tl.{kind}({self._load_parts(stage, expr, neutral(kind, record.dtype))}, {stage.loop.axis})")
-
-    def _combine_pair(self, stage: Stage, scope: Scope, first: int, second: int) -> None:
-        body, axis, names = stage.frame.body, stage.loop.axis, stage.frame.names
-        one, two = names.fresh("first_parts"), names.fresh("second_parts")
-        exprs = self.kernel.builder.exprs
-        if exprs[second].reduces(Fold.MIN):
-            scope.say(f"{one} = {self._load_parts(stage, first, neutral(exprs[first].kind, exprs[first].dtype))}")
-            scope.say(f"{two} = {self._load_parts(stage, second, NOWHERE)}")
-            extremum_of(stage.loop, scope, (first, second), (one, two))
-            return
-        softmax = exprs[first].reduces(Fold.MAX)
-        scope.say(f"{one} = {self._load_parts(stage, first, neutral(Fold.MAX if softmax else Fold.SUM, 'float32'))}")
-        scope.say(f"{two} = {self._load_parts(stage, second, '0.0')}")
-        if softmax:
-            peak = body.bind(scope, first, f"tl.max({one}, {axis})")
-            scope.say(f'anchor = tl.where({peak} == -float("inf"), 0.0, {peak})')
-            body.bind(scope, second, f"tl.sum({two} * tl.exp({one} - anchor), {axis})")
-            return
-        steps = stage.loop.steps
-        n_cols = steps.columns()
-        count, spread = names.fresh("part_count"), names.fresh("spread")
-        total = body.bind(scope, first, f"tl.sum({one}, {axis})")
-        if steps.in_pieces:
-            scope.say("first = parts * chunk")
-            scope.say(f"last = tl.minimum(first + chunk, {steps.whole()})")
-            scope.say(f"{count} = tl.maximum({steps.part_columns('first', 'last')}, 1)")
-        else:
-            scope.say(f"{count} = tl.maximum(tl.minimum({n_cols} - parts * chunk, chunk), 1)")
-        scope.say(f"{spread} = tl.where(mask_s, {one} / {count} - {total} / {n_cols}, 0.0)")
-        body.bind(scope, second, f"tl.sum({two} + {count} * {spread} * {spread}, {axis})")
 
     def _kernel_text(self, stage: Stage, name: str, words: str) -> str:
         self.helpers.update(stage.frame.body.helpers)
@@ -291,11 +191,11 @@ class SplitWriter:
                 "n_splits = triton.cdiv(n_cols, chunk)",
             ]
         lines += self._tiles(space)
-        total = "1" if not self.plan.rows else "n_outer * n_rows" if self._has_outer(first) else "n_rows"
+        total = "1" if not self.plan.rows else "n_outer * n_rows" if self.partial.has_outer(first) else "n_rows"
         exprs = self.kernel.builder.exprs
         lines += [
             f"{name} = torch.empty(({total}, n_splits), dtype=torch.{exprs[expr].dtype}, device={reads[0].name}.device)"
-            for expr, name in self.buffers.items()
+            for expr, name in self.partial.buffers.items()
         ]
         lines += [allocation(space, access, known, reads[0].name) for access in writes]
         lines += [] if self.plan.inner_reduction else guard(space, reads[:1])
