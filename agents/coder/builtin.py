@@ -9,7 +9,7 @@ from agents.coder.modelled import choice_actions, choice_note, choice_of, smalle
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.traced import traced_graph
 from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, limits, options
-from tools.cost.rank_schedules import chosen_number
+from tools.cost.choice import chosen_number
 from tools.errors import UserError
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem, Verdict
 

@@ -15,7 +15,9 @@ from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.cuda_graph import CAPTURE
 from tools.codegen.schedule.push_down import ALGEBRA
 from tools.codegen.templates.registry import knobs_of
-from tools.cost.rank_schedules import CHOICE, MADE, Choice, ScheduleModel, choice_action, chosen_number, modelled_choices
+from tools.cost.choice import CHOICE, MADE, Choice, choice_action, chosen_number
+from tools.cost.rank_schedules import modelled_choices
+from tools.cost.schedule_model import ScheduleModel
 from tools.records import Action, Candidate, HardwareSheet, Problem
 
 TOLD = 1.01

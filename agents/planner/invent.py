@@ -6,7 +6,7 @@ from agents.planner.protocol import Briefing
 from agents.records.tune import TRIALS
 from agents.sources.cuda import cuda_kernels
 from agents.sources.triton import kernel_names
-from tools.cost.rank_schedules import CHOICE, MADE
+from tools.cost.choice import CHOICE, MADE
 from tools.records import ROOT, Action, ActionKind
 
 LISTED_ONLY = frozenset({CHOICE, MADE, TRIALS})

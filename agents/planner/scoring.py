@@ -12,7 +12,7 @@ from agents.planner.room import LESS
 from agents.planner.scores import DIRECTIONS, SCORES, value_points
 from agents.planner.similar import likeness, shared_closeness
 from knowledge.records import Recalled, Strategy
-from tools.cost.rank_schedules import CHOICE, MADE, chosen_number
+from tools.cost.choice import CHOICE, MADE, chosen_number
 from tools.records import Action, ActionKind, Tier, Verdict
 
 STRATEGY_WEIGHT = 6.0

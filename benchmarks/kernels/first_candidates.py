@@ -21,7 +21,8 @@ from benchmarks.search.landscape import Landscape, Step, landscape_files, load_l
 from benchmarks.search.simulator import Simulation
 from graphs.search.protocol import SearchSettings
 from tools.codegen.templates.shared.knob import Parameters
-from tools.cost.rank_schedules import MOST, Choice, choice_action, chosen_number, in_order
+from tools.cost.choice import Choice, choice_action, chosen_number, in_order
+from tools.cost.rank_schedules import MOST
 from tools.cost.region_settings import Setting, spread, words_of
 from tools.hardware import load_sheet
 from tools.records import ROOT, HardwareSheet
@@ -85,7 +86,7 @@ def with_choices(operator: Operator, landscape: Landscape, sheet: HardwareSheet)
 
 
 def choices_of(found: list[Measured], most: int = MOST) -> tuple[Choice, ...]:
-    """Choose among schedules as `tools.cost.rank_schedules` does among all within reach; a structure's first stands for its start."""
+    """Choose among schedules as `tools.cost.choice` does among all within reach; a structure's first stands for its start."""
     pool: list[Choice] = []
     structures: dict[tuple[object, ...], list[Measured]] = {}
     for one in found:

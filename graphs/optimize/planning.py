@@ -12,7 +12,7 @@ from graphs.run.context import Services
 from graphs.run.starting import START, starting_plan
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask
-from tools.cost.rank_schedules import chosen_number
+from tools.cost.choice import chosen_number
 from tools.records import Plan
 
 

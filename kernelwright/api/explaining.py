@@ -21,9 +21,11 @@ from tools.codegen.rewrite.canonicalize import canonicalize
 from tools.codegen.schedule.partition import PlannedRegion
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.trace.tracing import trace_reference
+from tools.cost.choice import Choice
 from tools.cost.launch_time import launch_time_us
 from tools.cost.launches import region_launches
-from tools.cost.rank_schedules import Choice, ScheduleModel, modelled_choices
+from tools.cost.rank_schedules import modelled_choices
+from tools.cost.schedule_model import ScheduleModel
 from tools.errors import UserError
 from tools.problems import load_problem
 from tools.records import Action, ActionKind, HardwareSheet, Problem, Record

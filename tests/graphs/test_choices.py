@@ -16,7 +16,7 @@ from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from tests.support.loop import TextPool, small_services
-from tools.cost.rank_schedules import chosen_number
+from tools.cost.choice import chosen_number
 from tools.problems import load_problem
 from tools.records import Budget, Candidate, Evaluation, EvaluationRequest, Plan, Problem
 from tools.tracing import RunStore

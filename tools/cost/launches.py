@@ -18,11 +18,10 @@ def modelled() -> frozenset[str]:
 
 
 def region_launches(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
-    """Describe the launches of one generated region; empty where its template does not say them."""
+    """Describe the launches of one generated region."""
     return planned.template.launches(planned.kernel, parameters, sheet)
 
 
-def region_us(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> float | None:
-    """Time of a region by the coarse model, microseconds; None where its template does not say its launches."""
-    launches = region_launches(planned, parameters, sheet)
-    return sum(max(sheet.launch_us, launch_time_us(launch, sheet)) for launch in launches) if launches else None
+def region_us(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> float:
+    """Time of a region by the coarse model, microseconds."""
+    return sum(max(sheet.launch_us, launch_time_us(launch, sheet)) for launch in region_launches(planned, parameters, sheet))

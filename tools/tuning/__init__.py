@@ -1,11 +1,8 @@
-"""The tuner of a schedule's numbers, and the cost model's choices of whole schedules.
+"""The tuner of a schedule's numbers.
 
-`space` lists what they span, `settings` ranks those of one region, `shapes` says how long the cost model expects each to take,
-`search` which to measure next, and `cache` what earlier runs found. `modelled` names whole schedules to begin with, over the
-`structures` that fusions reach, compared with what `library` expects of the library's own calls.
-
-They run nothing: `graphs/refine/tuning.py` has the points evaluated like any other candidate. A template whose launches `shapes`
-does not describe is not tuned; describe it there and name it in `MODELLED`.
+`space` lists what they span, the cheapest first by the cost model (`tools/cost`); `search` says which to measure next, `cache` what
+earlier runs found, and `ranks` how well the model orders them. They run nothing: `graphs/refine/tuning.py` has the points evaluated like
+any other candidate.
 """
 
 from tools.codegen.templates.shared.knob import Parameters

@@ -13,7 +13,7 @@ from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.planner.builtin import BuiltinPlanner
 from agents.samples import case as samples
 from tools.codegen import Schedule
-from tools.cost.rank_schedules import choice_action, chosen_number
+from tools.cost.choice import choice_action, chosen_number
 from tools.problems import load_problem
 from tools.records import ROOT, Action, Candidate, Evaluation, PrecisionPolicy, Problem, Verdict
 

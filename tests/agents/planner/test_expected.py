@@ -8,7 +8,7 @@ from agents.planner.builtin import BuiltinPlanner
 from agents.records.expectation import Expectation
 from agents.samples import case as samples
 from knowledge.records import Strategy
-from tools.cost.rank_schedules import choice_action
+from tools.cost.choice import choice_action
 from tools.records import Action, ActionKind, Bottleneck, Verdict
 
 PLANNER = BuiltinPlanner()

@@ -7,7 +7,7 @@ from agents.planner.protocol import Briefing
 from agents.planner.rating import rate
 from agents.records.inspiration import Inspiration
 from agents.samples import case as samples
-from tools.cost.rank_schedules import choice_action, chosen_number
+from tools.cost.choice import choice_action, chosen_number
 from tools.records import ActionKind, Plan
 
 

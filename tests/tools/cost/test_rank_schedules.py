@@ -20,10 +20,12 @@ from tools.codegen.schedule.cudnn_fusion import FUSED
 from tools.codegen.schedule.partition import can_generate, plan_region
 from tools.codegen.templates.registry import knobs_of
 from tools.cost.call_time import counted
+from tools.cost.choice import Choice, choice_action, chosen_number, in_order
 from tools.cost.estimate import host_us, issuing_us
 from tools.cost.launches import modelled, region_us
 from tools.cost.library import SUMMED_US, left_us
-from tools.cost.rank_schedules import Choice, ScheduleModel, choice_action, chosen_number, in_order, is_convolution, modelled_choices
+from tools.cost.rank_schedules import modelled_choices
+from tools.cost.schedule_model import ScheduleModel, is_convolution
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import ActionKind, PrecisionPolicy, Problem

@@ -11,7 +11,7 @@ from knowledge.records import Situation, Strategy
 from tools.actions.guide import GUIDE
 from tools.codegen.ir.schedule import Schedule
 from tools.codegen.templates import registry
-from tools.cost import rank_schedules
+from tools.cost import choice
 from tools.records import Action, ActionKind, OperatorFamily
 from tools.records.renamed import FIELDS, MADE, TEMPLATES, VALUES, first_parameters, first_templates, present_parameters
 from tools.tuning.cache import Tuned
@@ -105,4 +105,4 @@ def test_todays_words_are_the_ones_in_use() -> None:
         assert not {(name, first) for first in renamed} & values
     assert set(TEMPLATES.values()) <= {template.name for template in registry.TEMPLATES}
     assert set(FIELDS.values()) <= set(Schedule.model_fields)
-    assert rank_schedules.MADE == MADE
+    assert choice.MADE == MADE

@@ -67,7 +67,7 @@ class Template(Protocol):
 
     @abstractmethod
     def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
-        """Describe the launches of one call, for the cost model; empty where it is not modelled."""
+        """Describe the launches of one call, for the cost model."""
 
     def refusal(self, kernel: Kernel, parameters: Mapping[str, Value]) -> str:
         """Say why it cannot be emitted with these parameters; nothing where it can."""

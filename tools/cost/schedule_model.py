@@ -1,0 +1,218 @@
+"""What the cost model says of the schedules of one graph: their regions' settings, and what a whole call takes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from tools.codegen import OperatorGraph, Region, Schedule
+from tools.codegen.schedule.partition import STANDING_ALONE, Planned, can_generate, plan_region
+from tools.codegen.templates.shared.knob import Parameters
+from tools.cost.call_time import call_us, counted, worth_capturing
+from tools.cost.channels_last import channels_last, copies_us, library_convolutions
+from tools.cost.choice import AGAIN, Choice
+from tools.cost.cudnn_fusion import with_epilogues
+from tools.cost.estimate import issuing_us
+from tools.cost.launches import modelled, region_launches, region_us
+from tools.cost.library import layout_gain, left_us, library_us
+from tools.cost.prepack import packed_where_worth, ranked_with_packing
+from tools.cost.region_settings import SCORED, Setting, key, spread, words_of
+from tools.hardware.rates import operator_family
+from tools.records import HardwareSheet, OperatorFamily, PrecisionPolicy
+
+GLANCED = 80
+"""Settings of a region that are looked at to decide on a fusion."""
+SEEN = 3000
+"""Settings of all regions of one structure, so that a network takes no longer than an operator."""
+FEWEST = 60
+SLOWEST = 4.0
+"""Factor of the library's modelled time, an operator at a time, beyond which a region without products is not generated: twice the
+model's error."""
+HEAVY = 0.25
+"""Share of a schedule's time from which on a region is worth trying in another setting."""
+JUST_BEFORE = 0.999
+"""Factor that puts a choice before another that is as fast."""
+DOUBTS = {OperatorFamily.CONVOLUTION: 1.4}
+"""Factor by which a generated kernel may take longer than modelled when it is compared with the library's, by family: of thirteen modules
+with a convolution whose first choice was measured on an H200, eleven took 0.8 to 1.32 times as long as modelled, and the other two spend
+half of it elsewhere (docs/results/generated-kernels.md)."""
+DOUBT = 1.3
+"""The same for products and attention, which were measured; an assumption between the error of the best and that of all schedules."""
+
+
+def is_convolution(graph: OperatorGraph, region: Region) -> bool:
+    """Whether a region holds a convolution."""
+    return any(operator_family(graph.by_name[name].target) is OperatorFamily.CONVOLUTION for name in region.nodes)
+
+
+class ScheduleModel:
+    """What the cost model says of regions; each set of nodes is lowered and looked at once."""
+
+    def __init__(self, graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] | None = None) -> None:
+        """Model schedules of one graph on one device."""
+        self.graph, self.sheet, self.policy = graph, sheet, policy
+        self.known = modelled() if known is None else known
+        self._planned: dict[tuple[str, ...], Planned] = {}
+        self._glances: dict[tuple[str, ...], float] = {}
+        self._libraries: dict[tuple[str, ...], float] = {}
+        self._times: dict[tuple[tuple[str, ...], str], float] = {}
+        self._counts: dict[tuple[tuple[str, ...], str], int] = {}
+        self._rankings: dict[tuple[tuple[str, ...], str, int], list[Setting]] = {}
+
+    def planned(self, region: Region) -> Planned:
+        """Lower a region."""
+        if region.nodes not in self._planned:
+            self._planned[region.nodes] = plan_region(self.graph, region.nodes)
+        return self._planned[region.nodes]
+
+    def glance(self, graph: OperatorGraph, schedule: Schedule) -> float:
+        """Time of the generated regions of a schedule at about their best settings; no end of it where one is not modelled."""
+        return sum(self._glance(region) for region in schedule.regions if region.is_generated)
+
+    def _glance(self, region: Region) -> float:
+        if region.nodes not in self._glances:
+            self._glances[region.nodes] = self._ranked(region, GLANCED)[0].us if region.template in self.known else math.inf
+        return self._glances[region.nodes]
+
+    def _ranked(self, region: Region, most: int) -> list[Setting]:
+        start: Parameters = dict(region.parameters)
+        name = (region.nodes, key(start), most)
+        if name not in self._rankings:
+            self._rankings[name] = ranked_with_packing(self.planned(region), start, self.sheet, self.policy, most)
+        return self._rankings[name]
+
+    def choices(self, schedule: Schedule, most: int) -> list[Choice]:
+        """Set a structure's regions to their best settings, then the heavy ones to their next different ones."""
+        known = [region for region in schedule.regions if region.template in self.known]
+        share = max(FEWEST, min(SCORED, SEEN // max(1, len(known))))
+        others = self._left(schedule)
+        rankings = packed_where_worth({region.id: self._ranked(region, share) for region in known}, others)
+        spreads = {region.id: spread(rankings[region.id], dict(region.parameters), most) for region in known}
+        total = others + sum(settings[0].us for settings in spreads.values())
+        heavy = {name for name, settings in spreads.items() if settings[0].us >= HEAVY * total}
+        unmodelled = tuple(region.id for region in schedule.regions if region.is_generated and region.template not in self.known)
+        found: list[Choice] = []
+        for place in range(max([len(spreads[name]) for name in heavy] or [1])):
+            chosen = {name: each[min(place, len(each) - 1) if name in heavy else 0] for name, each in spreads.items()}
+            changed = schedule
+            for region in known:
+                changed = changed.replaced(region.model_copy(update={"parameters": chosen[region.id].parameters}))
+            device = others + sum(one.us for one in chosen.values())
+            doubtful = device + self._doubt_us(changed)
+            words = tuple((region.template, words_of(dict(region.parameters))) for region in changed.regions if region.id in heavy)
+            us, order_us = (self.call_us(changed, time) for time in (device, doubtful))
+            found.append(Choice(changed, us, unmodelled, words, max([order_us, *(one.order_us for one in found)]), device))
+        return found
+
+    def alternatives(self, choices: list[Choice]) -> list[Choice]:
+        """Lay the library's convolutions out with their channels last or give them their relu, and capture what may wait for launches."""
+        others = [other for change in (self._turned, self._with_epilogues) for choice in choices if (other := change(choice))]
+        return [*others, *(other for choice in (*choices, *others) if (other := self._captured(choice)))]
+
+    def _with_epilogues(self, choice: Choice) -> Choice | None:
+        found = with_epilogues(self.graph, choice.schedule, self.region_us) if self.sheet.backend == "cuda" else None
+        if found is None:
+            return None
+        schedule, saved = found
+        device = choice.device_us - saved
+        us, order_us = (self.call_us(schedule, time) for time in (device, device + self._doubt_us(schedule)))
+        return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, "fused epilogues"))
+
+    def region_us(self, region: Region) -> float:
+        """Time of a region as it is: of our kernel, or of the library's calls, microseconds."""
+        return self._generated(region) if region.is_generated else self._library(region)
+
+    def _turned(self, choice: Choice) -> Choice | None:
+        schedule = channels_last(self.graph, choice.schedule)
+        if schedule is None:
+            return None
+        regions = library_convolutions(self.graph, choice.schedule)
+        dtype = self.graph.by_name[regions[0].nodes[0]].outputs[0].dtype
+        gain = layout_gain(self.sheet, self.policy, dtype)
+        saved = sum(self._library(region) for region in regions) * (1 - 1 / gain)
+        device = choice.device_us + copies_us(self.graph, schedule, self.sheet) - saved
+        doubtful = device + self._doubt_us(schedule)
+        us, order_us = (self.call_us(schedule, time) for time in (device, doubtful))
+        # where nothing was measured, the reference's own layout comes first
+        order_us *= AGAIN if gain <= 1.0 else 1.0
+        return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, "channels last"))
+
+    def _captured(self, choice: Choice) -> Choice | None:
+        """Capture a choice: doubt in its kernels does not count against it, since they are the same.
+
+        It comes before them where launching takes longer than they do: a timed call has a head start, a call in use has none.
+        """
+        kernels = self._kernels(choice.schedule)
+        if not worth_capturing(self.graph, choice.schedule, choice.device_us, kernels):
+            return None
+        schedule = choice.schedule.model_copy(update={"captured": True})
+        us = self.call_us(schedule, choice.device_us)
+        ratio = us / choice.us
+        if issuing_us(*counted(self.graph, choice.schedule, kernels)) > us:
+            ratio = min(ratio, JUST_BEFORE)
+        return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * ratio, words=(*choice.words, "captured"))
+
+    def call_us(self, schedule: Schedule, device_us: float, *, in_use: bool = False) -> float:
+        """Time of a call whose kernels take `device_us`, microseconds."""
+        return call_us(self.graph, schedule, device_us, self.sheet, self._kernels(schedule), in_use=in_use)
+
+    def _kernels(self, schedule: Schedule) -> int:
+        """Count the launches of generated regions: passes before a product are launches, too."""
+        return sum(self._launched(region) for region in schedule.regions if region.is_generated)
+
+    def _launched(self, region: Region) -> int:
+        name = (region.nodes, key(dict(region.parameters)))
+        if name not in self._counts:
+            self._counts[name] = len(region_launches(self.planned(region), region.parameters, self.sheet))
+        return self._counts[name]
+
+    def doubt(self, region: Region) -> float:
+        """Factor by which a generated region may take longer than modelled, where the library's kernel is the alternative."""
+        if is_convolution(self.graph, region):
+            return DOUBTS[OperatorFamily.CONVOLUTION]
+        return DOUBT if any(self.graph.by_name[name].op in STANDING_ALONE for name in region.nodes) else 1.0
+
+    def _doubt_us(self, schedule: Schedule) -> float:
+        """How much longer a schedule may take than modelled because of kernels that the library has, too."""
+        modelled = (region for region in schedule.regions if region.is_generated and region.template in self.known)
+        return sum((self.doubt(region) - 1) * self._generated(region) for region in modelled)
+
+    def prefers_own(self, region: Region) -> bool:
+        """Whether a generated product or convolution is expected to be faster than the library's, whatever the doubt.
+
+        Any other region is generated unless the model sees something very wrong with it: an operator at a time, the library's are slow.
+        """
+        doubt, library = self.doubt(region), self._library(region)
+        if doubt > 1.0:
+            return doubt * self._glance(region) < library
+        return region.template not in self.known or self._glance(region) < SLOWEST * len(region.nodes) * library
+
+    def _left(self, schedule: Schedule) -> float:
+        """Time of what a structure leaves to the library."""
+        return sum(self._library(region) for region in schedule.regions if not region.is_generated)
+
+    def _library(self, region: Region) -> float:
+        """Time of a region's library calls; of what could not be generated either, their launches or the bytes they move."""
+        if region.nodes not in self._libraries:
+            if can_generate(self.graph, region.nodes):
+                family = OperatorFamily.CONVOLUTION if is_convolution(self.graph, region) else None
+                us = library_us(self.planned(region), self.sheet, self.policy, family)
+            else:
+                us = left_us(self.graph, region.nodes, self.sheet)
+            self._libraries[region.nodes] = us
+        return self._libraries[region.nodes]
+
+    def _generated(self, region: Region) -> float:
+        """Time of a generated region with the parameters that it has."""
+        name = (region.nodes, key(dict(region.parameters)))
+        if name not in self._times:
+            self._times[name] = region_us(self.planned(region), region.parameters, self.sheet)
+        return self._times[name]
+
+    def schedule_us(self, schedule: Schedule, *, in_use: bool = False) -> float | None:
+        """Time of a call as a schedule has it, timed or in use; None where one of its templates is not modelled."""
+        generated = [region for region in schedule.regions if region.is_generated]
+        if any(region.template not in self.known for region in generated):
+            return None
+        left = self.graph.calls * self.sheet.launch_us if self.graph.blocked else self._left(schedule)
+        return self.call_us(schedule, left + sum(self._generated(region) for region in generated), in_use=in_use)
