@@ -9,13 +9,15 @@ import pytest
 import typer
 
 from kernelwright.cli.app import app
-from tests.support.pages import FIGURE, PAGES, ROOT, STAMP, Page
+from tests.support.pages import FIGURE, FOLDERS, INLINE, PAGES, ROOT, STAMP, Page
 
-UNFINISHED = frozenset({})
-"""Pages that are still to be written anew, and are held to their links alone."""
-FINISHED = [page for page in PAGES if page.path.relative_to(ROOT).as_posix() not in UNFINISHED]
+MOST_WORDS = 40_000
+"""Of all pages together: what a reader can be asked to look through."""
 FOREIGN = frozenset({"--delete", "--expt-extended-lambda", "--expt-relaxed-constexpr", "--signal", "--use_fast_math"})
 """Options of rsync, nvcc and sbatch."""
+FILES = [file.relative_to(ROOT).as_posix() for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
+READERS = frozenset({"my_operator.py", "my_kernel.py", "op.py", "kernel.py", "problem.py", "root.py"})
+"""Files of the reader's, of a run or of a bundle."""
 COMMANDS = typer.main.get_group(app).commands
 
 
@@ -55,31 +57,31 @@ def test_every_link_leads_somewhere(page: Page) -> None:
         assert not anchor or anchor in Page(file).anchors, link
 
 
-@pytest.mark.parametrize("page", FINISHED, ids=name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_no_sentence_is_longer_than_thirty_words(page: Page) -> None:
     """A sentence can be read in one breath; code in a sentence counts as one word."""
     assert [one for one in page.sentences if len(one.split()) > 30] == []
 
 
-@pytest.mark.parametrize("page", FINISHED, ids=name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_no_paragraph_has_more_than_three_figures(page: Page) -> None:
     """More figures than three stand in a table."""
     assert [one for one in page.paragraphs if len(FIGURE.findall(one)) > 3] == []
 
 
-@pytest.mark.parametrize("page", FINISHED, ids=name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_dates_and_commits_stand_in_a_footer(page: Page) -> None:
     """Prose says what holds; when and by which commit it was seen stands below the page's last rule."""
     assert [one for one in page.paragraphs if STAMP.search(one)] == []
 
 
-@pytest.mark.parametrize("page", FINISHED, ids=name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_file_that_a_page_names_is_there(page: Page) -> None:
     """A path or a module on a page is one of the project."""
     assert sorted(one for one in page.named_files if not exists(one)) == []
 
 
-@pytest.mark.parametrize("page", FINISHED, ids=name)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_every_command_and_option_on_a_page_is_there(page: Page) -> None:
     """What a reader copies from a page is understood by the command line."""
     for command, second, used in page.commands:
@@ -91,6 +93,18 @@ def test_every_command_and_option_on_a_page_is_there(page: Page) -> None:
     ours = set[str]().union(*map(options, COMMANDS.values()))
     scripts = "\n".join(one.read_text() for one in [*ROOT.glob("benchmarks/**/*.py"), *ROOT.glob("scripts/**/*.py")])
     assert sorted(one for one in page.bare_options - ours - FOREIGN if f'"{one}"' not in scripts) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_every_file_named_by_the_end_of_its_path_is_there(page: Page) -> None:
+    """A path such as `trusted/oracle.py`, or a file's name in code, is that of a file that is there; a footer may name what was."""
+    ends = {one for _, one in INLINE.findall(page.body) if re.fullmatch(r"[a-z_][\w/]*\.py", one)}
+    assert sorted(one for one in ends - READERS if not any(f"/{file}".endswith(f"/{one}") for file in FILES)) == []
+
+
+def test_all_pages_together_are_short() -> None:
+    """Code and tables are counted, too."""
+    assert sum(page.words for page in PAGES) <= MOST_WORDS
 
 
 def test_every_page_can_be_reached_from_the_readme() -> None:

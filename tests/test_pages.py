@@ -92,7 +92,7 @@ def test_every_class_of_attack_in_the_suite_is_on_the_page() -> None:
     text = (DOCS / "threats.md").read_text(encoding="utf-8")
     for first, last in re.findall(r"([A-E]\d\d) to ([A-E]\d\d)", text):
         text += " ".join(f"{first[0]}{number:02}" for number in range(int(first[1:]), int(last[1:]) + 1))
-    kernels = [path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "hacks" / "kernels").glob("*.py")]
+    kernels = [path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "hacks" / "kernels").rglob("*.py")]
     classes = {name for kernel in kernels for name in re.findall(r"^Class: ([A-E]\d\d)", kernel, re.MULTILINE)}
     assert classes
     assert sorted(name for name in classes if name not in text) == []
