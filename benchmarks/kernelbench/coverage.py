@@ -18,7 +18,8 @@ from typing import Any
 
 from tools.codegen import LoweringError, emit, initial_schedule, limits, trace
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
-from tools.codegen.schedule.actions import apply, options
+from tools.codegen.schedule.apply import apply
+from tools.codegen.schedule.options import options
 from tools.errors import UserError
 from tools.hardware import load_sheet
 from tools.problems import load_problem

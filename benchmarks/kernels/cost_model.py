@@ -27,7 +27,7 @@ from typing import Any
 
 from benchmarks.search.landscape import Landscape, Place, landscape_files, load_landscapes
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.cost.launch_time import launch_time_us
 from tools.cost.launches import region_launches
 from tools.hardware import load_sheet

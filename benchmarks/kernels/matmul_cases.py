@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tools.codegen import OperatorGraph, Region, Schedule, emit, trace
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.problems import load_problem
 from tools.records import Problem
 

@@ -18,7 +18,7 @@ from tools.codegen.module.passthrough import pass_through
 from tools.codegen.pipeline import lay_out, lower, rewrite
 from tools.codegen.rewrite.bind import BoundGraph
 from tools.codegen.rewrite.canonicalize import canonicalize
-from tools.codegen.schedule.partition import PlannedRegion
+from tools.codegen.schedule.plan import PlannedRegion
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.trace.tracing import trace_reference
 from tools.cost.choice import Choice

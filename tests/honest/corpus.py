@@ -10,7 +10,8 @@ from pathlib import Path
 
 from tests.hacks.court import REFERENCE, SIZES
 from tools.codegen import LoweringError, Schedule, emit, initial_schedule, trace
-from tools.codegen.schedule.actions import apply, options
+from tools.codegen.schedule.apply import apply
+from tools.codegen.schedule.options import options
 from tools.errors import UserError
 from tools.evaluation.sandbox.machine_view import readable_trees
 from tools.hardware import load_sheet

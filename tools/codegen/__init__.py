@@ -11,8 +11,10 @@ from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.module.link import Emission
 from tools.codegen.pipeline import emit, trace
-from tools.codegen.schedule.actions import IllegalAction, apply, initial_schedule, options
+from tools.codegen.schedule.apply import IllegalAction, apply
 from tools.codegen.schedule.limits import Limit, limits
+from tools.codegen.schedule.options import options
+from tools.codegen.schedule.partition import initial_schedule
 
 __all__ = [
     "Emission", "IllegalAction", "Limit", "LoweringError", "OperatorGraph", "Region", "Schedule", "apply", "emit", "initial_schedule",

@@ -22,8 +22,8 @@ from tools.codegen.module.link import Emission, link
 from tools.codegen.module.passthrough import pass_through
 from tools.codegen.rewrite.bind import BoundGraph, bind
 from tools.codegen.rewrite.canonicalize import canonicalize
-from tools.codegen.schedule.actions import initial_schedule
-from tools.codegen.schedule.partition import LoweredRegion, PlannedRegion, choose_template, lower_region
+from tools.codegen.schedule.partition import initial_schedule
+from tools.codegen.schedule.plan import LoweredRegion, PlannedRegion, choose_template, lower_region
 from tools.codegen.trace.tracing import trace_reference
 from tools.records import Problem
 

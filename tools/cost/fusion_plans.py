@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
-from tools.codegen.schedule.actions import fusions, stands_alone
-from tools.codegen.schedule.partition import can_generate
+from tools.codegen.schedule.options import fusions, stands_alone
+from tools.codegen.schedule.plan import can_generate
 from tools.cost.prologue_to_epilogue import moved_heads
 from tools.records import Action, ActionKind, HardwareSheet
 

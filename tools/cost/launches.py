@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.schedule.partition import Planned
+from tools.codegen.schedule.plan import Planned
 from tools.codegen.templates.registry import TEMPLATES
 from tools.codegen.templates.shared.knob import Value
 from tools.cost.launch_time import launch_time_us

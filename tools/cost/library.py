@@ -7,7 +7,7 @@ from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.cuda_graph import launches
-from tools.codegen.schedule.partition import Planned
+from tools.codegen.schedule.plan import Planned
 from tools.hardware import peak_tflops, rates
 from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPolicy
 

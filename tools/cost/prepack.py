@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.codegen.schedule.partition import Planned
+from tools.codegen.schedule.plan import Planned
 from tools.codegen.templates.shared.knob import Parameters
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.work import nbytes_of

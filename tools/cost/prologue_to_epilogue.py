@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.codegen.templates.registry import template_called
 from tools.codegen.templates.shared.template import Pattern
 from tools.records import HardwareSheet

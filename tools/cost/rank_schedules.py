@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tools.codegen import OperatorGraph, Schedule, initial_schedule
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.schedule.actions import stands_alone
+from tools.codegen.schedule.options import stands_alone
 from tools.cost.choice import Choice, in_order
 from tools.cost.fusion_plans import structures
 from tools.cost.prepack import WORTH_WHOLE

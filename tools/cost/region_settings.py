@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tools.codegen.ir.schedule import FORMAT
-from tools.codegen.schedule.partition import Planned
+from tools.codegen.schedule.plan import Planned
 from tools.codegen.templates.shared.knob import ROUGH, Knob, Parameters, may_round
 from tools.codegen.templates.shared.prepack import WEIGHTS
 from tools.cost.launches import region_us

@@ -6,7 +6,8 @@ import math
 from dataclasses import replace
 
 from tools.codegen import OperatorGraph, Region, Schedule
-from tools.codegen.schedule.partition import STANDING_ALONE, Planned, can_generate, plan_region
+from tools.codegen.schedule.partition import STANDING_ALONE
+from tools.codegen.schedule.plan import Planned, can_generate, plan_region
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.call_time import call_us, counted, worth_capturing
 from tools.cost.channels_last import channels_last, copies_us, library_convolutions

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import modelled

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tools.codegen import emit, initial_schedule, trace
-from tools.codegen.schedule.actions import apply, options
+from tools.codegen.schedule.apply import apply
+from tools.codegen.schedule.options import options
 from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Problem

@@ -20,7 +20,7 @@ import pytest
 
 from tests.tools.codegen.samples import SAMPLES
 from tools.codegen import LoweringError, OperatorGraph, Schedule, initial_schedule, trace
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.problems import load_problem
 from tools.records import Problem
 

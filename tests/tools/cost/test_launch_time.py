@@ -14,7 +14,7 @@ from tests.tools.codegen.samples import function
 from tools.codegen import Schedule, initial_schedule, trace
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.cost.launch_time import launch_time_us
 from tools.cost.launches import region_us
 from tools.hardware import load_sheet

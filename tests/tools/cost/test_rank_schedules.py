@@ -15,9 +15,9 @@ from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, Region, Schedule, emit, initial_schedule, trace
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.schedule import EPILOGUE
-from tools.codegen.schedule.actions import options
 from tools.codegen.schedule.cudnn_fusion import FUSED
-from tools.codegen.schedule.partition import can_generate, plan_region
+from tools.codegen.schedule.options import options
+from tools.codegen.schedule.plan import can_generate, plan_region
 from tools.codegen.templates.registry import knobs_of
 from tools.cost.call_time import counted
 from tools.cost.choice import Choice, choice_action, chosen_number, in_order

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from tests.tools.codegen.samples import function
 from tools.codegen import initial_schedule, trace
-from tools.codegen.schedule.partition import Planned, plan_region
+from tools.codegen.schedule.plan import Planned, plan_region
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.launches import region_us

@@ -10,7 +10,7 @@ from tools.codegen.module.dedup import Functions
 from tools.codegen.module.function_names import function_name
 from tools.codegen.module.reference_text import KeptText, keep
 from tools.codegen.rewrite.bind import BoundGraph
-from tools.codegen.schedule.partition import PlannedRegion
+from tools.codegen.schedule.plan import PlannedRegion
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.naming import Names
 from tools.records import Problem, ProblemForm

@@ -10,7 +10,8 @@ from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.rewrite.bind import BoundGraph, bind
 from tools.codegen.rewrite.fold_batch_norm import FoldedBatchNorm, folded_batch_norms, with_folded_batch_norms
 from tools.codegen.rewrite.fold_constants import packable, with_prepacked
-from tools.codegen.schedule.partition import ordered, plan_region
+from tools.codegen.schedule.partition import ordered
+from tools.codegen.schedule.plan import plan_region
 from tools.codegen.schedule.push_down import ALGEBRA
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.records import Action, ActionKind, HardwareSheet

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.records import Record
 
 

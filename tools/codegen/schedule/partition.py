@@ -1,130 +1,22 @@
-"""Which operators can share a kernel, and the partition of a graph into natural regions."""
+"""The partition of a graph into natural regions: operators that one kernel can hold, in an order in which each finds what it reads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.operators import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
-from tools.codegen.ir.sizes import Fact, express
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.pooling import overlap
-from tools.codegen.lower.rules import lower
-from tools.codegen.templates.registry import knobs_of, template_for
-from tools.codegen.templates.shared.knob import Parameters, Value
-from tools.codegen.templates.shared.template import Template
-from tools.records import HardwareSheet
+from tools.codegen.schedule.plan import can_generate
+from tools.codegen.templates.registry import knobs_of
 
 STANDING_ALONE = {*PRODUCTS, *ATTENTIONS, *CONVOLUTIONS}
 """Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
-MOST_NODES = 48
-"""A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
-
-
 MOST_AGAIN = 4
 """How often a pooling may make an element again that comes from pointwise operators before it: up to a window of 3x3 with a stride of 2."""
-
-
-@dataclass(frozen=True)
-class Planned:
-    """A region that can be generated: its template and its lowered kernel."""
-
-    template: Template
-    kernel: Kernel
-
-    def defaults(self, sms: int) -> Parameters:
-        """Choose first parameters for a device of so many multiprocessors."""
-        return self.template.defaults(self.kernel, sms)
-
-    def fits(self, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
-        """Whether changing `knob` to what `parameters` say changes the kernel and can run on the device."""
-        return self.template.fits(self.kernel, parameters, knob, sheet)
-
-
-@dataclass(frozen=True)
-class LoweredRegion:
-    """A generated region of a schedule, lowered."""
-
-    region: Region
-    kernel: Kernel
-
-
-@dataclass(frozen=True)
-class PlannedRegion:
-    """The same with the template that lays it out."""
-
-    region: Region
-    planned: Planned
-
-
-def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
-    """Lower a set of nodes and choose the template; raises LoweringError with the reason."""
-    return choose_template(graph, lower_region(graph, members))
-
-
-def lower_region(graph: OperatorGraph, members: Iterable[str]) -> Kernel:
-    """Lower a set of nodes into one kernel; raises LoweringError with the reason."""
-    names = tuple(members)
-    effects = [name for name in names if name in graph.effects]
-    if effects:
-        raise LoweringError("it writes to a buffer of the module")
-    kernel = lower(graph, names)
-    if not kernel.builder.loads:
-        raise LoweringError("it reads no tensor")
-    return kernel
-
-
-def choose_template(graph: OperatorGraph, kernel: Kernel) -> Planned:
-    """Choose the template that can lay a kernel out; raises LoweringError where none can."""
-    planned = Planned(template_for(kernel), kernel)
-    _check_numbers(graph, planned)
-    return planned
-
-
-def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
-    """Make sure that numbers which vary with the sizes can be told: from what the kernel reads, or for some templates from any input."""
-    builder = planned.kernel.builder
-    facts = [Fact("", sizes) for load in builder.loads for sizes in load.meta.shape]
-    hidden = [number.values for number in builder.arguments if express(number.values, facts) is None]
-    if hidden and not planned.template.takes_numbers:
-        raise LoweringError("a number that varies with the sizes cannot be told from the shapes of what the kernel reads")
-    for values in hidden:
-        if values not in graph.told:
-            every = dict.fromkeys(sizes for meta in graph.inputs.values() for sizes in meta.shape)
-            graph.told[values] = express(values, [Fact("", sizes) for sizes in every]) is not None
-        if not graph.told[values]:
-            raise LoweringError("a number that varies with the sizes cannot be told from the shapes of the inputs")
-
-
-def can_generate(graph: OperatorGraph, members: Iterable[str]) -> bool:
-    """Whether a set of nodes is one generated region: lowerable, and with nothing outside between its nodes."""
-    names = frozenset(members)
-    if len(names) > MOST_NODES or not is_convex(graph, names):
-        return False
-    try:
-        plan_region(graph, names)
-    except LoweringError:
-        return False
-    return True
-
-
-def is_convex(graph: OperatorGraph, members: frozenset[str]) -> bool:
-    """Whether no path leaves the set and comes back."""
-    last = max(graph.order[name] for name in members)
-    first = min(graph.order[name] for name in members)
-    tainted: set[str] = set()
-    for node in graph.nodes[first : last + 1]:
-        sources = {ref.name for ref in node.refs}
-        if node.name in members:
-            if sources & tainted:
-                return False
-        elif sources & (members | tainted) and not (is_view(node) and not sources & tainted):
-            tainted.add(node.name)
-    return True
 
 
 def has_convolution(graph: OperatorGraph, region: Region) -> bool:
@@ -134,6 +26,11 @@ def has_convolution(graph: OperatorGraph, region: Region) -> bool:
         and EPILOGUE not in region.parameters
         and any(graph.by_name[name].op in EITHER_LAYOUT for name in region.nodes)
     )
+
+
+def initial_schedule(graph: OperatorGraph) -> Schedule:
+    """Partition the graph into natural regions, each left to the reference's own operators."""
+    return Schedule(regions=()) if graph.blocked else natural_regions(graph)
 
 
 def natural_regions(graph: OperatorGraph) -> Schedule:

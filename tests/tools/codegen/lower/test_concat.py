@@ -11,7 +11,7 @@ from tests.tools.codegen.harness import for_targets, generated, made_once, probl
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.templates.test_memory_bound import SETTINGS
 from tools.codegen import emit, initial_schedule, limits, trace
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.codegen.templates.pointwise.launches import pointwise_launches
 from tools.cost.launch_time import launch_time_us
 from tools.hardware import load_sheet

@@ -12,7 +12,7 @@ import pytest
 from tests.tools.codegen.harness import for_targets, generated, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.memory_samples import MEMORY_SAMPLES
 from tools.codegen import emit, initial_schedule, limits, trace
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 
 ROW = {"ROWS": 1, "BLOCK_N": 16, "SPLITS": 3, "num_warps": 4, "num_stages": 1}
 

@@ -12,7 +12,7 @@ from tests.tools.codegen.compute_samples import DIRECT, module, reference
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.templates.matmul.test_products import WAYS, whole
 from tools.codegen import emit, limits, trace
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.codegen.templates.depthwise.launches import lane_counts
 from tools.cost.launches import region_launches
 from tools.hardware import load_sheet

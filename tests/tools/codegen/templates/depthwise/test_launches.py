@@ -10,7 +10,7 @@ from tests.tools.codegen.compute_samples import DIRECT
 from tests.tools.codegen.harness import traced_text
 from tools.codegen import initial_schedule
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.schedule.partition import Planned, plan_region
+from tools.codegen.schedule.plan import Planned, plan_region
 from tools.codegen.templates.depthwise.launches import WARP, warp_lines
 from tools.codegen.templates.registry import knobs_of
 from tools.cost.launches import region_launches

@@ -13,7 +13,7 @@ from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_
 from tests.tools.codegen.templates.matmul.test_ways import PLAIN, large, offered
 from tools.codegen import LoweringError, Region, Schedule, emit
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.partition import Planned, plan_region
+from tools.codegen.schedule.plan import Planned, plan_region
 from tools.codegen.templates.matmul.layout import product_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, left_is_stationary, stationary_bytes, stationary_settings
 

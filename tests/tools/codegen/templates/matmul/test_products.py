@@ -11,7 +11,7 @@ from tests.tools.codegen.compute_samples import DIAGONAL, PRODUCTS, THIN
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
 from tools.codegen import Region, Schedule, apply, emit, initial_schedule
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.records import Action, ActionKind
 
 TILES = {"BLOCK_M": 16, "BLOCK_N": 32, "BLOCK_K": 16, "GROUP_M": 4, "num_warps": 4, "num_stages": 2, "right": "as_is", "SPLIT_K": 1}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.tools.cost.test_region_settings import SHEET, planned
-from tools.codegen.schedule.partition import Planned
+from tools.codegen.schedule.plan import Planned
 from tools.codegen.templates.matmul.launches import product_launches
 from tools.codegen.templates.matmul.layout import product_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationary_settings

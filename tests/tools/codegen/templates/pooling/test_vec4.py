@@ -10,7 +10,7 @@ from tests.tools.codegen.harness import traced_text
 from tests.tools.codegen.samples import function
 from tools.codegen import initial_schedule
 from tools.codegen.ir.geometry import Window
-from tools.codegen.schedule.partition import Planned, plan_region
+from tools.codegen.schedule.plan import Planned, plan_region
 from tools.codegen.templates.pooling.layout import fits_vec4
 from tools.codegen.templates.pooling.vec4 import OWN, blocks_along, places_of
 from tools.hardware import load_sheet

@@ -12,7 +12,7 @@ from tests.tools.codegen.harness import for_targets, generated, made_once, probl
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.templates.test_memory_bound import settings
 from tools.codegen import IllegalAction, apply, emit, initial_schedule, limits, options, trace
-from tools.codegen.schedule.partition import plan_region
+from tools.codegen.schedule.plan import plan_region
 from tools.cost.launches import region_launches
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind

@@ -13,7 +13,7 @@ from tests.tools.codegen.templates.convolution.test_convolution import HALVES
 from tests.tools.codegen.templates.matmul.test_products import TILES, whole
 from tools.codegen import LoweringError, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.module.cuda_graph import captured
-from tools.codegen.schedule.partition import can_generate, plan_region
+from tools.codegen.schedule.plan import can_generate, plan_region
 from tools.codegen.templates.shared.prepack import EVERY_CALL, PREPACKED, WEIGHTS
 from tools.cost.launches import region_launches
 from tools.cost.prepack import packed_where_worth, ranked_with_packing

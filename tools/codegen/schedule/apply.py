@@ -1,42 +1,23 @@
-"""The legal actions on a schedule, and their application: one action, one change."""
+"""The application of an action to a schedule: one action, one change, or the reason why it is not legal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
-from tools.codegen.ir.operators import EITHER_LAYOUT, PRODUCTS
-from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, LIBRARY, RESULT_TOO, Region, Schedule
+from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, LIBRARY, Region, Schedule
 from tools.codegen.rewrite.bind import BoundGraph, bind
-from tools.codegen.rewrite.channels_last import frees_results
 from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES, WHOLE, can_capture
-from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues, with_epilogue
-from tools.codegen.schedule.fold import FOLD_BATCH_NORM, folded, folding_actions, prepacked_regions
-from tools.codegen.schedule.partition import (
-    STANDING_ALONE,
-    Planned,
-    can_generate,
-    has_convolution,
-    natural_regions,
-    ordered,
-    plan_region,
-    producers,
-    producers_of,
-)
-from tools.codegen.schedule.push_down import ALGEBRA, pushdown_actions, take_pushdown
+from tools.codegen.schedule.cudnn_fusion import SCOPE, with_epilogue
+from tools.codegen.schedule.fold import FOLD_BATCH_NORM, folded, prepacked_regions
+from tools.codegen.schedule.partition import has_convolution, ordered
+from tools.codegen.schedule.plan import Planned, can_generate, plan_region
+from tools.codegen.schedule.push_down import ALGEBRA, take_pushdown
 from tools.codegen.templates.registry import knobs_of
-from tools.codegen.templates.shared.knob import ROUGH, may_round
-from tools.codegen.templates.shared.prepack import EVERY_CALL, PREPACKED, WEIGHTS
-from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
+from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
+from tools.records import Action, ActionKind
 
 USUAL_SMS = 132
 """Multiprocessors assumed where an action does not say (H100 and H200)."""
-EXACT = PrecisionPolicy()
-UNSAID = {WEIGHTS: EVERY_CALL}
-"""Values of parameters that a region need not have."""
-MOST_PAIRS = 64
-"""Pairs of regions looked at for fusion in one schedule."""
 
 
 class IllegalActionError(ValueError):
@@ -44,124 +25,6 @@ class IllegalActionError(ValueError):
 
 
 IllegalAction = IllegalActionError
-
-
-def initial_schedule(graph: OperatorGraph) -> Schedule:
-    """Partition the graph into natural regions, each left to the reference's own operators."""
-    return Schedule(regions=()) if graph.blocked else natural_regions(graph)
-
-
-def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, policy: PrecisionPolicy = EXACT) -> tuple[Action, ...]:
-    """List every legal action that changes something and that the policy allows, the widest first."""
-    if graph.blocked:
-        return tuple(_captures(graph, schedule))
-    bound = bind(graph, schedule)
-    early = [*folding_actions(bound, sheet), *pushdown_actions(bound, sheet)]
-    captures = list(_captures(bound.rewritten, schedule))
-    graph = bound.laid_out
-    found = [*early, *_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
-    for region in schedule.regions:
-        found += _generate(graph, region, sheet)
-    found += fusions(graph, schedule, sheet)
-    found += _epilogues(graph, schedule, sheet)
-    for region in schedule.regions:
-        found += _changes(graph, region, sheet, policy)
-    found += captures
-    return tuple({action.id: action for action in found}.values())
-
-
-def _captures(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
-    """Yield the capture of the whole forward as a CUDA graph, where its launches are many, and its end."""
-    if schedule.captured or can_capture(graph, schedule):
-        yield Action(kind=ActionKind.LAUNCH, region=WHOLE, parameters={CAPTURE: CAPTURES[not schedule.captured]})
-
-
-def _layouts(graph: OperatorGraph, schedule: Schedule) -> Iterator[Action]:
-    """Yield the layouts of library convolutions: all of them at once, and each by itself where there are several."""
-    regions = [region for region in schedule.regions if has_convolution(graph, region)]
-    groups = [regions, *([region] for region in regions)] if len(regions) > 1 else [regions] if regions else []
-    for group in groups:
-        names = frozenset(name for region in group for name in region.nodes if graph.by_name[name].op in EITHER_LAYOUT)
-        for value in FORMATS:
-            if value == RESULT_TOO and not frees_results(graph, names):
-                continue
-            if any(region.parameters.get(FORMAT, AS_IS) != value for region in group):
-                yield Action(kind=ActionKind.LAYOUT, region="+".join(region.id for region in group), parameters={FORMAT: value})
-
-
-def _all_at_once(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
-    able = [region.id for region in schedule.regions if not region.is_generated and can_generate(graph, region.nodes)]
-    # the library's convolutions and products are often the faster ones: all that stands around them is an action by itself
-    around = [name for name in able if not stands_alone(graph, schedule, name)]
-    for names in (around, able) if 1 < len(around) < len(able) else (able,):
-        if len(names) > 1:
-            yield Action(kind=ActionKind.FUSION, region="+".join(names), parameters={"scope": "each", "sms": sheet.sms})
-
-
-def stands_alone(graph: OperatorGraph, schedule: Schedule, name: str) -> bool:
-    """Whether a region holds a product, an attention or a convolution, whose library call is often the faster one."""
-    region = schedule.region(name)
-    return region is not None and any(graph.by_name[node].op in STANDING_ALONE for node in region.nodes)
-
-
-def _generate(graph: OperatorGraph, region: Region, sheet: HardwareSheet) -> Iterator[Action]:
-    if not region.is_generated and can_generate(graph, region.nodes):
-        if len(region.nodes) > 1:
-            yield Action(kind=ActionKind.FUSION, region=region.id, parameters={"scope": "each", "sms": sheet.sms})
-        else:
-            yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": "generated", "sms": sheet.sms})
-
-
-def fusions(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
-    """Yield what makes one kernel of several regions: attentions written out, then pairs of which one feeds the other."""
-    home = {name: region for region in schedule.regions for name in region.nodes}
-    pairs: dict[tuple[str, str], tuple[Region, Region]] = {}
-    for region in schedule.regions:
-        for name in region.nodes:
-            for source in producers(graph, graph.by_name[name]):
-                feeder = home[source]
-                if feeder.id != region.id:
-                    pairs[feeder.id, region.id] = (feeder, region)
-    for nodes, name in _attentions(graph, schedule, home):
-        if can_generate(graph, nodes):
-            yield Action(kind=ActionKind.FUSION, region=name, parameters={"scope": "together", "sms": sheet.sms})
-    for one, two in list(pairs.values())[:MOST_PAIRS]:
-        if can_generate(graph, (*one.nodes, *two.nodes)):
-            yield Action(kind=ActionKind.FUSION, region=f"{one.id}+{two.id}", parameters={"scope": "together", "sms": sheet.sms})
-
-
-def _epilogues(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Action]:
-    """Yield what leaves a convolution and the relu after it to one call of cuDNN."""
-    for one, two in epilogues(graph, schedule) if sheet.backend == "cuda" else ():
-        yield Action(kind=ActionKind.FUSION, region=f"{one.id}+{two.id}", parameters={"scope": SCOPE})
-
-
-def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield the three regions of an attention written out: two products, and what makes the second's left operand of the first."""
-    for last in schedule.regions:
-        product = next((graph.by_name[name] for name in last.nodes if graph.by_name[name].op in ("matmul", "bmm")), None)
-        left = producers_of(graph, product.args[0]) if product else ()
-        for middle in {home[source].id: home[source] for source in left}.values():
-            sources = {home[source].id: home[source] for name in middle.nodes for source in producers(graph, graph.by_name[name])}
-            for first in sources.values():
-                if len({first.id, middle.id, last.id}) == 3 and any(graph.by_name[name].op in PRODUCTS for name in first.nodes):
-                    yield (*first.nodes, *middle.nodes, *last.nodes), f"{first.id}+{middle.id}+{last.id}"
-
-
-def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy: PrecisionPolicy) -> Iterator[Action]:
-    if not region.is_generated:
-        return
-    planned = plan_region(graph, region.nodes)
-    for name, knob in planned.template.knobs.items():
-        if name == FORMAT:
-            continue
-        for value in knob.values:
-            if value in ROUGH and not may_round(policy):
-                continue
-            changed = {**region.parameters, name: value}
-            if value != region.parameters.get(name, UNSAID.get(name)) and planned.fits(changed, name, sheet):
-                yield Action(kind=knob.kind, region=region.id, parameters={name: value})
-    yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": LIBRARY})
 
 
 def apply(graph: OperatorGraph, schedule: Schedule, action: Action) -> Schedule:
