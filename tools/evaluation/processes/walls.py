@@ -14,7 +14,7 @@ from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.zygote_client import ZygoteClient
 from tools.evaluation.sandbox import control_group, weakening
 from tools.evaluation.sandbox.isolation import PLAIN_UIDS, Box, Isolation, Limits, ladder
-from tools.evaluation.sandbox.machine_view import device_nodes, readable_trees
+from tools.evaluation.sandbox.machine_view import device_nodes, hidden_trees, readable_trees
 from tools.evaluation.wire.defences import NONE, Defences
 from tools.evaluation.wire.jobs.probe import WORKS
 
@@ -83,13 +83,15 @@ class Walls:
             group.remove()
 
     def _box(self, isolation: Isolation, uid: int, zygote: ZygoteClient, off: Defences, *, gpu: bool) -> Box:
+        readable = readable_trees(gpu=gpu)
         blind = {} if gpu else {"CUDA_VISIBLE_DEVICES": ""}
         return Box(
             isolation=isolation,
             limits=weakening.limits(self._limits(gpu=gpu), off),
             uid=uid,
             scratch="",
-            readable=readable_trees(gpu=gpu),
+            readable=readable,
+            hidden=hidden_trees(readable),
             devices=device_nodes(self._device) if gpu and self._device is not None else (),
             environment=zygote.environment | blind | {"OMP_NUM_THREADS": "1"},
         )

@@ -122,8 +122,11 @@ def _private_root(box: Box) -> None:
             continue
         syscalls.mount(name, root / name, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, f"mode={mode},size={size},{owner}")
     # after the writable folders: Python itself may live in one of them
-    for tree in box.readable:
-        _bind(root, Path(tree), readonly=True)
+    for tree in sorted({*map(Path, box.readable), *map(Path, box.hidden)}, key=lambda tree: len(tree.parts)):
+        if str(tree) in box.hidden:
+            _hide(root, tree)
+        else:
+            _bind(root, tree, readonly=True)
     (root / "proc").mkdir()
     syscalls.mount("proc", root / "proc", "proc", syscalls.MS_NOSUID | syscalls.MS_NODEV | syscalls.MS_NOEXEC)
     old = root / "old"
@@ -133,6 +136,13 @@ def _private_root(box: Box) -> None:
     syscalls.umount("/old")
     Path("/old").rmdir()
     syscalls.mount("root", "/", None, syscalls.MS_REMOUNT | syscalls.MS_BIND | syscalls.MS_RDONLY | syscalls.MS_NOSUID)
+
+
+def _hide(root: Path, path: Path) -> None:
+    """Lay an empty folder over `path`, as far as it is below `root`."""
+    target = root / path.relative_to("/")
+    if target.is_dir():
+        syscalls.mount("hidden", target, "tmpfs", syscalls.MS_NOSUID | syscalls.MS_NODEV, "mode=0755,size=64k")
 
 
 def _bind(root: Path, path: Path, *, readonly: bool) -> None:

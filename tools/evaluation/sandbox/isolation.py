@@ -83,7 +83,9 @@ class Box(Record):
     scratch: str
     """A folder on this machine made for this process alone; its mount point or its scratch itself."""
     readable: tuple[str, ...]
-    """Trees that a private root holds, read-only."""
+    """Trees that a private root holds, read-only; deeper ones may lie below those that are hidden."""
+    hidden: tuple[str, ...] = ()
+    """Folders of those trees that are empty in it."""
     devices: tuple[str, ...] = ()
     """Device nodes it may use, e.g. `/dev/nvidia0`; empty without a GPU."""
     groups: tuple[str, ...] = ()

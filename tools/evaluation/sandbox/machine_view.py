@@ -6,9 +6,11 @@ import importlib.util
 import os
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import tools
 from tools.machine_code import compilers
 
 _SYSTEM = (
@@ -39,6 +41,15 @@ def readable_trees(*, gpu: bool) -> tuple[str, ...]:
     if gpu:
         trees |= {Path(tree) for tree in (*_GPU_TREES, *os.environ.get("LD_LIBRARY_PATH", "").split(":")) if tree}
     return tuple(str(tree) for tree in sorted(trees, key=lambda tree: len(tree.parts)) if tree.is_absolute())
+
+
+def hidden_trees(readable: Sequence[str]) -> tuple[str, ...]:
+    """List what of those folders no sandbox shows: this project, where it is installed or cloned below one of them.
+
+    So a candidate sees the same wherever the project lies: the system, Python's environment, and the empty folders on the way to that.
+    """
+    own = Path(tools.__file__).resolve().parents[1]
+    return (str(own),) if any(Path(tree) in own.parents for tree in readable) and str(own) not in readable else ()
 
 
 def _compiler_trees() -> set[Path]:

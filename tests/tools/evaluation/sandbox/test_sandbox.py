@@ -22,6 +22,7 @@ import pytest
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.sandbox import landlock, seccomp, syscalls
 from tools.evaluation.sandbox.isolation import Isolation, ladder
+from tools.evaluation.sandbox.machine_view import readable_trees
 from tools.evaluation.wire.defences import Defence
 
 ROOT = Path(__file__).parents[4]
@@ -44,6 +45,17 @@ def names():
         except OSError:
             pass
 
+def beside(folder):
+    # what is in view that is neither a tree of the system or of Python, nor on the way to one, nor the sandbox's own
+    for name in os.listdir(folder):
+        path = os.path.join(folder, name)
+        if path in TREES:
+            continue
+        if any(tree.startswith(path + "/") for tree in TREES):
+            yield from beside(path)
+        elif path not in ("/proc", "/dev", "/scratch", "/tmp"):
+            yield path
+
 facts = {
     "environment": open("/proc/self/environ").read() + str(dict(os.environ)),
     "interfaces": [line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line],
@@ -52,7 +64,8 @@ facts = {
     "descriptors": sorted(names()),
     "writes": [attempt(pathlib.Path(path).touch) for path in ("/usr/x", "/x", torch.__file__ + "x", "/etc/x")],
     "scratch": attempt(pathlib.Path(os.environ["HOME"], "x").touch),
-    "seen": [path for path in ("/root/.bashrc", "/home", "/etc/shadow", "/etc/passwd", "/var") if os.path.exists(path)],
+    "seen": [path for path in SECRET if os.path.exists(path)],
+    "beside": sorted(beside("/")),
     "uid": os.getuid(),
     "status": open("/proc/self/status").read(),
 }
@@ -64,7 +77,9 @@ print("FACTS" + json.dumps(facts))
 def facts(pool: LocalPool, request_for: Callable[..., EvaluationRequest], kernel: str) -> dict[str, Any]:
     """What a candidate finds out about the place it runs in, while its launcher has a key in its environment."""
     os.environ["OPENAI_API_KEY"] = "sk-test"
-    body = textwrap.indent(CONFESSION, "        ")
+    secret = ["/root/.bashrc", "/etc/shadow", "/etc/passwd", *map(str, ROOT.glob("[a-z]*"))]
+    told = f"SECRET = {secret}\nTREES = {readable_trees(gpu=False)}\n{CONFESSION}"
+    body = textwrap.indent(told, "        ")
     source = kernel.replace("        out = torch.empty_like(x)", f"{body}\n        out = torch.empty_like(x)")
     # the static rules would refuse to run it at all
     curious = pool.weakened(frozenset({Defence.STATIC_RULES}))
@@ -103,10 +118,11 @@ def test_only_descriptors_of_its_own_are_open(facts: dict[str, Any]) -> None:
 
 
 def test_only_scratch_can_be_written(facts: dict[str, Any]) -> None:
-    """Nothing but scratch can be written; homes, accounts and the checkout are not in view."""
+    """Nothing but scratch can be written; accounts and the checkout are not in view, and of homes no more than the way to Python."""
     assert "worked" not in facts["writes"]
     assert facts["scratch"] == "worked"
     assert facts["seen"] == []
+    assert facts["beside"] == []
 
 
 def test_no_privilege_is_left(facts: dict[str, Any]) -> None:
