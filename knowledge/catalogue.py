@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from knowledge.calibration import Comparison, compare
-from knowledge.entry import Entry
-from knowledge.index import Hit
-from knowledge.log import EventKind
+from knowledge.learning.calibration import Comparison, compare
+from knowledge.learning.replay import Experience, Worth, count_recalls, experiences, worth_of
+from knowledge.log.entry import Entry
+from knowledge.log.event_log import EventKind
 from knowledge.opened import OpenedStore
+from knowledge.recall.weighing import Place, Weighed, weighed
 from knowledge.records import SCHEMA, Recalled, Strategy, StrategyState
-from knowledge.replay import Experience, Worth, count_recalls, experiences, worth_of
-from knowledge.weighing import Place, Weighed, weighed
+from knowledge.vectors.index import Hit
 from tools.errors import UserError
 from tools.records import Record
 

@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from typing import Literal
 
-from knowledge.fold import Fold
-from knowledge.index import StrategyIndex
-from knowledge.log import EventKind, EventLog
+from knowledge.log.event_log import EventKind, EventLog
+from knowledge.log.finding import Finding
+from knowledge.log.fold import Fold
+from knowledge.vectors.index import StrategyIndex
 from tools.errors import KernelwrightError
-from tools.records import Record
 
 ROOM = 100 * 2**20
 """Free bytes below which a store may soon be unable to write."""
-
-
-class Finding(Record):
-    """One thing that was looked at."""
-
-    name: str
-    state: Literal["fine", "mended", "wrong"]
-    said: str
-    mend: str = ""
 
 
 def diagnose(log: EventLog, fold: Fold, index: StrategyIndex, embedder: str) -> tuple[Finding, ...]:

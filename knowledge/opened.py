@@ -6,17 +6,18 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from knowledge.ageing import HALF_LIFE_DAYS, Moment
-from knowledge.board import check_share
-from knowledge.doctor import Finding, diagnose
-from knowledge.embedding import Embedder, open_embedder
-from knowledge.entry import Entry
-from knowledge.fold import Fold
-from knowledge.homes import FolderHome, ServerHome
-from knowledge.index import StrategyIndex
-from knowledge.log import EventLog
-from knowledge.seeds import SEEDS, plant, read_seeds
-from knowledge.sharing import Sharing
+from knowledge.doctor import diagnose
+from knowledge.log.entry import Entry
+from knowledge.log.event_log import EventLog
+from knowledge.log.finding import Finding
+from knowledge.log.fold import Fold
+from knowledge.recall.ageing import HALF_LIFE_DAYS, Moment
+from knowledge.sharing.board import check_share
+from knowledge.sharing.exchange import Sharing
+from knowledge.sharing.seeds import SEEDS, plant, read_seeds
+from knowledge.vectors.embedding import Embedder, open_embedder
+from knowledge.vectors.homes import FolderHome, ServerHome
+from knowledge.vectors.index import StrategyIndex
 from tools.errors import UserError
 from tools.native import TURN
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from knowledge.lessons import LessonWriter
+from knowledge.lessons.update import Update
+from knowledge.lessons.writers import LessonWriter
 from knowledge.records import Outcome, Recalled, Situation
-from knowledge.update import Update
 from tools.records import Action
 
 

@@ -6,20 +6,20 @@ import asyncio
 import uuid
 from pathlib import Path
 
-from knowledge import portable
-from knowledge.buckets import without
 from knowledge.catalogue import Catalogue, Stats
-from knowledge.expectation import expect
-from knowledge.index import Hit, described, fitting
-from knowledge.learn import learn
-from knowledge.lessons import LessonWriter
-from knowledge.log import EventKind
+from knowledge.learning.learn import learn
+from knowledge.lessons.update import Update, runs_since_update
+from knowledge.lessons.writers import LessonWriter
+from knowledge.log.buckets import without
+from knowledge.log.event_log import EventKind
 from knowledge.opened import TOKENS
-from knowledge.portable import Imported
-from knowledge.recall import rank
+from knowledge.recall.expectation import expect
+from knowledge.recall.ranking import rank
 from knowledge.records import Outcome, Recalled, Situation
+from knowledge.sharing import portable
+from knowledge.sharing.portable import Imported
 from knowledge.tending import Tending
-from knowledge.update import Update, runs_since_update
+from knowledge.vectors.index import Hit, described, fitting
 from tools.records import Action
 
 __all__ = ["CANDIDATES", "TOKENS", "KnowledgeBase", "Stats"]

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import uuid
 
-from knowledge.calibration import Calibration
-from knowledge.changes import Change, changes, revert
-from knowledge.curate import ALIKE, Curated, carry_out, duplicates, faded
-from knowledge.lessons import Case, LessonWriter, Proposal, StatisticalWriter
-from knowledge.log import EventKind, Writer
+from knowledge.learning.calibration import Calibration
+from knowledge.lessons.changes import Change, changes, revert
+from knowledge.lessons.curate import ALIKE, Curated, carry_out, duplicates, faded
+from knowledge.lessons.reflect import cases_of_run, earlier, note_pass
+from knowledge.lessons.update import Update, cases_since, close_pass, last_update, propose, write
+from knowledge.lessons.writers import Case, LessonWriter, Proposal, StatisticalWriter
+from knowledge.log.event_log import EventKind, Writer
 from knowledge.opened import OpenedStore
 from knowledge.records import Strategy
-from knowledge.reflect import cases_of_run, earlier, note_pass
-from knowledge.update import Update, cases_since, close_pass, last_update, propose, write
 from tools.errors import UserError
 
 

@@ -22,7 +22,7 @@ GENERATOR = {
     "module": ("schedule", "templates", "rewrite", "lower", "ir"),
 }
 """Packages of `tools.codegen`, and which others of them each may import."""
-UNSETTLED = ("tools", "knowledge")
+UNSETTLED = ("tools",)
 """Folders with pairs that are still to vanish."""
 
 

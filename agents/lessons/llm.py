@@ -1,4 +1,4 @@
-"""The language-model writer of lessons: what `knowledge.lessons` asks for, behind the agents' chat model."""
+"""The language-model writer of lessons: what `knowledge.lessons.writers` asks for, behind the agents' chat model."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic import BaseModel
 from agents.models import Message
 from agents.models.protocol import Model
 from agents.prompting.render import Prompts
-from knowledge.lessons import LONGEST, RECORD, Case, Proposal, gap_of, record_of
+from knowledge.lessons.writers import LONGEST, RECORD, Case, Proposal, gap_of, record_of
 from tools.errors import MachineError
 
 PROMPTS = Prompts(__file__)

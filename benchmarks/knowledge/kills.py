@@ -14,11 +14,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from knowledge.embedding import open_embedder
 from knowledge.store import KnowledgeBase
+from knowledge.vectors.embedding import open_embedder
 
 WRITER = (
-    "import sys; from benchmarks.knowledge.recall import outcome; from knowledge.embedding import HashingEmbedder;"
+    "import sys; from benchmarks.knowledge.recall import outcome; from knowledge.vectors.embedding import HashingEmbedder;"
     "from knowledge.store import KnowledgeBase; base = KnowledgeBase(sys.argv[1], HashingEmbedder(), seeds=None)\n"
     "for n in range(10**9):\n"
     "    made = base.learn_now(outcome(n, sys.argv[2]))\n"

@@ -19,14 +19,14 @@ from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
-from knowledge.ageing import Moment
-from knowledge.embedding import Embedder, HashingEmbedder, open_embedder
-from knowledge.index import described, fitting
-from knowledge.learn import evidence_of, strategy_of
-from knowledge.portable import FORMAT, Header, Line
-from knowledge.recall import rank
+from knowledge.learning.learn import evidence_of, strategy_of
+from knowledge.recall.ageing import Moment
+from knowledge.recall.ranking import rank
 from knowledge.records import SCHEMA, Outcome, Situation
+from knowledge.sharing.portable import FORMAT, Header, Line
 from knowledge.store import CANDIDATES, TOKENS, KnowledgeBase
+from knowledge.vectors.embedding import Embedder, HashingEmbedder, open_embedder
+from knowledge.vectors.index import described, fitting
 from tools.records import Action, ActionKind, Bottleneck, OperatorFamily, Verdict
 
 RECALLS = 60
@@ -178,7 +178,7 @@ def two_writers(folder: Path, count: int) -> None:
     """Let two processes learn at once, and check that nothing was lost."""
     script = (
         "import sys; from pathlib import Path; from benchmarks.knowledge.recall import outcome;"
-        "from knowledge.embedding import HashingEmbedder; from knowledge.store import KnowledgeBase;"
+        "from knowledge.vectors.embedding import HashingEmbedder; from knowledge.store import KnowledgeBase;"
         "base = KnowledgeBase(sys.argv[1], HashingEmbedder(), seeds=None);"
         "[base.learn_now(outcome(n, sys.argv[2])) for n in range(int(sys.argv[3]))]; base.close()"
     )

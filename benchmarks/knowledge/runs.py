@@ -31,11 +31,11 @@ from kernelwright.cli.calibration_plot import draw, draw_trend, in_words, trend_
 from kernelwright.cli.knowledge_worth import page
 from kernelwright.worth.records import WorthReport
 from kernelwright.worth.report import report_worth
-from knowledge.calibration import by_runs, compare
-from knowledge.embedding import open_embedder
+from knowledge.learning.calibration import by_runs, compare
+from knowledge.learning.replay import Experience
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
-from knowledge.replay import Experience
 from knowledge.store import KnowledgeBase
+from knowledge.vectors.embedding import open_embedder
 from tools.records import Budget
 
 SEARCHES = ("greedy", "evolution", "tree", "random")

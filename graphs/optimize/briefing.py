@@ -15,7 +15,7 @@ from graphs.run.inspirations import inspirations
 from graphs.run.records import Recall, Tuning
 from graphs.search.protocol import Ask
 from knowledge.records import Situation
-from knowledge.situation import describe_situation
+from knowledge.records.describe import describe_situation
 from tools.cost.choice import chosen_number
 from tools.records import Action, Plan, Profile
 

@@ -7,7 +7,7 @@ from pydantic import ValidationError
 from agents import AgentTeam
 from agents.lessons.llm import ModelLessonWriter
 from graphs.run.context import Services
-from knowledge.lessons import LessonWriter
+from knowledge.lessons.writers import LessonWriter
 from tools.codegen.ir.schedule import Schedule
 from tools.errors import KernelwrightError
 from tools.records import Candidate, Evaluation

@@ -16,8 +16,8 @@ from graphs.run.evaluators import announced_target, checked, open_evaluator
 from graphs.run.settings import RunSettings, default_home
 from graphs.run.starting import check_language
 from graphs.search import open_search
-from knowledge.board import check_share
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
+from knowledge.sharing.board import check_share
 from tools.errors import UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.hardware import detect_sheet, load_sheet
@@ -111,8 +111,8 @@ def open_memory(settings: RunSettings) -> Memory:
     """Open the knowledge base, frozen where the run only recalls, or the null memory of `--no-memory`."""
     if not settings.memory:
         return NoMemory()
-    from knowledge.embedding import open_embedder
     from knowledge.store import KnowledgeBase
+    from knowledge.vectors.embedding import open_embedder
 
     known = KnowledgeBase(
         Path(settings.knowledge),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from graphs.run.assembly import open_memory
 from graphs.run.settings import RunSettings
-from knowledge.log_file import copy_file
+from knowledge.log.file import copy_file
 from knowledge.protocol import Memory
 from tools.errors import UserError
 

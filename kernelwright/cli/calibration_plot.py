@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from kernelwright.bench.statistics import interval
 from kernelwright.bench.svg import COLOURS, INK, Chart, Scale
-from knowledge.calibration import Calibration, Comparison, Point, Stretch, points_of
-from knowledge.replay import Experience
+from knowledge.learning.calibration import Calibration, Comparison, Point, Stretch, points_of
+from knowledge.learning.replay import Experience
 
 LEAST, MOST = 0.5, 4.0
 """The axes show at least this range of gains."""

@@ -13,7 +13,7 @@ from kernelwright.cli.knowledge_worth import worth
 from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json, Share
 
 if TYPE_CHECKING:
-    from knowledge.calibration import Stretch
+    from knowledge.learning.calibration import Stretch
     from knowledge.records import Strategy
     from knowledge.store import KnowledgeBase
 
@@ -123,7 +123,7 @@ def stats(
 
     Example: kernelwright knowledge stats --plot calibration.svg --trend trend.svg
     """
-    from knowledge.calibration import by_runs
+    from knowledge.learning.calibration import by_runs
 
     base = open_base(home)
     found = base.stats()

@@ -35,8 +35,8 @@ def open_base(
     home: Path | None, embedder: str = "default", server: str = "", half_life: float = HALF_LIFE, share: str = ""
 ) -> KnowledgeBase:
     """Open the knowledge base of a home folder, or the folder itself where that is one, as each arm of a bench leaves one."""
-    from knowledge.embedding import open_embedder
     from knowledge.store import KnowledgeBase
+    from knowledge.vectors.embedding import open_embedder
 
     folder = home_folder(home)
     folder = folder if (folder / LOG).is_file() else folder / "knowledge"
@@ -52,7 +52,7 @@ def reached_server(server: str, *, memory: bool = True) -> str:
     """
     if not server or not memory:
         return ""
-    from knowledge.homes import ServerHome
+    from knowledge.vectors.homes import ServerHome
 
     ServerHome(server).reach()
     return server
@@ -65,8 +65,8 @@ def reached_share(share: str, server: str, *, memory: bool = True) -> tuple[str,
     """
     if not share or not memory:
         return "", ()
-    from knowledge.board import Board, check_share
-    from knowledge.homes import ServerHome
+    from knowledge.sharing.board import Board, check_share
+    from knowledge.vectors.homes import ServerHome
 
     check_share(share, server)
     home = ServerHome(server)
@@ -86,7 +86,7 @@ def ready_embedder(embedder: str, *, memory: bool = True) -> str:
 
     Without `memory` nobody asks it.
     """
-    from knowledge.embedding import demand
+    from knowledge.vectors.embedding import demand
 
     if memory:
         demand(embedder)

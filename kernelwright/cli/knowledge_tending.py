@@ -11,8 +11,8 @@ from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json, Share
 
 if TYPE_CHECKING:
     from agents.lessons.llm import ModelLessonWriter
-    from knowledge.changes import Change
-    from knowledge.curate import Curated
+    from knowledge.lessons.changes import Change
+    from knowledge.lessons.curate import Curated
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and do nothing.")]
 Reason = Annotated[str, typer.Option(help="Why, in a few words; it is logged.")]

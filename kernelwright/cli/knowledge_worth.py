@@ -226,8 +226,8 @@ def _learnt(out: Path, embedder: str, server: str, half_life: float) -> Path:
     """The memory that the learning runs left, gone over once more."""
     import asyncio
 
-    from knowledge.embedding import open_embedder
     from knowledge.store import KnowledgeBase
+    from knowledge.vectors.embedding import open_embedder
     from tools.errors import MachineError
 
     kept = out / "learn" / "knowledge"

@@ -10,9 +10,9 @@ from graphs.optimize.execute import execute
 from graphs.run.records import Recall
 from graphs.run.settings import RunSettings
 from kernelwright.cli.report import candidate_facts, tree_facts
-from knowledge.embedding import open_embedder
 from knowledge.records import StrategyState
 from knowledge.store import KnowledgeBase
+from knowledge.vectors.embedding import open_embedder
 from tests.support.loop import small_services
 from tools.records import ROOT, Budget, Plan
 

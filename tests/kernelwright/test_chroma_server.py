@@ -16,7 +16,7 @@ from graphs.run.settings import RunSettings
 from kernelwright.bench.settings import BenchSettings
 from kernelwright.cli.app import main
 from kernelwright.cli.knowledge_store import reached_server, ready_embedder
-from knowledge.log import EventKind, EventLog
+from knowledge.log.event_log import EventKind, EventLog
 from tests.support.chroma import chroma_server
 from tools.problems import load_problem
 from tools.records import Budget

@@ -15,9 +15,9 @@ from graphs.run.settings import RunSettings
 from kernelwright.cli.app import main
 from kernelwright.cli.knowledge_store import print_notes
 from kernelwright.cli.report import candidate_facts, tree_facts
-from knowledge.embedding import HashingEmbedder
 from knowledge.records import Outcome, Situation
 from knowledge.store import KnowledgeBase
+from knowledge.vectors.embedding import HashingEmbedder
 from tests.support.loop import small_services
 from tools.records import Action, ActionKind, Bottleneck, Budget, OperatorFamily, Plan, Verdict
 

@@ -9,9 +9,9 @@ import pytest
 
 from agents.lessons.llm import ModelLessonWriter
 from agents.models import ChatModel, ModelSettings
-from knowledge.embedding import HashingEmbedder
 from knowledge.records import Outcome, Situation
 from knowledge.store import KnowledgeBase
+from knowledge.vectors.embedding import HashingEmbedder
 from tests.support.scripted_rules import Rule, Scenario
 from tests.support.scripted_server import ScriptedServer
 from tools.records import Action, ActionKind, Bottleneck, OperatorFamily, Verdict

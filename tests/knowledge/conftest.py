@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from knowledge.embedding import HashingEmbedder
 from knowledge.records import Outcome, Situation
 from knowledge.store import KnowledgeBase
+from knowledge.vectors.embedding import HashingEmbedder
 from tools.records import Action, ActionKind, Bottleneck, OperatorFamily, Verdict
 
 MakeBase = Callable[..., KnowledgeBase]

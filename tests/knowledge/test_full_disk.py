@@ -9,7 +9,7 @@ from tests.knowledge.conftest import MakeBase, MakeOutcome
 
 FILLER = """
 import resource, signal, sys
-from knowledge.embedding import HashingEmbedder
+from knowledge.vectors.embedding import HashingEmbedder
 from knowledge.records import Outcome
 from knowledge.store import KnowledgeBase
 from tools.errors import MachineError

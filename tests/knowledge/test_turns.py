@@ -11,8 +11,8 @@ import pytest
 
 from agents.coder.traced import traced_graph
 from agents.samples import case as samples
-from knowledge.embedding import HashingEmbedder
 from knowledge.records import Situation
+from knowledge.vectors.embedding import HashingEmbedder
 from tests.knowledge.conftest import MakeBase, MakeOutcome
 from tools.native import TURN
 from tools.problems import load_problem

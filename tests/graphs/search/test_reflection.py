@@ -10,11 +10,11 @@ from graphs.run.context import Services
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from graphs.search.wishes import Reflected
-from knowledge.changes import Change
-from knowledge.embedding import open_embedder
-from knowledge.log import EventKind
+from knowledge.lessons.changes import Change
+from knowledge.log.event_log import EventKind
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
 from knowledge.store import KnowledgeBase
+from knowledge.vectors.embedding import open_embedder
 from tests.graphs.search.asked_runs import calls_for, considered, run_interrupted
 from tests.support.loop import small_services
 from tests.support.scripted_rules import Rule, Scenario

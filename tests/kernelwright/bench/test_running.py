@@ -19,8 +19,8 @@ from kernelwright.bench.loading import Loader
 from kernelwright.bench.merging import gather
 from kernelwright.bench.report import make_report
 from kernelwright.bench.row import ResultRow, Status
-from knowledge.embedding import HashingEmbedder
 from knowledge.store import KnowledgeBase
+from knowledge.vectors.embedding import HashingEmbedder
 from tests.kernelwright.bench.small_bench import TEXT, small_bench, small_settings, write_suite
 from tools.errors import MachineError, UserError
 from tools.problems.suite import open_suite
