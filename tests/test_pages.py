@@ -11,9 +11,11 @@ import pytest
 from agents.coder.modelled import choices_of
 from agents.coder.traced import traced_graph
 from agents.models.settings import ModelSettings
+from kernelwright.cli.explain import Stage
 from tests.support.pages import FENCE, INLINE, ROOT, Page
 from tools.actions import GUIDE
-from tools.codegen import emit
+from tools.codegen import emit, pipeline
+from tools.codegen.templates.shared.template import Template
 from tools.evaluation.wire.defences import Defence
 from tools.hardware import load_sheet
 from tools.problems import load_problem
@@ -111,6 +113,26 @@ def test_the_coder_page_speaks_the_words_of_actions() -> None:
     rows = [row for heading in ("## Actions", "## Products") for row in table(DOCS / "coder.md", heading)]
     named = {name for row in rows for cell in row[:2] for name in words(cell)} - {"BLOCK_…", "exact"}
     assert sorted(name for name in named if not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", known)) == []
+
+
+def test_the_codegen_page_has_every_stage_that_is_shown() -> None:
+    """The table on reading `kernelwright explain` has the stages in their order."""
+    (heading,) = re.findall(r"^## See what it does.*$", (DOCS / "codegen.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [row[0] for row in table(DOCS / "codegen.md", heading)] == [one.value for one in Stage]
+
+
+def test_the_codegen_page_has_every_member_of_a_template() -> None:
+    """All but the two that say how host functions are called and what they are given."""
+    named = {name for row in table(DOCS / "codegen.md", "## The template object") for name in words(row[0])}
+    members = {name for name in vars(Template) if not name.startswith("_")} | set(Template.__annotations__)
+    assert members - named == {"takes_numbers", "function"}
+    assert named - members == set()
+
+
+def test_the_codegen_page_has_the_pipeline() -> None:
+    """Its stages are those of the pipeline, in their order."""
+    stages = [row[0] for row in table(DOCS / "codegen.md", "## The pipeline")]
+    assert stages == [f"`{one}`" for one in re.findall(r"^(\w+) +\w.* -> ", pipeline.__doc__ or "", re.MULTILINE)]
 
 
 @pytest.mark.parametrize("page", ["CHANGELOG.md"])
