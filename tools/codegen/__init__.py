@@ -1,9 +1,9 @@
-"""The built-in coder's engine: traces a reference, partitions it into regions, holds a schedule that actions change, emits Triton.
+"""The built-in coder's engine, a compiler: traces a reference, partitions it into regions under a schedule, and emits Triton.
 
-`trace` makes the operator graph; `initial_schedule`, `options` and `apply` move a `Schedule`; `emit` writes the source;
-`limits` says what is left to the library and why. Trusted processes only: tracing runs the reference. To widen what can be
-generated, add a formula to `pointwise_ops.py`, a rule to `lower_rows.py` or `lower_products.py`, or a template beside the
-others with its parameters in `tuning.py`.
+`pipeline.py` has its stages in order. `trace` makes the operator graph; `initial_schedule`, `options` and `apply` move a
+`Schedule`; `emit` writes the source; `limits` says what is left to the library and why. Trusted processes only: tracing runs
+the reference. To widen what can be generated, add a formula to `ir/pointwise_ops.py`, a rule to a family in `lower/` (and the
+operator's name to its family in `ir/operators.py`), or a template in a folder of its own, registered in `templates/registry.py`.
 """
 
 from tools.codegen.ir.expr import LoweringError

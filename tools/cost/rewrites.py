@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.codegen import OperatorGraph, Schedule
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
-from tools.codegen.rewrite.fold_constants import packable
+from tools.codegen.rewrite.fold_constants import foldable_constants
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
 
 
@@ -20,7 +20,7 @@ def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
     if not early:
         return (start,)
     first = start.model_copy(update={"reduction_pushdown": early})
-    packed = packable(bind(graph, first).rewritten)
+    packed = foldable_constants(bind(graph, first).rewritten)
     return (start, first, first.model_copy(update={"prepacked": packed})) if packed else (start, first)
 
 

@@ -1,1 +1,1 @@
-"""The compiler's data: operator graphs, sizes, expressions, kernels, schedules. Imports nothing else of the generator."""
+"""The intermediate representations between stages: operator graph, schedule, kernel, launches. Imports nothing else of the generator."""

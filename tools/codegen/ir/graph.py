@@ -134,7 +134,7 @@ class OperatorGraph:
     """Operators on such parameters alone, in order, that `pack_weights` runs once for all calls: their results are `inputs` and `fixed`."""
 
     @cached_property
-    def told(self) -> dict[tuple[int | float, ...], bool]:
+    def readable_numbers(self) -> dict[tuple[int | float, ...], bool]:
         """Numbers that vary with the sizes, and whether the shapes of the inputs tell them: kept as they are asked for."""
         return {}
 

@@ -9,7 +9,7 @@ from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta, find_re
 from tools.codegen.ir.sizes import Sizes, is_one
 
 
-class Workbench:
+class GraphBuilder:
     """Collects the nodes that will take another's place."""
 
     def __init__(self, graph: OperatorGraph, stem: str) -> None:
@@ -70,33 +70,33 @@ class Workbench:
         return tuple(next((size for size in sizes if not is_one(size)), one) for sizes in zip(*padded, strict=True))
 
 
-def _matmul(bench: Workbench, left: Ref, right: Ref) -> tuple[Sizes, ...]:
-    one, two = bench.meta(left).shape, bench.meta(right).shape
+def _matmul(builder: GraphBuilder, left: Ref, right: Ref) -> tuple[Sizes, ...]:
+    one, two = builder.meta(left).shape, builder.meta(right).shape
     longer = one if len(one) >= len(two) else two
     return (*longer[:-2], one[-2], two[-1])
 
 
-def _linear(bench: Workbench, left: Ref, right: Ref) -> tuple[Sizes, ...]:
-    return (*bench.meta(left).shape[:-1], bench.meta(right).shape[0])
+def _linear(builder: GraphBuilder, left: Ref, right: Ref) -> tuple[Sizes, ...]:
+    return (*builder.meta(left).shape[:-1], builder.meta(right).shape[0])
 
 
-def _squeeze(bench: Workbench, ref: Ref, dims: list[int]) -> tuple[Sizes, ...]:
-    return tuple(size for place, size in enumerate(bench.meta(ref).shape) if place not in dims)
+def _squeeze(builder: GraphBuilder, ref: Ref, dims: list[int]) -> tuple[Sizes, ...]:
+    return tuple(size for place, size in enumerate(builder.meta(ref).shape) if place not in dims)
 
 
-def _unsqueeze(bench: Workbench, ref: Ref, dim: int) -> tuple[Sizes, ...]:
-    shape = list(bench.meta(ref).shape)
-    shape.insert(dim % (len(shape) + 1), (1,) * bench.graph.traces)
+def _unsqueeze(builder: GraphBuilder, ref: Ref, dim: int) -> tuple[Sizes, ...]:
+    shape = list(builder.meta(ref).shape)
+    shape.insert(dim % (len(shape) + 1), (1,) * builder.graph.traces)
     return tuple(shape)
 
 
-def _t(bench: Workbench, ref: Ref) -> tuple[Sizes, ...]:
-    return tuple(reversed(bench.meta(ref).shape))
+def _t(builder: GraphBuilder, ref: Ref) -> tuple[Sizes, ...]:
+    return tuple(reversed(builder.meta(ref).shape))
 
 
-def _cat(bench: Workbench, refs: list[Ref], dim: int) -> tuple[Sizes, ...]:
-    shape = list(bench.meta(refs[0]).shape)
-    shape[dim] = tuple(sum(sizes) for sizes in zip(*(bench.meta(ref).shape[dim] for ref in refs), strict=True))
+def _cat(builder: GraphBuilder, refs: list[Ref], dim: int) -> tuple[Sizes, ...]:
+    shape = list(builder.meta(refs[0]).shape)
+    shape[dim] = tuple(sum(sizes) for sizes in zip(*(builder.meta(ref).shape[dim] for ref in refs), strict=True))
     return tuple(shape)
 
 

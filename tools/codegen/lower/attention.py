@@ -52,8 +52,8 @@ def _scores(low: Lowering, node: Node, query: Lowered, key: Lowered) -> Value:
     batch = tuple(atom for dim in atoms.broadcast(query.dims[:-2], key.dims[:-2]) for atom in dim)
     rows, inner, cols = (atoms.leaves(dim) for dim in (query.dims[-2], query.dims[-1], key.dims[-2]))
     value = _leaf(low, node, "product", frozenset((*batch, *rows, *cols)), "scores")
-    turned = Lowered(key.value, (*key.dims[:-2], key.dims[-1], key.dims[-2]))
-    low.contraction = Contraction(query, turned, batch, rows, cols, inner, value.id)
+    transposed = Lowered(key.value, (*key.dims[:-2], key.dims[-1], key.dims[-2]))
+    low.contraction = Contraction(query, transposed, batch, rows, cols, inner, value.id)
     return value
 
 
@@ -82,7 +82,7 @@ def _masked(low: Lowering, logits: Value, mask: Lowered, dims: Any) -> Value:
     return logits + low.b.compute(mask.value, "float32")
 
 
-def weigh(low: Lowering, node: Node) -> bool:
+def absorb_softmax(low: Lowering, node: Node) -> bool:
     """Take a softmax of scores as part of an attention; False where it is none."""
     contraction = low.contraction
     if contraction is None or low.attention is not None or node.op not in ("softmax", *WEIGHT_CASTS):
@@ -104,7 +104,7 @@ def weigh(low: Lowering, node: Node) -> bool:
     return True
 
 
-def second_product(low: Lowering, node: Node) -> bool:
+def absorb_second_product(low: Lowering, node: Node) -> bool:
     """Multiply the weights of an attention by its values; False where the left operand is not made of the scores."""
     contraction, left = low.contraction, node.args[0]
     if contraction is None or low.attention is not None or node.op not in ("matmul", "bmm") or not isinstance(left, Ref):

@@ -1,4 +1,4 @@
-"""Lower convolutions and their transposes: pointwise ones as products, depthwise ones as windows, dense ones as gathered products."""
+"""Lower convolutions and their transposes: 1x1 ones as GEMMs, depthwise ones as windows, dense ones for an implicit GEMM."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lower matrix products: linear, mm, matmul, bmm, addmm, baddbmm become one contraction over atoms, with an epilogue.
+"""Lower matrix products: linear, mm, matmul, bmm, addmm, baddbmm become one contraction (a GEMM) over atoms, with an epilogue.
 
 A product with a vector, a single row or a single column is a reduction, one over a single element is pointwise, and a product
 with a diagonal matrix scales rows or columns.
@@ -18,17 +18,17 @@ from tools.codegen.ir.sizes import is_one
 from tools.codegen.lower.lowering import Lowering, Rule
 
 
-def _contract(low: Lowering, node: Node, left: Ref, right: Ref, turned: bool = False) -> tuple[Value, Dims]:
-    """Multiply `[..., m, k]` by `[..., k, n]`, or with `turned` by `[n, k]`, broadcasting the batch dimensions."""
-    scaled = _diagonal(low, left, right, turned)
+def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool = False) -> tuple[Value, Dims]:
+    """Multiply `[..., m, k]` by `[..., k, n]`, or with `transposed` by `[n, k]`, broadcasting the batch dimensions."""
+    scaled = _diagonal(low, left, right, transposed)
     if scaled is not None:
         return scaled
-    if _is_thin(low, left, right, turned):
-        return _reduced(low, node, low.value(left), _turn(low.value(right), turned))
+    if _is_vector_product(low, left, right, transposed):
+        return _multiply_and_sum(low, node, low.value(left), _transpose(low.value(right), transposed))
     if low.contraction is not None:
         raise LoweringError("two products do not share a kernel")
-    one, two = _in_one_piece(low, left, -1), _in_one_piece(low, right, -1 if turned else -2)
-    return _product(low, node, one, _turn(two, turned))
+    one, two = _in_one_piece(low, left, -1), _in_one_piece(low, right, -1 if transposed else -2)
+    return _product(low, node, one, _transpose(two, transposed))
 
 
 def _in_one_piece(low: Lowering, ref: Ref, summed: int) -> Lowered:
@@ -45,18 +45,18 @@ def _in_one_piece(low: Lowering, ref: Ref, summed: int) -> Lowered:
     return low.read_as_it_is(ref)
 
 
-def _turn(value: Lowered, turned: bool) -> Lowered:
-    return Lowered(value.value, tuple(reversed(value.dims))) if turned else value
+def _transpose(value: Lowered, transposed: bool) -> Lowered:
+    return Lowered(value.value, tuple(reversed(value.dims))) if transposed else value
 
 
-def _is_thin(low: Lowering, left: Ref, right: Ref, turned: bool) -> bool:
+def _is_vector_product(low: Lowering, left: Ref, right: Ref, transposed: bool) -> bool:
     """Whether a dimension of the product has one element: there is nothing that a tile could share."""
     one, two = low.graph.meta(left).shape, low.graph.meta(right).shape
-    two = tuple(reversed(two)) if turned else two
+    two = tuple(reversed(two)) if transposed else two
     return len(one) < 2 or len(two) < 2 or any(is_one(sizes) for sizes in (*one[-2:], *two[-2:]))
 
 
-def _reduced(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:
+def _multiply_and_sum(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:
     """Multiply and sum along rows: a product with a vector, a single row or column."""
     atoms, dtype = low.b.atoms, COMPUTE[node.outputs[0].dtype]
     if not dtype.startswith("float"):
@@ -74,11 +74,11 @@ def _reduced(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[
     return value, (*batch, *left.dims[-2:-1], *(right.dims[-1:] if cols else ()))
 
 
-def _diagonal(low: Lowering, left: Ref, right: Ref, turned: bool) -> tuple[Value, Dims] | None:
+def _diagonal(low: Lowering, left: Ref, right: Ref, transposed: bool) -> tuple[Value, Dims] | None:
     """Scale rows or columns where one operand is a diagonal matrix made in this region."""
     b = low.b
     if left in low.diagonals:
-        other = _turn(low.value(right), turned)
+        other = _transpose(low.value(right), transposed)
         vector = low.diagonals[left]
         b.atoms.unify(vector.dims[-1], other.dims[-2])
         return vector.value * other.value, other.dims
@@ -157,7 +157,7 @@ def _matmul(low: Lowering, node: Node) -> None:
 
 
 def _linear(low: Lowering, node: Node) -> None:
-    value, dims = _contract(low, node, node.args[0], node.args[1], turned=True)
+    value, dims = _contract(low, node, node.args[0], node.args[1], transposed=True)
     bias = node.args[2] if len(node.args) > 2 else None
     if bias is not None:
         operand = low.value(bias)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.lower.attention import ATTENTION_RULES, second_product, weigh
+from tools.codegen.lower.attention import ATTENTION_RULES, absorb_second_product, absorb_softmax
 from tools.codegen.lower.concat import JOIN_RULES
 from tools.codegen.lower.convolution import CONVOLUTION_RULES
 from tools.codegen.lower.loss import LOSS_RULES
@@ -17,7 +17,7 @@ from tools.codegen.lower.pointwise import POINTWISE_RULES
 from tools.codegen.lower.pooling import POOLING_RULES
 from tools.codegen.lower.reduction import REDUCTION_RULES
 
-CLAIMS: tuple[Claim, ...] = (weigh, second_product)
+CLAIMS: tuple[Claim, ...] = (absorb_softmax, absorb_second_product)
 """What is asked before an operator's own rule: a softmax or a product may belong to an attention."""
 RULES: dict[str, Rule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,

@@ -1,4 +1,4 @@
-"""One function for all regions that would write the same one: a network repeats its layers, and its file should not.
+"""Deduplication: one function for all regions that would write the same one, since a network repeats its layers.
 
 Two functions are alike when they differ in the names of their variables and in their docstrings alone. Each kernel and each host function
 is compared by itself, so that regions whose settings differ still share a kernel. Fewer kernels are also fewer to compile.
@@ -46,7 +46,7 @@ class Functions:
         pack = region.pack and replace(region.pack, function=here[region.pack.function])
         return replace(region, function=here[region.function], pack=pack, source="\n\n\n".join(kept))
 
-    def told(self, source: str) -> str:
+    def annotated(self, source: str) -> str:
         """Say in a function's docstring that the sizes it names are those of one use of several."""
         for name, uses in self.uses.items():
             if uses > 1:

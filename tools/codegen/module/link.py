@@ -36,7 +36,7 @@ def link(problem: Problem, bound: BoundGraph, emitted: EmittedRegions) -> Emissi
     model = class_text(problem, bound.rewritten, emitted.kept, lines, forward.packing)
     body = _body(bound, emitted.kept, list(emitted.texts.values()), model)
     imports = _imports(body, emitted.kept, generates=bool(emitted.texts))
-    source = emitted.functions.told(f'"""{docstring(problem, bound)}"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n")
+    source = emitted.functions.annotated(f'"""{docstring(problem, bound)}"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n")
     return Emission(source=captured(source) if bound.schedule.captured else source, notes=notes(bound))
 
 

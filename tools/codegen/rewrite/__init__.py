@@ -1,1 +1,1 @@
-"""Rewrites of an operator graph: canonical forms, algebra, folded constants, memory layouts."""
+"""Stages `canonicalize` and `rewrite`: canonical form, then what a schedule asks for: algebra, constant folding, memory layouts."""

@@ -18,7 +18,7 @@ PLAIN = {"scale"}
 """Arguments of the operator, besides its tensors, that the steps have."""
 
 
-def written_out(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+def decompose_attention(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Write attention in float32 with wide heads and without a mask as its steps; None where it stays as it is."""
     given = {**dict(zip(("attn_mask", "dropout_p", "is_causal"), node.args[3:], strict=False)), **node.kwargs}
     if any(value for name, value in given.items() if name not in PLAIN) or not all(isinstance(arg, Ref) for arg in node.args[:3]):
@@ -27,18 +27,18 @@ def written_out(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     metas = [rewriter.metas.get(ref.name) if ref.index == 0 else None for ref in (query, key, value)]
     shapes = [meta.shape for meta in metas if meta is not None]
     dtype = node.outputs[0].dtype
-    # the scores of halves would be rounded to halves
+    # the scores of half-precision queries would be rounded to half precision
     if dtype != "float32" or len(shapes) < 3 or shapes[0][-1][0] <= WIDEST_HEAD or len({shape[:-2] for shape in shapes}) > 1:
         return None
     heads, rows, cols, width = shapes[0][:-2], shapes[0][-2], shapes[1][-2], shapes[0][-1]
     scales = tuple(float(size) ** -0.5 for size in width)
     usual = scales[0] if len(set(scales)) == 1 else Varying(scales)
     scale = usual if given.get("scale") is None else given["scale"]
-    turned, scores, scaled, weights = (f"{node.name}_{word}" for word in ("keys", "scores", "scaled", "weights"))
+    transposed, scores, scaled, weights = (f"{node.name}_{word}" for word in ("keys", "scores", "scaled", "weights"))
     square, across = TensorMeta((*heads, rows, cols), dtype), TensorMeta((*heads, width, cols), dtype, contiguous=False, unit_last=False)
     return (
-        Node(turned, "aten.transpose.int", (key, -2, -1), {}, (across,)),
-        Node(scores, "aten.matmul.default", (query, Ref(turned)), {}, (square,)),
+        Node(transposed, "aten.transpose.int", (key, -2, -1), {}, (across,)),
+        Node(scores, "aten.matmul.default", (query, Ref(transposed)), {}, (square,)),
         Node(scaled, "aten.mul.Tensor", (Ref(scores), scale), {}, (square,)),
         Node(weights, "aten.softmax.int", (Ref(scaled), -1), {}, (square,)),
         Node(node.name, "aten.matmul.default", (Ref(weights), value), {}, node.outputs),

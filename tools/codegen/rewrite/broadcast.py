@@ -11,7 +11,7 @@ from tools.codegen.ir.sizes import Sizes, Varying, is_one
 from tools.codegen.rewrite.rewriter import Rewriter
 
 
-def spread(rewriter: Rewriter, node: Node) -> Sequence[Node]:
+def write_out_broadcast(rewriter: Rewriter, node: Node) -> Sequence[Node]:
     """Broadcast, before a pointwise operator, what broadcasts at some sizes only: kernels then read it by its strides."""
     if (node.op not in ARITHMETIC and node.op not in LOGIC) or sum(isinstance(arg, Ref) for arg in node.args) < 2:
         return (node,)

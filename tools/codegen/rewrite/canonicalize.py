@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.rewrite.attention import written_out
+from tools.codegen.rewrite.attention import decompose_attention
 from tools.codegen.rewrite.batch_norm import functional_batch_norm
-from tools.codegen.rewrite.broadcast import spread
-from tools.codegen.rewrite.concat import scan_or_grown
-from tools.codegen.rewrite.einsum import pairwise
+from tools.codegen.rewrite.broadcast import write_out_broadcast
+from tools.codegen.rewrite.concat import rewrite_concat
+from tools.codegen.rewrite.einsum import decompose_einsum
 from tools.codegen.rewrite.identities import OF_ONE, is_identity, one_element
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
@@ -46,17 +46,17 @@ RULES = Rules(
     is_identity=is_identity,
     by_operator={
         **dict.fromkeys(OF_ONE, one_element),
-        "einsum": pairwise,
+        "einsum": decompose_einsum,
         "glu": _glu,
         "batch_norm": functional_batch_norm,
-        "cat": scan_or_grown,
+        "cat": rewrite_concat,
         "flip": reversed_scan,
         "pad": exclusive_scan,
         "cross_entropy_loss": row_loss,
         "nll_loss_nd": row_loss,
         "triplet_margin_loss": triplet_loss,
-        "scaled_dot_product_attention": written_out,
+        "scaled_dot_product_attention": decompose_attention,
     },
-    otherwise=spread,
+    otherwise=write_out_broadcast,
 )
 """What makes a graph canonical."""

@@ -25,7 +25,7 @@ def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
         wanted = str(region.parameters.get(FORMAT, AS_IS))
         if wanted != AS_IS:
             chosen |= {name: wanted for name in region.nodes if graph.by_name[name].op in EITHER_LAYOUT}
-    return _Turner(graph, chosen).run() if chosen else graph
+    return _ChannelsLast(graph, chosen).run() if chosen else graph
 
 
 def frees_results(graph: OperatorGraph, names: frozenset[str]) -> bool:
@@ -33,11 +33,11 @@ def frees_results(graph: OperatorGraph, names: frozenset[str]) -> bool:
     made = [graph.by_name[ref.name].op for ref in graph.returned if ref.name in graph.by_name]
     if not any(op in ARITHMETIC or op in LOGIC for op in made):
         return False
-    inside, too = (_Turner(graph, dict.fromkeys(names, word)).run().returned for word in (CHANNELS_LAST, RESULT_TOO))
+    inside, too = (_ChannelsLast(graph, dict.fromkeys(names, word)).run().returned for word in (CHANNELS_LAST, RESULT_TOO))
     return inside != too
 
 
-class _Turner:
+class _ChannelsLast:
     """Collects the rewritten nodes, and which values lie with their channels last."""
 
     def __init__(self, graph: OperatorGraph, chosen: dict[str, str]) -> None:
@@ -53,7 +53,7 @@ class _Turner:
         for node in self.graph.nodes:
             if node.name in self.chosen:
                 self._convolution(node)
-            elif self._is_turnable(node):
+            elif self._follows(node):
                 self._pointwise(node)
             else:
                 self._add(replace(node, args=self._substitute(node.args), kwargs=self._substitute(node.kwargs)))
@@ -67,10 +67,10 @@ class _Turner:
     def _convolution(self, node: Node) -> None:
         source = node.args[0]
         args = (self.seen.get(source, source), *self._substitute(node.args[1:]))
-        turned = LaidOut(node.name, node.target, args, node.kwargs, (_rows(node.outputs[0]),), copied=source not in self.seen)
-        self._turned(turned, node.outputs[0])
+        transposed = LaidOut(node.name, node.target, args, node.kwargs, (_rows(node.outputs[0]),), copied=source not in self.seen)
+        self._add_transposed(transposed, node.outputs[0])
 
-    def _is_turnable(self, node: Node) -> bool:
+    def _follows(self, node: Node) -> bool:
         """Whether a pointwise operator can walk rows of channels: one of its operands lies so, and none is aligned otherwise."""
         if (node.op not in ARITHMETIC and node.op not in LOGIC) or node.op == "prelu" or len(node.outputs) != 1:
             return False
@@ -84,9 +84,9 @@ class _Turner:
         rank = len(node.outputs[0].shape)
         args = self._substitute(node.args, rank, node.name)
         kwargs = self._substitute(node.kwargs, rank, node.name)
-        self._turned(Node(node.name, node.target, args, kwargs, (_rows(node.outputs[0]),)), node.outputs[0])
+        self._add_transposed(Node(node.name, node.target, args, kwargs, (_rows(node.outputs[0]),)), node.outputs[0])
 
-    def _turned(self, node: Node, meta: TensorMeta) -> None:
+    def _add_transposed(self, node: Node, meta: TensorMeta) -> None:
         """Add a node whose result lies with its channels last, and the view that has the reference's shape."""
         self._add(node)
         rank = len(meta.shape)
@@ -125,8 +125,8 @@ class _Turner:
             meta = padded
         order = [0, *range(2, rank), 1]
         name = f"{ref.name}_turned" if reader in ref.name else f"{ref.name}_for_{reader}"
-        turned = replace(_rows(meta), contiguous=False, unit_last=False)
-        self._add(Node(name, "aten.permute.default", (ref, order), {}, (turned,)))
+        transposed = replace(_rows(meta), contiguous=False, unit_last=False)
+        self._add(Node(name, "aten.permute.default", (ref, order), {}, (transposed,)))
         return Ref(name)
 
 

@@ -1,4 +1,4 @@
-"""Concatenations that grow: one that starts with all pieces of an earlier one takes that one's result."""
+"""Concatenations that grow, as in DenseNet: one that starts with all pieces of an earlier one takes that one's result."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tools.codegen.rewrite.rewriter import Rewriter
 from tools.codegen.rewrite.scan import exclusive_scan
 
 
-def scan_or_grown(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+def rewrite_concat(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Scan what is laid after a fill instead of laying a scan there, or take a concatenation's start from an earlier one."""
-    return exclusive_scan(rewriter, node) or _grown(rewriter, node)
+    return exclusive_scan(rewriter, node) or _extend_earlier(rewriter, node)
 
 
-def _grown(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+def _extend_earlier(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Take a concatenation that starts with all pieces of an earlier one as that one's result and the rest."""
     pieces, dim = node.args[0], node.argument(1, "dim", 0)
     rank = len(node.outputs[0].shape)

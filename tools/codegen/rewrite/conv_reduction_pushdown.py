@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.graph_builder import Workbench
+from tools.codegen.ir.graph_builder import GraphBuilder
 from tools.codegen.ir.operators import CONVOLUTIONS
 
 
@@ -50,45 +50,45 @@ def is_summable(graph: OperatorGraph, node: Node, dims: tuple[int, ...]) -> bool
     return all(min(shape[dim]) > part.low + part.high for dim in dims for part in _stretches(node, numbers, kernel[dim][0], dim - 2))
 
 
-def convolution_sum(bench: Workbench, node: Node, dims: tuple[int, ...]) -> Ref:
+def convolution_sum(builder: GraphBuilder, node: Node, dims: tuple[int, ...]) -> Ref:
     """Write a convolution's sum over `dims`, which stay with one element, without its bias."""
     rank, transposed = CONVOLUTIONS[node.op]
     numbers = _numbers(node)
     assert numbers is not None
     parts: list[tuple[Ref, Ref]] = [(node.args[0], node.args[1])]
     for dim in dims:
-        stretches = _stretches(node, numbers, bench.meta(node.args[1]).shape[dim][0], dim - 2)
-        parts = [pair for source, weight in parts for pair in _summed(bench, source, weight, dim, stretches)]
-    source = _joined(bench, [part for part, _ in parts], 1)
-    weight = _joined(bench, [part for _, part in parts], 0 if transposed else 1)
+        stretches = _stretches(node, numbers, builder.meta(node.args[1]).shape[dim][0], dim - 2)
+        parts = [pair for source, weight in parts for pair in _summed(builder, source, weight, dim, stretches)]
+    source = _joined(builder, [part for part, _ in parts], 1)
+    weight = _joined(builder, [part for _, part in parts], 0 if transposed else 1)
     if len(dims) == rank:
-        flat = bench.call("squeeze.dims", source, list(dims))
-        taps = bench.call("squeeze.dims", weight, list(dims))
-        value = bench.call("matmul.default" if transposed else "linear.default", flat, taps)
+        flat = builder.call("squeeze.dims", source, list(dims))
+        taps = builder.call("squeeze.dims", weight, list(dims))
+        value = builder.call("matmul.default" if transposed else "linear.default", flat, taps)
         for dim in dims:
-            value = bench.call("unsqueeze.default", value, dim)
+            value = builder.call("unsqueeze.default", value, dim)
         return value
     kept = [place for place in range(rank) if place + 2 not in dims]
     stride, padding, dilation, extra = (
         [numbers[kind][place] if place in kept else usual for place in range(rank)] for kind, usual in enumerate((1, 0, 1, 0))
     )
     tail: tuple[Any, ...] = (stride, padding, extra, 1, dilation) if transposed else (stride, padding, dilation, 1)
-    one = (1,) * bench.graph.traces
+    one = (1,) * builder.graph.traces
     shape = tuple(one if place in dims else sizes for place, sizes in enumerate(node.outputs[0].shape))
-    return bench.add(node.target.removeprefix("aten."), (source, weight, None, *tail), shape)
+    return builder.add(node.target.removeprefix("aten."), (source, weight, None, *tail), shape)
 
 
-def _summed(bench: Workbench, source: Ref, weight: Ref, dim: int, stretches: list[Stretch]) -> list[tuple[Ref, Ref]]:
+def _summed(builder: GraphBuilder, source: Ref, weight: Ref, dim: int, stretches: list[Stretch]) -> list[tuple[Ref, Ref]]:
     found = []
     for part in stretches:
-        seen = bench.reduce("sum", bench.cut(source, dim, part.low, 0, part.high), dim)
-        taps = bench.cut(weight, dim, part.start, part.stop, 0)
-        found.append((seen, bench.reduce("sum", taps, dim) if part.stop - part.start > 1 else taps))
+        seen = builder.reduce("sum", builder.cut(source, dim, part.low, 0, part.high), dim)
+        taps = builder.cut(weight, dim, part.start, part.stop, 0)
+        found.append((seen, builder.reduce("sum", taps, dim) if part.stop - part.start > 1 else taps))
     return found
 
 
-def _joined(bench: Workbench, parts: list[Ref], dim: int) -> Ref:
-    return parts[0] if len(parts) == 1 else bench.call("cat.default", parts, dim)
+def _joined(builder: GraphBuilder, parts: list[Ref], dim: int) -> Ref:
+    return parts[0] if len(parts) == 1 else builder.call("cat.default", parts, dim)
 
 
 def _stretches(node: Node, numbers: _Numbers, size: int, place: int) -> list[Stretch]:

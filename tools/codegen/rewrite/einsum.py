@@ -20,7 +20,7 @@ class _Operand:
     letters: str
 
 
-def pairwise(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+def decompose_einsum(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Write an einsum of tensors that name each letter once as steps of two tensors each; None where it stays as it is."""
     equation, _, out = str(node.args[0]).replace(" ", "").partition("->")
     words, refs = equation.split(","), node.args[1]

@@ -1,4 +1,4 @@
-"""Values made of parameters alone: a graph's operators that can run once for all calls, and the graph without them."""
+"""Constant folding: operators on parameters alone run once for all calls, in `pack_weights`; the graph is left without them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.sizes import Varying
 from tools.codegen.ir.views import is_view
 
-ABLE = {*ARITHMETIC, *LOGIC, *ROW_OPERATORS, *PRODUCTS, "cat"}
+FOLDABLE = {*ARITHMETIC, *LOGIC, *ROW_OPERATORS, *PRODUCTS, "cat"}
 """Operators that give the same result whenever they are run."""
 
 
-def packable(graph: OperatorGraph) -> tuple[str, ...]:
+def foldable_constants(graph: OperatorGraph) -> tuple[str, ...]:
     """Name the operators that read nothing but fixed parameters, and one another, and whose results forward does not return; in order."""
     written = {ref.name for name in graph.effects if name in graph.by_name for ref in graph.by_name[name].refs[:1]}
     constant = set(graph.fixed) - written
     returned = {name for ref in graph.returned for name in _viewed(graph, ref)}
     found: list[str] = []
     for node in graph.nodes:
-        if not node.refs or not {ref.name for ref in node.refs} <= constant or not _is_able(graph, node):
+        if not node.refs or not {ref.name for ref in node.refs} <= constant or not _is_foldable(graph, node):
             continue
         if is_view(node):
             constant.add(node.name)
@@ -34,14 +34,14 @@ def packable(graph: OperatorGraph) -> tuple[str, ...]:
 
 
 def with_prepacked(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
-    """Make the results of the named operators, and of what they need, inputs that `pack_weights` makes; what is not `packable` stays."""
-    able, chosen = frozenset(packable(graph)), set[str]()
-    rest = [name for name in names if name in able]
+    """Make the results of the named operators, and of what they need, inputs that `pack_weights` makes; what cannot be folded stays."""
+    foldable, chosen = frozenset(foldable_constants(graph)), set[str]()
+    rest = [name for name in names if name in foldable]
     while rest:
         name = rest.pop()
         if name not in chosen:
             chosen.add(name)
-            rest += [source for ref in graph.by_name[name].refs for source in _viewed(graph, ref) if source in able]
+            rest += [source for ref in graph.by_name[name].refs for source in _viewed(graph, ref) if source in foldable]
     if not chosen:
         return graph
     moved = tuple(node for node in graph.nodes if node.name in chosen)
@@ -61,9 +61,9 @@ def packed_sources(graph: OperatorGraph) -> tuple[Ref, ...]:
     return tuple(dict.fromkeys(Ref(name) for name in read if name not in made))
 
 
-def _is_able(graph: OperatorGraph, node: Node) -> bool:
+def _is_foldable(graph: OperatorGraph, node: Node) -> bool:
     return (
-        (node.op in ABLE or is_view(node))
+        (node.op in FOLDABLE or is_view(node))
         and node.name not in graph.effects
         and len(node.outputs) == 1
         and not any(_varies((node.args, tuple(node.kwargs.values()))))

@@ -1,4 +1,4 @@
-"""Sums and means taken before the product that feeds them: a product whose result is summed needs one summed operand only.
+"""Reduction push-down: a product whose result is summed needs one summed operand only, so the sum is taken before the product.
 
 `sum(x @ w)` over the columns of `w` is `x @ sum(w)`, and a convolution's sum over positions is a product of sums of its input and of its
 weights. Scalings and additions between the two move behind the sum. Both are the same sum in another order; the rewrite assumes that
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.ir.graph_builder import Workbench
+from tools.codegen.ir.graph_builder import GraphBuilder
 from tools.codegen.ir.sizes import Varying, product
 from tools.codegen.rewrite.conv_reduction_pushdown import convolution_sum, is_summable
 
@@ -101,23 +101,23 @@ def _moves(graph: OperatorGraph, node: Node) -> bool:
 
 def _rewrite(graph: OperatorGraph, found: ReductionPushdown) -> OperatorGraph:
     """Put the nodes of a sum that is pushed down in the reduction's place."""
-    bench = Workbench(graph, found.reduction.name)
+    builder = GraphBuilder(graph, found.reduction.name)
     dims = reduced_dims(graph, found.reduction)
     shape = found.product.outputs[0].shape
-    value = _summed(bench, found, dims)
-    bias = _bias(bench, found.product, len(shape))
+    value = _summed(builder, found, dims)
+    bias = _bias(builder, found.product, len(shape))
     if bias is not None:
-        value = bench.call("add.Tensor", value, _shift(bench, found, bias, dims))
+        value = builder.call("add.Tensor", value, _shift(builder, found, bias, dims))
     for node in found.between:
         other = node.args[1]
         if node.op in SHIFTS:
-            other = _shift(bench, found, other, dims)
-        value = bench.call(node.target.removeprefix("aten."), value, other)
+            other = _shift(builder, found, other, dims)
+        value = builder.call(node.target.removeprefix("aten."), value, other)
     out = found.reduction.outputs[0]
     if len(out.shape) < len(shape):
-        value = bench.call("squeeze.dims", value, list(dims))
-    last = bench.nodes.pop()
-    new = [*bench.nodes, replace(last, name=found.reduction.name, outputs=(out,))]
+        value = builder.call("squeeze.dims", value, list(dims))
+    last = builder.nodes.pop()
+    new = [*builder.nodes, replace(last, name=found.reduction.name, outputs=(out,))]
     gone = {found.product.name, *(node.name for node in found.between)}
     nodes: list[Node] = []
     for node in graph.nodes:
@@ -128,51 +128,51 @@ def _rewrite(graph: OperatorGraph, found: ReductionPushdown) -> OperatorGraph:
     return replace(graph, nodes=tuple(nodes))
 
 
-def _summed(bench: Workbench, found: ReductionPushdown, dims: tuple[int, ...]) -> Ref:
+def _summed(builder: GraphBuilder, found: ReductionPushdown, dims: tuple[int, ...]) -> Ref:
     """Write the product with one operand summed; its reduced dimensions have one element."""
     source, kind = found.product, found.reduction.op
     if source.op not in PRODUCTS:
-        value = convolution_sum(bench, source, dims)
-        for count in _counts(bench.graph, source, dims) if kind == "mean" else ():
-            value = bench.call("div.Tensor", value, count)
+        value = convolution_sum(builder, source, dims)
+        for count in _counts(builder.graph, source, dims) if kind == "mean" else ():
+            value = builder.call("div.Tensor", value, count)
         return value
     left, right = source.args[:2]
     if dims[0] == len(source.outputs[0].shape) - 2:
-        rows = bench.reduce(kind, left, len(bench.meta(left).shape) - 2)
-        return bench.call("linear.default" if source.op == "linear" else "matmul.default", rows, right)
+        rows = builder.reduce(kind, left, len(builder.meta(left).shape) - 2)
+        return builder.call("linear.default" if source.op == "linear" else "matmul.default", rows, right)
     if source.op == "linear":
-        weights = bench.reduce(kind, right, 0)
-        return bench.call("matmul.default", left, bench.call("t.default", weights))
-    return bench.call("matmul.default", left, bench.reduce(kind, right, len(bench.meta(right).shape) - 1))
+        weights = builder.reduce(kind, right, 0)
+        return builder.call("matmul.default", left, builder.call("t.default", weights))
+    return builder.call("matmul.default", left, builder.reduce(kind, right, len(builder.meta(right).shape) - 1))
 
 
-def _bias(bench: Workbench, source: Node, rank: int) -> Ref | None:
+def _bias(builder: GraphBuilder, source: Node, rank: int) -> Ref | None:
     """Find what a product adds, aligned with its result."""
     bias = source.args[2] if len(source.args) > 2 else source.kwargs.get("bias")
     if not isinstance(bias, Ref) or source.op in PRODUCTS:
         return bias if isinstance(bias, Ref) else None
     for _ in range(rank - 2):
-        bias = bench.call("unsqueeze.default", bias, -1)
+        bias = builder.call("unsqueeze.default", bias, -1)
     return bias
 
 
-def _shift(bench: Workbench, found: ReductionPushdown, other: Any, dims: tuple[int, ...]) -> Any:
+def _shift(builder: GraphBuilder, found: ReductionPushdown, other: Any, dims: tuple[int, ...]) -> Any:
     """Write what an addition adds to the sum or mean: its own mean, or its sum times how often it is repeated."""
     shape, kind = found.product.outputs[0].shape, found.reduction.op
-    traces = range(bench.graph.traces)
+    traces = range(builder.graph.traces)
     repeated = dims
     if isinstance(other, Ref):
-        own = bench.meta(other).shape
+        own = builder.meta(other).shape
         places = {dim: dim - len(shape) + len(own) for dim in dims}
         varies = [dim for dim in dims if places[dim] >= 0 and own[places[dim]] == shape[dim]]
         repeated = tuple(dim for dim in dims if dim not in varies)
         for dim in varies:
-            other = bench.reduce(kind, other, places[dim])
+            other = builder.reduce(kind, other, places[dim])
     if kind == "mean" or not repeated:
         return other
     count = product((shape[dim] for dim in repeated), len(traces))
     if isinstance(other, Ref):
-        return bench.call("mul.Tensor", other, number(count))
+        return builder.call("mul.Tensor", other, number(count))
     values = other.values if isinstance(other, Varying) else (other,) * len(traces)
     return number(tuple(value * times for value, times in zip(values, count, strict=True)))
 

@@ -1,1 +1,1 @@
-"""Schedules: which operators share a kernel, what actions change, and what stays with the library."""
+"""Stage `partition`, and the actions on a schedule: fusion regions, their templates and parameters, and what stays with the library."""

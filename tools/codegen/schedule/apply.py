@@ -11,7 +11,7 @@ from tools.codegen.schedule.cudnn_fusion import SCOPE, with_epilogue
 from tools.codegen.schedule.fold import FOLD_BATCH_NORM, folded, prepacked_regions
 from tools.codegen.schedule.partition import has_convolution, ordered
 from tools.codegen.schedule.plan import Planned, can_generate, plan_region
-from tools.codegen.schedule.push_down import ALGEBRA, take_pushdown
+from tools.codegen.schedule.push_down import ALGEBRA, push_down
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.records import Action, ActionKind
@@ -61,11 +61,11 @@ def _rewrite(bound: BoundGraph, action: Action) -> Schedule | None:
             raise IllegalActionError(f"{action.region} are not the regions of batch norms in eval mode and of what they alone read")
         return changed
     if ALGEBRA in action.parameters:
-        changed = take_pushdown(bound, action, _sms(action))
+        changed = push_down(bound, action, _sms(action))
         if changed is None:
             raise IllegalActionError(f"{action.region} holds no sum that can be taken before a product")
         return changed
-    # a product of parameters alone is packed as it is; of any other one the halves are, which is a parameter of its region
+    # a product of parameters alone is packed as it is; of any other product the split weights are, which is a parameter of its region
     return prepacked_regions(bound, action) if action.parameters == {WEIGHTS: PREPACKED} else None
 
 

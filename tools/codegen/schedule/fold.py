@@ -1,4 +1,4 @@
-"""The actions that make of parameters once what every call makes: norms folded into weights, and regions of parameters alone packed."""
+"""The actions that fold: batch norms into weights, and regions made of parameters alone into constants that are packed once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.rewrite.bind import BoundGraph, bind
 from tools.codegen.rewrite.fold_batch_norm import FoldedBatchNorm, folded_batch_norms, with_folded_batch_norms
-from tools.codegen.rewrite.fold_constants import packable, with_prepacked
+from tools.codegen.rewrite.fold_constants import foldable_constants, with_prepacked
 from tools.codegen.schedule.partition import ordered
 from tools.codegen.schedule.plan import plan_region
 from tools.codegen.schedule.push_down import ALGEBRA
@@ -65,7 +65,7 @@ def folded(bound: BoundGraph, action: Action, sms: int) -> Schedule | None:
 def packable_regions(bound: BoundGraph) -> tuple[str, ...]:
     """Name the regions of which all operators can be packed."""
     graph, schedule = bound.rewritten, bound.schedule
-    able = frozenset(packable(graph))
+    able = frozenset(foldable_constants(graph))
     found = [region for region in schedule.regions if set(region.nodes) <= able]
     while True:
         names = {name for region in found for name in region.nodes}

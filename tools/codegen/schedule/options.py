@@ -31,10 +31,10 @@ def options(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, poli
     if graph.blocked:
         return tuple(_captures(graph, schedule))
     bound = bind(graph, schedule)
-    early = [*folding_actions(bound, sheet), *pushdown_actions(bound, sheet)]
+    algebra = [*folding_actions(bound, sheet), *pushdown_actions(bound, sheet)]
     captures = list(_captures(bound.rewritten, schedule))
     graph = bound.laid_out
-    found = [*early, *_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
+    found = [*algebra, *_layouts(graph, schedule), *_all_at_once(graph, schedule, sheet)]
     for region in schedule.regions:
         found += _generate(graph, region, sheet)
     found += fusions(graph, schedule, sheet)

@@ -1,4 +1,4 @@
-"""The partition of a graph into natural regions: operators that one kernel can hold, in an order in which each finds what it reads."""
+"""The partition of a graph into fusion regions: operators that one kernel can hold, in an order in which each finds what it reads."""
 
 from __future__ import annotations
 

@@ -85,10 +85,10 @@ def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
     if hidden and not planned.template.takes_numbers:
         raise LoweringError("a number that varies with the sizes cannot be told from the shapes of what the kernel reads")
     for values in hidden:
-        if values not in graph.told:
+        if values not in graph.readable_numbers:
             every = dict.fromkeys(sizes for meta in graph.inputs.values() for sizes in meta.shape)
-            graph.told[values] = express(values, [Fact("", sizes) for sizes in every]) is not None
-        if not graph.told[values]:
+            graph.readable_numbers[values] = express(values, [Fact("", sizes) for sizes in every]) is not None
+        if not graph.readable_numbers[values]:
             raise LoweringError("a number that varies with the sizes cannot be told from the shapes of the inputs")
 
 

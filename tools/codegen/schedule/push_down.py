@@ -1,4 +1,4 @@
-"""The action that takes a sum before the product that feeds it: which schedules it applies to, and what it makes of one."""
+"""The action `reduction_pushdown`: which schedules it applies to, and what it makes of one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def pushdown_actions(bound: BoundGraph, sheet: HardwareSheet) -> Iterator[Action
         )
 
 
-def take_pushdown(bound: BoundGraph, action: Action, sms: int) -> Schedule | None:
+def push_down(bound: BoundGraph, action: Action, sms: int) -> Schedule | None:
     """Return the schedule with the sum of the action's regions pushed down; none where they hold no such sum.
 
     Other regions stay as they are. New ones are generated where they can be, but for products and convolutions that have tiles.

@@ -1,1 +1,1 @@
-"""From a reference to an operator graph: torch.export at several sizes, and the traces merged."""
+"""Stage `trace`: torch.export of a reference at several sizes, and the traces merged into one operator graph."""

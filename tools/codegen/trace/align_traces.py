@@ -1,4 +1,4 @@
-"""Traces of one reference that say the same in other words: a slice that takes everything is exported as an alias.
+"""The alignment of traces that say the same in other words: a slice that takes everything is exported as an alias.
 
 A loop's first chunk, or a sequence of one block, is such a slice at the smallest sizes alone. The traces are given the same words before
 they are laid over each other; what really differs stays different, and is found there.

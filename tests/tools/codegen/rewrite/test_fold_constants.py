@@ -11,7 +11,7 @@ from tests.tools.codegen.compute_samples import HEAD, module
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.packed_worker import CHANGES
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
-from tools.codegen.rewrite.fold_constants import packable
+from tools.codegen.rewrite.fold_constants import foldable_constants
 from tools.codegen.schedule.push_down import ALGEBRA, REDUCTION_PUSHDOWN
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.cost.rank_schedules import modelled_choices
@@ -113,7 +113,7 @@ def test_forward_reads_no_weight_that_was_summed() -> None:
 def test_nothing_else_is_packed(name: str) -> None:
     """What reads an input or a buffer that forward writes, and what forward returns, is made in every call."""
     _, graph = traced_text(NOT[name])
-    assert not packable(graph)
+    assert not foldable_constants(graph)
     assert not offered(graph, initial_schedule(graph))
 
 
@@ -121,12 +121,12 @@ def test_what_depends_on_sizes_is_not_packed() -> None:
     """A value of parameters and of the number of rows is another one for inputs of other sizes."""
     graph = trace(problem_of(SIZED))
     assert graph.traces > 1
-    assert not packable(graph)
+    assert not foldable_constants(graph)
 
 
 def test_nothing_is_packed_where_weights_change() -> None:
     """Of parameters that change from call to call nothing is made once."""
-    assert not packable(trace(with_changing_weights(problem_of(STANDARDISED))))
+    assert not foldable_constants(trace(with_changing_weights(problem_of(STANDARDISED))))
 
 
 def test_packing_takes_all_such_regions_or_none() -> None:
