@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
 from tools.codegen.schedule.options import fusions, stands_alone
 from tools.codegen.schedule.plan import can_generate
-from tools.cost.prologue_to_epilogue import moved_heads
+from tools.cost.prologue_to_epilogue import moved_prologues
 from tools.records import Action, ActionKind, HardwareSheet
 
 MOST_MERGES = 32
@@ -55,7 +55,7 @@ def _moved(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge
     """Move pointwise work from the start of row kernels to the end of the kernels before them where that makes the schedule faster."""
     time = judge(graph, schedule)
     for _ in schedule.regions:
-        faster = [(judge(graph, changed), place, changed) for place, changed in enumerate(moved_heads(graph, schedule, sheet))]
+        faster = [(judge(graph, changed), place, changed) for place, changed in enumerate(moved_prologues(graph, schedule, sheet))]
         best = min(faster, default=None)
         if best is None or best[0] >= time:
             break

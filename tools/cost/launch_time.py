@@ -30,20 +30,20 @@ JOIN = 4.0
 """Exponent of the norm that joins the terms; an assumption."""
 
 
-def launch_time_us(shape: LaunchWork, sheet: HardwareSheet) -> float:
+def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
     """Time of one launch on `sheet`, microseconds; infinite where not even one program fits."""
-    registers = math.ceil(min(shape.registers, _most_registers(shape, sheet)))
-    held = _held(registers, int(shape.shared_bytes), shape.warps, tuple(getattr(sheet, name) for name in _LIMITS))
-    if held == 0 or not shape.programs:
+    registers = math.ceil(min(work.registers, _most_registers(work, sheet)))
+    held = _held(registers, int(work.shared_bytes), work.warps, tuple(getattr(sheet, name) for name in _LIMITS))
+    if held == 0 or not work.programs:
         return math.inf
     terms = (
-        _memory_us(shape, held, sheet),
-        shape.programs / (rates.PROGRAMS_PER_CLOCK * sheet.clock_mhz),
-        _latency_us(shape, held, sheet),
-        (shape.l2_bytes + _spilled(shape, sheet)) / rates.l2_gbps(sheet) / 1e3,
-        shape.lane_work / sheet.warp_size / (sheet.sms * rates.ISSUES_PER_CLOCK * sheet.clock_mhz) * _stretch(shape, sheet),
-        shape.exchange_cycles * shape.steps * shape.programs / (sheet.sms * sheet.clock_mhz),
-        _product_us(shape, sheet),
+        _memory_us(work, held, sheet),
+        work.programs / (rates.PROGRAMS_PER_CLOCK * sheet.clock_mhz),
+        _latency_us(work, held, sheet),
+        (work.l2_bytes + _spilled(work, sheet)) / rates.l2_gbps(sheet) / 1e3,
+        work.lane_work / sheet.warp_size / (sheet.sms * rates.ISSUES_PER_CLOCK * sheet.clock_mhz) * _stretch(work, sheet),
+        work.exchange_cycles * work.steps * work.programs / (sheet.sms * sheet.clock_mhz),
+        _product_us(work, sheet),
     )
     worst = max(terms)
     return float(rates.KERNEL_US + worst * sum((term / worst) ** JOIN for term in terms) ** (1 / JOIN))
@@ -62,35 +62,35 @@ def _held(registers: int, shared: int, warps: int, limits: tuple[object, ...]) -
 _LIMITS = ("arch", "backend", "warp_size", "max_threads_per_sm", "registers_per_sm", "shared_kib_per_sm", "shared_kib_per_block")
 
 
-def _memory_us(shape: LaunchWork, held: int, sheet: HardwareSheet) -> float:
+def _memory_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
     """DRAM traffic; a multiprocessor that holds few programs asks for nothing while these begin and end."""
-    return shape.dram_bytes / rates.copy_gbps(sheet) / 1e3 * _stretch(shape, sheet) * (1 + rates.ALONE / held)
+    return work.dram_bytes / rates.copy_gbps(sheet) / 1e3 * _stretch(work, sheet) * (1 + rates.ALONE / held)
 
 
-def _latency_us(shape: LaunchWork, held: int, sheet: HardwareSheet) -> float:
+def _latency_us(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
     """Rounds of resident programs, each as long as its steps' round trips, plus what a step waits for at barriers."""
-    rounds = max(1.0, math.ceil(shape.programs / (held * sheet.sms)))
-    trips = shape.dram_bytes / shape.programs / max(shape.flight_bytes, 1.0)
-    return rounds * (rates.PROGRAM_US + trips * rates.LATENCY_US + shape.steps * shape.barriers * rates.BARRIER_US)
+    rounds = max(1.0, math.ceil(work.programs / (held * sheet.sms)))
+    trips = work.dram_bytes / work.programs / max(work.flight_bytes, 1.0)
+    return rounds * (rates.PROGRAM_US + trips * rates.LATENCY_US + work.steps * work.barriers * rates.BARRIER_US)
 
 
-def _spilled(shape: LaunchWork, sheet: HardwareSheet) -> float:
+def _spilled(work: LaunchWork, sheet: HardwareSheet) -> float:
     """Bytes of registers that do not fit, written and read once a step."""
-    beyond = max(0.0, shape.registers - _most_registers(shape, sheet))
-    return 2 * 4 * beyond * shape.warps * sheet.warp_size * shape.programs * shape.steps
+    beyond = max(0.0, work.registers - _most_registers(work, sheet))
+    return 2 * 4 * beyond * work.warps * sheet.warp_size * work.programs * work.steps
 
 
-def _most_registers(shape: LaunchWork, sheet: HardwareSheet) -> float:
+def _most_registers(work: LaunchWork, sheet: HardwareSheet) -> float:
     """What a compiler gives a thread at most: one program must fit, in units of 8 registers."""
-    return min(float(sheet.max_registers_per_thread), sheet.registers_per_sm / (shape.warps * sheet.warp_size) // 8 * 8)
+    return min(float(sheet.max_registers_per_thread), sheet.registers_per_sm / (work.warps * sheet.warp_size) // 8 * 8)
 
 
-def _product_us(shape: LaunchWork, sheet: HardwareSheet) -> float:
-    if not shape.product_flops:
+def _product_us(work: LaunchWork, sheet: HardwareSheet) -> float:
+    if not work.product_flops:
         return 0.0
-    return shape.product_flops / shape.product_tflops / 1e6 * _stretch(shape, sheet)
+    return work.product_flops / work.product_tflops / 1e6 * _stretch(work, sheet)
 
 
-def _stretch(shape: LaunchWork, sheet: HardwareSheet) -> float:
+def _stretch(work: LaunchWork, sheet: HardwareSheet) -> float:
     """How much longer the busiest multiprocessor works than the average one."""
-    return math.ceil(shape.programs / sheet.sms) * sheet.sms / shape.programs
+    return math.ceil(work.programs / sheet.sms) * sheet.sms / work.programs

@@ -16,31 +16,31 @@ from tools.codegen.templates.shared.template import Pattern
 from tools.records import HardwareSheet
 
 
-def moved_heads(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Schedule]:
+def moved_prologues(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> Iterator[Schedule]:
     """Give the schedule once for each row kernel whose first pointwise operators the kernel before it can take."""
     for place, region in enumerate(schedule.regions):
         if region.is_generated and template_called(region.template).pattern is Pattern.REDUCTION:
-            head = _head(graph, region)
-            before = _before(graph, schedule.regions[:place], head) if head else None
-            pair = _moved(graph, before, region, head, sheet) if before else None
+            prologue = _prologue(graph, region)
+            before = _before(graph, schedule.regions[:place], prologue) if prologue else None
+            pair = _moved(graph, before, region, prologue, sheet) if before else None
             if before and pair:
                 yield schedule.replaced(pair[0]).replaced(pair[1])
 
 
-def _head(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
+def _prologue(graph: OperatorGraph, region: Region) -> tuple[str, ...]:
     """Name the operators at the start of a region that are pointwise by themselves, up to the first that is not; never all."""
-    head: list[str] = []
+    prologue: list[str] = []
     for name in region.nodes[:-1]:
         if name in graph.effects or not _is_elementwise(graph, name):
             break
-        head.append(name)
-    return tuple(head)
+        prologue.append(name)
+    return tuple(prologue)
 
 
-def _before(graph: OperatorGraph, earlier: tuple[Region, ...], head: tuple[str, ...]) -> Region | None:
-    """Find the one region whose result the head starts from; None where it reads what is made between that region and it."""
+def _before(graph: OperatorGraph, earlier: tuple[Region, ...], prologue: tuple[str, ...]) -> Region | None:
+    """Find the one region whose result the prologue starts from; None where it reads what is made between that region and it."""
     made = {name: place for place, region in enumerate(earlier) for name in region.nodes}
-    places = {made[name] for name in _sources(graph, head) if name in made}
+    places = {made[name] for name in _sources(graph, prologue) if name in made}
     if not places:
         return None
     last = earlier[max(places)]
@@ -64,9 +64,9 @@ def _sources(graph: OperatorGraph, names: tuple[str, ...]) -> set[str]:
 
 
 def _moved(
-    graph: OperatorGraph, before: Region, region: Region, head: tuple[str, ...], sheet: HardwareSheet
+    graph: OperatorGraph, before: Region, region: Region, prologue: tuple[str, ...], sheet: HardwareSheet
 ) -> tuple[Region, Region] | None:
-    nodes, rest = (*before.nodes, *head), region.nodes[len(head) :]
+    nodes, rest = (*before.nodes, *prologue), region.nodes[len(prologue) :]
     if not _plans(graph, nodes, before.template):
         return None
     try:

@@ -7,7 +7,7 @@ import pytest
 from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import problem_of
 from tools.codegen import OperatorGraph, trace
-from tools.cost.prologue_to_epilogue import moved_heads
+from tools.cost.prologue_to_epilogue import moved_prologues
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.records import PrecisionPolicy
@@ -53,4 +53,4 @@ def test_what_reads_something_else_last_does_not_move(forward: str, head: str) -
     schedules = [choice.schedule for choice in modelled_choices(graph, SHEET, EXACT)]
     with_head = [schedule for schedule in schedules if any(r.nodes[0] == head and r.template == "rows" for r in schedule.regions)]
     assert with_head
-    assert not any(list(moved_heads(graph, schedule, SHEET)) for schedule in with_head)
+    assert not any(list(moved_prologues(graph, schedule, SHEET)) for schedule in with_head)

@@ -1,4 +1,4 @@
-"""The template of attention: a tile of queries a program walks the keys once, with a running softmax, and writes no scores.
+"""The template of attention: a tile of queries a program walks the keys once, by online softmax, and writes no scores.
 
 The running maximum rescales what was summed before it grew. Sums are kept in float32; with float32 operands each step's
 products are added in a fresh accumulator. `BLOCK_D` below the size of a head walks the head in steps, and `BLOCK_V` below the

@@ -1,4 +1,4 @@
-"""The template of dense convolutions: a product whose left operand is gathered, position by position, from channels-last images.
+"""The template of dense convolutions, an implicit GEMM: its left operand is gathered, position by position, from channels-last images.
 
 One program makes a tile of positions by channels. Input and weights are brought to channels last before the kernel, where they do
 not lie so, so that each step of the sum is contiguous in both. A transposed convolution with strides is several convolutions, one for
@@ -10,15 +10,15 @@ from __future__ import annotations
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.convolution.implicit_gemm import ConvolutionLoop
+from tools.codegen.templates.convolution.implicit_gemm import ImplicitGemmLoop
 from tools.codegen.templates.convolution.layout import OWN_NAMES, convolution_layout
-from tools.codegen.templates.convolution.output_index import ConvolutionPlaces
-from tools.codegen.templates.convolution.split_float import ConvolutionParts
+from tools.codegen.templates.convolution.output_index import OutputIndex
+from tools.codegen.templates.convolution.split_float import SplitConvolution
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, summary
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
-from tools.codegen.templates.shared.split_float import WAYS
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 
 NAME = "convolution"
 
@@ -41,11 +41,11 @@ class _Writer:
         self.space = plan.space(kernel)
         self.batched = plan.axes[0].name == "outer"
         self.groups = plan.n_groups
-        split = plan.dtype == "float32" and parameters["precision"] in WAYS
-        self.parts = ConvolutionParts(convolution, plan) if split else None
+        split = plan.dtype == "float32" and parameters["precision"] in SPLIT_FLOATS
+        self.parts = SplitConvolution(convolution, plan) if split else None
         read = self.parts.read if self.parts else convolution
-        self.places = ConvolutionPlaces(read, plan)
-        self.loop = ConvolutionLoop(read, plan, self.places, parameters, self.batched, split)
+        self.places = OutputIndex(read, plan)
+        self.loop = ImplicitGemmLoop(read, plan, self.places, parameters, self.batched, split)
         self.packed = packed([self._weight_pass()], parameters.get(WEIGHTS))
         self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
         self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, {"rows": "mask_m", "cols": "mask_n"})

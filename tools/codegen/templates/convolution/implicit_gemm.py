@@ -1,4 +1,4 @@
-"""The loop of a convolution over the elements of its kernel and its input channels."""
+"""The K loop of the implicit GEMM: over the elements of a convolution's kernel and its input channels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.geometry import Convolution
 from tools.codegen.templates.convolution.layout import ConvolutionLayout
-from tools.codegen.templates.convolution.output_index import ConvolutionPlaces, wrapped
+from tools.codegen.templates.convolution.output_index import OutputIndex, wrapped
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS
 from tools.codegen.templates.shared.frame import Parameters
 from tools.codegen.templates.shared.naming import Scope
@@ -15,12 +15,12 @@ from tools.codegen.templates.shared.split_float import sum_lines
 
 
 @dataclass(frozen=True)
-class ConvolutionLoop:
+class ImplicitGemmLoop:
     """Writes the sums of one convolution."""
 
     convolution: Convolution
     plan: ConvolutionLayout
-    places: ConvolutionPlaces
+    places: OutputIndex
     parameters: Parameters
     batched: bool
     split: bool = False

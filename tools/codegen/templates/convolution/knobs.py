@@ -8,10 +8,10 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import FORMAT, FORMATS
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.convolution.layout import convolution_layout_of
-from tools.codegen.templates.convolution.split_float import ConvolutionParts
+from tools.codegen.templates.convolution.split_float import SplitConvolution
 from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Value
 from tools.codegen.templates.shared.prepack import CHOICES, WEIGHTS
-from tools.codegen.templates.shared.split_float import WAYS, accumulated
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, accumulated
 from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
 
 KNOBS: Mapping[str, Knob] = {
@@ -56,18 +56,18 @@ def settled_convolution(parameters: Mapping[str, Value]) -> Parameters:
 def convolution_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes a convolution's kernel and can run on the device."""
     layout = convolution_layout_of(kernel)
-    way = WAYS.get(str(parameters["precision"]))
-    idle = {"precision": layout.dtype != "float32", "accumulate": way is not None, WEIGHTS: not layout.weight.fixed}
+    split_float = SPLIT_FLOATS.get(str(parameters["precision"]))
+    idle = {"precision": layout.dtype != "float32", "accumulate": split_float is not None, WEIGHTS: not layout.weight.fixed}
     if idle.get(knob):
         return False
     block_m, block_n, block_k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
     if block_m > max(16, power_of_two(layout.n_positions)) or block_n > max(16, power_of_two(layout.n_channels)):
         return False
     assert kernel.convolution is not None
-    parts = ConvolutionParts(kernel.convolution, layout)
-    if block_k > max(16, power_of_two(parts.n_channels if way else layout.n_inputs * layout.n_taps)):
+    parts = SplitConvolution(kernel.convolution, layout)
+    if block_k > max(16, power_of_two(parts.n_channels if split_float else layout.n_inputs * layout.n_taps)):
         return False
-    each = way.nbytes if way else ITEM_BYTES[layout.dtype]
+    each = split_float.nbytes if split_float else ITEM_BYTES[layout.dtype]
     shared = (block_m + block_n) * block_k * each * int(parameters["num_stages"])
     a_thread = block_m * block_n // (32 * int(parameters["num_warps"]))
     return shared <= sheet.shared_kib_per_block * 1024 and 8 <= a_thread <= 128

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.convolution.layout import convolution_layout_of
-from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, ConvolutionParts
+from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, SplitConvolution
 from tools.codegen.templates.shared.knob import Value
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
-from tools.codegen.templates.shared.split_float import WAYS
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
 from tools.codegen.templates.shared.work import nbytes_of, ops_of
 from tools.records import HardwareSheet
@@ -32,9 +32,9 @@ def convolution_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet:
     """A dense convolution as the product it is, its left operand gathered; before it both operands are brought to channels last."""
     plan = convolution_layout_of(kernel)
     assert kernel.convolution is not None
-    block_k, way = int(parameters["BLOCK_K"]), WAYS.get(str(parameters["precision"]))
-    parts = ConvolutionParts(kernel.convolution, plan)
-    channels, taps = (parts.n_channels, parts.n_taps) if way else (plan.n_inputs, plan.n_taps)
+    block_k, split_float = int(parameters["BLOCK_K"]), SPLIT_FLOATS.get(str(parameters["precision"]))
+    parts = SplitConvolution(kernel.convolution, plan)
+    channels, taps = (parts.n_channels, parts.n_taps) if split_float else (plan.n_inputs, plan.n_taps)
     # a step takes channels of one element of the kernel, or elements of several where channels are few
     each_tap = channels >= LEAST_CHANNELS
     steps = taps * math.ceil(channels / block_k) if each_tap else math.ceil(taps * channels / block_k)
@@ -46,15 +46,17 @@ def convolution_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet:
         moved=float(sum(nbytes_of(a) for a in plan.accesses)),
         dtype=plan.dtype,
         straight=False,
-        gathered=(SPLIT_GATHER_WORK if way else GATHER_WORK) if each_tap else SCATTERED_WORK,
+        gathered=(SPLIT_GATHER_WORK if split_float else GATHER_WORK) if each_tap else SCATTERED_WORK,
     )
     image, weights = float(nbytes_of(plan.source)), float(nbytes_of(plan.weight))
     packed = parameters.get(WEIGHTS) == PREPACKED and plan.weight.fixed
     moved = [2.0 * image, 2.0 * weights]
-    if way:
+    if split_float:
         # the first pass writes the weights and reads the images for their largest elements, the second writes the images
         growths = (parts.weight_growth, parts.growth)
-        weights, image_parts = (nbytes * (1 + way.nbytes / 4 * growth) for nbytes, growth in zip((weights, image), growths, strict=True))
+        weights, image_parts = (
+            nbytes * (1 + split_float.nbytes / 4 * growth) for nbytes, growth in zip((weights, image), growths, strict=True)
+        )
         moved = [image + weights, image_parts]
         if packed:
             moved[0] = image

@@ -10,7 +10,7 @@ from tools.codegen.templates.convolution.layout import ConvolutionLayout
 
 
 @dataclass(frozen=True)
-class ConvolutionPlaces:
+class OutputIndex:
     """Writes the positions of one convolution's tiles."""
 
     convolution: Convolution

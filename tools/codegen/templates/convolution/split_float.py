@@ -1,8 +1,8 @@
-"""How a convolution's input and weights are read as short parts: channels last, as many of them as tensor cores and wide loads want.
+"""How a convolution's input and weights are read as split floats: short parts, their channels last.
 
-Each image has one power of two, and so have the weights of each channel of the result: all that is summed for one element is scaled
-alike. Where channels are few, the elements of a kernel's row become channels: a row of positions then reads one stretch of memory. The
-channels of a group lie together and are filled up together.
+There are as many channels as tensor cores and wide loads want. Each image has one power of two, and so have the weights of each channel of
+the result: all that is summed for one element is scaled alike. Where channels are few, the elements of a kernel's row become channels: a
+row of positions then reads one stretch of memory. The channels of a group lie together and are filled up together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MULTIPLE = 16
 
 
 @dataclass(frozen=True)
-class ConvolutionParts:
+class SplitConvolution:
     """What the pass makes of one convolution's input."""
 
     convolution: Convolution

@@ -1,4 +1,4 @@
-"""What convolutions as products of halves need besides their kernel: passes that write images and weights as two parts, channels last.
+"""The fp16 split of convolutions: passes that write images and weights as two half-precision parts, channels last.
 
 Two launches. The first takes the largest finite magnitudes of the images, a share of an image a program, and writes the weights, which do
 not wait for them: a program takes all weights of one channel of the result. The second writes the images, the last of them first: those are

@@ -1,4 +1,4 @@
-"""What products of short numbers need besides their kernel: passes that write operands as several shorter parts, and tile descriptors.
+"""The split of float32 operands of matrix products: passes that write several shorter parts, and tile descriptors.
 
 An infinity is written as one, with the infinity in the last part: times an ordinary element that makes one infinite product and finite
 others, where an infinity in the first part would meet parts that are zero.

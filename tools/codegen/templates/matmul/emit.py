@@ -1,20 +1,21 @@
-"""The template of products: one tile of the result a program, and the pointwise operators after it in the same kernel.
+"""The template of matrix products (GEMM): one tile of the result a program, with an epilogue of the pointwise operators after it.
 
 Partial sums are kept in float32. `accumulate=chunked` sums each step's block in a fresh accumulator and adds it to the
 running one in float32, which keeps the error of long sums near that of pairwise summation. Programs walk the tiles in groups
-of `GROUP_M` rows of tiles, so that those running together share operands in the L2 cache. `SPLIT_K` above one gives each tile to
+of `GROUP_M` rows of tiles, so that those running together share operands in the L2 cache. Split-K (`SPLIT_K` above one) gives each tile to
 several programs, which sum a part each and write it down; a second kernel adds the parts in order and does the rest.
 
-`programs=persistent` launches one program a multiprocessor, which walks tiles in the same order. `programs=stream_k` gives a tile to each
-multiprocessor as long as there is one for all; the steps of what is left are dealt out evenly, and a third kernel adds the parts.
-`programs=operand_stationary` is for short sums: a program holds a tile of one operand and walks all of the other (`operand_stationary`).
+`programs=persistent` is a persistent kernel: one program a multiprocessor, which walks tiles in the same order. `programs=stream_k`
+(stream-K) gives a tile to each multiprocessor as long as there is one for all; the steps of what is left are dealt out evenly, and a
+third kernel adds the parts. `programs=operand_stationary` is for short sums: a program keeps a tile of one operand and walks all of the
+other (`operand_stationary.py`).
 """
 
 from __future__ import annotations
 
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.templates.matmul.kernels import DATA_PARALLEL, PERSISTENT, STREAM, ProductKernels
-from tools.codegen.templates.matmul.layout import product_layout
+from tools.codegen.templates.matmul.kernels import DATA_PARALLEL, PERSISTENT, STREAM, MatmulKernels
+from tools.codegen.templates.matmul.layout import matmul_layout
 from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard
 from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pass, packed, packing_function, taken_lines
 
@@ -25,10 +26,10 @@ COMBINED = (8, 128)
 def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
     """Write the kernel and its host function."""
     k_major = parameters.get("right", "as_is") == "k_major"
-    return _Writer(kernel, name, parameters, product_layout(kernel, k_major), k_major).write()
+    return _Writer(kernel, name, parameters, matmul_layout(kernel, k_major), k_major).write()
 
 
-class _Writer(ProductKernels):
+class _Writer(MatmulKernels):
     """Writes one product region: its kernels, and the host function that launches them."""
 
     def write(self) -> RegionText:

@@ -1,17 +1,17 @@
-"""The loop of a product over its summed dimension, for each way of multiplying and of fetching what it multiplies."""
+"""The K loop of a matrix product: plain or split-float operands, fetched by pointers or by tile descriptors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.templates.matmul.layout import ProductLayout, matrix_order
+from tools.codegen.templates.matmul.layout import MatmulLayout, matrix_order
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.frame import Parameters
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.naming import Scope
 from tools.codegen.templates.shared.prepack import Pass
-from tools.codegen.templates.shared.split_float import WAYS, Parts, parts_of, sum_lines
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, Parts, parts_of, sum_lines
 
 DESCRIPTORS = "descriptors"
 TILE = {"rows": "BLOCK_M", "cols": "BLOCK_N", "inner": "BLOCK_K"}
@@ -19,11 +19,11 @@ TILE = {"rows": "BLOCK_M", "cols": "BLOCK_N", "inner": "BLOCK_K"}
 
 
 @dataclass
-class ProductLoop:
+class MatmulLoop:
     """Writes the sums of one product."""
 
     space: Space
-    plan: ProductLayout
+    plan: MatmulLayout
     parameters: Parameters
     triangle: str = ""
     """Whether a tile is inside the triangle that is kept, as the kernel would ask; empty where all is."""
@@ -33,7 +33,7 @@ class ProductLoop:
         self.precision = str(self.parameters["precision"]) if self.plan.dtype == "float32" else ""
         self.sides = (("left", self.plan.left, "mask_m"), ("right", self.plan.right, "mask_n"))
         self.parts: tuple[Parts, ...] = ()
-        if self.precision in WAYS:
+        if self.precision in SPLIT_FLOATS:
             self.parts = tuple(parts_of(access, self.precision, self.space) for _, access, _ in self.sides)
         self.described = self.parameters.get("loads") == DESCRIPTORS
         self.orders = tuple(matrix_order(self.plan, access) for _, access, _ in self.sides)
@@ -82,7 +82,7 @@ class ProductLoop:
         self._multiply(loop)
         for place, step in enumerate(steps):
             loop.say(f"{self.sides[place][0]}_tile += {step.format('BLOCK_K')}")
-        if self.parts and self.parts[0].way.scaled:
+        if self.parts and self.parts[0].split_float.scaled:
             for place in range(2):
                 self._load_exponent(scope, place)
             self._unscale(scope)
@@ -123,7 +123,7 @@ class ProductLoop:
         """Pair the variables of one operand with the tensors they come from."""
         if not self.parts:
             return [(side, self._sources(place)[0])]
-        return [(f"{side}_{part}", name) for part, name in zip(self.parts[place].way.parts, self._sources(place), strict=True)]
+        return [(f"{side}_{part}", name) for part, name in zip(self.parts[place].split_float.parts, self._sources(place), strict=True)]
 
     def _multiply(self, loop: Scope) -> None:
         precision = f', input_precision="{self.precision}"' if self.precision else ""

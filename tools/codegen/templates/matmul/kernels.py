@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel, Triangle
-from tools.codegen.templates.matmul.k_loop import ProductLoop
-from tools.codegen.templates.matmul.layout import ProductLayout
+from tools.codegen.templates.matmul.k_loop import MatmulLoop
+from tools.codegen.templates.matmul.layout import MatmulLayout
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY
 from tools.codegen.templates.matmul.operand_stationary import OperandStationaryLoop
 from tools.codegen.templates.matmul.tile_place import TilePlace
@@ -18,10 +18,10 @@ DATA_PARALLEL, PERSISTENT, STREAM = "data_parallel", "persistent", "stream_k"
 """What a program does."""
 
 
-class ProductKernels:
+class MatmulKernels:
     """Writes the kernels of one product region."""
 
-    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: ProductLayout, k_major: bool) -> None:
+    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: MatmulLayout, k_major: bool) -> None:
         """Take the region and its layout; with `k_major` the right operand is copied first."""
         self.name, self.parameters, self.plan, self.k_major = name, parameters, plan, k_major
         self.space = plan.space(kernel)
@@ -35,7 +35,7 @@ class ProductKernels:
         self.pack: Pack | None = None
         self.packed: tuple[Pass, ...] = ()
         self.stationary = OperandStationaryLoop(self.space, plan, parameters) if self.programs == OPERAND_STATIONARY else None
-        self.loop = self.stationary or ProductLoop(self.space, plan, parameters, _triangle(kernel))
+        self.loop = self.stationary or MatmulLoop(self.space, plan, parameters, _triangle(kernel))
         if self.splits > 1 and self.programs != DATA_PARALLEL:
             raise LoweringError("SPLIT_K shares out the sums of a tile that has programs of its own")
 

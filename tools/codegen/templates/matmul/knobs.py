@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.templates.matmul.layout import product_layout_of
+from tools.codegen.templates.matmul.layout import matmul_layout_of
 from tools.codegen.templates.matmul.legality import (
     OPERAND_STATIONARY,
     loads_fit,
@@ -17,7 +17,7 @@ from tools.codegen.templates.matmul.legality import (
 )
 from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Value
 from tools.codegen.templates.shared.prepack import CHOICES, WEIGHTS
-from tools.codegen.templates.shared.split_float import WAYS, accumulated
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, accumulated
 from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
 
 KNOBS: Mapping[str, Knob] = {
@@ -37,9 +37,9 @@ KNOBS: Mapping[str, Knob] = {
 }
 
 
-def product_defaults(kernel: Kernel, sms: int) -> Parameters:
+def matmul_defaults(kernel: Kernel, sms: int) -> Parameters:
     """Choose first parameters of a product from its shapes as written and the number of multiprocessors."""
-    layout = product_layout_of(kernel)
+    layout = matmul_layout_of(kernel)
     block_m = min(128, max(16, power_of_two(layout.n_rows)))
     block_n = min(128, max(16, power_of_two(layout.n_cols)))
     while max(block_m, block_n) > 32 and layout.n_batch * -(-layout.n_rows // block_m) * -(-layout.n_cols // block_n) < sms:
@@ -66,34 +66,34 @@ def product_defaults(kernel: Kernel, sms: int) -> Parameters:
     }
 
 
-def settled_product(parameters: Mapping[str, Value], start: Mapping[str, Value]) -> Parameters:
+def settled_matmul(parameters: Mapping[str, Value], start: Mapping[str, Value]) -> Parameters:
     """Give settings of the same kernel the same parameters: sums are added as the digits need, short parts are read in either order."""
-    split = parameters["precision"] in WAYS
+    split = parameters["precision"] in SPLIT_FLOATS
     right = {"right": start["right"]} if split else {}
     return {**parameters, **right, **accumulated(str(parameters["precision"]))}
 
 
-def steps_of_product(
+def steps_of_matmul(
     kernel: Kernel, parameters: Mapping[str, Value], start: Mapping[str, Value], name: str, value: Value
 ) -> tuple[Parameters, ...]:
     """Change one parameter; operand-stationary programs settle all others at once, which few steps of one would reach."""
     if (name, value) == ("programs", OPERAND_STATIONARY):
-        return tuple({**start, **each} for each in stationary_settings(product_layout_of(kernel)) if parameters == start)
+        return tuple({**start, **each} for each in stationary_settings(matmul_layout_of(kernel)) if parameters == start)
     return ({**parameters, name: value},)
 
 
-def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+def matmul_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes a product's kernel and can run on the device."""
-    layout = product_layout_of(kernel)
-    way = WAYS.get(str(parameters["precision"]))
+    layout = matmul_layout_of(kernel)
+    split_float = SPLIT_FLOATS.get(str(parameters["precision"]))
     idle = {
         "precision": layout.dtype != "float32",
-        "accumulate": way is not None,
+        "accumulate": split_float is not None,
         "right": layout.right_is_k_major,
         "SPLIT_K": layout.n_inner < 64 * int(parameters.get("SPLIT_K", 1)),
         WEIGHTS: not packable_operands(layout, parameters),
     }
-    if idle.get(knob) or (way and not (layout.left.meta.contiguous and layout.right.meta.contiguous)):
+    if idle.get(knob) or (split_float and not (layout.left.meta.contiguous and layout.right.meta.contiguous)):
         return False
     if parameters.get("programs") == OPERAND_STATIONARY:
         triangle = kernel.contraction is not None and kernel.contraction.triangle
@@ -103,7 +103,7 @@ def product_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, she
         return False
     if block_k > max(16, power_of_two(layout.n_inner)):
         return False
-    warps, each = int(parameters["num_warps"]), way.nbytes if way else ITEM_BYTES[layout.dtype]
+    warps, each = int(parameters["num_warps"]), split_float.nbytes if split_float else ITEM_BYTES[layout.dtype]
     shared = (block_m + block_n) * block_k * each * int(parameters["num_stages"])
     fits = shared <= sheet.shared_kib_per_block * 1024 and 8 <= block_m * block_n // (32 * warps) <= 128
     return fits and programs_fit(layout, parameters, sheet.sms) and loads_fit(layout, parameters, sheet)

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.templates.matmul.layout import product_layout_of
+from tools.codegen.templates.matmul.layout import matmul_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, packable_operands, tiles_of
 from tools.codegen.templates.matmul.stationary_launch import stationary_launch, walked_bytes
 from tools.codegen.templates.shared.knob import Value
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
-from tools.codegen.templates.shared.split_float import WAYS
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
 from tools.codegen.templates.shared.work import nbytes_of, ops_of
 from tools.records import HardwareSheet
@@ -28,12 +28,12 @@ among them 16384 by 64 by 16384 (docs/results/generated-kernels.md); of one of t
 the profiler, 1176 and 125 µs. Modelled over measured is 0.88 to 1.21."""
 
 
-def product_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+def matmul_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """The product, before it the copy of a right operand and the passes that write parts, after it the sum of split tiles.
 
     Passes over weights that are packed are in no call.
     """
-    plan = product_layout_of(kernel)
+    plan = matmul_layout_of(kernel)
     packed = packable_operands(plan, parameters) if parameters.get(WEIGHTS) == PREPACKED else ()
     if parameters.get("programs") == OPERAND_STATIONARY:
         passes = (pass_launch(nbytes, sheet) for nbytes in (() if packed else walked_bytes(plan)))
@@ -53,10 +53,10 @@ def product_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: Har
         extra.append(pass_launch(2.0 * nbytes_of(plan.right), sheet))
     if splits > 1:
         extra.append(pass_launch(float(outputs * 4 * (splits + 1)), sheet))
-    way = WAYS.get(str(parameters["precision"]))
+    split_float = SPLIT_FLOATS.get(str(parameters["precision"]))
     passed = sum(nbytes_of(operand) for operand in (plan.left, plan.right) if operand not in packed)
-    if way and passed:
-        extra.append(pass_launch((1 + way.nbytes / 4) * passed, sheet))
+    if split_float and passed:
+        extra.append(pass_launch((1 + split_float.nbytes / 4) * passed, sheet))
     tiles = tiles_launch(work, parameters, ops_of(kernel), sheet)
     results = RESULT_CYCLES * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"]) / max(1, work.steps)
     return (*_dealt(replace(tiles, exchange_cycles=results), work, parameters, sheet), *extra)

@@ -14,7 +14,7 @@ from tools.codegen.templates.shared.naming import Names, access_names
 
 
 @dataclass(frozen=True)
-class ProductLayout:
+class MatmulLayout:
     """How a product region lies in memory."""
 
     accesses: tuple[Access, ...]
@@ -41,7 +41,7 @@ class ProductLayout:
         return access.strides[axis.atoms[-1]]
 
 
-def matrix_order(layout: ProductLayout, access: Access) -> tuple[str, str] | None:
+def matrix_order(layout: MatmulLayout, access: Access) -> tuple[str, str] | None:
     """Name the axes along which an operand is a matrix in memory, the last one contiguous; None where it is none, or one of a batch."""
     order = tuple(atom for dim in access.dims for atom in dim)
     axes = {axis.name: axis.atoms for axis in layout.axes}
@@ -51,7 +51,7 @@ def matrix_order(layout: ProductLayout, access: Access) -> tuple[str, str] | Non
     return next((names for names in ((side, "inner"), ("inner", side)) if order == (*axes[names[0]], *axes[names[1]])), None)
 
 
-def product_layout(kernel: Kernel, k_major: bool = False) -> ProductLayout:
+def matmul_layout(kernel: Kernel, k_major: bool = False) -> MatmulLayout:
     """Lay out a product; with `k_major` as if its right operand had been copied to be contiguous along the summed dimension."""
     contraction = kernel.contraction
     if contraction is None:
@@ -73,7 +73,7 @@ def product_layout(kernel: Kernel, k_major: bool = False) -> ProductLayout:
             axes.append(Axis(name, index, leaves, coalesce(leaves, found)))
     _check(found, axes, left, right)
     sizes = {axis.name: product((atoms.size(atom) for atom in axis.atoms), atoms.traces)[0] for axis in axes}
-    return ProductLayout(
+    return MatmulLayout(
         found, left, right, tuple(axes), left.meta.dtype,
         sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["inner"], right.strides[inner[-1]] == (),
     )  # fmt: skip
@@ -99,5 +99,5 @@ def _check(accesses: tuple[Access, ...], axes: list[Axis], left: Access, right: 
         raise LoweringError("the operands of the product differ in dtype")
 
 
-product_layout_of = kept(product_layout)
+matmul_layout_of = kept(matmul_layout)
 """The layout of a kernel, made once."""

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.templates.matmul.layout import ProductLayout, matrix_order
+from tools.codegen.templates.matmul.layout import MatmulLayout, matrix_order
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.knob import Value
-from tools.codegen.templates.shared.split_float import WAYS
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.records import ITEM_BYTES, HardwareSheet
 
 DESCRIBING = ("hopper", "blackwell")
@@ -29,13 +29,13 @@ ROUNDS = 8
 """Tiles a multiprocessor from which on a last round that is not full costs an eighth of the time or less."""
 
 
-def tiles_of(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
+def tiles_of(layout: MatmulLayout, parameters: Mapping[str, Value]) -> int:
     """Count the tiles of a product at the sizes as written."""
     rows, cols = (math.ceil(size / int(parameters[name])) for size, name in ((layout.n_rows, "BLOCK_M"), (layout.n_cols, "BLOCK_N")))
     return layout.n_batch * rows * cols
 
 
-def programs_fit(layout: ProductLayout, parameters: Mapping[str, Value], sms: int) -> bool:
+def programs_fit(layout: MatmulLayout, parameters: Mapping[str, Value], sms: int) -> bool:
     """Whether what a program does differs from one tile each, and shares are worth their sums."""
     programs = parameters.get("programs", "data_parallel")
     if programs == "data_parallel":
@@ -50,12 +50,12 @@ def programs_fit(layout: ProductLayout, parameters: Mapping[str, Value], sms: in
     return tiles % sms > 0 and tiles < ROUNDS * sms and tiles % sms * steps >= 4 * sms
 
 
-def left_is_stationary(layout: ProductLayout) -> bool:
+def left_is_stationary(layout: MatmulLayout) -> bool:
     """Whether the left operand is the stationary one: that with more elements, since what is kept is read once and needs no pass."""
     return layout.left.meta.numel > layout.right.meta.numel
 
 
-def stationary_settings(layout: ProductLayout) -> tuple[dict[str, Value], ...]:
+def stationary_settings(layout: MatmulLayout) -> tuple[dict[str, Value], ...]:
     """List what `programs=operand_stationary` is tried with: everything that it settles; nothing where it cannot be."""
     fixed, names = _settled(layout), _sides(layout)
     return tuple(
@@ -66,7 +66,7 @@ def stationary_settings(layout: ProductLayout) -> tuple[dict[str, Value], ...]:
     )
 
 
-def _settled(layout: ProductLayout) -> dict[str, Value]:
+def _settled(layout: MatmulLayout) -> dict[str, Value]:
     """List what `programs=operand_stationary` settles besides its tile; nothing where it cannot be."""
     if layout.dtype != "float32" or layout.n_inner > LONGEST_STATIONARY_SUM:
         return {}
@@ -80,12 +80,12 @@ def _settled(layout: ProductLayout) -> dict[str, Value]:
     return {**words, "SPLIT_K": 1, "BLOCK_K": max(16, power_of_two(layout.n_inner))}
 
 
-def _sides(layout: ProductLayout) -> tuple[str, str]:
+def _sides(layout: MatmulLayout) -> tuple[str, str]:
     """Name the sizes of a tile along what is walked and along what is held."""
     return ("BLOCK_N", "BLOCK_M") if left_is_stationary(layout) else ("BLOCK_M", "BLOCK_N")
 
 
-def stationary_bytes(layout: ProductLayout, parameters: Mapping[str, Value]) -> int:
+def stationary_bytes(layout: MatmulLayout, parameters: Mapping[str, Value]) -> int:
     """Shared memory of a program: parts of what is held, those of a walked tile in each stage, and results on their way to memory.
 
     The last are sixteen vectors a warp: what Triton 3.6 asked for on an H200, less the others.
@@ -94,7 +94,7 @@ def stationary_bytes(layout: ProductLayout, parameters: Mapping[str, Value]) -> 
     return 4 * (inner * (stationary + walked * stages) + 16 * warps * stationary)
 
 
-def stationary_fits(layout: ProductLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
+def stationary_fits(layout: MatmulLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
     """Whether these are parameters that `programs=operand_stationary` is tried with, and can run on the device."""
     fixed = _settled(layout)
     tile = tuple(parameters[name] for name in (*_sides(layout), "num_warps"))
@@ -107,7 +107,7 @@ def stationary_fits(layout: ProductLayout, parameters: Mapping[str, Value], shee
     return fills and stationary_bytes(layout, parameters) <= sheet.shared_kib_per_block * 1024
 
 
-def loads_fit(layout: ProductLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
+def loads_fit(layout: MatmulLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
     """Whether tiles can be fetched by descriptor.
 
     Not by a program that walks them: with both in one loop that lost 40 % on an H200, and as two loops it has not been timed.
@@ -118,10 +118,10 @@ def loads_fit(layout: ProductLayout, parameters: Mapping[str, Value], sheet: Har
     return sheet.generation in DESCRIBING and not walks and _describable(layout, str(parameters["precision"]))
 
 
-def _describable(layout: ProductLayout, precision: str) -> bool:
+def _describable(layout: MatmulLayout, precision: str) -> bool:
     """Whether both operands are matrices in memory whose rows begin at multiples of 16 bytes."""
-    way = WAYS.get(precision)
-    each = way.nbytes // len(way.parts) if way else ITEM_BYTES[layout.dtype]
+    split_float = SPLIT_FLOATS.get(precision)
+    each = split_float.nbytes // len(split_float.parts) if split_float else ITEM_BYTES[layout.dtype]
     sizes = {"rows": layout.n_rows, "cols": layout.n_cols, "inner": layout.n_inner}
     for access in (layout.left, layout.right):
         order = matrix_order(layout, access)
@@ -130,10 +130,10 @@ def _describable(layout: ProductLayout, precision: str) -> bool:
     return True
 
 
-def packable_operands(layout: ProductLayout, parameters: Mapping[str, Value]) -> tuple[Access, ...]:
+def packable_operands(layout: MatmulLayout, parameters: Mapping[str, Value]) -> tuple[Access, ...]:
     """Name the operands of a product that are fixed parameters and that a pass writes anew before the kernel."""
     copied = parameters.get("right") == "k_major" and not layout.right_is_k_major
-    if parameters.get("precision") not in WAYS:
+    if parameters.get("precision") not in SPLIT_FLOATS:
         passed = [layout.right] if copied else []
     elif parameters.get("programs") == OPERAND_STATIONARY:
         passed = [layout.right if left_is_stationary(layout) else layout.left]

@@ -1,9 +1,9 @@
-"""The loop of a product with a short sum: a program holds a tile of one operand in parts, and walks all of the other.
+"""The operand-stationary loop of products with a short sum: a program keeps a tile of one operand, and walks all of the other.
 
-The whole sum as written is one step: `BLOCK_K` covers it. What a longer one has beyond that is read again for every tile. The operand
-that is held, the one with more elements, is read once, as float32, and split in registers: each of its vectors lies in one tile and has its
-exponent there. The other one is read in parts that `halves` wrote before,
-from memory once and then from the L2. Tiles are walked vectors by held ones, whichever of them are the rows of the result.
+The whole sum as written is one step: `BLOCK_K` covers it. What a longer one has beyond that is read again for every tile. The
+stationary operand, the one with more elements, is read once, as float32, and split in registers: each of its vectors lies in one tile and
+has its exponent there. The other one is read in parts that `halves` wrote before, from memory once and then from the L2. Tiles are walked
+vectors by stationary ones, whichever of them are the rows of the result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.templates.matmul.k_loop import ProductLoop
+from tools.codegen.templates.matmul.k_loop import MatmulLoop
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, left_is_stationary
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.naming import Scope
@@ -22,7 +22,7 @@ PROGRAMS = 4
 """Programs a multiprocessor from which on each walks all of the other operand; with fewer it is dealt out in shares."""
 
 
-class OperandStationaryLoop(ProductLoop):
+class OperandStationaryLoop(MatmulLoop):
     """Writes what such a program holds, and what it makes of each tile that it walks."""
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""What a product with a short sum does whose programs hold a tile of one operand and walk the other."""
+"""What an operand-stationary launch does: products with a short sum, whose programs keep a tile of one operand and walk the other."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping
 
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.templates.matmul.layout import ProductLayout
+from tools.codegen.templates.matmul.layout import MatmulLayout
 from tools.codegen.templates.matmul.legality import left_is_stationary, stationary_bytes
 from tools.codegen.templates.matmul.operand_stationary import PROGRAMS
 from tools.codegen.templates.shared.knob import Value
-from tools.codegen.templates.shared.split_float import WAYS
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.codegen.templates.shared.work import nbytes_of
 from tools.records import HardwareSheet
 
@@ -30,12 +30,12 @@ STAGES = 3
 STEP_CYCLES = 2100.0
 """Cycles of a multiprocessor that a step takes however many programs are held: with smaller tiles more of them gain nothing."""
 SPLIT_WORK = 10.0
-"""Instructions by which a lane splits one float32 into halves; counted in the source, as the next."""
+"""Instructions by which a lane splits one float32 into two fp16 parts; counted in the source, as the next."""
 ELEMENT_WORK = 8.0
 """Instructions by which a lane adds, scales and stores one result."""
 
 
-def walked_bytes(plan: ProductLayout) -> tuple[float, ...]:
+def walked_bytes(plan: MatmulLayout) -> tuple[float, ...]:
     """Bytes that each pass over what is walked moves: its parts are written, and before that it may be filled up."""
     walked = plan.right if left_is_stationary(plan) else plan.left
     nbytes = float(nbytes_of(walked))
@@ -45,20 +45,22 @@ def walked_bytes(plan: ProductLayout) -> tuple[float, ...]:
     return (nbytes * 2, *((nbytes, nbytes * 2) if filled else ()))
 
 
-def stationary_launch(plan: ProductLayout, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchWork:
+def stationary_launch(plan: MatmulLayout, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchWork:
     """One launch: a program reads a tile of one operand once, and for each tile of the other waits, multiplies and stores."""
     rows, cols, inner, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
     tiles_m, tiles_n = math.ceil(plan.n_rows / rows), math.ceil(plan.n_cols / cols)
     walked, stationary, walks, holds = (cols, rows, tiles_n, tiles_m) if left_is_stationary(plan) else (rows, cols, tiles_m, tiles_n)
     shares = min(walks, math.ceil(PROGRAMS * sheet.sms / (plan.n_batch * holds)))
     programs, steps, threads = plan.n_batch * holds * shares, math.ceil(walks / shares), warps * sheet.warp_size
-    way = WAYS["fp16x3"]
+    split_float = SPLIT_FLOATS["fp16x3"]
     elements = walked * stationary / threads
     return LaunchWork(
         programs=programs,
         warps=warps,
         dram_bytes=float(sum(nbytes_of(access) for access in plan.accesses)),
-        l2_bytes=float(programs * inner * (stationary * 4 + steps * walked * way.nbytes) + 4 * plan.n_batch * plan.n_rows * plan.n_cols),
+        l2_bytes=float(
+            programs * inner * (stationary * 4 + steps * walked * split_float.nbytes) + 4 * plan.n_batch * plan.n_rows * plan.n_cols
+        ),
         flight_bytes=float(4 * inner * stationary + 4 * rows * cols * (steps + 1)),
         steps=steps,
         lane_work=float(programs * (stationary * inner * SPLIT_WORK + steps * rows * cols * (ELEMENT_WORK + ops))),
@@ -66,6 +68,6 @@ def stationary_launch(plan: ProductLayout, parameters: Mapping[str, Value], ops:
         shared_bytes=float(min(stationary_bytes(plan, {**parameters, "num_stages": STAGES}), sheet.shared_kib_per_block * 1024)),
         barriers=STEP_WAIT + ELEMENT_WAIT * elements + WARP_WAIT * max(0, warps - 4) + SPLIT_WAIT * inner * stationary / threads / steps,
         exchange_cycles=STEP_CYCLES,
-        product_flops=2.0 * programs * steps * rows * cols * inner * way.products,
+        product_flops=2.0 * programs * steps * rows * cols * inner * split_float.products,
         product_tflops=sheet.fp16_tflops or sheet.fp32_tflops,
     )

@@ -8,9 +8,9 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.products import Products
 from tools.codegen.templates.matmul.emit import emit
-from tools.codegen.templates.matmul.knobs import KNOBS, product_defaults, product_fits, settled_product, steps_of_product
-from tools.codegen.templates.matmul.launches import product_launches
-from tools.codegen.templates.matmul.layout import ProductLayout, product_layout_of
+from tools.codegen.templates.matmul.knobs import KNOBS, matmul_defaults, matmul_fits, settled_matmul, steps_of_matmul
+from tools.codegen.templates.matmul.launches import matmul_launches
+from tools.codegen.templates.matmul.layout import MatmulLayout, matmul_layout_of
 from tools.codegen.templates.matmul.legality import packable_operands
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.axis_order import laid_out_alone
@@ -31,17 +31,17 @@ class Matmul(Template):
         """Take what has a product."""
         return kernel.contraction is not None
 
-    def layout(self, kernel: Kernel) -> ProductLayout:
+    def layout(self, kernel: Kernel) -> MatmulLayout:
         """Lay the region out."""
-        return laid_out_alone(kernel, "a product", product_layout_of)
+        return laid_out_alone(kernel, "a product", matmul_layout_of)
 
     def defaults(self, kernel: Kernel, sms: int) -> Parameters:
         """Tiles as large as leave no multiprocessor idle; split-K where they are few."""
-        return product_defaults(kernel, sms)
+        return matmul_defaults(kernel, sms)
 
     def fits(self, kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
-        return product_fits(kernel, parameters, knob, sheet)
+        return matmul_fits(kernel, parameters, knob, sheet)
 
     def emit(self, kernel: Kernel, name: str, parameters: Mapping[str, Value]) -> RegionText:
         """Write the kernels and the host function."""
@@ -49,26 +49,26 @@ class Matmul(Template):
 
     def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """The product, passes before it, and the sum of split tiles after it."""
-        return product_launches(kernel, parameters, sheet)
+        return matmul_launches(kernel, parameters, sheet)
 
     def settled(self, parameters: Parameters, start: Parameters) -> Parameters:
         """Add sums as the digits need; leave what split floats do not read as it was first."""
-        return settled_product(parameters, start)
+        return settled_matmul(parameters, start)
 
     def steps(self, kernel: Kernel, parameters: Parameters, start: Parameters, name: str, value: Value) -> tuple[Parameters, ...]:
         """Settle all parameters of operand-stationary programs at once."""
-        return steps_of_product(kernel, parameters, start, name, value)
+        return steps_of_matmul(kernel, parameters, start, name, value)
 
     def products(self, kernel: Kernel) -> Products:
         """Count multiplications and additions."""
-        plan = product_layout_of(kernel)
+        plan = matmul_layout_of(kernel)
         return Products(OperatorFamily.MATMUL, 2.0 * plan.n_batch * plan.n_rows * plan.n_cols * plan.n_inner, plan.n_inner, plan.dtype)
 
     def weights(self, kernel: Kernel) -> tuple[Access, ...]:
         """Either operand may be a weight."""
-        plan = product_layout_of(kernel)
+        plan = matmul_layout_of(kernel)
         return plan.left, plan.right
 
     def prepacks(self, kernel: Kernel, parameters: Mapping[str, Value]) -> bool:
         """Whether an operand that is copied or split is a weight."""
-        return bool(packable_operands(product_layout_of(kernel), parameters))
+        return bool(packable_operands(matmul_layout_of(kernel), parameters))

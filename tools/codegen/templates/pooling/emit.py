@@ -12,7 +12,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Window
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_vec4, pooling_layout, tile_axes
-from tools.codegen.templates.pooling.window_loop import Way, WindowLoop
+from tools.codegen.templates.pooling.window_loop import Algorithm, WindowLoop
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, conversion, guard, summary
 from tools.codegen.templates.shared.host_sizes import host_size
@@ -53,8 +53,8 @@ class _Writer:
         self.space = Space(kernel, (*axes, *looked), accesses)
         self.walked = axes
         self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
-        way = Way.PAIRS if self.pairs else Way.VEC4 if self.vec4 else Way.TILE if self.tile else Way.FLAT
-        self.loop = WindowLoop(self.window, self.space, self.walked, self.body, way)
+        chosen = Algorithm.PAIRS if self.pairs else Algorithm.VEC4 if self.vec4 else Algorithm.TILE if self.tile else Algorithm.FLAT
+        self.loop = WindowLoop(self.window, self.space, self.walked, self.body, chosen)
         self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, masks)
 
     def write(self) -> RegionText:

@@ -10,7 +10,7 @@ Grown = Callable[[str, str], str]
 """Writes what one more element makes of an accumulator."""
 
 
-def halves(here: str, grown: Grown) -> list[str]:
+def even_and_odd(here: str, grown: Grown) -> list[str]:
     """Write what becomes of the even and the odd places of a row that was loaded."""
     return [
         f"even, odd = tl.split(tl.reshape({here}, [BLOCK_M, BLOCK_N, 2]))",

@@ -9,7 +9,7 @@ from enum import Enum, auto
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import PoolKind, Window
 from tools.codegen.templates.pooling.layout import LETTERS, leaves_out_padding
-from tools.codegen.templates.pooling.pairs import halves, shared_out
+from tools.codegen.templates.pooling.pairs import even_and_odd, shared_out
 from tools.codegen.templates.pooling.vec4 import OWN, blocks_along, bounds, helpers, quotient, shares
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.iteration_space import Axis, Space
@@ -19,7 +19,7 @@ UNROLLED = 16
 """Window elements up to which the loops are unrolled: more would bloat the code without more loads in flight."""
 
 
-class Way(Enum):
+class Algorithm(Enum):
     """What a lane makes, and how what neighbours share is loaded."""
 
     FLAT = auto()
@@ -35,14 +35,14 @@ class Way(Enum):
 class WindowLoop:
     """Writes the loops over one window."""
 
-    def __init__(self, window: Window, space: Space, walked: Sequence[Axis], body: Body, way: Way) -> None:
+    def __init__(self, window: Window, space: Space, walked: Sequence[Axis], body: Body, algorithm: Algorithm) -> None:
         """Take the window, and the axes along which its results are walked."""
-        self.window, self.space, self.walked, self.body, self.way = window, space, walked, body, way
+        self.window, self.space, self.walked, self.body, self.algorithm = window, space, walked, body, algorithm
         self.letters = LETTERS[-len(window.size) :]
         leaves = space.kernel.builder.atoms.leaves
         self.inside, self.spatial = leaves(window.inside), leaves(window.spatial)
-        self.shape = "[BLOCK]" if way is Way.FLAT else "[BLOCK_M, BLOCK_N]"
-        self.one = "[1, 1, 1]" if way is Way.VEC4 else "[1, 1]"
+        self.shape = "[BLOCK]" if algorithm is Algorithm.FLAT else "[BLOCK_M, BLOCK_N]"
+        self.one = "[1, 1, 1]" if algorithm is Algorithm.VEC4 else "[1, 1]"
         self.mask, self.fill = "mask", "0.0"
         """Which elements a load of the input is of, and what the others count as."""
 
@@ -51,29 +51,30 @@ class WindowLoop:
         window = self.window
         self._before(scope)
         start = '-float("inf")' if window.kind is PoolKind.MAX else "0.0"
-        for name in ("evens", "odds") if self.way is Way.PAIRS else [f"acc_{own}" for own in OWN] if self.way is Way.VEC4 else ("acc",):
+        named = {Algorithm.PAIRS: ["evens", "odds"], Algorithm.VEC4: [f"acc_{own}" for own in OWN]}
+        for name in named.get(self.algorithm, ["acc"]):
             scope.say(f"{name} = tl.full({self.shape}, {start}, tl.float32)")
         if window.position >= 0:
             scope.say(f"best = tl.full({self.shape}, -1, tl.int32)")
         counted = leaves_out_padding(window)
-        if counted and self.way is not Way.VEC4:
+        if counted and self.algorithm is not Algorithm.VEC4:
             scope.say(f"count = tl.zeros({self.shape}, tl.float32)")
         total, loop = math.prod(window.size), scope
         self._bounds(scope)
-        steps = math.prod(window.size[:-1]) * len(blocks_along(window)) if self.way is Way.VEC4 else total
+        steps = math.prod(window.size[:-1]) * len(blocks_along(window)) if self.algorithm is Algorithm.VEC4 else total
         walk = "tl.static_range" if steps <= UNROLLED and not window.windows else "range"
         tests: list[str] = []
-        for place in range(len(self.letters) - ((self.way is Way.PAIRS) or (self.way is Way.VEC4))):
+        for place in range(len(self.letters) - (self.algorithm in (Algorithm.PAIRS, Algorithm.VEC4))):
             loop = self._walk(loop, tests, place, walk)
-        if self.way is Way.PAIRS:
+        if self.algorithm is Algorithm.PAIRS:
             self._load_pairs(loop, tests, start)
             for line in shared_out(window, start, self._grown):
                 scope.say(line)
-        elif self.way is Way.VEC4:
+        elif self.algorithm is Algorithm.VEC4:
             self._load_vec4(loop, tests, start)
             scope.say("acc = together(acc_0, acc_1, acc_2, acc_3)")
         else:
-            self._step(loop, ["mask_m & mask_n" if self.way is not Way.FLAT else "mask", *tests], start, counted)
+            self._step(loop, ["mask_m & mask_n" if self.algorithm is not Algorithm.FLAT else "mask", *tests], start, counted)
         for line in self._divide(total, counted):
             scope.say(line)
 
@@ -92,7 +93,7 @@ class WindowLoop:
         loop = loop.nested()
         terms = self.index(self.spatial[place]) + (f" * {stride}" if stride != 1 else "")
         terms += f" + step_{letter}" + (f" * {dilation}" if dilation != 1 else "") + (f" - {padding}" if padding else "")
-        scalar = (self.way is not Way.FLAT) and self.index(self.spatial[place]).startswith("outer")
+        scalar = self.algorithm is not Algorithm.FLAT and self.index(self.spatial[place]).startswith("outer")
         # as a block: Triton's interpreter makes a number of a block's mask and a single truth value
         loop.say(f"at_{letter} = {f'tl.zeros({self.one}, tl.int32) + ' if scalar and (padding or window.ceil) else ''}{terms}")
         tests += [f"(at_{letter} >= 0)"] if padding else []
@@ -106,7 +107,7 @@ class WindowLoop:
         loop.say(f"inside = {' & '.join(['mask_m', *tests, f'(at_{letter} < {self.space.monomial((self.inside[-1],))})'])}")
         self.mask, self.fill = "inside", start
         here = self.body.assign(Scope(loop.lines, loop.indent, loop), self.window.source)
-        for line in halves(here, self._grown):
+        for line in even_and_odd(here, self._grown):
             loop.say(line)
 
     def _load_vec4(self, loop: Scope, tests: list[str], start: str) -> None:
@@ -132,7 +133,7 @@ class WindowLoop:
         """Write where the windows of an adaptive pooling begin and end: they cover the input, and neighbours may share an element."""
         for place, count in enumerate(self.window.windows):
             letter, index, extent = self.letters[place], self.index(self.spatial[place]), self.space.monomial((self.inside[place],))
-            block_ = f"tl.zeros({self.one}, tl.int32) + " if (self.way is not Way.FLAT) and index.startswith("outer") else ""
+            block_ = f"tl.zeros({self.one}, tl.int32) + " if self.algorithm is not Algorithm.FLAT and index.startswith("outer") else ""
             scope.say(f"first_{letter} = {block_}{index} * {extent} // {count}")
             scope.say(f"last_{letter} = {block_}(({index} + 1) * {extent} + {count - 1}) // {count}")
 
@@ -191,7 +192,7 @@ class WindowLoop:
         if self.window.windows:
             elements = " * ".join(f"(last_{letter} - first_{letter})" for letter in self.letters)
             return [f"acc = acc / ({elements}).to(tl.float32)"]
-        if counted and (self.way is Way.VEC4):
+        if counted and self.algorithm is Algorithm.VEC4:
             return self._counted_vec4()
         return ["acc = acc / count"] if counted else [f"acc = acc * {1 / (self.window.divisor or total)!r}"]
 

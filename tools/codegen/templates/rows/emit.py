@@ -1,10 +1,10 @@
-"""The template of row regions: reductions, softmax, norms, with the pointwise operators before and after them in one kernel.
+"""The template of row regions: reductions, softmax, norms and scans, each with its prologue and its epilogue in one kernel.
 
-`registers` holds whole rows in registers: each input is read once. `looped` walks long rows block by block, once for each
-level of reductions that depend on one another and once more to write; `online` merges the levels of a softmax or a variance
-by running rescaled sums. `split` gives a row to several programs (`rows_split`), `l2_two_pass` does so in one launch whose second
-reading of a row follows soon upon the first (`l2_two_pass`). Sums are kept by lane and combined at the
-end, so that long rows lose no accuracy.
+`registers` holds whole rows in registers: each input is read once. `looped` walks long rows block by block, once for each level of
+reductions that depend on one another and once more to write; `online` merges the levels: online softmax, whose running sum is rescaled,
+and Welford's variance. `split` gives a row to several programs (`split_reduction.py`), `l2_two_pass` does so in one launch whose second
+reading of a row follows soon upon the first (`l2_two_pass.py`). Sums are kept by lane and combined at the end, so that long rows lose no
+accuracy.
 """
 
 from __future__ import annotations

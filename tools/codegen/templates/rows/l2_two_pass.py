@@ -1,7 +1,7 @@
-"""Long rows that are read twice: both readings in one launch, so that the second finds its row in the cache.
+"""The two-pass kernel of long rows: both readings in one launch, so that the second finds its row in the cache.
 
-The kernels of `rows_split` become stages of one: while a row is read for its reduction, a row some way before it, whose reduction is
-complete, is read again and written. Programs draw their turns from a counter, in the order in which they start, and count what
+The kernels of `split_reduction.py` become stages of one: while a row is read for its reduction, a row some way before it, whose
+reduction is complete, is read again and written. Programs draw their turns from a counter, in the order in which they start, and count what
 they have finished of a row; one that needs a row's partial results waits for the programs that were given them, which have started before
 it and wait for none after it. So it ends whatever the number of programs that run at a time, one by one as in Triton's interpreter, too.
 Waiting on the programs before one's own by such a counter: Merrill and Garland, Single-pass Parallel Prefix Scan with Decoupled

@@ -1,7 +1,7 @@
 """Long rows: block by block, with accumulators kept by lane.
 
 Reductions that depend on one another make levels: a softmax needs its maximum before its sum. `looped` walks the row once
-a level; `online` walks it once for both levels of a softmax or of a variance (`rows_online`). With `UNROLL` a step takes
+a level; `online` walks it once for both levels: online softmax, and Welford's variance (`online.py`). With `UNROLL` a step takes
 several blocks at once, stacked so that each thread has its own in registers: more loads in flight, and no barrier in the loop.
 """
 

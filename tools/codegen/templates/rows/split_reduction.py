@@ -1,4 +1,4 @@
-"""Few long rows: several programs a row, each with a chunk of its columns, and their partial results combined by the next kernel.
+"""Split reductions of few long rows: several programs a row, each with a chunk of its columns.
 
 One kernel a level of reductions writes partial results, one for each row and chunk; the next kernel combines them (every
 program does, from a few hundred numbers) and goes on. A scan needs the sum or product of each chunk first; the last kernel starts

@@ -1,4 +1,4 @@
-"""Weights packed in a step of their own: what a kernel reads of parameters is written once, and not at every call.
+"""Prepacked weights: what a kernel reads of parameters is written once, and not at every call.
 
 The host function of a region then takes what was packed, and a second function writes it. The emitted module calls the second ones in
 `pack_weights`, the step that the evaluator calls and times by itself. `forward` calls it, too, where a weight is new: replaced, moved to

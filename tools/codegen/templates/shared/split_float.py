@@ -1,4 +1,4 @@
-"""The ways of multiplying float32 operands that write each as several shorter parts before the product.
+"""Split-float products: float32 operands are each written as several shorter parts before the product (fp16 split, bf16 split).
 
 `fp16x3` scales every row of the left and every column of the right by a power of two, so that its largest element lies in
 [2^14, 2^15), and writes each element as the sum of two halves (the second times 2^11). Of the four products of halves the smallest is
@@ -25,7 +25,7 @@ LOW = {"fp16x3": "0.00048828125", "bf16x3": "0.00390625", "bf16x6": "0.00390625"
 
 
 @dataclass(frozen=True)
-class Way:
+class SplitFloat:
     """One such way of multiplying."""
 
     parts: tuple[str, ...]
@@ -38,10 +38,10 @@ class Way:
     """Whether a vector has an exponent of its own."""
 
 
-WAYS = {
-    "fp16x3": Way(("high", "low"), 4, 3, scaled=True),
-    "bf16x3": Way(("high", "low"), 4, 3),
-    "bf16x6": Way(("high", "middle", "low"), 6, 6),
+SPLIT_FLOATS = {
+    "fp16x3": SplitFloat(("high", "low"), 4, 3, scaled=True),
+    "bf16x3": SplitFloat(("high", "low"), 4, 3),
+    "bf16x6": SplitFloat(("high", "middle", "low"), 6, 6),
 }
 """By precision."""
 
@@ -50,7 +50,7 @@ WAYS = {
 class Parts:
     """One operand as several parts, and the exponents of its vectors where they have any."""
 
-    way: Way
+    split_float: SplitFloat
     access: Access
     exponents: Access
     trailing: tuple[int, ...]
@@ -59,23 +59,23 @@ class Parts:
     @property
     def names(self) -> tuple[str, ...]:
         """What holds the parts."""
-        return tuple(f"{self.access.name}_{part}" for part in self.way.parts)
+        return tuple(f"{self.access.name}_{part}" for part in self.split_float.parts)
 
     @property
     def exponent_names(self) -> tuple[str, ...]:
         """What holds the exponents; nothing where there are none."""
-        return (f"{self.access.name}_exponents",) if self.way.scaled else ()
+        return (f"{self.access.name}_exponents",) if self.split_float.scaled else ()
 
     @property
     def helpers(self) -> tuple[str, ...]:
         """The pass that writes the parts, after what it needs."""
-        return ("power_of_two", "as_halves", "halves") if self.way.scaled else ("bfloat16_parts",)
+        return ("power_of_two", "as_halves", "halves") if self.split_float.scaled else ("bfloat16_parts",)
 
     def host(self, space: Space) -> Pass:
         """Write the host's call of the pass."""
         made = (*self.names, *self.exponent_names)
         call = f"bfloat16_parts({self.access.name}, {len(self.names)})"
-        if self.way.scaled:
+        if self.split_float.scaled:
             call = f"halves({self.access.name}, n_inner, {space.monomial(self.trailing) or '1'})"
         return Pass(self.access, f"{', '.join(made)} = {call}", made)
 
@@ -89,7 +89,7 @@ def parts_of(access: Access, precision: str, space: Space) -> Parts:
     last = max(place for place, atom in enumerate(order) if atom in inner)
     dims = tuple(tuple(atom for atom in dim if atom not in inner) for dim in access.dims)
     exponents = replace(access, dims=dims, strides=contiguous_strides(dims))
-    return Parts(WAYS[precision], access, exponents, tuple(order[last + 1 :]))
+    return Parts(SPLIT_FLOATS[precision], access, exponents, tuple(order[last + 1 :]))
 
 
 def sum_lines(precision: str) -> list[str]:
@@ -107,4 +107,4 @@ def sum_lines(precision: str) -> list[str]:
 
 def accumulated(precision: str) -> dict[str, str]:
     """Say how partial sums of products are added so that none of the digits is lost which a precision has."""
-    return {"accumulate": "chunked" if precision in WAYS or precision == "tf32x3" else "direct"}
+    return {"accumulate": "chunked" if precision in SPLIT_FLOATS or precision == "tf32x3" else "direct"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.shared.knob import ROUNDED, Value
-from tools.codegen.templates.shared.split_float import WAYS
+from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
 
@@ -20,15 +20,15 @@ STEP = 8.0
 """Summed elements whose products cost as much time as one step's own work; fitted on matmul_bias_gelu of the H200 landscape."""
 SPLIT_WORK = 6.0
 """Instructions by which a lane splits one float32 into two shorter numbers; counted in the machine code, rounded."""
-PARTS = {"tf32x3": 3, **{precision: way.products for precision, way in WAYS.items()}}
+PARTS = {"tf32x3": 3, **{precision: split_float.products for precision, split_float in SPLIT_FLOATS.items()}}
 """Products on tensor cores behind one of float32, by precision."""
-HALVES_SHARE = 1.55
+SPLIT_FLOAT_SHARE = 1.55
 """Rate of products of parts that were split before, over `TRITON_TENSOR_SHARE` of the peak. Fitted with the next two on 74 schedules of
 `fp16x3` and `bf16x6` on an H200 (2026-11-21: docs/results/generated-kernels.md, and what whole search runs measured of matmul_bias_gelu);
 the root mean square of ln(modelled / measured) is 0.12 there."""
-HALVES_WAIT = 1.0
+SPLIT_FLOAT_WAIT = 1.0
 """Time by which such products wait for their operands with a single stage; a quarter of it with each stage more."""
-HALVES_STEP = 14.0
+SPLIT_FLOAT_STEP = 14.0
 """`STEP` of the three products of `fp16x3`; a step's own work is the same for more products."""
 TF32_SHARE = 1.4
 """The same of products of TF32 on Hopper, one or three: modelled over measured on an H200 (1.3 to 1.5 without it, from an operand that lies
@@ -62,11 +62,11 @@ def tiles_launch(work: TiledSum, parameters: Mapping[str, Value], ops: float, sh
     block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
     precision, stages = str(parameters["precision"]), int(parameters["num_stages"])
     programs, threads, loaded = work.tiles * work.splits, warps * WARP, (block_m + block_n) * block_k
-    way = WAYS.get(precision)
-    each = way.nbytes if way else ITEM_BYTES[work.dtype]
-    chunked = parameters.get("accumulate") == "chunked" or way is not None
+    split_float = SPLIT_FLOATS.get(precision)
+    each = split_float.nbytes if split_float else ITEM_BYTES[work.dtype]
+    chunked = parameters.get("accumulate") == "chunked" or split_float is not None
     # parts are split before the product and read from shared memory as they lie
-    split = precision in PARTS and way is None
+    split = precision in PARTS and split_float is None
     issued = 0.0 if parameters.get("loads") == "descriptors" else 1.0
     fragments = loaded * 2 / threads if split else 0.0
     gathered = block_m * block_k * work.gathered
@@ -79,9 +79,9 @@ def tiles_launch(work: TiledSum, parameters: Mapping[str, Value], ops: float, sh
         flight_bytes=float(loaded * each * max(1, stages - 1)),
         steps=work.steps,
         lane_work=float(programs * (lanes + block_m * block_n * ops)),
-        registers=40 + block_m * block_n * (3 if way else 2 if chunked else 1) / threads + fragments,
+        registers=40 + block_m * block_n * (3 if split_float else 2 if chunked else 1) / threads + fragments,
         # parts lie in shared memory in every stage; what is split in the kernel is one stage ahead in registers
-        shared_bytes=float(loaded * each * (stages if way else max(1, stages - 1))),
+        shared_bytes=float(loaded * each * (stages if split_float else max(1, stages - 1))),
         barriers=1.0 if stages > 1 else 3.0,
         product_flops=2.0 * programs * block_m * block_n * block_k * work.steps * PARTS.get(precision, 1),
         product_tflops=_tile_rate(work, parameters, sheet),
@@ -93,11 +93,11 @@ def _tile_rate(work: TiledSum, parameters: Mapping[str, Value], sheet: HardwareS
     block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
     stages, precision = int(parameters["num_stages"]), str(parameters["precision"])
     rate = tile_tflops(work.dtype, precision, block_m, block_n, warps, sheet)
-    if precision in WAYS:
+    if precision in SPLIT_FLOATS:
         if precision == "fp16x3" and parameters.get("loads") == "descriptors" and sheet.generation == "hopper":
             rate *= DESCRIBED_GAIN
-        own_work = HALVES_STEP * PARTS["fp16x3"] / PARTS[precision]
-        return float(rate * HALVES_SHARE / (1 + HALVES_WAIT / 4 ** (stages - 1)) / (1 + own_work / block_k))
+        own_work = SPLIT_FLOAT_STEP * PARTS["fp16x3"] / PARTS[precision]
+        return float(rate * SPLIT_FLOAT_SHARE / (1 + SPLIT_FLOAT_WAIT / 4 ** (stages - 1)) / (1 + own_work / block_k))
     if precision == ROUNDED and not work.straight and sheet.generation == "hopper":
         rate *= rates.OLD_TENSOR_SHARE
     elif precision in ("tf32x3", ROUNDED) and not work.gathered and sheet.generation == "hopper":
@@ -107,7 +107,7 @@ def _tile_rate(work: TiledSum, parameters: Mapping[str, Value], sheet: HardwareS
 
 def tile_tflops(dtype: str, precision: str, block_m: int, block_n: int, warps: int, sheet: HardwareSheet) -> float:
     """Rate of the units that a tile's shape lets a product use, TFLOP/s."""
-    if dtype in ("float16", "bfloat16") or precision in WAYS:
+    if dtype in ("float16", "bfloat16") or precision in SPLIT_FLOATS:
         brain = dtype == "bfloat16" or precision.startswith("bf16")
         peak = (sheet.bf16_tflops if brain else sheet.fp16_tflops) or sheet.fp32_tflops
     elif precision in ("tf32x3", ROUNDED):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.tools.cost.test_region_settings import SHEET, planned
 from tools.codegen.schedule.plan import Planned
-from tools.codegen.templates.matmul.launches import product_launches
+from tools.codegen.templates.matmul.launches import matmul_launches
 from tools.codegen.templates.registry import knobs_of
 from tools.cost.launches import region_us
 from tools.cost.region_settings import modelled_names, ranked
@@ -41,8 +41,8 @@ def test_full_rounds_leave_nothing_to_share() -> None:
 def test_a_walk_of_tiles_has_a_program_a_multiprocessor() -> None:
     """A persistent walk counts the busiest program's tiles, so uneven rounds cost it as much as they cost one program a tile."""
     one = product(1536, 4096, 1536)
-    walk = product_launches(one.kernel, {**one.defaults(SHEET.sms), **TILE, "programs": "persistent"}, SHEET)[0]
-    apart = product_launches(one.kernel, {**one.defaults(SHEET.sms), **TILE}, SHEET)[0]
+    walk = matmul_launches(one.kernel, {**one.defaults(SHEET.sms), **TILE, "programs": "persistent"}, SHEET)[0]
+    apart = matmul_launches(one.kernel, {**one.defaults(SHEET.sms), **TILE}, SHEET)[0]
     assert walk.programs == SHEET.sms
     assert walk.product_flops == pytest.approx(apart.product_flops * 2 * 132 / 144)
 

@@ -14,7 +14,7 @@ from tests.tools.codegen.templates.matmul.test_ways import PLAIN, large, offered
 from tools.codegen import LoweringError, Region, Schedule, emit
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import Planned, plan_region
-from tools.codegen.templates.matmul.layout import product_layout_of
+from tools.codegen.templates.matmul.layout import matmul_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, left_is_stationary, stationary_bytes, stationary_settings
 
 TILE: dict[str, Any] = {**PLAIN, "programs": OPERAND_STATIONARY}
@@ -138,10 +138,10 @@ def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     jobs = {}
     for name in ("columns", "rows_k_major", "batch_of_images"):
         source = wide(ROUND[name])
-        first = stationary_settings(product_layout_of(product(source)[3].kernel))[0]
+        first = stationary_settings(matmul_layout_of(product(source)[3].kernel))[0]
         jobs[name] = write_job(folder, name, product(source)[0], written(source, **first))
     longer = problem_of(wide(ROUND["columns"]).replace("DIM = 40", "DIM = 1021"))
-    first = stationary_settings(product_layout_of(product(wide(ROUND["columns"]))[3].kernel))[0]
+    first = stationary_settings(matmul_layout_of(product(wide(ROUND["columns"]))[3].kernel))[0]
     job = write_job(folder, "longer", longer, written(wide(ROUND["columns"]), **first))
     return for_targets(jobs, (90, 100, 80, "gfx942")) | for_targets({"longer": job}, (90,))
 
@@ -157,7 +157,7 @@ def test_held_products_compile(compiled: Any, name: str) -> None:
     assert kernel["ttgir"].count("async_copy_global_to_local") > 2
     assert "cp.async.cg.shared.global" in kernel["ptx"]
     if name == "columns":
-        layout = product_layout_of(product(wide(ROUND[name]))[3].kernel)
+        layout = matmul_layout_of(product(wide(ROUND[name]))[3].kernel)
         assert kernel["shared"] == stationary_bytes(layout, stationary_settings(layout)[0])
 
 
@@ -191,7 +191,7 @@ def test_held_products_are_offered_where_they_fit() -> None:
 
 def test_tiles_are_laid_along_what_is_held() -> None:
     """Of two matrices alike the right one is held; the wider side of the first tile lies along what is held."""
-    few, many = (product_layout_of(product(large(*sizes))[3].kernel) for sizes in ((64, 32, 4096), (4096, 32, 64)))
+    few, many = (matmul_layout_of(product(large(*sizes))[3].kernel) for sizes in ((64, 32, 4096), (4096, 32, 64)))
     assert (left_is_stationary(few), left_is_stationary(many)) == (False, True)
     assert [stationary_settings(layout)[0]["BLOCK_N"] for layout in (few, many)] == [128, 64]
 

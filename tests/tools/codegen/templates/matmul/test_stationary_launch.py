@@ -6,8 +6,8 @@ import pytest
 
 from tests.tools.cost.test_region_settings import SHEET, planned
 from tools.codegen.schedule.plan import Planned
-from tools.codegen.templates.matmul.launches import product_launches
-from tools.codegen.templates.matmul.layout import product_layout_of
+from tools.codegen.templates.matmul.launches import matmul_launches
+from tools.codegen.templates.matmul.layout import matmul_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, stationary_settings
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.knob import Parameters
@@ -33,7 +33,7 @@ def lowered(name: str) -> Planned:
 
 def first(one: Planned) -> Parameters:
     """The setting of `held` that is tried first."""
-    return {**one.defaults(SHEET.sms), **stationary_settings(product_layout_of(one.kernel))[0]}
+    return {**one.defaults(SHEET.sms), **stationary_settings(matmul_layout_of(one.kernel))[0]}
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -55,7 +55,7 @@ def test_held_products_come_first_of_short_sums(name: str) -> None:
 def test_what_is_held_moves_once() -> None:
     """The kernel moves each tensor once; the L2 gives held tiles once, walked parts once a held tile, and takes the result once."""
     one = planned("torch.matmul(x, y)", "torch.empty(4096, 64), torch.empty(64, 65536)", "x, y")
-    kernel, passed = product_launches(one.kernel, first(one), SHEET)
+    kernel, passed = matmul_launches(one.kernel, first(one), SHEET)
     left, right, result = 4096 * 64 * 4, 64 * 65536 * 4, 4096 * 65536 * 4
     shares = kernel.programs // (65536 // 128)
     assert kernel.dram_bytes == left + right + result
@@ -70,7 +70,7 @@ def test_vectors_that_are_filled_up_are_written_twice() -> None:
         planned(f"torch.matmul({x}, y)", "torch.empty(512, 60), torch.empty(60, 8192)".replace("512, 60", size), "x, y")
         for x, size in (("x", "512, 60"), ("x.T", "60, 512"))
     )
-    assert [len(product_launches(one.kernel, first(one), SHEET)) for one in (along, across)] == [4, 2]
+    assert [len(matmul_launches(one.kernel, first(one), SHEET)) for one in (along, across)] == [4, 2]
 
 
 def test_the_left_operand_is_held_where_it_is_larger() -> None:
