@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from tools.codegen.ir.dtypes import is_signed
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 
 FILLS: dict[str, Any] = {
@@ -33,7 +34,7 @@ def as_dtype(number: Any, dtype: str) -> bool | int | float | None:
         return None
     if dtype == "bool":
         return bool(number)
-    if dtype.startswith("int"):
+    if is_signed(dtype):
         return int(number) if math.isfinite(number) else None
     whole = not math.isfinite(number) or (number == int(number) and abs(number) <= EXACT_IN_HALF)
     return float(number) if whole or dtype in ("float32", "float64") else None

@@ -1,7 +1,7 @@
 """The expressions of a kernel: loads, constants, pointwise maps and reductions over atoms, shared where equal.
 
-`Builder` makes them; `Value` wraps one so that formulas read as formulas (`x * b.call("sigmoid", x)`). Compute dtypes are
-few: bool, int32, int64, float32, float64; half and bfloat16 are computed in float32 and rounded when stored.
+`Builder` makes them; `Value` wraps one so that formulas read as formulas (`x * b.call("sigmoid", x)`). Their dtypes are
+compute dtypes (`dtypes.py`).
 """
 
 from __future__ import annotations
@@ -12,19 +12,13 @@ from enum import StrEnum
 from typing import Any
 
 from tools.codegen.ir.atoms import Atoms, Dims
+from tools.codegen.ir.dtypes import COMPUTE, RANK, is_floating, is_signed, is_weak
 from tools.codegen.ir.graph import Ref, TensorMeta
 from tools.codegen.ir.sizes import Varying
 
-COMPUTE = {
-    "float16": "float32", "bfloat16": "float32", "float32": "float32", "float64": "float64", "bool": "bool",
-    "int8": "int32", "uint8": "int32", "int16": "int32", "int32": "int32", "int64": "int64",
-}  # fmt: skip
-"""Compute dtype of each tensor dtype."""
-
-RANK = {"weak_bool": 0, "bool": 1, "weak_int": 2, "int32": 3, "int64": 4, "weak_float": 5, "float32": 6, "float64": 7}
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 BOOLEAN = {"and", "or", "not", "xor", "isnan", "isinf"}
-FLOATING = {
+FLOAT_MAPS = {
     "exp",
     "log",
     "sqrt",
@@ -175,7 +169,7 @@ class Builder:
         """Convert to a tensor dtype, rounding as that dtype would."""
         expr = self.exprs[value.id]
         compute = COMPUTE[dtype]
-        if expr.op == "const" and compute.startswith(("float", "int")):
+        if expr.op == "const" and (is_floating(compute) or is_signed(compute)):
             return self._add(Expr("cast", (value.id,), compute, expr.atoms, dtype)) if dtype != compute else value
         if expr.dtype == compute == dtype:
             return value
@@ -184,7 +178,7 @@ class Builder:
     def compute(self, value: Value, dtype: str) -> Value:
         """Convert to a compute dtype where it is not that already; half-precision inputs are float32 from their load on."""
         expr = self.exprs[value.id]
-        if expr.dtype == dtype or expr.dtype.startswith("weak"):
+        if expr.dtype == dtype or is_weak(expr.dtype):
             return value
         return self._add(Expr("cast", (value.id,), dtype, expr.atoms, dtype))
 
@@ -219,7 +213,7 @@ class Builder:
         self.joins.append(join)
         atoms = frozenset().union(*(self.atoms.leaves(tuple(self.exprs[value.id].atoms)) for value in found))
         kept = atoms - {atom for part in join.parts for atom in part} | {join.whole}
-        dtype = next((value.dtype for value in found if not value.dtype.startswith("weak")), found[0].dtype)
+        dtype = next((value.dtype for value in found if not is_weak(value.dtype)), found[0].dtype)
         return self._add(Expr("join", tuple(value.id for value in found), dtype, kept, join))
 
     def leaf(self, op: str, dtype: str, atoms: Iterable[int]) -> Value:
@@ -249,14 +243,14 @@ class Builder:
         if op == "where":
             kinds = kinds[1:]
         top = max(kinds, key=lambda kind: RANK[kind])
-        if op in FLOATING and RANK[top] < RANK["weak_float"]:
+        if op in FLOAT_MAPS and RANK[top] < RANK["weak_float"]:
             return "float32"
-        concrete = [kind for kind in kinds if not kind.startswith("weak")]
+        concrete = [kind for kind in kinds if not is_weak(kind)]
         if top == "weak_float" and concrete:
             return "float32"
         if op == "where" and not concrete:
             return {"weak_bool": "bool", "weak_int": "int32", "weak_float": "float32"}[top]
-        if top.startswith("weak") and concrete:
+        if is_weak(top) and concrete:
             return max(concrete, key=lambda kind: RANK[kind]) if top != "weak_int" else "int32"
         return top
 

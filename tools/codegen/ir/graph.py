@@ -79,6 +79,16 @@ class Node:
         """Operator without namespace and overload, e.g. `softmax`."""
         return self.target.split(".")[1]
 
+    @property
+    def overload(self) -> str:
+        """Which overload of the operator, e.g. `int`."""
+        return self.target.split(".")[2]
+
+    @property
+    def call(self) -> str:
+        """Operator and overload, e.g. `softmax.int`."""
+        return f"{self.op}.{self.overload}"
+
     @cached_property
     def refs(self) -> tuple[Ref, ...]:
         """Values it reads, in order, without repeats."""
@@ -122,6 +132,8 @@ class OperatorGraph:
     """Why nothing of it can be generated; empty where something may be."""
     calls: int = 0
     """Operators of one trace, where nothing can be generated and `nodes` is empty."""
+    replayable: bool = True
+    """Whether every call launches the same on the same memory: what data decides, or writes to an argument, does not."""
     keeps_state: bool = False
     """Whether forward leaves something behind in Python: a call's result may then depend on the calls before it."""
     effects: frozenset[str] = field(default_factory=frozenset)

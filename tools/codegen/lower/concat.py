@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.constant_tensors import as_dtype, is_fill
-from tools.codegen.ir.expr import COMPUTE, Join, LoweringError
+from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.expr import Join, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.sizes import Sizes

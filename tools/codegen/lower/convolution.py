@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tools.codegen.ir.expr import COMPUTE, LoweringError, Value
+from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.expr import LoweringError, Value
 from tools.codegen.ir.geometry import Convolution, Depthwise
 from tools.codegen.ir.graph import LaidOut, Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered

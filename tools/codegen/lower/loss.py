@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tools.codegen.ir.atoms import Dims
-from tools.codegen.ir.expr import COMPUTE, Fold, LoweringError
+from tools.codegen.ir.dtypes import COMPUTE, is_signed
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.pointwise_ops import LOSSES
@@ -15,7 +16,7 @@ from tools.codegen.lower.operand import RowOperand
 def _row_loss(low: Lowering, node: Node) -> None:
     """Cross entropy or NLL by row: the class's own element is read again; where it is computed, it is found by comparing positions."""
     logits, target, weight, reduction, ignored = node.args[:5]
-    if weight is not None or reduction != 0 or not low.graph.meta(target).dtype.startswith("int"):
+    if weight is not None or reduction != 0 or not is_signed(low.graph.meta(target).dtype):
         raise LoweringError(f"{node.target} with weights or class probabilities is not generated")
     source, wanted = low.value(logits), low.value(target)
     class_dim = 1 if len(source.dims) > 1 else 0

@@ -11,7 +11,8 @@ from itertools import pairwise
 
 from tools.codegen.ir.atoms import Dims, ShapeMismatchError
 from tools.codegen.ir.constant_tensors import FILLS, fill_number
-from tools.codegen.ir.expr import COMPUTE, Builder, LoweringError, Value
+from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.expr import Builder, LoweringError, Value
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
-from tools.codegen.ir.expr import COMPUTE, Fold, LoweringError, Value
+from tools.codegen.ir.dtypes import COMPUTE, is_floating
+from tools.codegen.ir.expr import Fold, LoweringError, Value
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered, Triangle
 from tools.codegen.ir.sizes import is_one
@@ -59,7 +60,7 @@ def _is_vector_product(low: Lowering, left: Ref, right: Ref, transposed: bool) -
 def _multiply_and_sum(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[Value, Dims]:
     """Multiply and sum along rows: a product with a vector, a single row or column."""
     atoms, dtype = low.b.atoms, COMPUTE[node.outputs[0].dtype]
-    if not dtype.startswith("float"):
+    if not is_floating(dtype):
         raise LoweringError(f"products of {dtype} are not generated")
     cols = len(right.dims) > 1
     inner = right.dims[-2] if cols else right.dims[-1]
@@ -112,7 +113,7 @@ def _triangle(low: Lowering, node: Node) -> None:
     if source.value.dtype == "bool":
         low.define(node, low.b.call("and", source.value, inside), source.dims)
         return
-    value = low.b.call("where", inside, source.value, 0.0 if source.value.dtype.startswith("float") else 0)
+    value = low.b.call("where", inside, source.value, 0.0 if is_floating(source.value.dtype) else 0)
     if contraction is not None and source.value.id == contraction.expr and _is_over(low, contraction, rows, cols):
         low.contraction = replace(contraction, triangle=Triangle(node.op), diagonal=offset)
     low.define(node, value, source.dims)

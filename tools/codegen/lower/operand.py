@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
-from tools.codegen.ir.expr import COMPUTE, Fold, LoweringError, Value
+from tools.codegen.ir.dtypes import COMPUTE, is_floating
+from tools.codegen.ir.expr import Fold, LoweringError, Value
 from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.lower.lowering import Lowering
@@ -28,7 +29,7 @@ class RowOperand:
         low.reduced.append(self.atoms)
         out = node.outputs[0].dtype
         compute = COMPUTE[out]
-        self.x = self.b.compute(source.value, compute) if compute.startswith("float") else source.value
+        self.x = self.b.compute(source.value, compute) if is_floating(compute) else source.value
 
     def kept(self, keepdim: bool) -> Dims:
         """Shape of a reduction's result."""

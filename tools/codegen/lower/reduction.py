@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tools.codegen.ir.expr import COMPUTE, Fold, LoweringError, Value
+from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.expr import Fold, LoweringError, Value
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.operand import RowOperand
@@ -32,7 +33,7 @@ def _keeps(node: Node) -> bool:
 def _extremum(kind: Fold) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         second = node.argument(1, "dim")
-        if isinstance(second, Ref) or node.target.endswith(".other"):
+        if isinstance(second, Ref) or node.overload == "other":
             lower_pointwise(low, node)
             return
         rows = RowOperand(low, node, low.value(node.args[0]), second)
@@ -65,7 +66,7 @@ def _position(low: Lowering, rows: RowOperand, best: Value) -> Value:
 
 def _variance(root: bool) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
-        overload = node.target.split(".")[2]
+        overload = node.overload
         if overload == "default":
             dims, correction, keepdim = None, float(bool(node.argument(1, "unbiased", default=True))), False
         elif overload == "dim":

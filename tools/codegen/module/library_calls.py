@@ -72,7 +72,7 @@ class Caller:
         if special is not None:
             return special(self, node)
         args = [self.text(arg) for arg in node.args]
-        if node.op in INFIX and len(args) == 2 and not node.kwargs and not node.target.endswith("_mode"):
+        if node.op in INFIX and len(args) == 2 and not node.kwargs and "_mode" not in node.overload:
             return f"{args[0]} {INFIX[node.op]} {args[1]}"
         keywords = [f"{key}={self.text(value)}" for key, value in node.kwargs.items() if value != Raw("torch.strided")]
         if node.op in KEYWORDS and not keywords:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tools.codegen.ir.expr import COMPUTE
+from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.operators import EITHER_LAYOUT
 from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC

@@ -75,7 +75,7 @@ def convolution_sum(builder: GraphBuilder, node: Node, dims: tuple[int, ...]) ->
     tail: tuple[Any, ...] = (stride, padding, extra, 1, dilation) if transposed else (stride, padding, dilation, 1)
     one = (1,) * builder.graph.traces
     shape = tuple(one if place in dims else sizes for place, sizes in enumerate(node.outputs[0].shape))
-    return builder.add(node.target.removeprefix("aten."), (source, weight, None, *tail), shape)
+    return builder.add(node.call, (source, weight, None, *tail), shape)
 
 
 def _summed(builder: GraphBuilder, source: Ref, weight: Ref, dim: int, stretches: list[Stretch]) -> list[tuple[Ref, Ref]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tools.codegen.ir.dtypes import is_signed
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.rewrite.rewriter import Rewriter
@@ -19,7 +20,7 @@ def row_loss(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     if weight is not None or smoothing or reduction == REDUCTION_NONE or not isinstance(logits, Ref):
         return None
     target_meta = rewriter.metas.get(target.name)
-    if target_meta is None or not target_meta.dtype.startswith("int") or not isinstance(ignored, int):
+    if target_meta is None or not is_signed(target_meta.dtype) or not isinstance(ignored, int):
         return None
     dtype, scalar = node.outputs[0].dtype, node.outputs[0]
     tail = (0.0,) if node.op == "cross_entropy_loss" else ()

@@ -112,7 +112,7 @@ def _rewrite(graph: OperatorGraph, found: ReductionPushdown) -> OperatorGraph:
         other = node.args[1]
         if node.op in SHIFTS:
             other = _shift(builder, found, other, dims)
-        value = builder.call(node.target.removeprefix("aten."), value, other)
+        value = builder.call(node.call, value, other)
     out = found.reduction.outputs[0]
     if len(out.shape) < len(shape):
         value = builder.call("squeeze.dims", value, list(dims))

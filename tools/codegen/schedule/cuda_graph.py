@@ -16,8 +16,6 @@ LEAST_LAUNCHES = 16
 """Launches below which nothing is offered: a replay still copies inputs in and results out, two launches a tensor."""
 LAYERS, BIDIRECTIONAL, BATCH_FIRST = 4, 7, 8
 """Where ATen's recurrent operators on padded sequences have these arguments."""
-DATA_DECIDES = ("cannot trace", "writes to an argument", "writes to memory")
-"""Words of the reasons for which a reference that cannot be generated cannot be captured either."""
 
 
 def launches(graph: OperatorGraph, schedule: Schedule) -> int:
@@ -41,7 +39,7 @@ def _library_launches(graph: OperatorGraph, node: Node) -> int:
     if node.op not in RECURRENT:
         return 1
     given = node.args[0] if node.args else None
-    if not node.target.endswith(".input") or len(node.args) <= BATCH_FIRST or not isinstance(given, Ref):
+    if node.overload != "input" or len(node.args) <= BATCH_FIRST or not isinstance(given, Ref):
         return RECURRENT_LAUNCHES
     shape = graph.meta(given).written
     steps = shape[1 if node.args[BATCH_FIRST] and len(shape) == 3 else 0]
@@ -50,6 +48,6 @@ def _library_launches(graph: OperatorGraph, node: Node) -> int:
 
 def can_capture(graph: OperatorGraph, schedule: Schedule) -> bool:
     """Whether a capture gives what the forward gives at every call, and launches enough to be worth it."""
-    if graph.keeps_state or any(words in reason for reason in graph.blocked for words in DATA_DECIDES):
+    if graph.keeps_state or not graph.replayable:
         return False
     return launches(graph, schedule) >= LEAST_LAUNCHES

@@ -41,6 +41,9 @@ class ExportedGraph:
     effects: frozenset[str]
     buffers: frozenset[str]
     blocked: tuple[str, ...]
+    """Why nothing of it can be generated."""
+    replayable: bool = True
+    """Whether every call launches the same on the same memory."""
 
     @property
     def signature(self) -> tuple[Any, ...]:
@@ -66,7 +69,7 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
         except Exception as error:
             first_line = next(iter(str(error).splitlines()), "")[:160]
             reason = f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})"
-            return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), (reason,))
+            return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), (reason,), replayable=False)
     return _Reader(program, problem, module).read()
 
 
@@ -78,6 +81,7 @@ class _Reader:
         self.module = module
         self.problem = problem
         self.blocked: list[str] = []
+        self.replayable = True
         self.refs: dict[str, Any] = {}
         self.inputs: dict[str, TensorMeta] = {}
         self.parameters: dict[str, str] = {}
@@ -106,6 +110,7 @@ class _Reader:
             frozenset(self.effects),
             frozenset(self.buffers),
             tuple(self.blocked),
+            self.replayable,
         )
 
     def _read_inputs(self, arguments: tuple[str, ...]) -> None:
@@ -206,9 +211,11 @@ class _Reader:
             return target
         if base in self.inputs:
             self.blocked.append(f"{target} writes to an argument")
+            self.replayable = False
         shared = [other for other, origin in self.bases.items() if origin == base and other != written]
         if shared:
             self.blocked.append(f"{target} writes to memory that other values share")
+            self.replayable = False
         self.overwritten[written] = node.name
         return re.sub(r"^(aten\.\w+?)_\.", r"\1.", target)
 

@@ -70,7 +70,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
     if any(export.signature != first.signature for export in exports):
         blocked = (*blocked, "the reference runs other operators at other sizes")
     if blocked:
-        return _blocked(problem, first, blocked)
+        return _blocked(problem, first, blocked, replayable=all(export.replayable for export in exports))
     inputs = {name: _merge_meta([export.inputs[name] for export in exports]) for name in first.inputs}
     changing = {spec.name for spec in problem.abi.parameters if spec.dynamic}
     nodes = tuple(_merge_node(group) for group in zip(*(export.nodes for export in exports), strict=True))
@@ -89,7 +89,7 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
     )
 
 
-def _blocked(problem: Problem, export: ExportedGraph, reasons: tuple[str, ...]) -> OperatorGraph:
+def _blocked(problem: Problem, export: ExportedGraph, reasons: tuple[str, ...], *, replayable: bool) -> OperatorGraph:
     return OperatorGraph(
         arguments=export.arguments,
         parameters=export.parameters,
@@ -101,6 +101,7 @@ def _blocked(problem: Problem, export: ExportedGraph, reasons: tuple[str, ...]) 
         calls=sum(RECURRENT_LAUNCHES if node.op in RECURRENT else 1 for node in export.nodes),
         keeps_state=keeps_state(problem),
         blocked=reasons,
+        replayable=replayable,
     )
 
 

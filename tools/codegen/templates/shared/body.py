@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Builder, Expr, LoweringError
 from tools.codegen.ir.sizes import literal
 from tools.codegen.templates.device.math import NAMES
@@ -148,7 +149,7 @@ class Body:
         if op == "finite":
             return f'tl.where(tl.abs({first}) == float("inf"), 0.0, {first})'
         if op in ("maximum", "minimum"):
-            keep = ", propagate_nan=tl.PropagateNan.ALL" if record.dtype.startswith("float") else ""
+            keep = ", propagate_nan=tl.PropagateNan.ALL" if is_floating(record.dtype) else ""
             return f"tl.{op}({inner}{keep})"
         if op in NAMES:
             return self._helper(op, inner, record)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Builder, Fold
 from tools.codegen.ir.graph import Ref, TensorMeta
 from tools.codegen.ir.kernel import Kernel
@@ -169,7 +170,7 @@ class Frame:
 
 
 def _zero(dtype: str) -> str:
-    return "0.0" if dtype.startswith(("float", "bfloat")) else "0"
+    return "0.0" if is_floating(dtype) else "0"
 
 
 def conversion(dtype: str) -> str:
@@ -184,10 +185,10 @@ def conversion(dtype: str) -> str:
 def neutral(kind: Fold, dtype: str) -> str:
     """Write the value that changes nothing in a reduction."""
     if kind is Fold.PROD:
-        return "1.0" if dtype.startswith("float") else "1"
+        return "1.0" if is_floating(dtype) else "1"
     if kind is Fold.SUM:
-        return "0.0" if dtype.startswith("float") else "0"
-    if dtype.startswith("float"):
+        return "0.0" if is_floating(dtype) else "0"
+    if is_floating(dtype):
         return '-float("inf")' if kind is Fold.MAX else 'float("inf")'
     limit = 2**31 if dtype == "int32" else 2**63
     return str(-limit if kind is Fold.MAX else limit - 1)
