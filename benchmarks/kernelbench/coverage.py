@@ -102,10 +102,10 @@ def _line(row: dict[str, Any]) -> str:
 def _summary(rows: list[dict[str, Any]]) -> str:
     whole = sum(1 for row in rows if row.get("generated") and not row["library"])
     some = sum(1 for row in rows if row.get("generated") and row["library"])
-    early = sum(1 for row in rows if row.get("reduction_pushdown"))
+    pushed = sum(1 for row in rows if row.get("reduction_pushdown"))
     reasons = Counter(f"{operator}: {reason}" for row in rows for operator, reason in row.get("limits", {}).items())
     lines = [f"{len(rows)} problems: {whole} generated whole, {some} in part, {len(rows) - whole - some} not"]
-    lines += [f"{early} where a sum can be taken before its product"]
+    lines += [f"{pushed} where a sum can be pushed down below its product"]
     return "\n".join([*lines, *(f"{count:5d}  {reason}" for reason, count in reasons.most_common())])
 
 

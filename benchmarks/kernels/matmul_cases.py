@@ -89,7 +89,7 @@ def _ways() -> dict[str, dict[str, Value]]:
         "bf16x6 persistent": _way("bf16x6", flat, 8, 3, **walk),
         "bf16x6 stream_k descriptors": _way("bf16x6", square, 8, 2, **described, **stream),
         "bf16x3 descriptors (rounds)": _way("bf16x3", square, 8, 3, **described),
-        "fp16x3 held": _way("fp16x3", (64, 128, 64), 4, 3, programs="operand_stationary"),
+        "fp16x3 stationary": _way("fp16x3", (64, 128, 64), 4, 3, programs="operand_stationary"),
         "fp16x3 64x64": _way("fp16x3", (64, 64, 64), 4, 3),
         "bf16x6 64x64": _way("bf16x6", (64, 64, 64), 4, 3),
         "tf32x3 k_major": _way("tf32x3", flat, 8, 3, **turned),
@@ -107,10 +107,10 @@ def _ways() -> dict[str, dict[str, Value]]:
 WAYS = _ways()
 """Parameters of the product template by name; "rounds" where the exact policy does not allow the precision."""
 _HALF = tuple(name for name in WAYS if name.startswith("half"))
-_SINGLE = tuple(name for name in WAYS if name not in _HALF and "64x64" not in name and "held" not in name)
+_SINGLE = tuple(name for name in WAYS if name not in _HALF and "64x64" not in name and "stationary" not in name)
 _EXACT = tuple(name for name in _SINGLE if name.startswith(("fp16x3", "bf16x6")))
 _FEW = ("fp16x3", "fp16x3 descriptors", "fp16x3 persistent", "fp16x3 stream_k", "fp16x3 stream_k descriptors", "bf16x6 descriptors")
-_SHORT = ("fp16x3", "fp16x3 descriptors", "fp16x3 persistent", "fp16x3 held")
+_SHORT = ("fp16x3", "fp16x3 descriptors", "fp16x3 persistent", "fp16x3 stationary")
 CASES = (
     Case("4096³", "matmul", 4096, 4096, 4096, _SINGLE),
     Case("1536 x 4096 x 1536, 144 tiles", "matmul", 1536, 4096, 1536, _FEW),
@@ -118,7 +118,12 @@ CASES = (
     Case("4096³ of float16", "half", 4096, 4096, 4096, _HALF),
     Case("2048 x 8192 x 8192", "matmul", 2048, 8192, 8192, _EXACT),
     Case(
-        "16384 x 64 x 16384, a short sum", "matmul", 16384, 64, 16384, ("fp16x3", "fp16x3 descriptors", "fp16x3 persistent", "fp16x3 held")
+        "16384 x 64 x 16384, a short sum",
+        "matmul",
+        16384,
+        64,
+        16384,
+        ("fp16x3", "fp16x3 descriptors", "fp16x3 persistent", "fp16x3 stationary"),
     ),
     Case("32768 x 128 x 64, few columns", "matmul", 32768, 128, 64, ("fp16x3 64x64", "bf16x6 64x64")),
     Case(

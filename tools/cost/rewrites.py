@@ -10,16 +10,16 @@ from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
 
 
 def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
-    """List schedules without regions, each of which says how the graph is rewritten: as it is, then all sums early, then those packed too.
+    """List schedules without regions, each of which says how the graph is rewritten: as it is, all sums pushed down, those packed too.
 
     Norms that can be folded are folded in each: that takes work from the device and gives it none. The last one packs whatever is made of
     parameters alone, if sums leave something of weight there.
     """
     start = Schedule(regions=(), folded_batch_norms=tuple(found.norm.name for found in folded_batch_norms(graph)))
-    early = tuple(found.reduction.name for found in reduction_pushdowns(bind(graph, start).rewritten))
-    if not early:
+    pushed = tuple(found.reduction.name for found in reduction_pushdowns(bind(graph, start).rewritten))
+    if not pushed:
         return (start,)
-    first = start.model_copy(update={"reduction_pushdown": early})
+    first = start.model_copy(update={"reduction_pushdown": pushed})
     packed = foldable_constants(bind(graph, first).rewritten)
     return (start, first, first.model_copy(update={"prepacked": packed})) if packed else (start, first)
 

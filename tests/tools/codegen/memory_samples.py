@@ -73,7 +73,7 @@ MEMORY_SAMPLES: dict[str, str] = {
         "torch.randn(1, 4, 7, 144), torch.randn(4, 1, 1).abs(), torch.randn(3, 2, (ROWS - 4) * 5 - 2)",
         "x, b, y",
     ),
-    "quads_maxima": function(
+    "vec4_maxima": function(
         "(F.max_pool1d(x[0], 8, 1, 4, 3), F.max_pool2d(x, 4, 1, 1), F.max_pool2d(x, 5, (2, 1), 2, ceil_mode=True), "
         "F.max_pool3d(x, 2, 1, 1), F.max_pool2d(x[..., :-1], (2, 3), 1, 1, (1, 5)), F.max_pool1d(y, 4, 1, 2), F.max_pool1d(y, 2, 1, 1, 3))",
         "torch.randn(1, 3, 8, 144).where(torch.rand(1, 3, 8, 144) > 0.01, float('nan')), torch.randn(3, 2, (ROWS - 4) * 5 - 2)",

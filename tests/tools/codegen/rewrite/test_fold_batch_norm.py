@@ -114,7 +114,7 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", [*SAMPLES, "plain_ours", "residual_ours"])
-def test_folded_norms_match_float64(results: Any, name: str) -> None:
+def test_folded_batch_norms_match_float64(results: Any, name: str) -> None:
     """Results are as accurate as the reference's within a factor of four, for every kind of layer, by the library and by our kernels."""
     assert results[name].get("error", 9.0) <= 1.0, results[name]
 
@@ -300,7 +300,7 @@ def test_capturing_does_not_ask_for_folding_again(tmp_path: Path, monkeypatch: p
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no NVIDIA GPU")
-def test_replays_follow_folded_norms(tmp_path: Path) -> None:
+def test_replays_follow_folded_batch_norms(tmp_path: Path) -> None:
     """On a GPU, too, calls on equal weights are captured once, and replays follow weights, statistics and packing by hand."""
     file, mine, theirs = deep(tmp_path)
     mine, theirs, captures = mine.cuda(), theirs.cuda(), Captures(file)

@@ -65,8 +65,8 @@ def offered(graph: OperatorGraph, schedule: Schedule) -> list[Action]:
 def start(graph: OperatorGraph) -> Schedule:
     """Leave all to the library, with the sum taken first where there is one."""
     schedule = initial_schedule(graph)
-    early = [action for action in options(graph, schedule, SHEET) if action.parameters.get(ALGEBRA) == REDUCTION_PUSHDOWN]
-    schedule = apply(graph, schedule, early[0]) if early else schedule
+    pushed = [action for action in options(graph, schedule, SHEET) if action.parameters.get(ALGEBRA) == REDUCTION_PUSHDOWN]
+    schedule = apply(graph, schedule, pushed[0]) if pushed else schedule
     return schedule.model_copy(
         update={"regions": tuple(region.model_copy(update={"template": "library", "parameters": {}}) for region in schedule.regions)}
     )
@@ -91,7 +91,7 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_packed_values_give_the_same_bits(results: Any, name: str) -> None:
+def test_prepacked_values_give_the_same_bits(results: Any, name: str) -> None:
     """Sums of weights and standardised weights that are made once give the same bits, also after the weights were changed."""
     assert "crash" not in results[name], results[name]["crash"]
     assert all(results[name]["equal"])

@@ -40,8 +40,8 @@ TARGETS = (80, 90, 100)
 
 
 @functools.cache
-def early(name: str) -> tuple[Any, Any, Any]:
-    """Take the one sum of a sample early and generate what the action generates."""
+def pushed_down(name: str) -> tuple[Any, Any, Any]:
+    """Push down the one sum of a sample and generate what the action generates."""
     problem, graph = traced_text(SAMPLES[name])
     schedule = initial_schedule(graph)
     (action,) = [each for each in options(graph, schedule, load_sheet("h200")) if "algebra" in each.parameters]
@@ -49,11 +49,11 @@ def early(name: str) -> tuple[Any, Any, Any]:
 
 
 @pytest.mark.slow
-def test_early_sums_match_float64(tmp_path: Path) -> None:
+def test_sums_pushed_down_match_float64(tmp_path: Path) -> None:
     """Results are as accurate as the reference's within a factor of four, whatever padding and stride cut off."""
     jobs = []
     for name, source in SAMPLES.items():
-        problem, graph, schedule = early(name)
+        problem, graph, schedule = pushed_down(name)
         jobs.append(write_job(tmp_path, name, problem_of(small(source)), emit(problem, graph, schedule).source))
     for name, result in zip(SAMPLES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
         assert "crash" not in result, (name, result["crash"])
@@ -63,20 +63,20 @@ def test_early_sums_match_float64(tmp_path: Path) -> None:
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
     """Compile three samples for every target."""
-    return made_once(tmp_path_factory, "early_sums_compiled", _compiled)
+    return made_once(tmp_path_factory, "pushdown_compiled", _compiled)
 
 
 def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     jobs = {}
     for name in COMPILED:
-        problem, graph, schedule = early(name)
+        problem, graph, schedule = pushed_down(name)
         jobs[name] = write_job(folder, name, problem_of(small(SAMPLES[name])), emit(problem, graph, schedule).source)
     return for_targets(jobs, TARGETS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("arch", TARGETS)
-def test_early_sums_compile(compiled: Any, arch: int) -> None:
+def test_sums_pushed_down_compile(compiled: Any, arch: int) -> None:
     """The sums and thin products that come of it compile for the target."""
     for name in COMPILED:
         result = compiled[name, arch]
@@ -86,7 +86,7 @@ def test_early_sums_compile(compiled: Any, arch: int) -> None:
 
 def test_no_product_with_tiles_is_left() -> None:
     """The product of a matrix becomes rows of sums, said so in the notes, and nothing is left to do again."""
-    problem, graph, schedule = early("linear")
+    problem, graph, schedule = pushed_down("linear")
     assert {region.template for region in schedule.regions} == {"rows"}
     assert any("before its product" in note for note in emit(problem, graph, schedule).notes)
     again = [each for each in options(graph, schedule, load_sheet("h200")) if "algebra" in each.parameters]

@@ -110,7 +110,7 @@ def test_generated_region_returns_to_the_library() -> None:
 
 
 def test_defaults_follow_the_shapes() -> None:
-    """Rows that fit are held in registers, long ones walked, or staggered where they are written, few long ones split over programs."""
+    """Rows that fit are held in registers, long ones walked, or read twice where they are written, few long ones split over programs."""
     softmax, sums = SAMPLES["half_softmax"], function("torch.logsumexp(x, 1)")
     found = []
     for text, rows, cols in ((softmax, 4096, 1024), (sums, 4096, 65536), (softmax, 4096, 65536), (softmax, 2, 1 << 20)):
@@ -121,10 +121,10 @@ def test_defaults_follow_the_shapes() -> None:
 
 
 def test_staggered_rows_are_one_a_program_and_written() -> None:
-    """Several rows a program, or rows of which only a sum is left, are not staggered, and the error says which rows are."""
+    """Several rows a program, or rows of which only a sum is left, have no `l2_two_pass`, and the error says which rows are."""
     softmax, sums = SAMPLES["half_softmax"], function("torch.logsumexp(x, 1)")
-    staggered = {"algorithm": "l2_two_pass"}
-    for text, kind, change in ((softmax, ActionKind.TILING, {"ROWS": 2}), (sums, ActionKind.ALGORITHM, staggered)):
+    two_pass = {"algorithm": "l2_two_pass"}
+    for text, kind, change in ((softmax, ActionKind.TILING, {"ROWS": 2}), (sums, ActionKind.ALGORITHM, two_pass)):
         graph = trace(problem_of(text.replace("ROWS = 33", "ROWS = 4096").replace("COLS = 70", "COLS = 65536")))
         schedule = initial_schedule(graph)
         schedule = apply(graph, schedule, options(graph, schedule, SHEET)[0])

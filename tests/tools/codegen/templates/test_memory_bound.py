@@ -51,7 +51,7 @@ CHOSEN = {
     "before_pooling": ("blocks", "block"),
     "pairs": ("blocks", "pairs"),
     "vec4": ("blocks", "vec4"),
-    "quads_maxima": ("blocks", "vec4"),
+    "vec4_maxima": ("blocks", "vec4"),
     "adaptive_pooling": ("blocks", "block"),
     "pooled_places": ("blocks", "block"),
     "adaptive_maxima": ("blocks", "block"),
@@ -72,7 +72,7 @@ COMPILED = {
     "pooled_places": "block",
     "pairs": "pairs",
     "vec4": "vec4",
-    "quads_maxima": "vec4",
+    "vec4_maxima": "vec4",
     "triangles_along_rows": "shared",
     "long_norms": "l2_two_pass",
 }
@@ -112,7 +112,7 @@ def test_every_schedule_gives_the_references_results(judged: Any, name: str, set
 @pytest.mark.slow
 def test_maxima_of_four_neighbours_are_exact(judged: Any) -> None:
     """Padding, odd widths, dilations, rows shorter than a block and NaN: maxima made four at a time are the reference's, bit by bit."""
-    assert judged["quads_maxima", "vec4"] == judged["quads_maxima", "blocks"] == {"error": 0.0}
+    assert judged["vec4_maxima", "vec4"] == judged["vec4_maxima", "blocks"] == {"error": 0.0}
 
 
 @pytest.fixture(scope="session")
@@ -142,7 +142,7 @@ def test_kernels_compile_for_every_target(compiled: Any, target: int | str) -> N
 @pytest.mark.parametrize("target", [80, 90, 100])
 def test_blocks_of_four_are_one_load(compiled: Any, target: int) -> None:
     """Where the rows' length is a multiple of 16, blocks of four are each a load of 16 bytes, and none goes through shared memory."""
-    kernels = {kernel["name"]: kernel for kernel in compiled["quads_maxima", target]["kernels"]}
+    kernels = {kernel["name"]: kernel for kernel in compiled["vec4_maxima", target]["kernels"]}
     for name, blocks in (("max_pool1d_op_kernel", 7), ("max_pool2d_op_kernel", 4 * 3)):
         ptx, before_store = kernels[name]["ptx"], kernels[name]["ttgir"].split("tt.join")[0]
         assert ptx.count("ld.global") == ptx.count("ld.global.v4") == blocks
@@ -206,7 +206,7 @@ def test_windows_two_apart_load_neighbours_together() -> None:
 
 def test_windows_one_apart_load_each_block_once() -> None:
     """All fourteen poolings load blocks of four: as many as four windows touch, from the first one's begin to the last one's end."""
-    emitted = [part for name in ("vec4", "quads_maxima") for part in sources(name)["vec4"].split("@triton.jit") if "_kernel(" in part]
+    emitted = [part for name in ("vec4", "vec4_maxima") for part in sources(name)["vec4"].split("@triton.jit") if "_kernel(" in part]
     looked = [part.count(" = quarters(") for part in emitted]
     assert looked == [3, 3, 3, 3, 3, 3, 3, 7, 3, 3, 2, 5, 3, 3]
     assert all("acc = together(acc_0, acc_1, acc_2, acc_3)" in part for part in emitted)

@@ -131,7 +131,7 @@ def wide(source: str) -> str:
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
     """Compile the first setting that is tried, in the order in memory of `x @ y`, of images and of `F.linear`."""
-    return made_once(tmp_path_factory, "held_compiled", _compiled)
+    return made_once(tmp_path_factory, "operand_stationary_compiled", _compiled)
 
 
 def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
@@ -148,7 +148,7 @@ def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["columns", "rows_k_major", "batch_of_images"])
-def test_held_products_compile(compiled: Any, name: str) -> None:
+def test_operand_stationary_products_compile(compiled: Any, name: str) -> None:
     """They compile for every target; on Hopper walked tiles come ahead of their products, 16 bytes a copy however long the sum is."""
     found = {target: result for (job, target), result in compiled.items() if job == name}
     assert {target: result["crash"] for target, result in found.items() if "crash" in result} == {}
@@ -172,7 +172,7 @@ def test_a_longer_sum_than_as_written_fits(compiled: Any) -> None:
 FIRST = {"BLOCK_M": 64, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 4, "num_stages": 3}
 
 
-def test_held_products_are_offered_for_short_sums() -> None:
+def test_operand_stationary_products_are_offered_for_short_sums() -> None:
     """Sums of at most 128 elements are offered with the tiles that were fast, in one step; longer ones and other tiles are not."""
     assert ("programs", OPERAND_STATIONARY) in offered(large(4096, 64, 8192), "h200", **FIRST)
     assert ("programs", OPERAND_STATIONARY) in offered(large(4096, 33, 8192), "h200", **FIRST)
@@ -182,7 +182,7 @@ def test_held_products_are_offered_for_short_sums() -> None:
     assert ("programs", OPERAND_STATIONARY) not in offered(large(4096, 64, 8192), "h200", **{**FIRST, "precision": "tf32x3"})
 
 
-def test_held_products_are_offered_where_they_fit() -> None:
+def test_operand_stationary_products_are_offered_where_they_fit() -> None:
     """Three stages of 128 walked vectors of 128 elements do not fit into a Hopper's shared memory; two do."""
     wide = {**FIRST, "BLOCK_M": 128, "BLOCK_N": 64, "BLOCK_K": 128}
     assert ("programs", OPERAND_STATIONARY) not in offered(large(4096, 128, 8192), "h200", **wide)

@@ -32,19 +32,19 @@ def lowered(name: str) -> Planned:
 
 
 def first(one: Planned) -> Parameters:
-    """The setting of `held` that is tried first."""
+    """The setting of `operand_stationary` that is tried first."""
     return {**one.defaults(SHEET.sms), **stationary_settings(matmul_layout_of(one.kernel))[0]}
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_held_products_are_modelled_as_measured(name: str) -> None:
+def test_operand_stationary_products_are_modelled_as_measured(name: str) -> None:
     """The fastest tile is modelled within a fifth of what the prototype took, its pass over the smaller operand included."""
     one = lowered(name)
     assert region_us(one, first(one), SHEET) == pytest.approx(MEASURED[name][2], rel=0.2)
 
 
 @pytest.mark.parametrize("name", MEASURED)
-def test_held_products_come_first_of_short_sums(name: str) -> None:
+def test_operand_stationary_products_come_first_of_short_sums(name: str) -> None:
     """Of all settings that are looked at the fastest holds an operand, and the fastest that does not is slower by the model."""
     one = lowered(name)
     found = ranked(one, one.defaults(SHEET.sms), modelled_names(knobs_of("matmul")), SHEET, PrecisionPolicy())

@@ -15,7 +15,7 @@ from tools.codegen.templates.pooling.layout import fits_vec4
 from tools.codegen.templates.pooling.vec4 import OWN, blocks_along, places_of
 from tools.hardware import load_sheet
 
-QUADS = {"algorithm": "vec4", "ELEMENTS": 8, "num_warps": 4}
+VEC4 = {"algorithm": "vec4", "ELEMENTS": 8, "num_warps": 4}
 
 
 def planned(body: str, inputs: str = "torch.randn(2, 3, 20, 1024)") -> Planned:
@@ -54,12 +54,12 @@ def test_every_window_gets_its_elements_once_and_in_order() -> None:
 )
 def test_windows_one_apart_start_as_quads(body: str) -> None:
     """Where windows are one element apart along rows that Triton sees aligned, four neighbours a thread are the first values."""
-    assert planned(body).defaults(132) == QUADS
+    assert planned(body).defaults(132) == VEC4
 
 
 def test_fewer_warps_where_a_full_tile_would_be_idle() -> None:
     """Rows of 1101 results fill five tiles of 256, of one warp each, better than two of 1024."""
-    assert planned("F.max_pool2d(x, 4, 1, 1)", "torch.randn(2, 3, 20, 1104)").defaults(132) == {**QUADS, "num_warps": 1}
+    assert planned("F.max_pool2d(x, 4, 1, 1)", "torch.randn(2, 3, 20, 1104)").defaults(132) == {**VEC4, "num_warps": 1}
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def test_other_windows_are_not_made_four_at_a_time(body: str) -> None:
 def test_rows_of_odd_length_are_offered_but_do_not_start_so() -> None:
     """Where Triton cannot load four at once, the tuner may try it, and the first values are another algorithm's."""
     odd = planned("F.max_pool2d(x, 3, 1, 1)", "torch.randn(2, 3, 20, 1021)")
-    assert odd.fits(QUADS, "algorithm", load_sheet("h200"))
+    assert odd.fits(VEC4, "algorithm", load_sheet("h200"))
     assert odd.defaults(132)["algorithm"] != "vec4"
 
 
 def test_a_thread_makes_four_at_least() -> None:
     """Fewer elements a thread than one block are not worth trying."""
     pooling = planned("F.max_pool2d(x, 4, 1, 1)")
-    few = [elements for elements in (1, 2, 4, 8, 16) if pooling.fits({**QUADS, "ELEMENTS": elements}, "ELEMENTS", load_sheet("h200"))]
+    few = [elements for elements in (1, 2, 4, 8, 16) if pooling.fits({**VEC4, "ELEMENTS": elements}, "ELEMENTS", load_sheet("h200"))]
     assert few == [4, 8, 16]

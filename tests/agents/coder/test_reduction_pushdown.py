@@ -20,7 +20,7 @@ def problem() -> Problem:
     return problem_of(function("torch.relu((x @ y).sum(1))", "torch.randn(ROWS, COLS), torch.randn(COLS, ROWS)", "x, y"))
 
 
-async def taken_early(problem: Problem) -> Candidate:
+async def pushed_down(problem: Problem) -> Candidate:
     """The candidate that the action makes of the reference."""
     (action,) = [each for each in await some_options(problem) if "algebra" in each.parameters]
     draft = await CODER.write(task(problem, action))
@@ -28,18 +28,18 @@ async def taken_early(problem: Problem) -> Candidate:
     return made(problem, draft, action)
 
 
-async def test_an_early_sum_is_a_parent_like_others(problem: Problem) -> None:
+async def test_a_sum_pushed_down_is_a_parent_like_others(problem: Problem) -> None:
     """Its own options can be written, and the cost model has a word on them or none, but never fails."""
-    parent = await taken_early(problem)
+    parent = await pushed_down(problem)
     found = await some_options(problem, parent)
     assert found
     assert isinstance(expectations(problem, parent, found, samples.SHEET), dict)
     assert isinstance(await CODER.write(task(problem, found[-1], parent)), Draft)
 
 
-async def test_an_early_sum_can_be_tuned(problem: Problem) -> None:
+async def test_a_sum_pushed_down_can_be_tuned(problem: Problem) -> None:
     """The tuner finds points in its schedule and writes them."""
-    parent = await taken_early(problem)
+    parent = await pushed_down(problem)
     action = tuning_action(parent, 4, ())
     assert action is not None
     space = TuningSpace(problem, parent, action, samples.SHEET)
