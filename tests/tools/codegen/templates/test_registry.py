@@ -1,4 +1,4 @@
-"""A template is added by one object: whoever asks templates finds the new one in the registry."""
+"""Every template keeps the contract, and one is added by one object: whoever asks templates finds it in the registry."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, Schedule, apply, emit, initial_schedule, options
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
+from tools.codegen.schedule.plan import plan_region
 from tools.codegen.templates.pointwise.layout import PointwiseLayout, pointwise_layout_of
 from tools.codegen.templates.registry import TEMPLATES, template_called
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.knob import Knob, Parameters, Value
 from tools.codegen.templates.shared.template import Template
+from tools.cost.launches import region_us
 from tools.cost.rank_schedules import modelled_choices
 from tools.hardware import load_sheet
 from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
@@ -127,3 +129,45 @@ def test_the_cost_model_ranks_a_registered_template(magnitude: Template) -> None
     first = modelled_choices(graph, SHEET, PrecisionPolicy())[0]
     assert [(region.template, region.parameters) for region in first.schedule.regions] == [("magnitude", {"BLOCK": 512})]
     assert tunable_regions(first.schedule) == ("r0",)
+
+
+SAMPLES = {
+    "pointwise": ABSOLUTE,
+    "rows": function("torch.softmax(x, dim=-1)"),
+    "matmul": function("torch.matmul(x, y)", "torch.randn(ROWS, COLS), torch.randn(COLS, ROWS)", "x, y"),
+    "attention": function("F.scaled_dot_product_attention(x, y, z)", ", ".join(["torch.randn(2, 4, 256, 64)"] * 3), "x, y, z"),
+    "convolution": function("F.conv2d(x, w)", "torch.randn(2, 16, 40, 40), torch.randn(32, 16, 3, 3)", "x, w"),
+    "depthwise": function("F.conv2d(x, w, groups=16)", "torch.randn(2, 16, 40, 40), torch.randn(16, 1, 3, 3)", "x, w"),
+    "pooling": function("F.max_pool2d(x, 3)", "torch.randn(2, 16, 60, 60)"),
+}
+
+
+def test_each_template_has_its_folder_and_a_sample_here() -> None:
+    """Names are those of the folders, each once."""
+    assert [template.name for template in TEMPLATES] == list(dict.fromkeys(template.name for template in TEMPLATES))
+    assert {template.name for template in TEMPLATES} == set(SAMPLES)
+    assert all(type(template).__module__.split(".")[-2] == template.name for template in TEMPLATES)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_first_parameters_are_legal_and_can_be_emitted(name: str) -> None:
+    """A template's own first values are among its knobs' values, are not refused, and give a host function of the wanted name."""
+    graph = traced_text(SAMPLES[name])[1]
+    planned = plan_region(graph, initial_schedule(graph).regions[0].nodes)
+    first, template = planned.defaults(SHEET.sms), planned.template
+    assert template.name == name
+    assert all(value in template.knobs[knob].values for knob, value in first.items())
+    assert not template.refusal(planned.kernel, first)
+    assert "def chosen(" in template.emit(planned.kernel, "chosen", first).source
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_launches_have_programs_and_traffic(name: str) -> None:
+    """What a template says of its launches at its first values is enough for the model to give a time."""
+    graph = traced_text(SAMPLES[name])[1]
+    planned = plan_region(graph, initial_schedule(graph).regions[0].nodes)
+    first = planned.defaults(SHEET.sms)
+    launches = planned.template.launches(planned.kernel, first, SHEET)
+    assert launches
+    assert all(launch.programs > 0 and launch.warps > 0 and launch.dram_bytes > 0 for launch in launches)
+    assert 0 < region_us(planned, first, SHEET) < 1e6
