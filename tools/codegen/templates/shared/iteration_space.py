@@ -25,6 +25,8 @@ class Axis:
     """Variable that holds the position along it."""
     atoms: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...] = ()
+    piece: int | None = None
+    """Which piece of a concatenation it walks."""
 
     @property
     def size_name(self) -> str:
@@ -61,7 +63,7 @@ class Space:
         for join in self.kernel.builder.joins if not self.pieces() else ():
             atoms = self.kernel.builder.atoms
             parts = [atoms.leaves(part) for part in join.parts]
-            found = [Axis(f"part_{place}", f"at_{place}", part, (part,)) for place, part in enumerate(parts) if part]
+            found = [Axis(f"part_{place}", f"at_{place}", part, (part,), place) for place, part in enumerate(parts) if part]
             self.axes = (*self.axes, *found)
             sizes = [host_size(self, part, {}) if part else "1" for part in parts]
             self.given = {**self.given, atoms.leaves((join.whole,)): f"({' + '.join(sizes)})"}
@@ -71,7 +73,7 @@ class Space:
 
     def pieces(self) -> list[tuple[int, Axis]]:
         """List the axes of a concatenation's pieces, by the number of the piece."""
-        return [(int(axis.name.removeprefix("part_")), axis) for axis in self.axes if axis.name.startswith("part_")]
+        return [(axis.piece, axis) for axis in self.axes if axis.piece is not None]
 
     def with_pieces(self, atoms: frozenset[int]) -> frozenset[int]:
         """Add the atoms of a concatenation's pieces where it runs along some of `atoms`."""
