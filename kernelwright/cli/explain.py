@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from kernelwright.api.explaining import Explanation
+    from kernelwright.api.explanation import Explanation
 
 
 class Stage(StrEnum):
