@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tools.codegen.ir.atoms import Dims
-from tools.codegen.ir.expr import Builder, Value
+from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import Ref, TensorMeta
 

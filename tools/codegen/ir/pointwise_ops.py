@@ -10,7 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tools.codegen.ir.expr import Builder, LoweringError, Value
+from tools.codegen.ir.builder import Builder, Value
+from tools.codegen.ir.expr import LoweringError
 
 Rule = Callable[..., Value]
 """Takes the builder and the operator's arguments (values for tensors, numbers for the rest), by position and keyword."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.expr import LoweringError, Value
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Attention, Contraction, Lowered
 from tools.codegen.ir.operators import CASTS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.expr import LoweringError, Value
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise
 from tools.codegen.ir.graph import LaidOut, Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered

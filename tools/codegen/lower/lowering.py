@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from tools.codegen.ir.atoms import Dims, ShapeMismatchError
+from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.constant_tensors import FILLS, fill_number
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.expr import Builder, LoweringError, Value
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE, is_floating
-from tools.codegen.ir.expr import Fold, LoweringError, Value
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Contraction, Lowered, Triangle
 from tools.codegen.ir.sizes import is_one

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
-from tools.codegen.ir.expr import Fold, LoweringError, Value
+from tools.codegen.ir.builder import Value
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.sizes import Varying

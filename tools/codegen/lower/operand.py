@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE, is_floating
-from tools.codegen.ir.expr import Fold, LoweringError, Value
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.lower.lowering import Lowering

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.expr import Builder, LoweringError, Value
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.operators import CASTS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.expr import Fold, LoweringError, Value
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.geometry import PoolKind, Window
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.operators import ADAPTIVE_POOLINGS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.expr import Fold, LoweringError, Value
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.operand import RowOperand

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.codegen.ir.expr import Builder
+from tools.codegen.ir.builder import Builder
 from tools.codegen.templates.rows.column_loop import Steps
 from tools.codegen.templates.rows.online import online_pair
 from tools.codegen.templates.rows.online_pairs import online_pairs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from tools.codegen.ir.expr import Builder, Fold
+from tools.codegen.ir.builder import Builder
+from tools.codegen.ir.expr import Fold
 from tools.codegen.templates.rows.column_loop import Steps
 from tools.codegen.templates.rows.online_pairs import NOWHERE
 from tools.codegen.templates.shared.frame import Frame, neutral

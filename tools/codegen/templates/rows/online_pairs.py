@@ -5,7 +5,8 @@ A softmax's maximum and sum, a variance's sum and deviations, an extremum and th
 
 from __future__ import annotations
 
-from tools.codegen.ir.expr import Builder, Fold
+from tools.codegen.ir.builder import Builder
+from tools.codegen.ir.expr import Fold
 
 NOWHERE = str(2**31 - 1)
 """Position of an extremum that no element of a lane is yet."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.dtypes import is_floating
-from tools.codegen.ir.expr import Builder, Expr, LoweringError
+from tools.codegen.ir.expr import Expr, LoweringError
 from tools.codegen.ir.sizes import literal
 from tools.codegen.templates.device.math import NAMES
 from tools.codegen.templates.shared.iteration_space import Space, piece_mask

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.dtypes import is_floating
-from tools.codegen.ir.expr import Builder, Fold
+from tools.codegen.ir.expr import Fold
 from tools.codegen.ir.graph import Ref, TensorMeta
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import Varying, express
