@@ -26,9 +26,15 @@ UNSETTLED = ("tools",)
 """Folders with pairs that are still to vanish."""
 
 
+@cache
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def _imports(path: Path) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(_tree(path)):
         if isinstance(node, ast.Import):
             names.update(alias.name.partition(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -77,7 +83,7 @@ def _statements(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 def _imported(path: Path, modules: Container[str]) -> set[str]:
     """Modules of ours that a file imports."""
     found: set[str] = set()
-    for node in _statements(ast.parse(path.read_text())):
+    for node in _statements(_tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import reduce
+from operator import and_
 
 from pydantic import Field
 
@@ -108,7 +110,7 @@ class Bandit(Tactic[BanditOptions, BanditState]):
 
     def _arm(self, view: View, pending: dict[tuple[int, int], int]) -> tuple[int, int] | None:
         """The unmasked arm with the highest bound; ties go to the lower cluster and kind."""
-        arms = [arm for label in sorted({self._label(name) for name in view.ledger.fertile()}) for arm in self._open(view, label)]
+        arms = self._arms(view)
         if not arms:
             return None
         counts: dict[tuple[int, int], int] = {}
@@ -125,18 +127,23 @@ class Bandit(Tactic[BanditOptions, BanditState]):
 
         return max(arms, key=lambda arm: (bound(arm), -arm[0], -arm[1]))
 
-    def _open(self, view: View, label: int) -> list[tuple[int, int]]:
-        """Arms of a cluster with a step left, without the saturated ones as long as one stays."""
-        members = [name for name in view.ledger.fertile() if self._label(name) == label]
-        left = [k for k in range(len(KINDS)) if any(not self.state.barren.get(n, 0) >> k & 1 for n in members)]
-        used = self._saturation(view, label)
-        free = [k for k in left if used.get(RESOURCE[KINDS[k]], 0.0) < self.options.saturated]
-        return [(label, k) for k in free or left]
+    def _arms(self, view: View) -> list[tuple[int, int]]:
+        """The open arms of every cluster."""
+        members: dict[int, list[str]] = {}
+        for name in view.ledger.fertile():
+            members.setdefault(self._label(name), []).append(name)
+        fastest: dict[int, str] = {}
+        for name in view.ledger.ranked():
+            if name != ROOT:
+                fastest.setdefault(self._label(name), name)
+        return [(label, kind) for label in sorted(members) for kind in self._open(view, members[label], fastest.get(label, ""))]
 
-    def _saturation(self, view: View, label: int) -> dict[str, float]:
-        """Of the cluster's representative, its fastest member."""
-        members = [name for name in view.ledger.ranked() if self._label(name) == label and name != ROOT]
-        return view.archive.portrait(members[0]).saturation if members else {}
+    def _open(self, view: View, members: list[str], fastest: str) -> list[int]:
+        """Kinds with a step left on a cluster's members, without those that its fastest one saturates as long as one stays."""
+        barren = reduce(and_, (self.state.barren.get(name, 0) for name in members))
+        left = [kind for kind in range(len(KINDS)) if not barren >> kind & 1]
+        used = view.archive.portrait(fastest).saturation if fastest else {}
+        return [kind for kind in left if used.get(RESOURCE[KINDS[kind]], 0.0) < self.options.saturated] or left
 
     def _members(self, view: View, label: int, kind: int) -> list[str]:
         return [n for n in view.ledger.fertile() if self._label(n) == label and not self.state.barren.get(n, 0) >> kind & 1]
