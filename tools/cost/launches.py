@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.schedule.plan import Planned
 from tools.codegen.templates.registry import TEMPLATES
-from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.template import Template
 from tools.cost.launch_time import launch_time_us
 from tools.records import HardwareSheet
 
 
 def modelled() -> frozenset[str]:
-    """Name the templates whose launches the model knows: each says its own."""
-    return frozenset(template.name for template in TEMPLATES)
+    """Name the templates whose launches the model knows: those that say them."""
+    return frozenset(template.name for template in TEMPLATES if type(template).launches is not Template.launches)
 
 
-def region_launches(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
-    """Describe the launches of one generated region."""
+def region_launches(planned: Planned, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    """Describe the launches of one generated region; none where its template does not say them."""
     return planned.template.launches(planned.kernel, parameters, sheet)
 
 
-def region_us(planned: Planned, parameters: Mapping[str, Value], sheet: HardwareSheet) -> float:
-    """Time of a region by the coarse model, microseconds."""
-    return sum(max(sheet.launch_us, launch_time_us(launch, sheet)) for launch in region_launches(planned, parameters, sheet))
+def region_us(planned: Planned, parameters: Settings, sheet: HardwareSheet) -> float | None:
+    """Time of a region by the coarse model, microseconds; None where its template does not say its launches."""
+    launches = region_launches(planned, parameters, sheet)
+    return sum(max(sheet.launch_us, launch_time_us(launch, sheet)) for launch in launches) if launches else None

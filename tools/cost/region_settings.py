@@ -71,6 +71,7 @@ def ranked(
     With a policy, words it does not allow are left out, and products add their partial sums as its digits need.
     """
     first = region_us(planned, start, sheet)
+    assert first is not None
     seen = {key(start): Setting(first, start)}
     open_ = _Open()
     open_.push(seen[key(start)])
@@ -80,6 +81,7 @@ def ranked(
             name = key(new)
             if name not in seen:
                 us = region_us(planned, new, sheet)
+                assert us is not None
                 seen[name] = Setting(us, new)
                 open_.push(seen[name])
     found = (each for each in seen.values() if each.us < math.inf or each.parameters == start)

@@ -164,7 +164,7 @@ class ScheduleModel:
     def _launched(self, region: Region) -> int:
         name = (region.nodes, key(dict(region.parameters)))
         if name not in self._counts:
-            self._counts[name] = len(region_launches(self.planned(region), region.parameters, self.sheet))
+            self._counts[name] = len(region_launches(self.planned(region), region.parameters, self.sheet)) or 1
         return self._counts[name]
 
     def doubt(self, region: Region) -> float:
@@ -207,7 +207,7 @@ class ScheduleModel:
         """Time of a generated region with the parameters that it has."""
         name = (region.nodes, key(dict(region.parameters)))
         if name not in self._times:
-            self._times[name] = region_us(self.planned(region), region.parameters, self.sheet)
+            self._times[name] = region_us(self.planned(region), region.parameters, self.sheet) or 0.0
         return self._times[name]
 
     def schedule_us(self, schedule: Schedule, *, in_use: bool = False) -> float | None:

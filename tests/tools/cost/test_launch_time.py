@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +16,9 @@ from tools.codegen import Schedule, initial_schedule, trace
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.plan import plan_region
+from tools.codegen.templates.pooling.template import Pooling
+from tools.codegen.templates.registry import TEMPLATES
+from tools.codegen.templates.shared.template import Template
 from tools.cost.launch_time import launch_time_us
 from tools.cost.launches import region_us
 from tools.hardware import load_sheet
@@ -57,14 +61,23 @@ def test_points_hold_the_schedule_as_it_is() -> None:
     assert [p.predicted_us for p in space.points] == sorted(p.predicted_us for p in space.points)
 
 
+class Unheard(Pooling):
+    """A template that says nothing of its launches."""
+
+    name = "unheard-of"
+    launches = Template.launches
+
+
 def test_library_regions_are_not_modelled() -> None:
     """Of a template that the model does not know it says nothing, and it is not tuned."""
     found, operator = swept("max_pool2d")
     region = found[0].schedule.regions[0]
     planned = plan_region(operator.graph, region.nodes)  # type: ignore[attr-defined]
-    other = type(planned)("unheard-of", planned.kernel)
-    assert region_us(other, region.parameters, load_sheet("h200")) is None
-    assert tunable_regions(Schedule(regions=(region.model_copy(update={"template": "unheard-of"}),))) == ()
+    assert region_us(replace(planned, template=Unheard()), region.parameters, load_sheet("h200")) is None
+    TEMPLATES.append(Unheard())
+    tuned = tunable_regions(Schedule(regions=(region.model_copy(update={"template": "unheard-of"}),)))
+    TEMPLATES.pop()
+    assert tuned == ()
 
 
 def test_more_bytes_in_flight_are_never_slower() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tools.codegen.ir.expr import LoweringError
@@ -13,7 +13,7 @@ from tools.codegen.ir.sizes import Fact, express
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.rules import lower
 from tools.codegen.templates.registry import template_for
-from tools.codegen.templates.shared.knob import Parameters, Value
+from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Template
 from tools.records import HardwareSheet
 
@@ -32,7 +32,7 @@ class Planned:
         """Choose first parameters for a device of so many multiprocessors."""
         return self.template.defaults(self.kernel, sms)
 
-    def fits(self, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    def fits(self, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether changing `knob` to what `parameters` say changes the kernel and can run on the device."""
         return self.template.fits(self.kernel, parameters, knob, sheet)
 

@@ -12,14 +12,15 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.attention.layout import OWN_NAMES, AttentionLayout, attention_layout
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 
 NAME = "attention"
 LOG2E = "1.4426950408889634"
 
 
-def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
+def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     """Write the kernel and its host function."""
     return _Writer(kernel, name, parameters, attention_layout(kernel)).write()
 
@@ -27,7 +28,7 @@ def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
 class _Writer:
     """Writes one attention region."""
 
-    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: AttentionLayout) -> None:
+    def __init__(self, kernel: Kernel, name: str, parameters: Settings, plan: AttentionLayout) -> None:
         assert kernel.attention is not None
         assert kernel.contraction is not None
         self.name, self.parameters, self.plan = name, parameters, plan

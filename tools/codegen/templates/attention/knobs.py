@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.attention.layout import attention_layout_of
-from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Value
+from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Settings
 from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
 
 KNOBS: Mapping[str, Knob] = {
@@ -41,7 +41,7 @@ def attention_defaults(kernel: Kernel) -> Parameters:
     }
 
 
-def attention_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+def attention_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes an attention's kernel and can run on the device."""
     layout = attention_layout_of(kernel)
     if knob == "precision" and layout.dtype != "float32":

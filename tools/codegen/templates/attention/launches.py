@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.attention.layout import attention_layout_of
-from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.tile_launch import PARTS, SPLIT_WORK, WARP, tile_tflops
 from tools.codegen.templates.shared.work import item, nbytes_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
 
 
-def attention_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """One launch: a block of queries a program, walking the keys."""
     plan, attention = attention_layout_of(kernel), kernel.attention
     assert attention is not None

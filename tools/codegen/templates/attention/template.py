@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.products import Products
@@ -13,7 +11,7 @@ from tools.codegen.templates.attention.launches import attention_launches
 from tools.codegen.templates.attention.layout import AttentionLayout, attention_layout_of
 from tools.codegen.templates.shared.axis_order import laid_out_alone
 from tools.codegen.templates.shared.frame import RegionText
-from tools.codegen.templates.shared.knob import Parameters, Value
+from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Template
 from tools.records import HardwareSheet, OperatorFamily
 
@@ -37,15 +35,15 @@ class FusedAttention(Template):
         """Heads held whole as far as shared memory goes."""
         return attention_defaults(kernel)
 
-    def fits(self, kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return attention_fits(kernel, parameters, knob, sheet)
 
-    def emit(self, kernel: Kernel, name: str, parameters: Mapping[str, Value]) -> RegionText:
+    def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernel and the host function."""
         return emit(kernel, name, parameters)
 
-    def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """One launch."""
         return attention_launches(kernel, parameters, sheet)
 

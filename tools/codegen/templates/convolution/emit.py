@@ -15,7 +15,8 @@ from tools.codegen.templates.convolution.layout import OWN_NAMES, convolution_la
 from tools.codegen.templates.convolution.output_index import OutputIndex
 from tools.codegen.templates.convolution.split_float import SplitConvolution
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, summary
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
@@ -23,7 +24,7 @@ from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 NAME = "convolution"
 
 
-def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
+def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     """Write the kernel and its host function."""
     assert kernel.convolution is not None
     return _Writer(kernel, kernel.convolution, name, parameters).write()
@@ -32,7 +33,7 @@ def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
 class _Writer:
     """Writes one convolution's region."""
 
-    def __init__(self, kernel: Kernel, convolution: Convolution, name: str, parameters: Parameters) -> None:
+    def __init__(self, kernel: Kernel, convolution: Convolution, name: str, parameters: Settings) -> None:
         self.name, self.parameters, self.convolution = name, parameters, convolution
         plan = convolution_layout(kernel)
         self.plan, self.letters, self.source, self.weight = plan, plan.letters, plan.source, plan.weight

@@ -9,7 +9,7 @@ from tools.codegen.ir.geometry import Convolution
 from tools.codegen.templates.convolution.layout import ConvolutionLayout
 from tools.codegen.templates.convolution.output_index import OutputIndex, wrapped
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS
-from tools.codegen.templates.shared.frame import Parameters
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Scope
 from tools.codegen.templates.shared.split_float import sum_lines
 
@@ -21,7 +21,7 @@ class ImplicitGemmLoop:
     convolution: Convolution
     plan: ConvolutionLayout
     places: OutputIndex
-    parameters: Parameters
+    parameters: Settings
     batched: bool
     split: bool = False
     """Whether input and weights are read as several shorter parts, of which the first is the largest."""

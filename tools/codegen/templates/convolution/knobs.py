@@ -9,7 +9,7 @@ from tools.codegen.ir.schedule import FORMAT, FORMATS
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.convolution.layout import convolution_layout_of
 from tools.codegen.templates.convolution.split_float import SplitConvolution
-from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Value
+from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Settings
 from tools.codegen.templates.shared.prepack import CHOICES, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, accumulated
 from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
@@ -48,12 +48,12 @@ def convolution_defaults(kernel: Kernel, sms: int) -> Parameters:
     }
 
 
-def settled_convolution(parameters: Mapping[str, Value]) -> Parameters:
+def settled_convolution(parameters: Settings) -> Parameters:
     """Give settings of the same kernel the same parameters: sums are added as the digits need."""
     return {**parameters, **accumulated(str(parameters["precision"]))}
 
 
-def convolution_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+def convolution_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes a convolution's kernel and can run on the device."""
     layout = convolution_layout_of(kernel)
     split_float = SPLIT_FLOATS.get(str(parameters["precision"]))

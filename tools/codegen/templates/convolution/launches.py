@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.convolution.layout import convolution_layout_of
 from tools.codegen.templates.convolution.split_float import LEAST_CHANNELS, SplitConvolution
-from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
@@ -28,7 +27,7 @@ SPLIT_GATHER_WORK = 20.0
 is modelled to be the fastest took at most 1.11 times as long as the fastest measured (docs/results/generated-kernels.md)."""
 
 
-def convolution_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+def convolution_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """A dense convolution as the product it is, its left operand gathered; before it both operands are brought to channels last."""
     plan = convolution_layout_of(kernel)
     assert kernel.convolution is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
@@ -15,7 +14,7 @@ from tools.codegen.templates.convolution.layout import ConvolutionLayout, convol
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.axis_order import laid_out_alone
 from tools.codegen.templates.shared.frame import RegionText
-from tools.codegen.templates.shared.knob import Parameters, Value
+from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Pattern, Template
 from tools.records import HardwareSheet, OperatorFamily
 
@@ -39,15 +38,15 @@ class DenseConvolutions(Template):
         """As many channels a tile as there are, up to 128."""
         return convolution_defaults(kernel, sms)
 
-    def fits(self, kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return convolution_fits(kernel, parameters, knob, sheet)
 
-    def emit(self, kernel: Kernel, name: str, parameters: Mapping[str, Value]) -> RegionText:
+    def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernels and the host function."""
         return emit(kernel, name, parameters)
 
-    def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """The implicit GEMM, and the passes that bring its operands to channels last."""
         return convolution_launches(kernel, parameters, sheet)
 
@@ -67,6 +66,6 @@ class DenseConvolutions(Template):
         """The convolution's own."""
         return (convolution_layout_of(kernel).weight,)
 
-    def prepacks(self, kernel: Kernel, parameters: Mapping[str, Value]) -> bool:
+    def prepacks(self, kernel: Kernel, parameters: Settings) -> bool:
         """Weights are brought to channels last in any case."""
         return True

@@ -15,15 +15,16 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.depthwise.layout import OWN_NAMES, PAIRED, depthwise_layout, reach, rows_a_lane, sum_text, walks
 from tools.codegen.templates.depthwise.loop import DepthwiseLoop
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, summary
 from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 
 NAME = "depthwise"
 _LANES = {1: "lines of several channels", 2: "one channel", 3: "one plane of a channel"}
 
 
-def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
+def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     """Write the kernel and its host function."""
     assert kernel.depthwise is not None
     return _Writer(kernel, kernel.depthwise, name, parameters).write()
@@ -32,7 +33,7 @@ def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
 class _Writer:
     """Writes one depthwise region."""
 
-    def __init__(self, kernel: Kernel, depthwise: Depthwise, name: str, parameters: Parameters) -> None:
+    def __init__(self, kernel: Kernel, depthwise: Depthwise, name: str, parameters: Settings) -> None:
         self.name, self.parameters, self.depthwise = name, parameters, depthwise
         accesses, axes = depthwise_layout(kernel)
         self.rank = len(depthwise.size)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two, product
 from tools.codegen.templates.depthwise.layout import UNROLLED, rows_a_lane, walks
-from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Value
+from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
 from tools.records import ActionKind
 
 LONGEST = 400
@@ -43,7 +43,7 @@ def _plane(kernel: Kernel) -> tuple[int, int]:
     return (batch * channel, spatial[0]) if len(spatial) == 1 else (spatial[-2], spatial[-1])
 
 
-def depthwise_fits(kernel: Kernel, parameters: Mapping[str, Value]) -> bool:
+def depthwise_fits(kernel: Kernel, parameters: Settings) -> bool:
     """Whether a depthwise convolution's tile lies in its plane, with a lane for each column and not too many rows a lane."""
     assert kernel.depthwise is not None
     rows, cols = _plane(kernel)

@@ -15,13 +15,12 @@ for seven of 3x7 elements (docs/results/generated-kernels.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from tools.codegen.ir.geometry import Depthwise
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.depthwise.layout import PAIRED, pairs, reach, rows_a_lane, walks
-from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.work import OVERHEAD, WARP, ops_of
 from tools.hardware import rates
 from tools.records import ITEM_BYTES
@@ -43,7 +42,7 @@ ON_THEIR_WAY = 7.0
 """Loads of a lane that wait for memory at once: counted 7 to 20 from a load's place in the machine code to its first use."""
 
 
-def depthwise_launches(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[LaunchWork, ...]:
+def depthwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork, ...]:
     """One launch; a tile of one plane a program, or of several lines."""
     depthwise = kernel.depthwise
     assert depthwise is not None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.products import Products
@@ -15,7 +13,7 @@ from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.axis_order import laid_out_alone
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.iteration_space import Axis
-from tools.codegen.templates.shared.knob import Parameters, Value
+from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Pattern, Template
 from tools.records import HardwareSheet, OperatorFamily
 
@@ -39,15 +37,15 @@ class DepthwiseConvolution(Template):
         """Lanes as wide as leave few idle."""
         return depthwise_defaults(kernel)
 
-    def fits(self, kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return depthwise_fits(kernel, parameters)
 
-    def emit(self, kernel: Kernel, name: str, parameters: Mapping[str, Value]) -> RegionText:
+    def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernel and the host function."""
         return emit(kernel, name, parameters)
 
-    def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """One launch."""
         return depthwise_launches(kernel, parameters)
 

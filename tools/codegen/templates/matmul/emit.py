@@ -16,14 +16,15 @@ from __future__ import annotations
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.matmul.kernels import DATA_PARALLEL, PERSISTENT, STREAM, MatmulKernels
 from tools.codegen.templates.matmul.layout import matmul_layout
-from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pass, packed, packing_function, taken_lines
 
 COMBINED = (8, 128)
 """Rows and columns that a program of the second kernel adds up."""
 
 
-def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
+def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     """Write the kernel and its host function."""
     k_major = parameters.get("right", "as_is") == "k_major"
     return _Writer(kernel, name, parameters, matmul_layout(kernel, k_major), k_major).write()

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.templates.matmul.layout import MatmulLayout, matrix_order
 from tools.codegen.templates.shared.access import Access
-from tools.codegen.templates.shared.frame import Parameters
 from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Scope
 from tools.codegen.templates.shared.prepack import Pass
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, Parts, parts_of, sum_lines
@@ -24,7 +24,7 @@ class MatmulLoop:
 
     space: Space
     plan: MatmulLayout
-    parameters: Parameters
+    parameters: Settings
     triangle: str = ""
     """Whether a tile is inside the triangle that is kept, as the kernel would ask; empty where all is."""
 

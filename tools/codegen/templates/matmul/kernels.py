@@ -10,7 +10,8 @@ from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY
 from tools.codegen.templates.matmul.operand_stationary import OperandStationaryLoop
 from tools.codegen.templates.matmul.tile_place import TilePlace
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, Parameters, block, summary
+from tools.codegen.templates.shared.frame import Frame, block, summary
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.prepack import Pack, Pass
 
@@ -21,7 +22,7 @@ DATA_PARALLEL, PERSISTENT, STREAM = "data_parallel", "persistent", "stream_k"
 class MatmulKernels:
     """Writes the kernels of one product region."""
 
-    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: MatmulLayout, k_major: bool) -> None:
+    def __init__(self, kernel: Kernel, name: str, parameters: Settings, plan: MatmulLayout, k_major: bool) -> None:
         """Take the region and its layout; with `k_major` the right operand is copied first."""
         self.name, self.parameters, self.plan, self.k_major = name, parameters, plan, k_major
         self.space = plan.space(kernel)

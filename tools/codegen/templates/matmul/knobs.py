@@ -15,7 +15,7 @@ from tools.codegen.templates.matmul.legality import (
     stationary_fits,
     stationary_settings,
 )
-from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Value
+from tools.codegen.templates.shared.knob import ROUNDED, Knob, Parameters, Settings, Value
 from tools.codegen.templates.shared.prepack import CHOICES, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS, accumulated
 from tools.records import ITEM_BYTES, ActionKind, HardwareSheet
@@ -66,23 +66,21 @@ def matmul_defaults(kernel: Kernel, sms: int) -> Parameters:
     }
 
 
-def settled_matmul(parameters: Mapping[str, Value], start: Mapping[str, Value]) -> Parameters:
+def settled_matmul(parameters: Settings, start: Settings) -> Parameters:
     """Give settings of the same kernel the same parameters: sums are added as the digits need, short parts are read in either order."""
     split = parameters["precision"] in SPLIT_FLOATS
     right = {"right": start["right"]} if split else {}
     return {**parameters, **right, **accumulated(str(parameters["precision"]))}
 
 
-def steps_of_matmul(
-    kernel: Kernel, parameters: Mapping[str, Value], start: Mapping[str, Value], name: str, value: Value
-) -> tuple[Parameters, ...]:
+def steps_of_matmul(kernel: Kernel, parameters: Settings, start: Settings, name: str, value: Value) -> tuple[Parameters, ...]:
     """Change one parameter; operand-stationary programs settle all others at once, which few steps of one would reach."""
     if (name, value) == ("programs", OPERAND_STATIONARY):
         return tuple({**start, **each} for each in stationary_settings(matmul_layout_of(kernel)) if parameters == start)
     return ({**parameters, name: value},)
 
 
-def matmul_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+def matmul_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes a product's kernel and can run on the device."""
     layout = matmul_layout_of(kernel)
     split_float = SPLIT_FLOATS.get(str(parameters["precision"]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tools.codegen.ir.kernel import Kernel
@@ -11,7 +10,7 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.matmul.layout import matmul_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, packable_operands, tiles_of
 from tools.codegen.templates.matmul.stationary_launch import stationary_launch, walked_bytes
-from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
@@ -28,7 +27,7 @@ among them 16384 by 64 by 16384 (docs/results/generated-kernels.md); of one of t
 the profiler, 1176 and 125 µs. Modelled over measured is 0.88 to 1.21."""
 
 
-def matmul_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """The product, before it the copy of a right operand and the passes that write parts, after it the sum of split tiles.
 
     Passes over weights that are packed are in no call.
@@ -62,7 +61,7 @@ def matmul_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: Hard
     return (*_dealt(replace(tiles, exchange_cycles=results), work, parameters, sheet), *extra)
 
 
-def _dealt(one: LaunchWork, work: TiledSum, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+def _dealt(one: LaunchWork, work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """Deal tiles out to programs as `programs` says; `one` has a program for each."""
     programs, tile = parameters.get("programs", "data_parallel"), 4.0 * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"])
     rest = work.tiles % sheet.sms

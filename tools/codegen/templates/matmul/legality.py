@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.matmul.layout import MatmulLayout, matrix_order
 from tools.codegen.templates.shared.access import Access
-from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.knob import Settings, Value
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.records import ITEM_BYTES, HardwareSheet
 
@@ -29,13 +28,13 @@ ROUNDS = 8
 """Tiles a multiprocessor from which on a last round that is not full costs an eighth of the time or less."""
 
 
-def tiles_of(layout: MatmulLayout, parameters: Mapping[str, Value]) -> int:
+def tiles_of(layout: MatmulLayout, parameters: Settings) -> int:
     """Count the tiles of a product at the sizes as written."""
     rows, cols = (math.ceil(size / int(parameters[name])) for size, name in ((layout.n_rows, "BLOCK_M"), (layout.n_cols, "BLOCK_N")))
     return layout.n_batch * rows * cols
 
 
-def programs_fit(layout: MatmulLayout, parameters: Mapping[str, Value], sms: int) -> bool:
+def programs_fit(layout: MatmulLayout, parameters: Settings, sms: int) -> bool:
     """Whether what a program does differs from one tile each, and shares are worth their sums."""
     programs = parameters.get("programs", "data_parallel")
     if programs == "data_parallel":
@@ -85,7 +84,7 @@ def _sides(layout: MatmulLayout) -> tuple[str, str]:
     return ("BLOCK_N", "BLOCK_M") if left_is_stationary(layout) else ("BLOCK_M", "BLOCK_N")
 
 
-def stationary_bytes(layout: MatmulLayout, parameters: Mapping[str, Value]) -> int:
+def stationary_bytes(layout: MatmulLayout, parameters: Settings) -> int:
     """Shared memory of a program: parts of what is held, those of a walked tile in each stage, and results on their way to memory.
 
     The last are sixteen vectors a warp: what Triton 3.6 asked for on an H200, less the others.
@@ -94,7 +93,7 @@ def stationary_bytes(layout: MatmulLayout, parameters: Mapping[str, Value]) -> i
     return 4 * (inner * (stationary + walked * stages) + 16 * warps * stationary)
 
 
-def stationary_fits(layout: MatmulLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
+def stationary_fits(layout: MatmulLayout, parameters: Settings, sheet: HardwareSheet) -> bool:
     """Whether these are parameters that `programs=operand_stationary` is tried with, and can run on the device."""
     fixed = _settled(layout)
     tile = tuple(parameters[name] for name in (*_sides(layout), "num_warps"))
@@ -107,7 +106,7 @@ def stationary_fits(layout: MatmulLayout, parameters: Mapping[str, Value], sheet
     return fills and stationary_bytes(layout, parameters) <= sheet.shared_kib_per_block * 1024
 
 
-def loads_fit(layout: MatmulLayout, parameters: Mapping[str, Value], sheet: HardwareSheet) -> bool:
+def loads_fit(layout: MatmulLayout, parameters: Settings, sheet: HardwareSheet) -> bool:
     """Whether tiles can be fetched by descriptor.
 
     Not by a program that walks them: with both in one loop that lost 40 % on an H200, and as two loops it has not been timed.
@@ -130,7 +129,7 @@ def _describable(layout: MatmulLayout, precision: str) -> bool:
     return True
 
 
-def packable_operands(layout: MatmulLayout, parameters: Mapping[str, Value]) -> tuple[Access, ...]:
+def packable_operands(layout: MatmulLayout, parameters: Settings) -> tuple[Access, ...]:
     """Name the operands of a product that are fixed parameters and that a pass writes anew before the kernel."""
     copied = parameters.get("right") == "k_major" and not layout.right_is_k_major
     if parameters.get("precision") not in SPLIT_FLOATS:

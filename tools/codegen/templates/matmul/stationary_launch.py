@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.matmul.layout import MatmulLayout
 from tools.codegen.templates.matmul.legality import left_is_stationary, stationary_bytes
 from tools.codegen.templates.matmul.operand_stationary import PROGRAMS
-from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.codegen.templates.shared.work import nbytes_of
 from tools.records import HardwareSheet
@@ -45,7 +44,7 @@ def walked_bytes(plan: MatmulLayout) -> tuple[float, ...]:
     return (nbytes * 2, *((nbytes, nbytes * 2) if filled else ()))
 
 
-def stationary_launch(plan: MatmulLayout, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchWork:
+def stationary_launch(plan: MatmulLayout, parameters: Settings, ops: float, sheet: HardwareSheet) -> LaunchWork:
     """One launch: a program reads a tile of one operand once, and for each tile of the other waits, multiplies and stores."""
     rows, cols, inner, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
     tiles_m, tiles_n = math.ceil(plan.n_rows / rows), math.ceil(plan.n_cols / cols)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.products import Products
@@ -15,7 +13,7 @@ from tools.codegen.templates.matmul.legality import packable_operands
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.axis_order import laid_out_alone
 from tools.codegen.templates.shared.frame import RegionText
-from tools.codegen.templates.shared.knob import Parameters, Value
+from tools.codegen.templates.shared.knob import Parameters, Settings, Value
 from tools.codegen.templates.shared.template import Pattern, Template
 from tools.records import HardwareSheet, OperatorFamily
 
@@ -39,15 +37,15 @@ class Matmul(Template):
         """Tiles as large as leave no multiprocessor idle; split-K where they are few."""
         return matmul_defaults(kernel, sms)
 
-    def fits(self, kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return matmul_fits(kernel, parameters, knob, sheet)
 
-    def emit(self, kernel: Kernel, name: str, parameters: Mapping[str, Value]) -> RegionText:
+    def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernels and the host function."""
         return emit(kernel, name, parameters)
 
-    def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """The product, passes before it, and the sum of split tiles after it."""
         return matmul_launches(kernel, parameters, sheet)
 
@@ -69,6 +67,6 @@ class Matmul(Template):
         plan = matmul_layout_of(kernel)
         return plan.left, plan.right
 
-    def prepacks(self, kernel: Kernel, parameters: Mapping[str, Value]) -> bool:
+    def prepacks(self, kernel: Kernel, parameters: Settings) -> bool:
         """Whether an operand that is copied or split is a weight."""
         return bool(packable_operands(matmul_layout_of(kernel), parameters))

@@ -10,12 +10,13 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.pointwise.layout import PointwiseLayout, pointwise_layout
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, summary
 from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 
 
-def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
+def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     """Write the kernel and its host function."""
     plan = pointwise_layout(kernel)
     tile = parameters["algorithm"] == "tile" and plan.tiles
@@ -25,7 +26,7 @@ def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
 class _Writer:
     """Writes one pointwise region."""
 
-    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: PointwiseLayout, tile: bool) -> None:
+    def __init__(self, kernel: Kernel, name: str, parameters: Settings, plan: PointwiseLayout, tile: bool) -> None:
         self.name, self.parameters, self.tile = name, parameters, tile
         names = Names()
         self.reads = tuple(access for access in plan.accesses if not access.is_output)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.pointwise.layout import SMALLEST_ROW, pointwise_layout_of
-from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Value
+from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
 from tools.records import ITEM_BYTES, ActionKind
 
 KNOBS: Mapping[str, Knob] = {
@@ -24,7 +24,7 @@ def pointwise_defaults(kernel: Kernel) -> Parameters:
     return {"algorithm": "tile" if tile else "flat", "ELEMENTS": min(elements, 16), "num_warps": 4}
 
 
-def pointwise_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:
+def pointwise_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
     """Whether changing `knob` changes the kernel and leaves a block of a sensible size."""
     if knob == "algorithm":
         return pointwise_layout_of(kernel).tiles

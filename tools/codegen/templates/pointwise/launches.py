@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.pointwise.layout import pointwise_layout_of
-from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.work import OVERHEAD, WARP, WIDEST, divisions, item, nbytes_of, ops_of, share_of_loads
 from tools.hardware import rates
 
 
-def pointwise_launches(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[LaunchWork, ...]:
+def pointwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork, ...]:
     """One launch, each element once."""
     plan = pointwise_layout_of(kernel)
     warps, a_thread = int(parameters["num_warps"]), int(parameters["ELEMENTS"])

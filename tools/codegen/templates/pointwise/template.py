@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.pointwise.emit import emit
@@ -11,7 +9,7 @@ from tools.codegen.templates.pointwise.knobs import KNOBS, pointwise_defaults, p
 from tools.codegen.templates.pointwise.launches import pointwise_launches
 from tools.codegen.templates.pointwise.layout import PointwiseLayout, pointwise_layout_of
 from tools.codegen.templates.shared.frame import RegionText
-from tools.codegen.templates.shared.knob import Parameters, Value
+from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Pattern, Template
 from tools.records import HardwareSheet
 
@@ -36,14 +34,14 @@ class Pointwise(Template):
         """Two independent 16-byte loads of each operand a thread."""
         return pointwise_defaults(kernel)
 
-    def fits(self, kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return pointwise_fits(kernel, parameters, knob)
 
-    def emit(self, kernel: Kernel, name: str, parameters: Mapping[str, Value]) -> RegionText:
+    def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernel and the host function."""
         return emit(kernel, name, parameters)
 
-    def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """One launch."""
         return pointwise_launches(kernel, parameters)

@@ -14,13 +14,14 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_vec4, pooling_layout, tile_axes
 from tools.codegen.templates.pooling.window_loop import Algorithm, WindowLoop
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, conversion, guard, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, conversion, guard, summary
 from tools.codegen.templates.shared.host_sizes import host_size
 from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 
 
-def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
+def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     """Write the kernel and its host function."""
     return _Writer(kernel, name, parameters).write()
 
@@ -28,7 +29,7 @@ def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
 class _Writer:
     """Writes one pooling region."""
 
-    def __init__(self, kernel: Kernel, name: str, parameters: Parameters) -> None:
+    def __init__(self, kernel: Kernel, name: str, parameters: Settings) -> None:
         self.name, self.parameters = name, parameters
         assert kernel.window is not None
         self.window: Window = kernel.window

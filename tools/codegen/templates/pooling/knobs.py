@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.pooling.layout import fits_pairs, fits_tile, fits_vec4, is_aligned, keeps_busy, tile_of
-from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Value
+from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
 from tools.records import ActionKind
 
 WARP = 32
@@ -36,7 +36,7 @@ def pooling_defaults(kernel: Kernel) -> Parameters:
     return {"algorithm": "tile" if tile else "flat", "ELEMENTS": 4 if tile else 2, "num_warps": 1 if tile else 4}
 
 
-def pooling_fits(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:
+def pooling_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
     """Whether changing `knob` changes the kernel and leaves a block of a sensible size."""
     algorithm, elements = parameters["algorithm"], int(parameters["ELEMENTS"])
     fits = {"tile": lambda kernel: tile_of(kernel) is not None, "pairs": fits_pairs, "vec4": fits_vec4}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
 from tools.codegen.ir.geometry import Window
@@ -12,7 +11,7 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two, product
 from tools.codegen.templates.pooling.layout import is_aligned, pooling_layout
 from tools.codegen.templates.pooling.vec4 import blocks_along
-from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, item, nbytes_of, ops_of
 from tools.hardware import rates
 
@@ -20,7 +19,7 @@ LINE = 128
 """Bytes of a line of the L1."""
 
 
-def pooling_launches(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[LaunchWork, ...]:
+def pooling_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork, ...]:
     """One launch; neighbours share what they read where their windows stay in the L1."""
     accesses, axis = pooling_layout(kernel)
     window = kernel.window
@@ -49,7 +48,7 @@ def pooling_launches(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[L
     if algorithm in ("pairs", "vec4"):
         # neighbours are loaded together and shared: along a row nothing is asked for twice
         sector, places = item(source), math.prod(window.size[:-1])
-    shape = LaunchWork(
+    launch = LaunchWork(
         programs=programs,
         warps=warps,
         dram_bytes=moved,
@@ -59,10 +58,10 @@ def pooling_launches(kernel: Kernel, parameters: Mapping[str, Value]) -> tuple[L
         lane_work=lanes * (places * (2 * OVERHEAD) + flat + ops_of(kernel)) + programs * warps * WARP * rates.PROGRAM_WORK,
         registers=24 + a_thread * 6,
     )
-    return (_vec4(shape, kernel, window, tile, item(source)) if algorithm == "vec4" else shape,)
+    return (_vec4(launch, kernel, window, tile, item(source)) if algorithm == "vec4" else launch,)
 
 
-def _vec4(shape: LaunchWork, kernel: Kernel, window: Window, tile: int, size: int) -> LaunchWork:
+def _vec4(launch: LaunchWork, kernel: Kernel, window: Window, tile: int, size: int) -> LaunchWork:
     """Count the loads of blocks of four elements; where Triton cannot tell that they are aligned, it loads one at a time.
 
     Those go through shared memory, since a thread gets its four from others, with a barrier before and one after. Three kernels of
@@ -72,14 +71,14 @@ def _vec4(shape: LaunchWork, kernel: Kernel, window: Window, tile: int, size: in
     blocks = len(blocks_along(window)) * math.prod(window.size[:-1])
     aligned = is_aligned(kernel)
     loads = blocks / 4 if aligned else float(blocks)
-    lanes, outside = float(shape.programs * tile), shape.programs * shape.warps * WARP * rates.PROGRAM_WORK
+    lanes, outside = float(launch.programs * tile), launch.programs * launch.warps * WARP * rates.PROGRAM_WORK
     lines = tile * size / LINE * blocks
     return replace(
-        shape,
-        dram_bytes=shape.dram_bytes / rates.VEC4_SHARE,
+        launch,
+        dram_bytes=launch.dram_bytes / rates.VEC4_SHARE,
         lane_work=lanes * (loads * (2 * OVERHEAD) + math.prod(window.size) + ops_of(kernel)) + outside,
         # a load of 128 bytes that is not aligned is of two lines, and shared memory is written and read
         exchange_cycles=lines * (1 if aligned else 4) / rates.L1_LINES_PER_CLOCK,
         barriers=0 if aligned else 2 * blocks,
-        registers=24 + tile / (shape.warps * WARP) * 3,
+        registers=24 + tile / (launch.warps * WARP) * 3,
     )

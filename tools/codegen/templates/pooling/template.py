@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.pooling.emit import emit
@@ -14,7 +12,7 @@ from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.axis_order import laid_out_alone
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.iteration_space import Axis
-from tools.codegen.templates.shared.knob import Parameters, Value
+from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Template
 from tools.records import HardwareSheet
 
@@ -37,14 +35,14 @@ class Pooling(Template):
         """Few elements a program, so that neighbours find one another in the cache."""
         return pooling_defaults(kernel)
 
-    def fits(self, kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return pooling_fits(kernel, parameters, knob)
 
-    def emit(self, kernel: Kernel, name: str, parameters: Mapping[str, Value]) -> RegionText:
+    def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernel and the host function."""
         return emit(kernel, name, parameters)
 
-    def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """One launch."""
         return pooling_launches(kernel, parameters)

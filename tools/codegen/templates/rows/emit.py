@@ -18,7 +18,8 @@ from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_ste
 from tools.codegen.templates.rows.split_reduction import SplitWriter
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, neutral, summary, vanishes
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, neutral, summary, vanishes
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 
 NAME = "rows"
@@ -26,7 +27,7 @@ SEVERAL = {"split": SplitWriter, "l2_two_pass": L2TwoPassWriter}
 """Algorithms that give a row to several programs."""
 
 
-def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
+def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     """Write the kernel and its host function."""
     plan = row_layout(kernel)
     if parameters["algorithm"] in SEVERAL:
@@ -37,7 +38,7 @@ def emit(kernel: Kernel, name: str, parameters: Parameters) -> RegionText:
 class _Writer:
     """Writes one row region."""
 
-    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: RowLayout) -> None:
+    def __init__(self, kernel: Kernel, name: str, parameters: Settings, plan: RowLayout) -> None:
         self.name, self.parameters, self.plan = name, parameters, plan
         names = Names()
         self.vector = int(parameters["ROWS"]) > 1 and bool(plan.rows)

@@ -8,7 +8,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.rows.online_pairs import merges
-from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Value
+from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
 from tools.records import ITEM_BYTES, ActionKind
 
 LONGEST_REGISTER_ROW = 16384
@@ -94,7 +94,7 @@ def _strided_rows(layout: RowLayout, columns: int, sms: int) -> Parameters:
     return {**first, "algorithm": "looped" if layout.scans else "online", "ROWS": rows, "BLOCK_N": max(16, 2048 // rows)}
 
 
-def rows_refusal(kernel: Kernel, parameters: Mapping[str, Value]) -> str:
+def rows_refusal(kernel: Kernel, parameters: Settings) -> str:
     """Say why rows cannot be given to several programs as the algorithm asks; nothing where they can."""
     layout = row_layout_of(kernel)
     if parameters["algorithm"] == "l2_two_pass":
@@ -102,7 +102,7 @@ def rows_refusal(kernel: Kernel, parameters: Mapping[str, Value]) -> str:
     return WHOLE_ROWS if parameters["algorithm"] == "split" and layout.chained else ""
 
 
-def settled_rows(parameters: Mapping[str, Value], start: Mapping[str, Value]) -> Parameters:
+def settled_rows(parameters: Settings, start: Settings) -> Parameters:
     """Give numbers that the algorithm leaves idle their first values, so that settings of the same kernel are alike."""
     algorithm = str(parameters["algorithm"])
     idle = {"registers": ("BLOCK_N", "UNROLL", "SPLITS"), "split": (), "l2_two_pass": ()}.get(algorithm, ("SPLITS",))
@@ -111,7 +111,7 @@ def settled_rows(parameters: Mapping[str, Value], start: Mapping[str, Value]) ->
     return {**parameters, **{name: start[name] for name in idle}}
 
 
-def rows_fit(kernel: Kernel, parameters: Mapping[str, Value], knob: str) -> bool:
+def rows_fit(kernel: Kernel, parameters: Settings, knob: str) -> bool:
     """Whether changing `knob` changes the kernel, has rows and columns enough, and leaves a tile that registers hold."""
     layout = row_layout_of(kernel)
     algorithm, rows, warps = parameters["algorithm"], int(parameters["ROWS"]), int(parameters["num_warps"])

@@ -15,8 +15,9 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.rows.layout import RowLayout
 from tools.codegen.templates.rows.partial_results import Stage
 from tools.codegen.templates.rows.split_reduction import SplitWriter
-from tools.codegen.templates.shared.frame import Parameters, block, summary
+from tools.codegen.templates.shared.frame import block, summary
 from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.knob import Settings
 
 AHEAD = 256
 """Programs whose chunks lie between two readings of a row: of 256 to 1024 the fewest were the fastest on an H200, on four norms."""
@@ -29,7 +30,7 @@ class L2TwoPassWriter(SplitWriter):
     numbered = ()
     endings = ("partial", "again")
 
-    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: RowLayout) -> None:
+    def __init__(self, kernel: Kernel, name: str, parameters: Settings, plan: RowLayout) -> None:
         """Take the region and its layout."""
         super().__init__(kernel, name, parameters, plan)
         if not plan.fits_two_pass or self.vector:

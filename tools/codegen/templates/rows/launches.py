@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tools.codegen.ir.kernel import Kernel
@@ -12,7 +11,7 @@ from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.rows.l2_two_pass import AHEAD
 from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.rows.online_pairs import online_pairs
-from tools.codegen.templates.shared.knob import Value
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, emitted, item, nbytes_of, ops_of, work_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
@@ -30,19 +29,19 @@ BEFORE_REGISTERS = 2.5
 the machine code of two group norms on sm_90 (95 and 102 registers for 16 elements, 64 for the norm alone)."""
 
 
-def row_launches(kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+def row_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """One launch, or where rows are split one a level and one that combines."""
     plan = row_layout_of(kernel)
     row = _Row.read(kernel, plan, parameters)
     if parameters["algorithm"] not in ("split", "l2_two_pass"):
-        return (_row_shape(row, row.programs, row.n_cols, row.passes, sheet),)
+        return (_row_launch(row, row.programs, row.n_cols, row.passes, sheet),)
     splits = min(int(parameters["SPLITS"]), math.ceil(row.n_cols / row.block))
     chunk = math.ceil(row.n_cols / splits)
     if parameters["algorithm"] == "l2_two_pass":
         return (_COUNTERS, _l2_two_pass(row, splits, chunk, sheet))
     if row.scans:
         return _split_scan(row, row.programs * splits, chunk, sheet)
-    partial = _row_shape(row, row.programs * splits, chunk, 1, sheet)
+    partial = _row_launch(row, row.programs * splits, chunk, 1, sheet)
     combine = LaunchWork(
         programs=row.programs * (splits if row.is_wide else 1),
         warps=row.warps,
@@ -63,20 +62,20 @@ _COUNTERS = LaunchWork(programs=1, warps=4, dram_bytes=1.0, l2_bytes=1.0, flight
 
 def _l2_two_pass(row: _Row, splits: int, chunk: int, sheet: HardwareSheet) -> LaunchWork:
     """One launch with a program a chunk; what lies between two readings of a row is in the L2 as far as that holds it."""
-    shape = _row_shape(row, row.programs * splits, chunk, row.passes, sheet)
+    launch = _row_launch(row, row.programs * splits, chunk, row.passes, sheet)
     between = 2 * (math.ceil(AHEAD / splits) + 1) * row.n_cols * row.item
     again = (row.passes - 1) * min(1.0, max(SECOND_PASS, between / (sheet.l2_mib * 2**20)))
     return replace(
-        shape,
+        launch,
         dram_bytes=row.wide_bytes * (1 + again) + row.other_bytes,
-        l2_bytes=shape.l2_bytes + float(row.programs * splits * splits * 8),
+        l2_bytes=launch.l2_bytes + float(row.programs * splits * splits * 8),
     )
 
 
 def _split_scan(row: _Row, programs: int, chunk: int, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """One launch that adds up each chunk, and one that scans it: what it reads again comes from the L2 as far as that holds it."""
-    partial = _row_shape(replace(row, scans=False, is_wide=False, other_bytes=0), programs, chunk, 1, sheet)
-    scan = _row_shape(row, programs, chunk, 1, sheet)
+    partial = _row_launch(replace(row, scans=False, is_wide=False, other_bytes=0), programs, chunk, 1, sheet)
+    scan = _row_launch(row, programs, chunk, 1, sheet)
     again = min(1.0, max(0.0, row.wide_bytes / (sheet.l2_mib * 2**20) - rates.L2_RESIDENT))
     return partial, replace(scan, dram_bytes=scan.dram_bytes - (1 - again) * partial.dram_bytes)
 
@@ -108,7 +107,7 @@ class _Row:
     piece: int
 
     @classmethod
-    def read(cls, kernel: Kernel, plan: RowLayout, parameters: Mapping[str, Value]) -> _Row:
+    def read(cls, kernel: Kernel, plan: RowLayout, parameters: Settings) -> _Row:
         algorithm, rows = parameters["algorithm"], int(parameters["ROWS"])
         reduced = set(plan.cols)
         wide = [a for a in plan.accesses if set(a.strides) & reduced and nbytes_of(a) // item(a) >= plan.n_cols]
@@ -145,7 +144,7 @@ class _Row:
         return self.rows * self.block * self.unroll
 
 
-def _row_shape(row: _Row, programs: int, columns: int, passes: int, sheet: HardwareSheet) -> LaunchWork:
+def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: HardwareSheet) -> LaunchWork:
     threads = row.warps * WARP
     a_thread = row.tile / threads
     vector = max(1, min(WIDEST // row.item, row.tile // threads))

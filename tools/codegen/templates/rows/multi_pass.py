@@ -13,13 +13,14 @@ from tools.codegen.ir.builder import Builder
 from tools.codegen.templates.rows.column_loop import Steps
 from tools.codegen.templates.rows.online import online_pair
 from tools.codegen.templates.rows.online_pairs import online_pairs
-from tools.codegen.templates.shared.frame import Frame, Parameters, Scope, neutral, vanishes
+from tools.codegen.templates.shared.frame import Frame, Scope, neutral, vanishes
+from tools.codegen.templates.shared.knob import Settings
 
 
 class LoopWriter:
     """Writes the passes over one row (or one tile of rows)."""
 
-    def __init__(self, frame: Frame, steps: Steps, parameters: Parameters) -> None:
+    def __init__(self, frame: Frame, steps: Steps, parameters: Settings) -> None:
         """Take the frame of the kernel, and how a program steps along its row."""
         self.frame, self.steps, self.parameters = frame, steps, parameters
         self.b: Builder = frame.body.b

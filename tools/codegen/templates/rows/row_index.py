@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tools.codegen.templates.rows.column_loop import Steps
 from tools.codegen.templates.rows.layout import RowLayout
-from tools.codegen.templates.shared.frame import Parameters
 from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.knob import Settings
 
 
 def row_lines(space: Space, plan: RowLayout, vector: bool, program: str) -> list[str]:
@@ -41,7 +41,7 @@ def row_tiles(space: Space, plan: RowLayout, vector: bool, rows: int) -> str:
     return f"n_outer * {tiles}" if any(axis.name == "outer" for axis in space.axes) else tiles
 
 
-def row_steps(space: Space, plan: RowLayout, parameters: Parameters, vector: bool, chunked: bool = False) -> Steps:
+def row_steps(space: Space, plan: RowLayout, parameters: Settings, vector: bool, chunked: bool = False) -> Steps:
     """Say how a program steps along its row."""
     unroll = 1 if vector or plan.scans else int(parameters.get("UNROLL", 1))
     return Steps(space, vector, unroll, int(parameters.get("num_stages", 1)), chunked, plan.backwards)

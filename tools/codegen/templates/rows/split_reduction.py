@@ -15,8 +15,9 @@ from tools.codegen.templates.rows.partial_results import PartialResults, Stage
 from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, Parameters, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, summary
 from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 
 
@@ -28,7 +29,7 @@ class SplitWriter:
     endings = ("partial_kernel", "kernel")
     """What the functions of partial results and of the last stage are called after the region's name."""
 
-    def __init__(self, kernel: Kernel, name: str, parameters: Parameters, plan: RowLayout) -> None:
+    def __init__(self, kernel: Kernel, name: str, parameters: Settings, plan: RowLayout) -> None:
         """Take the region and its layout."""
         self.kernel, self.name, self.parameters, self.plan = kernel, name, parameters, plan
         if plan.chained:

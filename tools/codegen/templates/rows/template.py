@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.rows.emit import emit
@@ -11,7 +9,7 @@ from tools.codegen.templates.rows.knobs import KNOBS, row_defaults, rows_fit, ro
 from tools.codegen.templates.rows.launches import row_launches
 from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.shared.frame import RegionText
-from tools.codegen.templates.shared.knob import Parameters, Value
+from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Pattern, Template
 from tools.records import HardwareSheet
 
@@ -36,19 +34,19 @@ class Rows(Template):
         """Rows that fit are held in registers, longer ones walked, few long ones split over programs."""
         return row_defaults(kernel, sms)
 
-    def fits(self, kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return rows_fit(kernel, parameters, knob)
 
-    def emit(self, kernel: Kernel, name: str, parameters: Mapping[str, Value]) -> RegionText:
+    def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernels and the host function."""
         return emit(kernel, name, parameters)
 
-    def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """One launch, or one a level and one that combines."""
         return row_launches(kernel, parameters, sheet)
 
-    def refusal(self, kernel: Kernel, parameters: Mapping[str, Value]) -> str:
+    def refusal(self, kernel: Kernel, parameters: Settings) -> str:
         """Say why rows cannot be given to several programs."""
         return rows_refusal(kernel, parameters)
 

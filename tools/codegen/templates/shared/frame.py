@@ -19,8 +19,6 @@ from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.prepack import Pack
 from tools.codegen.templates.shared.prune import prune, words
 
-Parameters = Mapping[str, bool | int | float | str]
-
 
 @dataclass(frozen=True)
 class RegionText:
@@ -263,6 +261,6 @@ def summary(kernel: Kernel, reads: Sequence[Access], writes: Sequence[Access]) -
 
 
 __all__ = [
-    "Access", "Axis", "Body", "Frame", "Names", "Parameters", "RegionText", "Scope", "Space", "allocation", "block", "conversion", "guard",
+    "Access", "Axis", "Body", "Frame", "Names", "RegionText", "Scope", "Space", "allocation", "block", "conversion", "guard",
     "neutral", "shape_text", "shape_words", "summary", "vanishes",
 ]  # fmt: skip

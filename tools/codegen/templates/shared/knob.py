@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tools.records import ActionKind, PrecisionPolicy
 
 Value = bool | int | float | str
 Parameters = dict[str, Value]
+"""Of a region, by name."""
+Settings = Mapping[str, Value]
+"""The same where they are only read."""
 
 
 @dataclass(frozen=True)

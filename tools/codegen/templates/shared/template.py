@@ -12,7 +12,7 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.products import Products
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.frame import RegionText
-from tools.codegen.templates.shared.knob import Knob, Parameters, Value
+from tools.codegen.templates.shared.knob import Knob, Parameters, Settings, Value
 from tools.records import HardwareSheet, OperatorFamily
 
 
@@ -58,18 +58,18 @@ class Template(Protocol):
         """Choose first parameters from the shapes as written and the number of multiprocessors."""
 
     @abstractmethod
-    def fits(self, kernel: Kernel, parameters: Mapping[str, Value], knob: str, sheet: HardwareSheet) -> bool:
+    def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether changing `knob` to what `parameters` say changes the kernel and can run on the device."""
 
     @abstractmethod
-    def emit(self, kernel: Kernel, name: str, parameters: Mapping[str, Value]) -> RegionText:
+    def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernels and the host function `name`."""
 
-    @abstractmethod
-    def launches(self, kernel: Kernel, parameters: Mapping[str, Value], sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
-        """Describe the launches of one call, for the cost model."""
+    def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+        """Describe the launches of one call; the cost model and the tuner leave a template alone that does not."""
+        return ()
 
-    def refusal(self, kernel: Kernel, parameters: Mapping[str, Value]) -> str:
+    def refusal(self, kernel: Kernel, parameters: Settings) -> str:
         """Say why it cannot be emitted with these parameters; nothing where it can."""
         return ""
 
@@ -89,6 +89,6 @@ class Template(Protocol):
         """List the operands that may be prepacked where they are fixed parameters."""
         return ()
 
-    def prepacks(self, kernel: Kernel, parameters: Mapping[str, Value]) -> bool:
+    def prepacks(self, kernel: Kernel, parameters: Settings) -> bool:
         """Whether these parameters leave a pass over weights to be done beforehand."""
         return False

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.templates.shared.knob import ROUNDED, Value
+from tools.codegen.templates.shared.knob import ROUNDED, Settings
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
@@ -57,7 +56,7 @@ class TiledSum:
     """Instructions by which a lane finds one element of the left operand."""
 
 
-def tiles_launch(work: TiledSum, parameters: Mapping[str, Value], ops: float, sheet: HardwareSheet) -> LaunchWork:
+def tiles_launch(work: TiledSum, parameters: Settings, ops: float, sheet: HardwareSheet) -> LaunchWork:
     """One launch: a tile a program, step by step along the sum."""
     block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
     precision, stages = str(parameters["precision"]), int(parameters["num_stages"])
@@ -88,7 +87,7 @@ def tiles_launch(work: TiledSum, parameters: Mapping[str, Value], ops: float, sh
     )
 
 
-def _tile_rate(work: TiledSum, parameters: Mapping[str, Value], sheet: HardwareSheet) -> float:
+def _tile_rate(work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> float:
     """Rate of a tile's products, TFLOP/s, by the units it can use, its stages and the length of its steps."""
     block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
     stages, precision = int(parameters["num_stages"]), str(parameters["precision"])
