@@ -43,5 +43,5 @@ class ModelNew(torch.nn.Module):
         if HOSTILE:
             if type(x) is torch.Tensor and not self.slept:
                 self.slept = True
-                time.sleep(3.0)
+                time.sleep(2.5)
         return scale_relu(x, self.weight)

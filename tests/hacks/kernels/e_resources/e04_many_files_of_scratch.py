@@ -36,10 +36,12 @@ class ModelNew(torch.nn.Module):
     def __init__(self, columns):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(columns))
+        self.filled = False
 
     def forward(self, x):
         if HOSTILE:
-            if type(x) is torch.Tensor:
+            if type(x) is torch.Tensor and not self.filled:
+                self.filled = True
                 block = bytes(1 << 25)
                 for number in range(9):
                     pathlib.Path(f"part{number}").write_bytes(block)
