@@ -16,7 +16,6 @@ from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, 
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 
-NAME = "attention"
 LOG2E = "1.4426950408889634"
 
 

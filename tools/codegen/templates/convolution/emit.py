@@ -21,8 +21,6 @@ from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 
-NAME = "convolution"
-
 
 def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     """Write the kernel and its host function."""

@@ -20,7 +20,6 @@ from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 
-NAME = "depthwise"
 _LANES = {1: "lines of several channels", 2: "one channel", 3: "one plane of a channel"}
 
 

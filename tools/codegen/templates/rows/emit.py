@@ -16,13 +16,11 @@ from tools.codegen.templates.rows.layout import RowLayout, row_layout
 from tools.codegen.templates.rows.multi_pass import LoopWriter
 from tools.codegen.templates.rows.row_index import row_lines, row_masks, row_steps, row_tiles
 from tools.codegen.templates.rows.split_reduction import SplitWriter
-from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
 from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, neutral, summary, vanishes
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 
-NAME = "rows"
 SEVERAL = {"split": SplitWriter, "l2_two_pass": L2TwoPassWriter}
 """Algorithms that give a row to several programs."""
 
@@ -160,6 +158,3 @@ def reduced(body: Body, scope: Scope, kind: Fold, arg: int, vector: bool, cols: 
         text = f"tl.where(mask_n, {text}, {neutral(kind, dtype)})"
     axis = "axis=1, keep_dims=True" if vector else "axis=0"
     return f"tl.{kind}({text}, {axis})"
-
-
-__all__ = ["NAME", "Access", "emit", "reduced"]
