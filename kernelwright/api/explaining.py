@@ -73,7 +73,7 @@ class _Explainer:
             problem=self.problem.name,
             target=self.sheet.title,
             explained=title,
-            us=_finite(self.chosen.us if self.chosen else self.model.schedule_us(self.bound.schedule)),
+            us=_finite(self.chosen.us if self.chosen else self.model.schedule_us(self.bound.schedule)) or None,
             graph=tuple(map(_operator, self.bound.reference.nodes)),
             rewrites=(*rewrites, *self._rewrites()),
             regions=tuple(map(self._region, self.bound.schedule.regions)),

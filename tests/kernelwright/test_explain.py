@@ -118,6 +118,7 @@ def test_a_reference_that_cannot_be_traced_is_explained(explain: Explain) -> Non
     assert not facts["graph"]
     assert "nothing of it can be generated" in facts["explained"]
     assert "torch.export cannot trace" in facts["library"][0]["reason"]
+    assert facts["us"] is None
 
 
 def test_the_source_is_printed_on_request(explain: Explain) -> None:

@@ -67,7 +67,8 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
         try:
             program = torch.export.export(module, arguments, strict=False)
         except Exception as error:
-            first_line = next(iter(str(error).splitlines()), "")[:160]
+            # addresses of objects would make the same reason another one at each size
+            first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
             reason = f"torch.export cannot trace the reference ({type(error).__name__}: {first_line})"
             return ExportedGraph((), {}, {}, (), (), frozenset(), frozenset(), (reason,), replayable=False)
     return _Reader(program, problem, module).read()
