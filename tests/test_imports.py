@@ -22,8 +22,6 @@ GENERATOR = {
     "module": ("schedule", "templates", "rewrite", "lower", "ir"),
 }
 """Packages of `tools.codegen`, and which others of them each may import."""
-UNSETTLED = ("tools",)
-"""Folders with pairs that are still to vanish."""
 
 
 @cache
@@ -123,7 +121,7 @@ def test_no_two_folders_import_each_other() -> None:
         for other in found:
             arrows[modules[name].parent, modules[other].parent] = f"{name} imports {other}"
     pairs = {f"{said}; {arrows[there, here]}" for (here, there), said in arrows.items() if here != there and (there, here) in arrows}
-    assert not {said for said in pairs if not said.startswith(UNSETTLED)}
+    assert not pairs
 
 
 @pytest.mark.parametrize("package", GENERATOR)
@@ -183,3 +181,10 @@ def _modules_below(path: Path, package: str) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             found.update(f"{node.module}.{alias.name}" if node.module == package else node.module for alias in node.names)
     return {name.removeprefix(package).lstrip(".").partition(".")[0] for name in found if f"{name}.".startswith(f"{package}.")}
+
+
+@pytest.mark.parametrize("folder", [*ORDER, "benchmarks", "scripts", "tests", "docs", "data"])
+def test_no_folder_holds_more_than_thirty_files(folder: str) -> None:
+    """A reader sees a folder's files at one glance."""
+    places = [ROOT / folder, *(path for path in (ROOT / folder).rglob("*") if path.is_dir() and path.name != "__pycache__")]
+    assert {str(place) for place in places if sum(path.is_file() for path in place.iterdir()) > 30} == set()

@@ -13,6 +13,7 @@ from agents.coder.protocol import Draft
 from agents.models import Message
 from agents.prompting.frame import Frame
 from agents.samples import case as samples
+from agents.samples.sources import CUDA_KERNEL, KERNEL
 from tools.records import Action, ActionKind, Verdict
 
 TUNED = Action(kind=ActionKind.TILING, region="softmax_kernel", parameters={"ROWS": 4})
@@ -77,10 +78,10 @@ def _planner() -> Iterator[Sample]:
 
 
 def _coder() -> Iterator[Sample]:
-    native = samples.candidate().model_copy(update={"source": samples.CUDA_KERNEL})
+    native = samples.candidate().model_copy(update={"source": CUDA_KERNEL})
     for title, task, start, frame in (
         ("The first kernel, from scratch", samples.task(), "", Frame()),
-        ("The first kernel, from the built-in coder's", samples.task(), samples.KERNEL, Frame()),
+        ("The first kernel, from the built-in coder's", samples.task(), KERNEL, Frame()),
         ("A change of a kernel whose region is marked", samples.task(samples.candidate(), TUNED), "", Frame()),
         ("A change of a kernel whose region is not in it", samples.task(samples.candidate()), "", Frame()),
         ("The first kernel, CUDA C++", samples.task(), "", Frame(language="cuda")),
@@ -91,6 +92,6 @@ def _coder() -> Iterator[Sample]:
     view = coder.view(shown)
     yield Sample("With programs of an archive", "coder", coder.PROMPTS.opening("write", "coder", Frame(), **view, start=""))
     for verdict, log in ((Verdict.WRONG, ""), (Verdict.CRASHED, "RuntimeError: boom")):
-        given = {"draft": Draft(source=samples.KERNEL), "evaluation": samples.failed(verdict), "log": log, "attempt": 1}
+        given = {"draft": Draft(source=KERNEL), "evaluation": samples.failed(verdict), "log": log, "attempt": 1}
         view = coder.view(samples.task(samples.candidate(), TUNED))
         yield Sample(f"A candidate that ended {verdict}", "repairer", coder.PROMPTS.opening("repair", "repairer", Frame(), **view, **given))

@@ -20,11 +20,12 @@ import socket
 import statistics
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.kernels.until_close import CLOSE, WAVE, Measured, greedy_evaluations, starts_of, tuner_evaluations
 from benchmarks.search.landscape import Landscape, Place, landscape_files, load_landscapes
 from tools.codegen import IllegalAction, OperatorGraph, Schedule, apply, emit, initial_schedule, options, trace
 from tools.codegen.schedule.plan import plan_region
@@ -34,17 +35,10 @@ from tools.hardware import load_sheet
 from tools.machine_code.resources import read_resources
 from tools.problems import load_problem
 from tools.records import ROOT, HardwareSheet, KernelResources, Problem
-from tools.tuning import Point, Search
 from tools.tuning.ranks import spearman
 
 OPERATORS = Path(__file__).parents[2] / "data" / "operators"
 SWEEPS = Path(__file__).with_name("sweeps")
-CLOSE = 1.05
-WAVE = 8
-STARTS = 8
-"""Schedules that each way to the best starts from in turn."""
-WORD = 2.0
-"""Distance between two words of one parameter, in powers of two."""
 FITTED = frozenset(
     {
         *("attention", "cross_entropy", "cumsum", "gelu_bias", "log_sum_exp", "matmul_bias_gelu", "max_pool2d", "rms_norm_residual"),
@@ -54,19 +48,6 @@ FITTED = frozenset(
 """Problems whose times were looked at while the model was written (of `row_mean` its sweep alone); the others test it."""
 FEWEST = 5
 """Schedules below which there is nothing to rank."""
-
-
-@dataclass
-class Measured:
-    """One schedule with its time."""
-
-    schedule: Schedule
-    us: float
-    coarse_us: float = math.nan
-    fine_us: float = math.nan
-    registers: float = 0.0
-    """Of its heaviest kernel, as the machine that timed it had compiled it; 0 where that was not recorded."""
-    shared_bytes: float = 0.0
 
 
 @dataclass
@@ -247,55 +228,6 @@ def _line(path: Path, name: str, found: list[Measured], steps: dict[int, list[in
         f"| {path.stem} | {marked} | {len(found)} | {coarse:.2f} | {fine} | {min(times):.1f} | {min(one.us for one in ranked[:WAVE]):.1f} "
         f"| {tuned:.1f} | {f'{statistics.fmean(climbed):.1f}' if climbed else ''} | {chance:.1f} |"
     )
-
-
-def starts_of(times: Sequence[float]) -> list[int]:
-    """Choose where to start: schedules spread evenly over the ranks of those that are not close to the best."""
-    away = sorted((place for place, us in enumerate(times) if us > CLOSE * min(times)), key=lambda place: times[place])
-    return [away[len(away) * index // STARTS] for index in range(STARTS)]
-
-
-def tuner_evaluations(found: Sequence[Measured], start: int, seed: int) -> int:
-    """Count the tuner's trials until it saw a time close to the best; the start's is known."""
-    search = Search(points_of(found), seed=seed)
-    goal = CLOSE * min(one.us for one in found)
-    search.tell(str(start), found[start].us)
-    spent = 0
-    while wave := search.ask(WAVE):
-        for name in wave:
-            spent += 1
-            if found[int(name)].us <= goal:
-                return spent
-        for name in wave:
-            search.tell(name, found[int(name)].us)
-    return spent
-
-
-def points_of(found: Sequence[Measured]) -> list[Point]:
-    """Make points of schedules: numbers in powers of two, words as places of their own."""
-    flat = [{f"{r.id}.{name}": value for r in one.schedule.regions for name, value in r.parameters.items()} for one in found]
-    names = sorted({name for each in flat for name in each})
-    words = sorted({(name, value) for each in flat for name, value in each.items() if isinstance(value, str)})
-    points = []
-    for index, (one, each) in enumerate(zip(found, flat, strict=True)):
-        numbers = [math.log2(max(1, value)) if isinstance(value := each.get(name, 1), int) else 0.0 for name in names]
-        points.append(Point(str(index), (*numbers, *(WORD * (each.get(name) == word) for name, word in words)), one.coarse_us))
-    return points
-
-
-def greedy_evaluations(times: Sequence[float], steps: dict[int, list[int]], start: int) -> int:
-    """Count evaluations of steps of one knob, in the coder's order, always from the fastest schedule seen that has one left.
-
-    Where the recorded steps lead no further, all schedules count as evaluated.
-    """
-    seen, goal = [start], CLOSE * min(times)
-    while min(times[place] for place in seen) > goal:
-        fresh = ((here, [place for place in steps.get(here, ()) if place not in seen]) for here in sorted(seen, key=lambda p: times[p]))
-        following = next((places for _, places in fresh if places), None)
-        if following is None:
-            return len(times)
-        seen.append(following[0])
-    return len(seen) - 1
 
 
 if __name__ == "__main__":

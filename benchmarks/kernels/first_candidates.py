@@ -16,7 +16,8 @@ from pathlib import Path
 
 from agents.planner.rating import TOP_SCORE
 from agents.planner.scores import CHOICE_POINTS
-from benchmarks.kernels.cost_model import FITTED, OPERATORS, Measured, Operator, places_of, rank
+from benchmarks.kernels.cost_model import FITTED, OPERATORS, Operator, places_of, rank
+from benchmarks.kernels.until_close import Measured
 from benchmarks.search.landscape import Landscape, Step, landscape_files, load_landscapes
 from benchmarks.search.simulator import Simulation
 from graphs.search.protocol import SearchSettings

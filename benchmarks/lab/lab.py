@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from importlib.metadata import version
 from multiprocessing.connection import Connection, Listener
@@ -25,10 +25,9 @@ from typing import Any, Literal, NamedTuple
 from benchmarks.kept_rows import KeptRows
 from benchmarks.lab import compiling
 from benchmarks.lab import device as lab_device
-from benchmarks.lab import reference as lab_reference
 from benchmarks.lab.compiling import Made
 from benchmarks.lab.device import Judged
-from benchmarks.lab.device_lock import keep_cores
+from benchmarks.lab.devices import keep_for, open_device
 from benchmarks.lab.process import HelperDied, HelperPool, end_all
 from benchmarks.lab.truth import plan_calls
 from tools.errors import MachineError
@@ -44,7 +43,7 @@ COMPILE_S = 300.0
 TRUTH_S = 900.0
 """What making a problem's inputs and running its oracle may take, waiting for a turn on the device included."""
 JUDGE_S = 300.0
-"""What one candidate may take, waiting included; `lab_turns.HOLD_S` bounds its time on the device."""
+"""What one candidate may take, waiting included; `device_lock.HOLD_S` bounds its time on the device."""
 REFERENCE_S = 300.0
 """What torch.compile may take for a reference, waiting included; longer, and the baseline is left out."""
 HOW = "Judged by the lab: no sandbox, one size, few calls, one clock."
@@ -56,14 +55,6 @@ class References(NamedTuple):
     times: dict[str, list[float]]
     """`eager` and, where it could be timed, `compile`; microseconds."""
     notes: tuple[str, ...] = ()
-
-
-class Device(NamedTuple):
-    """Who works on one device."""
-
-    judges: tuple[HelperPool, ...]
-    """One process each: a problem always goes to the same."""
-    references: HelperPool
 
 
 class Lab:
@@ -93,9 +84,9 @@ class Lab:
             places = [{"TRITON_INTERPRET": "1"}]
         else:
             places = [{"CUDA_VISIBLE_DEVICES": str(index), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} for index in visible_devices()]
-        kept_cores = _keep(kept, len(places))
+        kept_cores = keep_for(kept, len(places))
         self._devices = [
-            _device(device, target, scratch / f"device{number}", common | place, references, judges, kept_cores[number])
+            open_device(device, target, scratch / f"device{number}", common | place, references, judges, kept_cores[number])
             for number, place in enumerate(places)
         ]
         self._place_of: dict[str, int] = {}
@@ -292,30 +283,6 @@ class Lab:
                 channel.send(self.evaluation(problem, source, stage).model_dump_json() if source else tuple(self.baselines(problem)))
             except Exception as error:
                 channel.send(RuntimeError(f"{type(error).__name__}: {error}"))
-
-
-def _keep(count: int, devices: int) -> list[list[int]]:
-    """Take `count` cores for each device from this process and those that it will start."""
-    cores = sorted(os.sched_getaffinity(0))
-    if 2 * count * devices > len(cores):
-        count = 0
-    os.sched_setaffinity(0, cores[count * devices :])
-    return [cores[count * number : count * (number + 1)] for number in range(devices)]
-
-
-def _device(
-    device: str, target: str, scratch: Path, environment: dict[str, str], references: int, judges: int, cores: Sequence[int]
-) -> Device:
-    turns = str(scratch / "turns")
-    keep_cores(Path(turns), cores)
-    share = lab_device.KEPT_SHARE / judges
-    return Device(
-        judges=tuple(
-            HelperPool(1, lab_device.serve, (device, target, str(scratch / f"sources{number}"), turns, share), environment)
-            for number in range(judges)
-        ),
-        references=HelperPool(references, lab_reference.serve, (device, target, turns), environment),
-    )
 
 
 def _done(value: Any) -> Future[Any]:

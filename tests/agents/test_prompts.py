@@ -17,6 +17,7 @@ from agents.prompting.render import SHARED, SHARES, Prompts, clip, fence, tokens
 from agents.reviewer.protocol import Check
 from agents.samples import case as samples
 from agents.samples.prompts import corrections, sample_prompts
+from agents.samples.sources import KERNEL
 from tools.actions import GUIDE, render_guide
 from tools.records import Action, ActionKind, Bottleneck, Verdict
 
@@ -185,7 +186,7 @@ def test_a_prompt_that_is_too_long_is_cut_and_says_so() -> None:
 
 def test_what_cannot_be_cut_is_not_asked() -> None:
     """Where even the shortest form is over the limit, the question is not put, and the reason names the setting."""
-    task = samples.task(samples.candidate().model_copy(update={"source": samples.KERNEL + "# long\n" * 20_000}))
+    task = samples.task(samples.candidate().model_copy(update={"source": KERNEL + "# long\n" * 20_000}))
     with pytest.raises(ModelUnavailable, match=r"20,000 are allowed. Raise it with --context coder="):
         coder.PROMPTS.opening("write", "coder", Frame(), **coder.view(task), start="")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from agents.coder.traced import traced_graph
-from agents.samples import case as samples
+from agents.samples.sources import REFERENCE
 from knowledge.records import Situation
 from knowledge.vectors.embedding import HashingEmbedder
 from tests.knowledge.conftest import MakeBase, MakeOutcome
@@ -52,7 +52,7 @@ def test_stores_take_turns(make_base: MakeBase, make_outcome: MakeOutcome, situa
 def test_reading_a_problem_waits_for_its_turn(tmp_path: Path) -> None:
     """A reference is not called without contents while another thread is."""
     path = tmp_path / "softmax.py"
-    path.write_text(samples.REFERENCE)
+    path.write_text(REFERENCE)
     with ThreadPoolExecutor(1) as threads:
         with TURN:
             waiting = threads.submit(load_problem, path)
@@ -64,9 +64,9 @@ def test_reading_a_problem_waits_for_its_turn(tmp_path: Path) -> None:
 def test_tracing_waits_for_its_turn(tmp_path: Path) -> None:
     """A reference is not traced while another thread is at work in memory; a trace that was made is given back all the same."""
     path = tmp_path / "softmax.py"
-    path.write_text(samples.REFERENCE)
+    path.write_text(REFERENCE)
     first = load_problem(path)
-    path.write_text(f"# another one\n{samples.REFERENCE}")
+    path.write_text(f"# another one\n{REFERENCE}")
     second = load_problem(path)
     graph = traced_graph(first)
     with ThreadPoolExecutor(2) as threads:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.coder.anchors import anchored, find_anchors, outside_change, read_parts, replaced, without_marks
-from agents.samples.case import CUDA_KERNEL, KERNEL
+from agents.samples.sources import CUDA_KERNEL, KERNEL
 from agents.sources.cuda import cuda_kernels
 
 SOFTMAX = find_anchors(KERNEL, "softmax_kernel")

@@ -11,20 +11,21 @@ from agents.coder.llm import LLMCoder
 from agents.coder.mixed import MixedCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.samples import case as samples
+from agents.samples.sources import KERNEL, REFERENCE
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule
 from tools.problems import load_problem
 from tools.records import ROOT, Action, ActionKind, Candidate, Problem, Verdict
 
 CODER = BuiltinCoder()
-GOOD = f"```python\n{samples.KERNEL}```"
+GOOD = f"```python\n{KERNEL}```"
 
 
 @pytest.fixture(scope="module")
 def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
     """softmax(2 x), read from a file as a user gives it."""
     path = tmp_path_factory.mktemp("problem") / "softmax.py"
-    path.write_text(samples.REFERENCE)
+    path.write_text(REFERENCE)
     return load_problem(path)
 
 
@@ -133,7 +134,7 @@ async def test_mixed_coder_lets_the_model_mend(problem: Problem, serve: Serve, m
     assert isinstance(draft, Draft)
     mended = await coder.repair(task(problem, action), draft, samples.failed(Verdict.WRONG), 1)
     assert isinstance(mended, Draft)
-    assert mended.source == samples.KERNEL
+    assert mended.source == KERNEL
     assert "does not mend WRONG by guessing" in mended.notes[-1]
 
 

@@ -7,11 +7,12 @@ from agents.coder.llm import LLMCoder
 from agents.coder.protocol import Draft, Refusal
 from agents.prompting.frame import Frame
 from agents.samples import case as samples
+from agents.samples.sources import CUDA_KERNEL, KERNEL
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule
 from tools.records import Action, ActionKind, Verdict
 
-GOOD = f"I use one row a program.\n```python\n{samples.KERNEL}```"
+GOOD = f"I use one row a program.\n```python\n{KERNEL}```"
 
 
 async def test_writes(serve: Serve, model: Ask) -> None:
@@ -19,7 +20,7 @@ async def test_writes(serve: Serve, model: Ask) -> None:
     server = serve(Rule(role="coder", answer=GOOD))
     draft = await LLMCoder(model(server), BuiltinCoder()).write(samples.task(samples.candidate()))
     assert isinstance(draft, Draft)
-    assert draft.source == samples.KERNEL
+    assert draft.source == KERNEL
     assert draft.schedule is None
     for shown in ("softmax_kernel", "kind=tiling region=r0", "NVIDIA H200", "state_dict"):
         assert any(shown in m["content"] for m in server.requests[0].body["messages"])
@@ -109,7 +110,7 @@ async def test_marked_parts_are_put_into_the_parent(serve: Serve, model: Ask) ->
 
 async def test_an_edit_outside_of_the_marks_is_refused(serve: Serve, model: Ask) -> None:
     """A whole file that changes what is not marked is sent back with the place, and then refused with it."""
-    strange = samples.KERNEL.replace("import triton\n", "import triton\nimport os\n")
+    strange = KERNEL.replace("import triton\n", "import triton\nimport os\n")
     server = serve(Rule(answer=f"```python\n{strange}```"))
     result = await LLMCoder(model(server), BuiltinCoder()).write(samples.task(samples.candidate(), TUNED))
     assert isinstance(result, Refusal)
@@ -119,19 +120,19 @@ async def test_an_edit_outside_of_the_marks_is_refused(serve: Serve, model: Ask)
 
 async def test_a_repair_is_held_to_the_marks_too(serve: Serve, model: Ask) -> None:
     """A repair that changes what the action may not is refused as well."""
-    server = serve(Rule(role="repairer", answer="```python\n" + samples.KERNEL.replace("import triton\n", "import triton, os\n") + "```"))
+    server = serve(Rule(role="repairer", answer="```python\n" + KERNEL.replace("import triton\n", "import triton, os\n") + "```"))
     task = samples.task(samples.candidate(), TUNED)
-    result = await LLMCoder(model(server), BuiltinCoder()).repair(task, Draft(source=samples.KERNEL), samples.failed(), 1)
+    result = await LLMCoder(model(server), BuiltinCoder()).repair(task, Draft(source=KERNEL), samples.failed(), 1)
     assert isinstance(result, Refusal)
     assert "outside of the marked parts" in result.reason
 
 
 async def test_cuda_is_asked_for_where_it_is_the_language(serve: Serve, model: Ask) -> None:
     """With CUDA C++ as the language the coder is shown its form and no Triton."""
-    server = serve(Rule(answer=f"```python\n{samples.CUDA_KERNEL}```"))
+    server = serve(Rule(answer=f"```python\n{CUDA_KERNEL}```"))
     draft = await LLMCoder(model(server), BuiltinCoder(), Frame(language="cuda")).write(samples.task())
     assert isinstance(draft, Draft)
-    assert draft.source == samples.CUDA_KERNEL
+    assert draft.source == CUDA_KERNEL
     asked = "".join(m["content"] for m in server.requests[0].body["messages"])
     assert "load_inline" in asked
     assert "tl.load" not in asked

@@ -8,6 +8,7 @@ from typing import Any
 from agents.reviewer.llm import LLMReviewer
 from agents.reviewer.protocol import Check, Review
 from agents.samples import case as samples
+from agents.samples.sources import KERNEL
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule
 
@@ -73,6 +74,6 @@ async def test_static_findings_are_shown(serve: Serve, model: Ask) -> None:
     """What static rules find in the candidate is part of the evidence."""
     server = serve(Rule(answer=json.dumps({"concerns": [], "checks": [], "lesson": "x"})))
     case = samples.case()
-    timed = case.candidate.model_copy(update={"source": samples.KERNEL.replace("import torch\n", "import torch\nimport time\n")})
+    timed = case.candidate.model_copy(update={"source": KERNEL.replace("import torch\n", "import torch\nimport time\n")})
     await LLMReviewer(model(server), Strict()).review(case.model_copy(update={"candidate": timed}))
     assert "What static rules find in the candidate" in server.last_user()

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.kernels.cost_model import OPERATORS, SWEEPS, Measured, rank, read
+from benchmarks.kernels.cost_model import OPERATORS, SWEEPS, rank, read
+from benchmarks.kernels.until_close import Measured
 from benchmarks.search.landscape import LANDSCAPES
 from tests.tools.codegen.harness import problem_of
 from tests.tools.codegen.samples import function
