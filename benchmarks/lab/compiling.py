@@ -21,11 +21,11 @@ class Compiler:
 
     def __init__(self, sheet: HardwareSheet) -> None:
         """Compile for the device of `sheet`, which need not be there."""
-        from tools.evaluation.untrusted import gpu_stand_in as standin
+        from tools.evaluation.untrusted import gpu_stand_in
         from tools.evaluation.untrusted.launch_recorder import Recorder
 
         self._sheet = sheet
-        standin.install(sheet)
+        gpu_stand_in.install(sheet)
         self._recorder = Recorder(sheet)
         self._recorder.install()
 

@@ -84,14 +84,14 @@ def admission(job: AdmissionJob) -> Admission:
     notes: dict[str, None] = {}
     calls = 0
     for place, problem in enumerate(job.problems):
-        room = _Examination(problem, place, job, notes)
-        for call, previous in room.calls():
+        examination = _Examination(problem, place, job, notes)
+        for call, previous in examination.calls():
             calls += 1
-            for null, values in room.nulls(call, previous):
-                passed = all(room.passes(place, value, call) for place, value in values.items())
+            for null, values in examination.nulls(call, previous):
+                passed = all(examination.passes(place, value, call) for place, value in values.items())
                 survivors.note(null, passed=passed, own=call.distribution == AS_MADE)
-        declared |= dict.fromkeys(room.declared)
-        mattering |= room.mattering(mattering)
+        declared |= dict.fromkeys(examination.declared)
+        mattering |= examination.mattering(mattering)
     return Admission(
         examined=tuple(dict.fromkeys(map(describe_sizes, job.problems))),
         calls=calls,

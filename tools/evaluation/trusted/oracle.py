@@ -30,9 +30,9 @@ def judge(phase: Phase) -> None:
     verdicts: list[CallVerdict] = []
     notes: dict[str, None] = {}
     for index, call_plan in enumerate(job.call_plans):
-        bench = _Judgement(index, call_plan, phase, job)
-        verdicts += bench.judge(job.skip[index], notes)
-        bench.close()
+        judgement = _Judgement(index, call_plan, phase, job)
+        verdicts += judgement.judge(job.skip[index], notes)
+        judgement.close()
     phase.answer(OracleAnswer(calls=tuple(verdicts), notes=tuple(notes)).model_dump_json().encode())
 
 

@@ -7,7 +7,7 @@ import contextlib
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.untrusted import extensions, gpu_stand_in, loading
+from tools.evaluation.untrusted import extensions, fake_device, gpu_stand_in, loading
 from tools.evaluation.untrusted.extension_dry_run import Followed
 from tools.evaluation.untrusted.launch_recorder import Recorder
 from tools.evaluation.wire import kernel_cache, source_text
@@ -107,11 +107,11 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan
     """
     import torch
 
-    device = gpu_stand_in.fake_name()
+    device = fake_device.fake_name()
     with contextlib.ExitStack() as modes:
         modes.enter_context(torch.no_grad())
-        modes.enter_context(gpu_stand_in.fake_device())
-        modes.enter_context(gpu_stand_in.on_device(device))
+        modes.enter_context(fake_device.fake_device())
+        modes.enter_context(fake_device.on_device(device))
         model = loading.make_model(module, abi)
         _move(model, device)
         inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=device) for spec in abi.inputs]

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.untrusted import extensions, gpu_stand_in, loading, scan_order, warmup
+from tools.evaluation.untrusted import extensions, fake_device, gpu_stand_in, loading, scan_order, warmup
 from tools.evaluation.untrusted.audit import heard_in
 from tools.evaluation.untrusted.poison import poison
 from tools.evaluation.untrusted.sealed import SealedModel
@@ -47,7 +47,7 @@ class Runner:
         if not self._cuda:
             gpu_stand_in.install(job.sheet)
             scan_order.install()
-            self._modes.enter_context(gpu_stand_in.on_device("cpu"))
+            self._modes.enter_context(fake_device.on_device("cpu"))
         carried = phase.shared.get("carried")
         self._exchange = Exchange(job.abi, beside=carried is not None)
         self._memory = Memory.attach(phase.shared["exchange"])

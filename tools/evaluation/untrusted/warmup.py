@@ -53,7 +53,7 @@ def _build_once() -> None:
     from triton.runtime import driver as driver_config
     from triton.runtime import jit
 
-    from tools.evaluation.untrusted import gpu_stand_in, warmup_kernel
+    from tools.evaluation.untrusted import fake_device, gpu_stand_in, warmup_kernel
 
     # Triton ships no types
     driver: Any = driver_config
@@ -74,8 +74,8 @@ def _build_once() -> None:
     if torch.version.cuda:
         # seen on an H200: where there is a driver, a mode of fake tensors starts it in this process, and no fork can use CUDA then
         return
-    with gpu_stand_in.fake_device():
-        value = torch.empty(4, 4, device=gpu_stand_in.fake_name())
+    with fake_device.fake_device():
+        value = torch.empty(4, 4, device=fake_device.fake_name())
         torch.softmax(value @ value + 1, -1)
 
 

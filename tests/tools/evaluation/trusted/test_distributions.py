@@ -7,7 +7,7 @@ import torch
 
 from tools.evaluation.trusted import distributions
 from tools.evaluation.trusted.distributions import BATTERY, transform
-from tools.evaluation.wire.distributions import HARD, KEEPS_RANGE, NON_FINITE, TIES, allowed
+from tools.evaluation.wire.distributions import HARD, KEEPS_RANGE, NAMES, NON_FINITE, TIES, allowed
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 
@@ -95,3 +95,8 @@ def test_integer_outputs_meet_no_ties() -> None:
     assert not set(names) & set(TIES)
     assert {"low bits", "offset"} <= set(names)
     assert set(HARD) <= set(distributions.BATTERY)
+
+
+def test_every_name_of_the_battery_has_its_distribution() -> None:
+    """The supervisor chooses among names, and a trusted process has a distribution for each of them and no other."""
+    assert tuple(BATTERY) == NAMES
