@@ -12,7 +12,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks.lab.device_lock import Turns
+from benchmarks.lab.device_lock import DeviceLock
 from benchmarks.lab.trusted import load_source, make_model, outputs_of, times_us
 from benchmarks.lab.truth import Known, KnownCall, Truths
 from tools.evaluation.untrusted.loading import packing_step
@@ -55,9 +55,9 @@ class Shape(Exception):  # noqa: N818 - data for a verdict, seen by nobody else
     """An output is not of the form that is asked for."""
 
 
-def serve(channel: Connection, device: str, target: str, scratch: str, turns: str, share: float) -> None:
+def serve(channel: Connection, device: str, target: str, scratch: str, lock: str, share: float) -> None:
     """Answer (problem, source, calls) with `READY` and a Judged, or with a Judged alone, until the channel ends."""
-    bench = Bench(device, target, Path(scratch), Turns(Path(turns)), share)
+    bench = Bench(device, target, Path(scratch), DeviceLock(Path(lock)), share)
     while True:
         text, source, calls = channel.recv()
         channel.send(bench.judge(Problem.model_validate_json(text), source, calls, lambda: channel.send(READY)))
@@ -66,25 +66,25 @@ def serve(channel: Connection, device: str, target: str, scratch: str, turns: st
 class Bench:
     """Problems with their inputs and what is known of their results, on one device."""
 
-    def __init__(self, device: str, target: str, scratch: Path, turns: Turns, share: float = KEPT_SHARE) -> None:
+    def __init__(self, device: str, target: str, scratch: Path, lock: DeviceLock, share: float = KEPT_SHARE) -> None:
         """Use `device`, `cuda` (that of the sheet `target`) or `cpu`; sources lie in `scratch`; keep `share` of the device's memory."""
-        self._device, self._scratch, self._turns = device, scratch, turns
+        self._device, self._scratch, self._lock = device, scratch, lock
         self._cold = cold_cache(device, target)
-        self._truths = Truths(device, turns, _room(device, share))
+        self._truths = Truths(device, lock, _room(device, share))
 
     def judge(self, problem: Problem, source: str, calls: Sequence[CallSpec], ready: Callable[[], None] = lambda: None) -> Judged:
         """Judge every call of a source, time it, and judge the first call once more; `ready` is called before the source is run."""
-        before = self._turns.held_s
-        with self._turns.room(problem):
+        before = self._lock.held_s
+        with self._lock.room(problem):
             found = self._judge(problem, source, calls, ready)
             if found.verdict is not Verdict.PASS:
                 # it may have written to its inputs
                 self._truths.drop(problem)
             self._truths.trim(problem)
             if not found.poisoned:
-                with self._turns.turn():
+                with self._lock.taken():
                     give_back(self._device)
-        return found._replace(seconds=self._turns.held_s - before)
+        return found._replace(seconds=self._lock.held_s - before)
 
     def _judge(self, problem: Problem, source: str, calls: Sequence[CallSpec], ready: Callable[[], None]) -> Judged:
         import torch
@@ -111,7 +111,7 @@ class Bench:
         model = make_model(load_source(source, self._scratch), problem, known.opened, "cpu")
         # as the evaluator has it for every side
         allow_tf32(problem.policy.name == "tf32")
-        with self._turns.turn():
+        with self._lock.taken():
             model.to(self._device)
             found = tuple(self._verdict(model, problem, number, call) for number, call in enumerate(known.calls))
             if not all(error.passed for one in found for error in one.outputs):
@@ -156,7 +156,7 @@ def wait(device: str) -> None:
 
 
 def give_back(device: str) -> None:
-    """Give memory back to the device that PyTorch keeps in stock, where it is much; the turn is ours."""
+    """Give memory back to the device that PyTorch keeps in stock, where it is much; the lock is ours."""
     import torch
 
     if device == "cuda" and torch.cuda.memory_reserved() - torch.cuda.memory_allocated() > SPARE_BYTES:

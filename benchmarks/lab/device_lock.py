@@ -1,4 +1,4 @@
-"""Whose turn it is on a device: several processes prepare side by side, one at a time computes and is timed."""
+"""The lock on a device: several processes prepare side by side, one at a time computes and is timed."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from tools.records import Problem
 HUGE_BYTES = 4 << 30
 """From these compulsory bytes on, float64 results take most of a device: one process at a time has such a problem on it."""
 HOLD_S = 120.0
-"""A process that keeps its turn for longer is killed by its own alarm: it hangs in a kernel, where no Python runs."""
+"""A process that holds the lock for longer is killed by its own alarm: it hangs in a kernel, where no Python runs."""
 
 
 def keep_cores(folder: Path, cores: Collection[int]) -> None:
-    """Have whoever takes the turns of `folder` run on these cores for as long; nobody else is to."""
+    """Have whoever takes the lock of `folder` run on these cores for as long; nobody else is to."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "cores").write_text(" ".join(map(str, cores)))
 
 
-class Turns:
-    """The turn on one device, a lock in a file: who dies gives it back."""
+class DeviceLock:
+    """The lock on one device, in a file: who dies gives it back."""
 
     def __init__(self, folder: Path, hold_s: float = HOLD_S) -> None:
-        """Share the turn with every process that names the same `folder`; `hold_s` of 0 sets no limit."""
+        """Share the lock with every process that names the same `folder`; `hold_s` of 0 sets no limit."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         kept = folder / "cores"
@@ -36,11 +36,11 @@ class Turns:
         self._hold_s = hold_s
         self.is_ours = False
         self.held_s = 0.0
-        """For how long this process has had the turn, all in all."""
+        """For how long this process has held the lock, all in all."""
 
     @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
-        """Wait for the turn and have it; inside itself it changes nothing."""
+    def taken(self) -> Iterator[None]:
+        """Wait for the lock and hold it; inside itself it changes nothing."""
         if self.is_ours:
             yield
             return
@@ -57,7 +57,7 @@ class Turns:
 
     @contextlib.contextmanager
     def room(self, problem: Problem) -> Iterator[None]:
-        """Keep a huge problem by itself on the device, from its inputs to its end; for others this is nothing. Never ask within a turn."""
+        """Keep a huge problem by itself on the device, from its inputs to its end; for others this is nothing. Never within the lock."""
         if not is_huge(problem):
             yield
             return

@@ -34,13 +34,13 @@ def open_device(
     device: str, target: str, scratch: Path, environment: dict[str, str], references: int, judges: int, cores: Sequence[int]
 ) -> Device:
     """Make one device's processes, which start when they are first asked; `cores` are kept from others while it is in use."""
-    turns = str(scratch / "turns")
-    keep_cores(Path(turns), cores)
+    lock = str(scratch / "lock")
+    keep_cores(Path(lock), cores)
     share = lab_device.KEPT_SHARE / judges
     return Device(
         judges=tuple(
-            HelperPool(1, lab_device.serve, (device, target, str(scratch / f"sources{number}"), turns, share), environment)
+            HelperPool(1, lab_device.serve, (device, target, str(scratch / f"sources{number}"), lock, share), environment)
             for number in range(judges)
         ),
-        references=HelperPool(references, lab_reference.serve, (device, target, turns), environment),
+        references=HelperPool(references, lab_reference.serve, (device, target, lock), environment),
     )

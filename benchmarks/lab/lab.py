@@ -41,7 +41,7 @@ from tools.records import Correctness, Evaluation, Packing, Problem, Seeds, Tier
 COMPILE_S = 300.0
 """What compiling one source may take."""
 TRUTH_S = 900.0
-"""What making a problem's inputs and running its oracle may take, waiting for a turn on the device included."""
+"""What making a problem's inputs and running its oracle may take, waiting for the device included."""
 JUDGE_S = 300.0
 """What one candidate may take, waiting included; `device_lock.HOLD_S` bounds its time on the device."""
 REFERENCE_S = 300.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks.lab.device_lock import Turns, is_huge
+from benchmarks.lab.device_lock import DeviceLock, is_huge
 from tools.evaluation.supervisor.call_plan import distributions, new_seed
 from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.inputs import made_inputs, unusable
@@ -35,7 +35,7 @@ def plan_calls(problem: Problem) -> tuple[CallSpec, ...]:
 
 
 class KnownCall(NamedTuple):
-    """One call with its yardstick."""
+    """One call with its tolerance."""
 
     distribution: str
     arguments: list[Any]
@@ -74,9 +74,9 @@ class Known(NamedTuple):
 class Truths:
     """The problems that were asked for lately, as many as there is room for."""
 
-    def __init__(self, device: str, turns: Turns, room: int) -> None:
+    def __init__(self, device: str, lock: DeviceLock, room: int) -> None:
         """Keep at most `room` bytes between two questions."""
-        self._device, self._turns, self._room = device, turns, room
+        self._device, self._lock, self._room = device, lock, room
         # by problem id, the one that was asked for last at the end
         self._known: dict[str, Known] = {}
 
@@ -112,17 +112,17 @@ class Truths:
 
     def _made(self, problem: Problem, calls: Sequence[CallSpec]) -> Known:
         reference = opened(problem)
-        yardstick = Tolerance(problem, reference.parameters(), self._device)
+        tolerance = Tolerance(problem, reference.parameters(), self._device)
         known, notes = [], dict[str, None]()
-        with self._turns.turn():
+        with self._lock.taken():
             for call in calls:
-                arguments = made_inputs(yardstick.reference, call)
-                reason = unusable(yardstick.reference, arguments, call.distribution)
+                arguments = made_inputs(tolerance.reference, call)
+                reason = unusable(tolerance.reference, arguments, call.distribution)
                 if reason:
                     notes[f"Inputs “{call.distribution}” were left out: {reason}."] = None
                     continue
-                truth = yardstick.truth(arguments, call.distribution)
-                limits = yardstick.limits([truth.scale])
+                truth = tolerance.truth(arguments, call.distribution)
+                limits = tolerance.limits([truth.scale])
                 notes |= dict.fromkeys(_shortcomings(problem, call, truth, limits))
                 if call.distribution == AS_MADE or has_digits(limits):
                     known.append(KnownCall(call.distribution, arguments, truth, limits))
@@ -130,7 +130,7 @@ class Truths:
 
 
 def _shortcomings(problem: Problem, call: CallSpec, truth: Truth, limits: list[Errors]) -> list[str]:
-    """Say what the yardstick of a call cannot tell."""
+    """Say what the tolerance of a call cannot tell."""
     said = [
         f"The reference fixes {value.dtype} for {spec.name}: the oracle could not compute all of it in float64."
         for spec, value in zip(problem.abi.outputs, truth.oracle, strict=True)

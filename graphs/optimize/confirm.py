@@ -65,13 +65,13 @@ def _promising(services: Services, candidates: Sequence[str]) -> list[str]:
         # a check that a reviewer asked for is this very confirmation: what failed it need not be tried
         failed = any(review.verdict is not Verdict.PASS for review in services.store.all("review", Review, subject=name).values())
         if evaluation and not failed and evaluation.verdict is Verdict.PASS:
-            speedup = _rival(evaluation.timing, services.settings.against)[1][0] if evaluation.timing else evaluation.speedup or 0.0
+            speedup = _baseline(evaluation.timing, services.settings.against)[1][0] if evaluation.timing else evaluation.speedup or 0.0
             if speedup > services.settings.floor:
                 speedups[name] = speedup
     return sorted(speedups, key=lambda name: -speedups[name])
 
 
-def _rival(timing: Timing, against: Against) -> tuple[str, tuple[float, float, float]]:
+def _baseline(timing: Timing, against: Against) -> tuple[str, tuple[float, float, float]]:
     """Name the baseline that a kernel has to beat, with its speed-up over it and that one's interval."""
     if against != "better" and against in timing.speedups:
         return against, timing.speedups[against]
@@ -83,7 +83,7 @@ def shortfall(evaluation: Evaluation, floor: float, against: Against = "better")
     if evaluation.verdict is not Verdict.PASS:
         return f"{evaluation.verdict} when confirmed"
     if evaluation.timing:
-        name, (value, low, _) = _rival(evaluation.timing, against)
+        name, (value, low, _) = _baseline(evaluation.timing, against)
         return "" if low > floor else f"{value:.3f}x against {name} when confirmed, {_too_little(low, floor)}"
     if evaluation.estimate is None:
         return "right, but its time could neither be measured nor estimated"
@@ -100,7 +100,7 @@ def _too_little(low: float, floor: float) -> str:
 def praise(evaluation: Evaluation, against: Against) -> str:
     """Say how fast a confirmed kernel is, against what, how far to trust that, and what is not in it."""
     if evaluation.timing:
-        name, (value, low, high) = _rival(evaluation.timing, against)
+        name, (value, low, high) = _baseline(evaluation.timing, against)
         others = "".join(f", {one[0]:.2f}x against {other}" for other, one in evaluation.timing.speedups.items() if other != name)
         beside = ", the faster baseline" if against == "better" else others
         packed = _packed(evaluation, name, f" ({evaluation.timing.packing.tier})" if evaluation.timing.packing else "")

@@ -8,7 +8,7 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from benchmarks.lab.device_lock import Turns
+from benchmarks.lab.device_lock import DeviceLock
 
 
 def serve_odd(channel: Connection) -> None:
@@ -26,11 +26,11 @@ def serve_odd(channel: Connection) -> None:
 
 
 def serve_turns(channel: Connection, folder: str, hold_s: float) -> None:
-    """Take the turn and keep it for as many seconds as are asked for; answer when it is had, and when it is given back."""
-    turns = Turns(Path(folder), hold_s)
+    """Take the lock and keep it for as many seconds as are asked for; answer when it is had, and when it is given back."""
+    lock = DeviceLock(Path(folder), hold_s)
     while True:
         seconds = channel.recv()
-        with turns.turn():
+        with lock.taken():
             channel.send(time.monotonic())
             time.sleep(seconds)
         channel.send(time.monotonic())

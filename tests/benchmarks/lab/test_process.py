@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lab.device_lock import Turns, keep_cores
+from benchmarks.lab.device_lock import DeviceLock, keep_cores
 from benchmarks.lab.process import HelperDied, HelperPool, end_all
 from tests.benchmarks.lab.helpers import serve_odd, serve_turns
 from tools.errors import MachineError
@@ -98,8 +98,8 @@ def test_who_has_the_turn_runs_on_the_cores_that_are_kept_for_it(tmp_path: Path)
     before = os.sched_getaffinity(0)
     kept = {min(before)}
     keep_cores(tmp_path, kept)
-    turns = Turns(tmp_path, hold_s=0)
-    with turns.turn():
+    lock = DeviceLock(tmp_path, hold_s=0)
+    with lock.taken():
         assert os.sched_getaffinity(0) == kept
     assert os.sched_getaffinity(0) == before
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lab.device_lock import HUGE_BYTES, Turns
+from benchmarks.lab.device_lock import HUGE_BYTES, DeviceLock
 from benchmarks.lab.truth import Truths, plan_calls
 from tests.benchmarks.lab.sources import small_problem
 from tools.problems import load_problem
@@ -33,7 +33,7 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Problem:
 
 def truths(folder: Path, room: int) -> Truths:
     """Truths on the CPU."""
-    return Truths("cpu", Turns(folder / "turns", hold_s=0), room)
+    return Truths("cpu", DeviceLock(folder / "lock", hold_s=0), room)
 
 
 def resized(problem: Problem, nbytes: int) -> Problem:
