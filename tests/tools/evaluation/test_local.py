@@ -14,6 +14,7 @@ import pytest
 
 from tools.errors import MachineError
 from tools.evaluation import EvaluationRequest, LocalPool
+from tools.evaluation.processes.zygote_client import ZygoteClient
 from tools.evaluation.wire.defences import Defence
 from tools.hardware import load_sheet
 from tools.problems import load_problem
@@ -55,7 +56,12 @@ class Life:
 @pytest.fixture(scope="module")
 def life(tmp_path_factory: pytest.TempPathFactory, request_for: Callable[..., EvaluationRequest], kernel: str) -> Life:
     """A pool from its start to its end, and beyond."""
-    folder, before = tmp_path_factory.mktemp("life"), _children()
+    folder = tmp_path_factory.mktemp("life")
+    # the first parent of all zygotes stays for the pools that come: it is there before this one starts
+    parents = ZygoteClient("native", {"CUDA_VISIBLE_DEVICES": "", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, folder)
+    parents.start()
+    parents.close()
+    before = _children()
 
     async def lived() -> tuple[Evaluation, BaseException]:
         pool = LocalPool(Path("results/scratch"), None, parallel=1)

@@ -62,7 +62,8 @@ class WorkerPool:
         scratch.mkdir(parents=True, exist_ok=True)
         # a sandboxed process is told its folder after it has left this one
         self._phases = scratch.absolute() / f"phases-{os.getpid()}-{id(self):x}"
-        self._phases.mkdir(mode=0o711)
+        self._phases.mkdir()
+        self._phases.chmod(0o711)
         self.trusted_cache = self._phases / "trusted-cache"
         """What trusted processes compile; no sandbox shows it."""
         self.trusted_cache.mkdir(mode=0o700)

@@ -49,6 +49,8 @@ def enter(box: Box) -> Path:
     """Build the walls around the calling process for good and return its scratch folder."""
     isolation = box.isolation
     scratch = Path(box.scratch)
+    # whatever the launcher's is: another user is to pass through the folders that are made here
+    os.umask(0o022)
     if isolation.namespaces:
         syscalls.mount("none", "/", None, syscalls.MS_REC | syscalls.MS_PRIVATE)
         if isolation.files == "private":

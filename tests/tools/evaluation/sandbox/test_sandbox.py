@@ -22,7 +22,7 @@ import pytest
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.sandbox import landlock, seccomp, syscalls
 from tools.evaluation.sandbox.isolation import Isolation, ladder
-from tools.evaluation.sandbox.machine_view import readable_trees
+from tools.evaluation.sandbox.machine_view import hidden_trees, readable_trees
 from tools.evaluation.wire.defences import Defence
 
 ROOT = Path(__file__).parents[4]
@@ -125,6 +125,12 @@ def test_only_scratch_can_be_written(facts: dict[str, Any]) -> None:
     assert facts["beside"] == []
 
 
+def test_a_project_below_a_folder_that_is_shown_is_hidden() -> None:
+    """Where a clone or an installation lies below a system folder or Python's, it is left out; elsewhere there is nothing to leave out."""
+    assert hidden_trees((str(ROOT.parent),)) == (str(ROOT),)
+    assert hidden_trees((str(ROOT / "tools"), "/nowhere")) == ()
+
+
 def test_no_privilege_is_left(facts: dict[str, Any]) -> None:
     """The candidate has no capability, no way to new ones, a filter, and a user id of its own."""
     assert facts["uid"] != 0
@@ -215,6 +221,17 @@ def test_unprivileged_launcher_isolates_too() -> None:
 
     assert "PASS" in done.stdout, done.stderr[-2000:]
     assert "seccomp" in done.stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the sandbox's user is the launcher's own without root")
+def test_launcher_that_keeps_its_files_to_itself_isolates_too() -> None:
+    """A launcher whose new folders nobody else may enter (umask 077) judges a candidate all the same, with a private root."""
+    script = ROOT / "tests" / "tools" / "evaluation" / "evaluate_once.py"
+    command = [sys.executable, "-B", str(script)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False, umask=0o077)
+
+    assert "PASS" in done.stdout, done.stderr[-2000:]
+    assert "private root" in done.stdout
 
 
 def test_everything_dies_with_the_supervisor() -> None:
