@@ -106,7 +106,7 @@ def test_cudnn_does_both(tmp_path: Path) -> None:
     (tmp_path / "fused.py").write_text(emit(problem, graph, apply(graph, schedule, action)).source)
     model = load(str(tmp_path / "fused.py")).ModelNew(8).cuda()
     x = torch.randn(3, 8, 9, 10, device="cuda")
-    with torch.no_grad(), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+    with torch.no_grad(), torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], acc_events=True) as profile:
         made = model(x)
     names = {event.key for event in profile.key_averages()}
     assert "aten::cudnn_convolution_relu" in names
