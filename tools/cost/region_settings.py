@@ -141,14 +141,15 @@ def words_of(parameters: Parameters) -> tuple[tuple[str, str], ...]:
 
 def distance(one: Parameters, other: Parameters) -> float:
     """Powers of two between the numbers of two settings, each other word counting as `WORD`; names may begin with a region's."""
-    total = 0.0
+    steps: list[float] = []
     for name in one.keys() | other.keys():
         mine, its = one.get(name, 1), other.get(name, 1)
         if mine == its or name.rpartition(".")[2] in ALIKE:
             continue
         both = isinstance(mine, int) and isinstance(its, int)
-        total += abs(math.log2(max(1, int(mine)) / max(1, int(its)))) if both else WORD
-    return total
+        steps.append(abs(math.log2(max(1, int(mine)) / max(1, int(its)))) if both else WORD)
+    # exact, so that the order of a set, which is another in every process, leaves no trace
+    return math.fsum(steps)
 
 
 def key(parameters: Parameters) -> str:

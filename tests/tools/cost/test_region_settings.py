@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -93,6 +94,12 @@ def test_the_next_ones_differ_and_are_not_hopeless() -> None:
         setting(101.0 * HOPELESS, algorithm="split"),
     ]
     assert [one.us for one in spread(found, START, 9)] == [100.0, 120.0, 150.0]
+
+
+def test_distance_is_added_exactly() -> None:
+    """Whether a setting is another one does not hang on rounding, which follows the order of a set and differs from process to process."""
+    names = [f"n{place}" for place in range(9)]
+    assert distance(dict.fromkeys(names, 3), dict.fromkeys(names, 5)) == math.fsum([abs(math.log2(3 / 5))] * len(names))
 
 
 def test_distance_counts_powers_of_two_and_words() -> None:
