@@ -106,11 +106,11 @@ class Bench:
             return Judged(Verdict.CRASHED, notes=(said(error),), poisoned=self._is_poisoned())
 
     def _run(self, problem: Problem, source: str, known: Known) -> Judged:
-        from tools.evaluation.wire.precision import allow_tf32
+        from tools.evaluation.wire.precision import set_precision
 
         model = make_model(load_source(source, self._scratch), problem, known.opened, "cpu")
         # as the evaluator has it for every side
-        allow_tf32(problem.policy.name == "tf32")
+        set_precision(problem.policy.precision)
         with self._lock.taken():
             model.to(self._device)
             found = tuple(self._verdict(model, problem, number, call) for number, call in enumerate(known.calls))

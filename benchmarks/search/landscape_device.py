@@ -54,10 +54,11 @@ def check(problem: Problem, source: str) -> tuple[str, dict[str, float]]:
 
 def open_here(problem: Problem) -> tuple[Reference, list[Any], Any]:
     """Open the reference on the GPU with inputs and outputs; a process keeps the last problem's."""
-    from tools.evaluation.wire.precision import allow_tf32
+    from tools.evaluation.wire.precision import set_precision
+    from tools.records import Precision
 
     # as the evaluator has it for every side under the exact policy
-    allow_tf32(False)
+    set_precision(Precision())
     if problem.id not in _opened:
         _opened.clear()
         reference = open_problem(problem)

@@ -27,11 +27,11 @@ from tools.records.evaluation import (
     Verdict,
 )
 from tools.records.hardware import HardwareSheet
+from tools.records.policy import Precision, PrecisionPolicy
 from tools.records.problem import (
     ABI,
     ITEM_BYTES,
     OperatorFamily,
-    PrecisionPolicy,
     Problem,
     ProblemForm,
     Scalar,
@@ -68,6 +68,7 @@ __all__ = [
     "OutputError",
     "Packing",
     "Plan",
+    "Precision",
     "PrecisionPolicy",
     "Problem",
     "ProblemForm",

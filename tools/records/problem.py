@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from tools.records.base import Record, content_hash
+from tools.records.policy import PrecisionPolicy
 
 ITEM_BYTES = {
     "float64": 8, "float32": 4, "float16": 2, "bfloat16": 2,
@@ -125,31 +126,6 @@ class ProblemForm(StrEnum):
     """One public function and `example_inputs()`."""
     EXPORTED = "exported"
     """An nn.Module given in Python, kept as a torch.export archive."""
-
-
-class PrecisionPolicy(Record):
-    """How wrong a candidate may be; printed with every figure it produced."""
-
-    name: Literal["exact", "tf32", "fp16", "bf16"] = "exact"
-    """The precision the reference is declared to have; `exact` is the dtype it computes in, without TF32."""
-    factor: float = Field(default=4.0, gt=0)
-    """A candidate's error against float64 may be this many times the reference's own."""
-    tolerance: float = Field(default=0.0, ge=0)
-    """A relative L2 error that is allowed whatever the reference's own is; 0 allows none beyond it."""
-    row_tolerance: float = Field(default=0.0, ge=0)
-    """The same for the worst row; 0 takes four times `tolerance`."""
-    non_finite: bool = False
-    """Inputs with NaN and infinities are tried too: the candidate must answer as the reference does."""
-
-    @property
-    def worst_row_tolerance(self) -> float:
-        """What the worst row is allowed in any case."""
-        return self.row_tolerance or 4 * self.tolerance
-
-    def __str__(self) -> str:
-        """Read as `exact`, or `tf32, errors up to 0.001 allowed`."""
-        allowed = f", errors up to {self.tolerance:g} allowed" if self.tolerance else ""
-        return f"{self.name}{allowed}{', NaN and infinities too' if self.non_finite else ''}"
 
 
 class Problem(Record):

@@ -156,7 +156,7 @@ class Check:
             device=self._device,
             sheet=sheet,
             flush_bytes=self._flush_bytes(sheet),
-            tf32=problem.policy.name == "tf32",
+            precision=problem.policy.precision,
             cache=self._cache,
         )
         try:

@@ -76,7 +76,7 @@ def try_counters(workers: WorkerPool, ncu: Path) -> str:
 
 
 def _count(workers: WorkerPool, request: EvaluationRequest, inputs: Memory, ncu: Path, cancel: int) -> Counters:
-    job = CountersJob(ncu=str(ncu), abi=request.problem.abi, source=request.source, tf32=request.problem.policy.name == "tf32")
+    job = CountersJob(ncu=str(ncu), abi=request.problem.abi, source=request.source, precision=request.problem.policy.precision)
     limit = request.timeout_s + _START_S
     try:
         found = ask_counters(workers, job, inputs.fd, limit, cancel, gpu=True)

@@ -144,7 +144,7 @@ class TimedSession:
                 device="cuda",
                 sheet=self._sheet,
                 flush_bytes=flush_bytes(self._sheet),
-                tf32=self._problem.policy.name == "tf32",
+                precision=self._problem.policy.precision,
                 cache=cache,
             )
             # nothing of the candidate is alive: neither the number of calls nor these times can be influenced

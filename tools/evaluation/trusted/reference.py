@@ -10,8 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tools.errors import KernelwrightError
-from tools.evaluation.wire.precision import allow_tf32
-from tools.records import Problem
+from tools.evaluation.wire.precision import set_precision
+from tools.records import Precision, Problem
 
 if TYPE_CHECKING:
     import torch
@@ -19,17 +19,20 @@ if TYPE_CHECKING:
     from tools.problems.opening import Reference
 
 
+FULL = Precision()
+"""Nothing is rounded."""
+
 _PIECE = 1 << 27
 """Elements moved at once."""
 
 
 @contextmanager
-def _defaults(dtype: torch.dtype, *, tf32: bool) -> Iterator[None]:
+def _defaults(dtype: torch.dtype, precision: Precision = FULL) -> Iterator[None]:
     import torch
 
     previous = torch.get_default_dtype()
     torch.set_default_dtype(dtype)
-    allow_tf32(tf32)
+    set_precision(precision)
     try:
         yield
     finally:
@@ -122,7 +125,7 @@ class DeclaredReference:
         """Make a context in which torch computes at the declared precision."""
         import torch
 
-        return _defaults(torch.float32, tf32=self._problem.policy.name == "tf32")
+        return _defaults(torch.float32, self._problem.policy.precision)
 
     def prepared(self, arguments: list[Any]) -> tuple[torch.nn.Module, list[Any]]:
         """Give the module and its arguments as a baseline calls them: at the declared precision, nothing converted in the call."""
@@ -160,7 +163,7 @@ class Oracle:
         """Run in float64."""
         import torch
 
-        with _defaults(torch.float64, tf32=False):
+        with _defaults(torch.float64):
             return self._reference.outputs([_as(value, torch.float64) for value in arguments])
 
     def magnitudes(self, arguments: list[Any]) -> list[torch.Tensor]:

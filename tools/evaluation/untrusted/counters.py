@@ -17,7 +17,7 @@ from tools.evaluation.wire import kernel_cache, source_text
 from tools.evaluation.wire.jobs.counters import CountersAnswer, CountersJob
 from tools.evaluation.wire.memory import Block, Memory
 from tools.evaluation.wire.phase import Phase
-from tools.evaluation.wire.precision import allow_tf32
+from tools.evaluation.wire.precision import set_precision
 from tools.profiling.ncu import command
 from tools.records import ScalarSpec
 
@@ -63,7 +63,7 @@ def main(job_fd: int, inputs_fd: int) -> None:
     import torch
 
     job = CountersJob.model_validate_json(os.pread(job_fd, os.fstat(job_fd).st_size, 0))
-    allow_tf32(job.tf32)
+    set_precision(job.precision)
     parameters = Block(job.abi.parameters)
     inputs = Block(job.abi.inputs, parameters.end)
     memory = Memory.attach(inputs_fd)

@@ -22,7 +22,7 @@ from tools.evaluation.wire.jobs.runner import WARM, RunnerJob
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
 from tools.evaluation.wire.memory import Block, Memory
 from tools.evaluation.wire.phase import Phase
-from tools.evaluation.wire.precision import allow_tf32
+from tools.evaluation.wire.precision import set_precision
 from tools.evaluation.wire.red_zones import Flanked
 from tools.records import ScalarSpec
 
@@ -41,7 +41,7 @@ class Runner:
         self._abi = job.abi
         self._cuda = job.device != "cpu"
         torch.set_num_threads(job.threads)
-        allow_tf32(job.tf32)
+        set_precision(job.precision)
         self._modes = contextlib.ExitStack()
         self._modes.enter_context(torch.no_grad())
         if not self._cuda:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.records import ABI, Record
+from tools.records import ABI, Precision, Record
 
 
 class CountersJob(Record):
@@ -12,8 +12,8 @@ class CountersJob(Record):
     """Nsight Compute's program."""
     abi: ABI
     source: str
-    tf32: bool = False
-    """Whether library calls may round float32 to TF32: the policy's word."""
+    precision: Precision = Precision()
+    """What library calls may round: the policy's word."""
 
 
 class CountersAnswer(Record):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.evaluation.wire.launch_plan import LaunchPlan
-from tools.records import ABI, HardwareSheet, Record
+from tools.records import ABI, HardwareSheet, Precision, Record
 
 WARM = b"warm"
 """The job of a spare, and what it says when CUDA runs in it."""
@@ -20,8 +20,8 @@ class RunnerJob(Record):
     """What host code may ask about the device."""
     flush_bytes: int = 0
     """Read before each call to empty the L2 cache; 0 on the CPU."""
-    tf32: bool = False
-    """Whether library calls may round float32 to TF32: the policy's word, as for the reference and the baselines."""
+    precision: Precision = Precision()
+    """What library calls may round: the policy's word, as for the reference and the baselines."""
     threads: int = 1
     cache: str = ""
     """What the builder has compiled, packed."""
