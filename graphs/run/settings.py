@@ -44,7 +44,7 @@ class RunSettings(Record):
     repairs: int = Field(default=3, ge=0)
     """Repairs of one failing draft before it is rolled back."""
     timeout_s: float = Field(default=120.0, gt=0)
-    """Wall-clock limit of each phase of an evaluation."""
+    """Limit of each phase of an evaluation: by the clock on a GPU, without one of the candidate's own time at each size."""
     counters: Literal["auto", "never"] = "auto"
     """`auto`: hardware counters of each best candidate so far and of the champion are read where Nsight Compute is found and works."""
     evaluator: str = "local"

@@ -89,7 +89,9 @@ def run(
     tune: Tune = 8,
     counters: Counters = "never",
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds a candidate's own build, check and timing may each take.")] = 120.0,
+    timeout: Annotated[
+        float, typer.Option(min=1, help="Seconds a candidate's own build, check and timing may each take; without a GPU of its own time.")
+    ] = 120.0,
     model: Annotated[str, typer.Option(help="Language model of the agents that have one.")] = "",
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server.")] = "",
     key_file: Annotated[str, typer.Option(help="File that holds the server's key.")] = "",

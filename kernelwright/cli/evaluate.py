@@ -36,7 +36,10 @@ def command(
     row_tolerance: RowTolerance = 0.0,
     non_finite: NonFinite = False,
     stage: Annotated[Literal["search", "confirm"], typer.Option(help="confirm: more calls and more repetitions.")] = "confirm",
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds the kernel's own build, check and timing may each take.")] = 120.0,
+    timeout: Annotated[
+        float,
+        typer.Option(min=1, help="Seconds that the kernel's own build, check and timing may each take; without a GPU of its own time."),
+    ] = 120.0,
     bundle: Annotated[Path | None, typer.Option(help="Write an evidence bundle to this folder, which must not exist yet.")] = None,
     devices: Devices = "all",
     json: Json = False,

@@ -90,7 +90,10 @@ def command(
     weights: Weights = "fixed",
     tune: Tune = 8,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
-    timeout: Annotated[float, typer.Option(min=1, help="Seconds the candidate's own build, check and timing may each take.")] = 120.0,
+    timeout: Annotated[
+        float,
+        typer.Option(min=1, help="Seconds that the candidate's own build, check and timing may each take; without a GPU of its own time."),
+    ] = 120.0,
     start: Annotated[
         str,
         typer.Option(metavar="FILE|scratch", help="A kernel of your own to start from, or `scratch`: none, not even the built-in coder's."),

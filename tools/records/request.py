@@ -26,7 +26,7 @@ class EvaluationRequest(Record):
     stage: Literal["search", "confirm"] = "search"
     """`confirm`: more calls, new seeds, new processes, more timed repetitions."""
     timeout_s: float = Field(default=120.0, gt=0)
-    """Wall-clock limit of each phase (build, check, time)."""
+    """Limit of each phase (build, check, time): by the clock on a GPU, without one of the candidate's own time at each size."""
 
     @property
     def key(self) -> str:

@@ -50,6 +50,15 @@ class Child:
         """Keep the warden's descriptor, to end it should it fail its duty."""
         self._pidfds.append(pidfd)
 
+    @property
+    def pid(self) -> int:
+        """Of the process above everything that the phase runs; 0 where it has ended."""
+        try:
+            words = Path(f"/proc/self/fdinfo/{self._pidfds[0]}").read_text().split()
+            return max(0, int(words[words.index("Pid:") + 1]))
+        except (OSError, ValueError, IndexError):
+            return 0
+
     def watch(self, cancel: int) -> None:
         """Give up when another descriptor turns readable, from now on; -1 for none."""
         self._cancel = cancel

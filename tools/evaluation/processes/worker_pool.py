@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Self
 
 import tools
+from tools.evaluation.processes.allowance import Allowance
 from tools.evaluation.processes.child import Child
 from tools.evaluation.processes.oracle_client import OracleClient
 from tools.evaluation.processes.shared_memory_pool import SharedMemoryPool, nothing, room
@@ -171,7 +172,7 @@ class WorkerPool:
         name: str,
         job: bytes,
         shared: Mapping[str, int],
-        deadline: float,
+        limit: float | Allowance,
         cancel: int,
         *,
         sandboxed: bool = False,
@@ -179,21 +180,23 @@ class WorkerPool:
     ) -> Finished:
         """Run a phase to its end and read its answer; an answer that is not there is empty.
 
-        Given the `problem`, what the oracle server can do on a device is done by it.
+        `limit` is a moment of the clock, or an allowance of the phase's own time. Given the `problem`, what the oracle server can do on
+        a device is done by it, up to a moment of the clock.
         """
         answer = os.memfd_create("answer", os.MFD_CLOEXEC)
         try:
             given = {**shared, "answer": answer}
             if sandboxed:
                 with self.untrusted(self.native, name, job, given, gpu=False, cancel=cancel) as child:
-                    child.wait(deadline)
+                    _wait(child, limit)
             elif problem is not None and self.keeps and name in JOBS:
+                assert not isinstance(limit, Allowance), "an oracle server's time is shared by many"
                 fork = partial(self.trusted, "oracle_server", b"", {}, cancel)
-                done = self._oracle.ask(fork, _kept_as(problem), name, job, given, deadline, cancel)
+                done = self._oracle.ask(fork, _kept_as(problem), name, job, given, limit, cancel)
                 return Finished(_answer(answer), *done)
             else:
                 with self.trusted(name, job, given, cancel) as child:
-                    child.wait(deadline)
+                    _wait(child, limit)
             return Finished(_answer(answer), child.log.text, child.ending)
         finally:
             os.close(answer)
@@ -211,6 +214,15 @@ class WorkerPool:
         self.memory.close()
         self.exchanges.close()
         shutil.rmtree(self._phases, ignore_errors=True)
+
+
+def _wait(child: Child, limit: float | Allowance) -> None:
+    """Wait until it has ended by itself; DeadlineError where its limit comes first."""
+    if isinstance(limit, Allowance):
+        limit.begin(child)
+        limit.wait(child.wait)
+    else:
+        child.wait(limit)
 
 
 def _kept_as(problem: Problem) -> str:

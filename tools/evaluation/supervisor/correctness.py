@@ -14,10 +14,13 @@ from typing import Literal
 from pydantic import ValidationError
 
 from tools.errors import MachineError
+from tools.evaluation.processes.allowance import Allowance
 from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import weakening
+from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, device_stores, held, shared
+from tools.evaluation.supervisor.pace import Pace
 from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
 from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.channel import Load
@@ -33,7 +36,12 @@ _Size = tuple[Problem, HostStore | DeviceStoreClient, CallPlan, tuple[bool, ...]
 QUICK_S = 0.5
 """Seconds for which sizes are checked in turn without a GPU: what takes longer is worth runners of its own on further cores."""
 ORACLE_S = 600.0
-"""How long a trusted process may take; the problem's own code decides that, not the candidate."""
+"""How long a trusted process may take; the problem's own code decides that, not the candidate. Without a GPU of its own time."""
+
+ALONE = (
+    "The interpreter is too slow for the problem's only size, so it could not be judged: "
+    "give the file SMALL_SIZES (docs/evaluation.md), use a GPU, or raise --timeout."
+)
 
 
 @dataclass
@@ -51,11 +59,31 @@ class Outcome:
     """Whether a busy host may have made it so: found again, it is the candidate's."""
 
 
+@dataclass(frozen=True)
+class _Sat:
+    """A size whose calls were made, or as many as there was time for."""
+
+    log: str
+    made: tuple[bool, ...]
+    """By call of the plan: whether its outputs are there to be judged."""
+    note: str = ""
+    """What was not judged."""
+    ended: bool = False
+    """Whether its runner is of no more use."""
+
+
 class Check:
     """The check of one candidate at several sizes."""
 
     def __init__(
-        self, workers: WorkerPool, problems: tuple[Problem, ...], call_plans: tuple[CallPlan, ...], cancel: int, *, listens: bool = True
+        self,
+        workers: WorkerPool,
+        problems: tuple[Problem, ...],
+        call_plans: tuple[CallPlan, ...],
+        cancel: int,
+        *,
+        listens: bool = True,
+        stage: Stage = "search",
     ) -> None:
         """Plan to run `call_plans`, one for each of `problems`; where it `listens`, one more call says what really ran."""
         self._workers = workers
@@ -66,6 +94,7 @@ class Check:
         self._cache = ""
         self._left_out: tuple[str, ...] = ()
         self._listens = listens
+        self._stage: Stage = stage
         self._heard: tuple[tuple[str, str], ...] = ()
         self._last: HostStore | DeviceStoreClient | None = None
         """Of the size that is checked last, whose runner is listened to."""
@@ -75,38 +104,44 @@ class Check:
         return "cuda" if self._gpu else "cpu"
 
     def run(self, source: str, sheet: HardwareSheet, timeout_s: float, cache: str = "") -> Outcome:
-        """Check `source`, of which `cache` is compiled; the deadline is of the candidate's own running time."""
+        """Check `source`, of which `cache` is compiled.
+
+        On a device the limit is of the clock, and of all sizes together; without one each size has its share of own time.
+        """
         self._cache = cache
         with self._tapes(sheet) as stores:
             usable = self._make_inputs(stores)
             if isinstance(usable, Outcome):
                 return usable
-            deadline = time.monotonic() + timeout_s
             sizes = list(zip(self._problems, stores, self._call_plans, usable, strict=True))
             sizes = sizes if self._gpu else [*sizes[1:], sizes[0]]
             self._last = sizes[-1][1]
-            sat = self._in_turn(partial(self._sit, source, sheet, deadline), sizes)
+            sat = self._in_turn(partial(self._sit, source, sheet, timeout_s, time.monotonic() + timeout_s), sizes)
             failed = next((outcome for outcome in sat if isinstance(outcome, Outcome)), None)
             if failed:
                 return failed
-            outcome = self._judge(stores, usable)
+            done = [one for one in sat if isinstance(one, _Sat)]
+            done = done if self._gpu else [done[-1], *done[:-1]]
+            outcome = self._judge(stores, tuple(one.made for one in done))
             outcome.heard = self._heard
-            outcome.log = next((log for log in sat if isinstance(log, str) and log), "")
+            outcome.log = next((one.log for one in done if one.log), "")
+            outcome.notes = [*(one.note for one in done if one.note), *outcome.notes]
             return outcome
 
-    def _in_turn(self, sit: Callable[..., str | Outcome], sizes: list[_Size]) -> list[str | Outcome]:
+    def _in_turn(self, sit: Callable[..., _Sat | Outcome], sizes: list[_Size]) -> list[_Sat | Outcome]:
         """Check the sizes one after the other in one runner, up to one that fails: starting a runner takes longer than most calls.
 
         Where the interpreter turns out to be slow, what is left is checked side by side: it uses one core.
         """
-        sat: list[str | Outcome] = []
+        sat: list[_Sat | Outcome] = []
         began = time.monotonic()
         with self._workers.runner(gpu=self._gpu, cancel=self._cancel) as runner:
             for size in sizes:
-                sat.append(sit(*size, runner))
-                if isinstance(sat[-1], Outcome):
+                last = sit(*size, runner)
+                sat.append(last)
+                if isinstance(last, Outcome):
                     return sat
-                if not self._gpu and time.monotonic() - began > QUICK_S:
+                if last.ended or (not self._gpu and time.monotonic() - began > QUICK_S):
                     break
         return sat + _side_by_side(sit, sizes[len(sat) :])
 
@@ -130,10 +165,9 @@ class Check:
         return answer.usable
 
     def _trusted(self, phase: str, job: str, stores: list[HostStore | DeviceStoreClient]) -> tuple[bytes, str]:
+        limit = time.monotonic() + ORACLE_S if self._gpu else Allowance(ORACLE_S)
         try:
-            done = self._workers.ask(
-                phase, job.encode(), shared(stores), time.monotonic() + ORACLE_S, self._cancel, problem=self._problems[0]
-            )
+            done = self._workers.ask(phase, job.encode(), shared(stores), limit, self._cancel, problem=self._problems[0])
         except DeadlineError:
             raise MachineError(f"The {phase} process took longer than {ORACLE_S:.0f} s.", "Give the problem smaller sizes.") from None
         return done.answer, f"{done.log.strip()} ({done.ending})"
@@ -142,14 +176,15 @@ class Check:
         self,
         source: str,
         sheet: HardwareSheet,
+        timeout_s: float,
         deadline: float,
         problem: Problem,
         store: HostStore | DeviceStoreClient,
         call_plan: CallPlan,
         use: tuple[bool, ...],
         runner: Child | None = None,
-    ) -> str | Outcome:
-        """Check one size; return what the runner printed, or how it failed."""
+    ) -> _Sat | Outcome:
+        """Check one size; return what was made of it, or how it failed."""
         job = RunnerJob(
             abi=problem.abi,
             source=weakening.source(source, problem, self._workers.off),
@@ -159,10 +194,20 @@ class Check:
             precision=problem.policy.precision,
             cache=self._cache,
         )
+        pace = None if self._gpu else self._pace(problem, timeout_s)
         try:
-            return self._feed(job, store, call_plan, use, deadline, runner)
+            return self._feed(job, store, call_plan, use, deadline, pace, runner)
         except RunError as failure:
+            if pace is not None and failure.verdict is Verdict.TIMED_OUT and not pace.slept:
+                if pace.was_cut:
+                    return _Sat(failure.log, (False,) * len(use), pace.note(sum(use)), ended=True)
+                if len(self._problems) == 1:
+                    return Outcome(Verdict.INFRASTRUCTURE, notes=[f"{ALONE} At {size_of(problem)}: {failure.reason}"], log=failure.log)
             return Outcome(failure.verdict, failure.rule, None, [f"At {size_of(problem)}: {failure.reason}"], failure.log)
+
+    def _pace(self, problem: Problem, timeout_s: float) -> Pace:
+        limit_s = weakening.deadline(timeout_s, self._workers.off)
+        return Pace(limit_s, self._stage, cut=not problem.sizes and len(self._problems) > 1)
 
     def _feed(
         self,
@@ -171,22 +216,30 @@ class Check:
         call_plan: CallPlan,
         use: tuple[bool, ...],
         deadline: float,
+        pace: Pace | None,
         child: Child | None,
-    ) -> str:
+    ) -> _Sat:
         """Feed one runner the calls of a plan and keep its outputs."""
-        with RunnerClient(self._workers, job, store, deadline, self._cancel, gpu=self._gpu, runner=child) as runner:
+        allowance = pace.allowance if pace else None
+        made = [False] * len(use)
+        with RunnerClient(self._workers, job, store, deadline, self._cancel, gpu=self._gpu, runner=child, allowance=allowance) as runner:
             for number, call in enumerate(call_plan.calls):
                 if not use[number]:
                     continue
+                if pace and not pace.has_room():
+                    break
                 for run in range(call.slots):
                     load = Load.ALL | (Load.POISON_B if (number + run) % 2 else Load(0)) | (Load.SHIFTED if call.shifted else Load(0))
                     runner.give(number)
                     runner.call(load)
                     runner.collect(number, run)
+                made[number] = True
+                if pace:
+                    pace.made()
             # one that hangs when it is listened to must not cost the next size: it is the last of its runner
             if self._listens and store is self._last:
                 self._heard = runner.listen()
-            return runner.log
+            return _Sat(runner.log, tuple(made), pace.note(sum(use)) if pace else "")
 
     def _judge(self, stores: list[HostStore | DeviceStoreClient], usable: tuple[tuple[bool, ...], ...]) -> Outcome:
         skip = tuple(tuple(not use for use in uses) for uses in usable)
@@ -232,7 +285,7 @@ def complaint(error: OutputError, where: str) -> str:
     )
 
 
-def _side_by_side(sit: Callable[..., str | Outcome], sizes: list[_Size]) -> list[str | Outcome]:
+def _side_by_side(sit: Callable[..., _Sat | Outcome], sizes: list[_Size]) -> list[_Sat | Outcome]:
     """Check each size in a runner of its own."""
     with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="call_plan") as threads:
         return list(threads.map(lambda size: sit(*size), sizes))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, wait
 from contextlib import contextmanager
 
 from pydantic import ValidationError
 
+from tools.evaluation.processes.allowance import Allowance
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.case import Case
@@ -48,7 +48,7 @@ class KernelReader:
             return self._read[key]
         job = ResourcesJob(arch=arch, kernels=case.build.kernels)
         try:
-            done = workers.ask("resources", job.model_dump_json().encode(), {}, time.monotonic() + _RESOURCES_S, cancel, sandboxed=True)
+            done = workers.ask("resources", job.model_dump_json().encode(), {}, Allowance(_RESOURCES_S), cancel, sandboxed=True)
             answer = ResourcesAnswer.model_validate_json(done.answer)
         except (DeadlineError, ValidationError):
             return (), ("The machine code could not be read: its figures are missing.",)

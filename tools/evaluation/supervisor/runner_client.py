@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from tools.evaluation.processes.allowance import Allowance, StarvedError
 from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import weakening
@@ -61,8 +62,12 @@ class RunnerClient:
         *,
         gpu: bool,
         runner: Child | None = None,
+        allowance: Allowance | None = None,
     ) -> None:
-        """Prepare; entering starts the runner, or gives the job to a waiting `runner`."""
+        """Prepare; entering starts the runner, or gives the job to a waiting `runner`.
+
+        `deadline` is a moment of the clock; with an `allowance` the candidate's own time counts instead.
+        """
         self._workers = workers
         self._job = job
         self._carrier = carrier(store)
@@ -71,6 +76,7 @@ class RunnerClient:
         self._cancel = cancel
         self._gpu = gpu
         self._runner = runner
+        self._allowance = allowance
         self._stack = ExitStack()
         self._child: Child | None = None
         self._revealed = 0
@@ -86,6 +92,8 @@ class RunnerClient:
             self._child = self._runner or self._stack.enter_context(self._workers.runner(gpu=self._gpu, cancel=self._cancel))
             if self._runner is not None:
                 self._stack.callback(self._runner.send, Command(Order.STOP).pack())
+            if self._allowance is not None:
+                self._allowance.begin(self._child)
             self._child.hand("runner", self._job.model_dump_json().encode(), shared)
             self._expect(State.READY, SET_UP)
         except BaseException:
@@ -170,7 +178,12 @@ class RunnerClient:
 
         Nothing can be asked of the runner afterwards.
         """
-        self._deadline = min(self._deadline, time.monotonic() + LISTENING_S + 4 * self._longest_s)
+        allowed_s = LISTENING_S + 4 * self._longest_s
+        self._deadline = min(self._deadline, time.monotonic() + allowed_s)
+        if self._allowance is not None:
+            assert self._child is not None
+            self._allowance = Allowance(allowed_s)
+            self._allowance.begin(self._child)
         try:
             self.call(Load.ALL | Load.AUDIT)
         except RunError:
@@ -218,10 +231,7 @@ class RunnerClient:
 
     def _expect(self, state: State, when: str) -> Reply:
         assert self._child is not None
-        try:
-            data = self._child.receive(self._deadline, REPLY_BYTES + 1)
-        except DeadlineError:
-            raise self._failure(Verdict.TIMED_OUT, f"it did not answer in time {when}") from None
+        data = self._receive(self._child, when)
         reply = Reply.unpack(data) if data is not None else None
         if reply is not None and reply.state is state:
             return reply
@@ -232,6 +242,20 @@ class RunnerClient:
             raise self._failure(Verdict.CRASHED, f"it sent what is no answer {when}")
         self._last_words()
         raise self._failure(Verdict.CRASHED, f"{self._child.ending} {when}")
+
+    def _receive(self, child: Child, when: str) -> bytes | None:
+        """Wait for its answer, as long as its own time lasts, or the clock's."""
+        allowance = self._allowance
+        try:
+            if allowance is None:
+                return child.receive(self._deadline, REPLY_BYTES + 1)
+            return allowance.wait(lambda moment: child.receive(moment, REPLY_BYTES + 1))
+        except StarvedError:
+            assert allowance is not None
+            raise self._failure(Verdict.INFRASTRUCTURE, f"{allowance.starved()} {when}") from None
+        except DeadlineError:
+            said = "it did not answer within what --timeout leaves it" if allowance is None else allowance.overrun()
+            raise self._failure(Verdict.TIMED_OUT, f"{said} {when}") from None
 
     def _last_words(self) -> None:
         """Give a runner that has failed a moment to end by itself, so that its log is whole."""

@@ -12,6 +12,7 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from tools.cost.estimate import estimate_reference, estimate_time
+from tools.evaluation.processes.allowance import Allowance, StarvedError
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import weakening
@@ -20,6 +21,7 @@ from tools.evaluation.supervisor.call_plan import plan_calls
 from tools.evaluation.supervisor.case import Case
 from tools.evaluation.supervisor.correctness import ORACLE_S, Check, Outcome, size_of
 from tools.evaluation.supervisor.counters_client import NO_DEVICE
+from tools.evaluation.supervisor.interpretable import NEEDS_DEVICE, NEEDS_SIZES, obstacle, too_large
 from tools.evaluation.supervisor.kernel_reader import KernelReader
 from tools.evaluation.supervisor.on_device import OnDevice, sizes_on_device
 from tools.evaluation.supervisor.provenance import named, provenance
@@ -33,12 +35,6 @@ from tools.machine_code.compilers import missing_tools
 from tools.profiling.ncu import Counters
 from tools.profiling.nvml import driver_version
 from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict
-
-_CHEAP_PROGRAMS = 2048
-"""An interpreted program takes about a millisecond or more: this many are two to ten seconds."""
-_CHEAP_BYTES = 32 << 20
-_CHEAP_BYTES_BLIND = 2 << 20
-_CHEAP_FLOPS = 2e8
 
 
 class Supervisor:
@@ -160,12 +156,16 @@ class Supervisor:
             return Outcome(Verdict.INFRASTRUCTURE, notes=[lack])
         others = tuple(variant.abi for variant in request.variants) if self._gpu else ()
         job = BuilderJob(abi=request.problem.abi, source=request.source, sheet=request.target, others=others, launchers=self._gpu)
+        # nvcc and its like compile side by side: on a machine with a GPU the clock counts
+        own = None if self._gpu else Allowance(request.timeout_s)
+        limit = own or time.monotonic() + request.timeout_s
         try:
-            done = self._workers.ask(
-                "builder", job.model_dump_json().encode(), {}, time.monotonic() + request.timeout_s, cancel, sandboxed=True
-            )
+            done = self._workers.ask("builder", job.model_dump_json().encode(), {}, limit, cancel, sandboxed=True)
+        except StarvedError:
+            assert own is not None
+            return Outcome(Verdict.INFRASTRUCTURE, notes=[f"Could not be judged: {own.starved()} for the build."])
         except DeadlineError:
-            return Outcome(Verdict.TIMED_OUT, notes=[f"The build took longer than {request.timeout_s:g} s."])
+            return Outcome(Verdict.TIMED_OUT, notes=[f"The build took longer than {request.timeout_s:g} s (--timeout)."])
         case.log = done.log
         try:
             case.build = BuildAnswer.model_validate_json(done.answer)
@@ -210,7 +210,7 @@ class Supervisor:
         )
         case.seeds += [one.published("check", size_of(problem)) for problem, one in zip(problems, call_plans, strict=True)]
         # on a device listening takes a second, and the builder has followed the host code
-        check = Check(self._workers, problems, call_plans, cancel, listens=stage == "confirm" or not self._gpu)
+        check = Check(self._workers, problems, call_plans, cancel, listens=stage == "confirm" or not self._gpu, stage=stage)
         return check.run(case.request.source, case.request.target, case.request.timeout_s, self._cache(case))
 
     def _cache(self, case: Case) -> str:
@@ -222,36 +222,22 @@ class Supervisor:
         request = case.request
         if self._gpu:
             return sizes_on_device(request)
-        if self._uses_bfloat16(case):
-            return Outcome(
-                Verdict.INFRASTRUCTURE, notes=["Triton's interpreter computes bfloat16 wrongly: this candidate needs a GPU to be judged."]
-            )
-        problems = request.variants
-        if self._is_cheap(case):
-            problems = (*problems, request.problem)
-        if not problems:
-            note = "The problem has no small variants and is too large for the interpreter: it needs a GPU to be judged."
-            return Outcome(Verdict.INFRASTRUCTURE, notes=[note])
-        return problems
+        reason, mend = obstacle(request.problem, request.variants)
+        if not reason and self._uses_bfloat16(case):
+            reason, mend = "it computes in bfloat16, which Triton's interpreter does wrongly", NEEDS_DEVICE
+        fault = too_large(request.problem, case.build)
+        if not reason and fault and not request.variants:
+            reason, mend = f"as written it is too large for Triton's interpreter ({fault}), and there are no small sizes", NEEDS_SIZES
+        if reason:
+            return Outcome(Verdict.INFRASTRUCTURE, notes=[f"Could not be judged: {reason}. {mend}"])
+        if not fault:
+            return (*request.variants, request.problem)
+        case.notes.append(f"Not judged at full size: it is too large for Triton's interpreter ({fault}).")
+        return request.variants
 
     def _uses_bfloat16(self, case: Case) -> bool:
-        abi = case.request.problem.abi
-        if any(spec.dtype == "bfloat16" for spec in (*abi.inputs, *abi.parameters, *abi.outputs)):
-            return True
         blind = case.build.status == "opaque"
         return case.build.bfloat16 or (blind and re.search(r"\b(bfloat16|bf16)\b", case.request.source) is not None)
-
-    def _is_cheap(self, case: Case) -> bool:
-        """Whether the interpreter can run the problem as written in a few seconds."""
-        problem = case.request.problem
-        programs = 0
-        for launch in case.build.launches:
-            product = 1
-            for size in launch.grid:
-                product *= max(size, 0)
-            programs += product
-        limit = _CHEAP_BYTES_BLIND if case.build.status == "opaque" else _CHEAP_BYTES
-        return problem.abi.compulsory_bytes <= limit and problem.work.matmul_flops <= _CHEAP_FLOPS and programs <= _CHEAP_PROGRAMS
 
     def _estimate(self, case: Case) -> dict[str, Any]:
         """Model the time of the recorded launches."""

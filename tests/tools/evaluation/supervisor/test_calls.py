@@ -131,3 +131,20 @@ def test_declaring_views_otherwise_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(UserError, match="neither True nor False"):
         load_problem(file)
+
+
+@pytest.mark.parametrize(
+    ("slow", "verdict"), [("while time.process_time() < until: pass", "PASS"), ("time.sleep(3)", "TIMED_OUT")], ids=["computes", "sleeps"]
+)
+def test_a_size_as_written_that_takes_too_long_is_named(judge: Judge, kernel: str, slow: str, verdict: str) -> None:
+    """What computes too long at full size is judged at the small ones, and that is said; one that sleeps there has timed out."""
+    large = f"        if x.numel() > 1000 and type(x) is torch.Tensor:\n            until = time.process_time() + 3\n            {slow}\n"
+    source = "import time\n" + kernel.replace("        out =", f"{large}        out =")
+
+    found = judge(source, timeout_s=12.0, off=frozenset({Defence.STATIC_RULES}))
+
+    assert found.verdict == verdict, found.notes
+    if verdict == "PASS":
+        assert found.correctness is not None
+        assert found.correctness.sizes == ("rows=3, columns=65",)
+        assert any(note.startswith("Not judged at full size") and "--timeout 12" in note for note in found.notes)
