@@ -14,6 +14,7 @@ from tools.records import (
     Launch,
     OperatorFamily,
     OutputError,
+    PolicyName,
     PrecisionPolicy,
     Problem,
     ProblemForm,
@@ -78,7 +79,7 @@ def problem(
     matmul_flops: int = 0,
     eager_bytes: int | None = None,
     dtype: str = "float32",
-    policy: Literal["exact", "tf32", "fp16", "bf16"] = "exact",
+    policy: PolicyName = "exact",
 ) -> Problem:
     """A problem with these tensors; eager moves each once, unless told otherwise."""
     arguments = tuple(TensorSpec(name=f"x{i}", shape=s, dtype=dtype) for i, s in enumerate(inputs))

@@ -39,7 +39,7 @@ from typing import NamedTuple
 
 from tools.cost.occupancy import Occupancy, occupancy
 from tools.cost.recorded_launches import Shared, share_work, uses_tensor
-from tools.cost.roofline import bytes_us, floor_us, flops_us, matmul_dtype
+from tools.cost.roofline import bytes_us, floor_us, flops_us, loosest, matmul_dtype
 from tools.hardware import peak_tflops, rates
 from tools.machine_code.sass import CLASSES
 from tools.records import ITEM_BYTES, Estimate, HardwareSheet, KernelResources, Launch, Problem
@@ -154,8 +154,9 @@ def _cost(problem: Problem, work: Shared, pointwise_flops: float, sheet: Hardwar
 
 def product_tflops(problem: Problem, work: Shared, sheet: HardwareSheet) -> float:
     """Rate that products reach in this launch, TFLOP/s, on the units its machine code uses."""
-    policy, dtype = problem.policy.name, matmul_dtype(problem)
+    policy, dtype = loosest(problem).name, matmul_dtype(problem)
     if work.family is not None or work.kernel is None:
+        policy = problem.policy.of_operator(cudnn=work.family in rates.CUDNN).name
         peak = peak_tflops(sheet, policy, dtype)
         return peak * rates.library_share(work.family, tensor_cores=peak > sheet.fp32_tflops)
     if not uses_tensor(work.kernel):

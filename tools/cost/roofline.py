@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tools.hardware import peak_tflops
-from tools.records import HardwareSheet, OperatorFamily, Problem, Record
+from tools.hardware import peak_tflops, rates
+from tools.records import HardwareSheet, OperatorFamily, PrecisionPolicy, Problem, Record
 
 Bound = Literal["bandwidth", "matmul", "pointwise"]
 
@@ -39,7 +39,7 @@ def roofline(problem: Problem, sheet: HardwareSheet) -> Floor:
     meet the exact policy. Algebra that removes operations, and operators that do not read all of an input, can go
     below the floor: judge a measured time by `impossible_us`.
     """
-    rate = peak_tflops(sheet, problem.policy.name, matmul_dtype(problem), split=True)
+    rate = peak_tflops(sheet, loosest(problem).name, matmul_dtype(problem), split=True)
     return Floor(
         bandwidth_us=bytes_us(problem.abi.compulsory_bytes, sheet.memory_gbps),
         matmul_us=flops_us(problem.work.matmul_flops, rate),
@@ -76,6 +76,11 @@ def impossible_us(problem: Problem, sheet: HardwareSheet, *, packs: bool = False
     # a view that narrows an input is no operator, but the operators after it read less
     eager = problem.work.eager_bytes - sum(t.nbytes for t in problem.abi.outputs)
     return bytes_us(max(min(given, eager) - sheet.l2_mib * 2**20, 0), sheet.memory_gbps)
+
+
+def loosest(problem: Problem) -> PrecisionPolicy:
+    """Say what the policy comes to for that operator of a problem which may round the most."""
+    return problem.policy.of_operator(cudnn=not rates.CUDNN.isdisjoint(problem.work.families))
 
 
 def matmul_dtype(problem: Problem) -> str:

@@ -75,11 +75,15 @@ class ScheduleModel:
             self._glances[region.nodes] = self._ranked(region, GLANCED)[0].us if region.template in self.known else math.inf
         return self._glances[region.nodes]
 
+    def _allowed(self, region: Region) -> PrecisionPolicy:
+        """Say what the policy comes to for a region."""
+        return self.policy.of_operator(cudnn=is_convolution(self.graph, region))
+
     def _ranked(self, region: Region, most: int) -> list[Setting]:
         start: Parameters = dict(region.parameters)
         name = (region.nodes, key(start), most)
         if name not in self._rankings:
-            self._rankings[name] = ranked_with_packing(self.planned(region), start, self.sheet, self.policy, most)
+            self._rankings[name] = ranked_with_packing(self.planned(region), start, self.sheet, self._allowed(region), most)
         return self._rankings[name]
 
     def choices(self, schedule: Schedule, most: int) -> list[Choice]:
@@ -129,7 +133,7 @@ class ScheduleModel:
             return None
         regions = library_convolutions(self.graph, choice.schedule)
         dtype = self.graph.by_name[regions[0].nodes[0]].outputs[0].dtype
-        gain = layout_gain(self.sheet, self.policy, dtype)
+        gain = layout_gain(self.sheet, self.policy.of_operator(cudnn=True), dtype)
         saved = sum(self._library(region) for region in regions) * (1 - 1 / gain)
         device = choice.device_us + copies_us(self.graph, schedule, self.sheet) - saved
         doubtful = device + self._doubt_us(schedule)
@@ -197,7 +201,7 @@ class ScheduleModel:
         if region.nodes not in self._libraries:
             if can_generate(self.graph, region.nodes):
                 family = OperatorFamily.CONVOLUTION if is_convolution(self.graph, region) else None
-                us = library_us(self.planned(region), self.sheet, self.policy, family)
+                us = library_us(self.planned(region), self.sheet, self._allowed(region), family)
             else:
                 us = left_us(self.graph, region.nodes, self.sheet)
             self._libraries[region.nodes] = us

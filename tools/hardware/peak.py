@@ -5,12 +5,13 @@ from __future__ import annotations
 from tools.records import HardwareSheet
 
 _TENSOR_RATES: dict[str, tuple[str, ...]] = {
+    "default": (),
     "exact": (),
     "tf32": ("tf32_tflops",),
     "fp16": ("tf32_tflops", "fp16_tflops"),
     "bf16": ("tf32_tflops", "bf16_tflops"),
 }
-"""Tensor-core rates that each policy opens for float32 data in one product."""
+"""Tensor-core rates that each policy opens for float32 data in one product; `default` for matrix products, not for what cuDNN does."""
 
 _OWN_RATE = {"float64": "fp64_tflops", "float32": "fp32_tflops", "float16": "fp16_tflops", "bfloat16": "bf16_tflops"}
 """The rate at which products of a dtype run without any loss beyond the dtype's own."""

@@ -103,6 +103,10 @@ PRODUCTS = frozenset({OperatorFamily.MATMUL, OperatorFamily.CONVOLUTION, Operato
 """Families whose work is counted in `Work.matmul_flops`."""
 
 
+CUDNN = frozenset({OperatorFamily.CONVOLUTION, OperatorFamily.RECURRENT})
+"""Families that PyTorch gives to cuDNN, whose flag for TF32 is another than that of matrix products."""
+
+
 def operator_family(name: str) -> OperatorFamily:
     """Name the family of an ATen operator as launches and `Work.operators` write it: `aten.softmax.int`, `aten::mm`, `softmax`."""
     return family_of(name.replace("::", ".").removeprefix("aten.").split(".")[0])

@@ -15,7 +15,7 @@ import math
 from tools.cost.estimate import LaunchCost, call_us, generated_launches, host_us, launch_costs, reference_costs
 from tools.cost.occupancy import waves
 from tools.cost.recorded_launches import uses_tensor
-from tools.cost.roofline import floor_us, matmul_dtype
+from tools.cost.roofline import floor_us, loosest, matmul_dtype
 from tools.hardware import peak_tflops
 from tools.hardware.rates import copy_gbps
 from tools.machine_code.sass import CLASSES
@@ -108,7 +108,7 @@ def _facts(
 
 def _unit_tflops(problem: Problem, costs: tuple[LaunchCost, ...], sheet: HardwareSheet) -> tuple[float, float]:
     """Return the peak of the unit that the products use, and of the fastest that the policy allows."""
-    policy, dtype = problem.policy.name, matmul_dtype(problem)
+    policy, dtype = loosest(problem).name, matmul_dtype(problem)
     allowed = peak_tflops(sheet, policy, dtype, split=True)
     main = max(costs, key=lambda cost: cost.work.flops, default=None)
     if main is None or main.work.family is not None or main.work.kernel is None:

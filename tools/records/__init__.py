@@ -27,7 +27,7 @@ from tools.records.evaluation import (
     Verdict,
 )
 from tools.records.hardware import HardwareSheet
-from tools.records.policy import Precision, PrecisionPolicy
+from tools.records.policy import DEFAULT_POLICY, PolicyName, Precision, PrecisionPolicy
 from tools.records.problem import (
     ABI,
     ITEM_BYTES,
@@ -44,6 +44,7 @@ from tools.records.request import EvaluationRequest
 
 __all__ = [
     "ABI",
+    "DEFAULT_POLICY",
     "ITEM_BYTES",
     "ROOT",
     "Action",
@@ -68,6 +69,7 @@ __all__ = [
     "OutputError",
     "Packing",
     "Plan",
+    "PolicyName",
     "Precision",
     "PrecisionPolicy",
     "Problem",

@@ -8,6 +8,8 @@ from pydantic import Field
 
 from tools.records.base import Record
 
+PolicyName = Literal["default", "exact", "tf32", "fp16", "bf16"]
+
 
 class Precision(Record):
     """PyTorch's two flags for float32 in NVIDIA's libraries, as reference, baselines and candidates have them."""
@@ -21,8 +23,11 @@ class Precision(Record):
 class PrecisionPolicy(Record):
     """How wrong a candidate may be; printed with every figure it produced."""
 
-    name: Literal["exact", "tf32", "fp16", "bf16"] = "exact"
-    """The precision the reference is declared to have; `exact` is the dtype it computes in, without TF32."""
+    name: PolicyName = "exact"
+    """The precision the reference is declared to have: `default` is PyTorch's own, `exact` the dtype it computes in, without TF32.
+
+    What was stored before `default` was there, and names none, is `exact`.
+    """
     factor: float = Field(default=4.0, gt=0)
     """A candidate's error against float64 may be this many times the reference's own."""
     tolerance: float = Field(default=0.0, ge=0)
@@ -38,6 +43,17 @@ class PrecisionPolicy(Record):
         return _PRECISIONS[self.name]
 
     @property
+    def keeps_inputs(self) -> bool:
+        """Whether inputs have all digits of their dtype; the other policies round them."""
+        return self.name in ("default", "exact")
+
+    def of_operator(self, *, cudnn: bool) -> PrecisionPolicy:
+        """Say what it comes to for one product, or for one operator of `cudnn`: `default` is `tf32` for the latter, else `exact`."""
+        if self.name != "default":
+            return self
+        return self.model_copy(update={"name": "tf32" if cudnn and self.precision.cudnn_tf32 else "exact"})
+
+    @property
     def worst_row_tolerance(self) -> float:
         """What the worst row is allowed in any case."""
         return self.row_tolerance or 4 * self.tolerance
@@ -48,10 +64,14 @@ class PrecisionPolicy(Record):
         return f"{self.name}{allowed}{', NaN and infinities too' if self.non_finite else ''}"
 
 
-_PRECISIONS = {
+_PRECISIONS: dict[PolicyName, Precision] = {
+    "default": Precision(cudnn_tf32=True),
     "exact": Precision(),
     "tf32": Precision(matmul_tf32=True, cudnn_tf32=True),
     "fp16": Precision(),
     "bf16": Precision(),
 }
 """By policy."""
+
+DEFAULT_POLICY = PrecisionPolicy(name="default")
+"""What a user gets who names none."""

@@ -28,7 +28,7 @@ from tools.cost.rank_schedules import modelled_choices
 from tools.cost.schedule_model import ScheduleModel, is_convolution
 from tools.hardware import load_sheet
 from tools.problems import load_problem
-from tools.records import ActionKind, PrecisionPolicy, Problem
+from tools.records import DEFAULT_POLICY, ActionKind, PrecisionPolicy, Problem
 
 SHEET = load_sheet("h200")
 EXACT, TF32 = PrecisionPolicy(), PrecisionPolicy(name="tf32")
@@ -114,6 +114,15 @@ def test_a_policy_that_rounds_gets_rounded_products() -> None:
     """Under the tf32 policy the first candidate rounds as the reference may, from an operand that lies as the units read it."""
     first = chosen("product", TF32)[0]
     assert (words(first, "precision"), words(first, "right"), words(first, "accumulate")) == (["tf32"], ["k_major"], ["direct"])
+
+
+@pytest.mark.parametrize(("name", "template", "rounds"), [("product", "matmul", False), ("convolution", "convolution", True)])
+def test_under_pytorchs_own_flags_convolutions_alone_are_rounded(name: str, template: str, rounds: bool) -> None:
+    """Under the default policy TF32 is an option of a convolution and is chosen, and is neither for a product."""
+    own = [choice for choice in chosen(name, DEFAULT_POLICY) if template in [r.template for r in choice.schedule.regions]]
+    found = options(read(name)[1], own[0].schedule, SHEET, DEFAULT_POLICY)
+    assert any(words(choice, "precision") == ["tf32"] for choice in own) is rounds
+    assert rounds or not any(a.parameters.get("precision") == "tf32" for a in found)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

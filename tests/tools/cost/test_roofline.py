@@ -27,6 +27,13 @@ def test_a_product_is_bound_by_the_fastest_rate_the_policy_allows(h200: Hardware
     assert floor.us == pytest.approx(2 * N**3 / (tflops * 1e6))
 
 
+def test_the_default_policy_opens_tf32_to_cudnn_alone(h200: HardwareSheet) -> None:
+    """Under PyTorch's own flags a convolution is bound by TF32's rate, and a product by what exact float32 can be made of."""
+    for family, tflops in ((OperatorFamily.CONVOLUTION, 494.5), (OperatorFamily.MATMUL, 989.5 / 3)):
+        heavy = problem(((N, N), (N, N)), (N, N), families=(family,), matmul_flops=2 * N**3, policy="default")
+        assert floor_us(heavy, h200) == pytest.approx(2 * N**3 / (tflops * 1e6))
+
+
 def test_half_precision_data_use_their_own_rate(h200: HardwareSheet) -> None:
     """A product of float16 matrices is bound by the float16 tensor rate under the exact policy."""
     product = problem(((N, N), (N, N)), (N, N), matmul_flops=2 * N**3, dtype="float16")

@@ -10,15 +10,15 @@ from tools.errors import UserError
 from tools.evaluation.policies import load_policy, policy_names, stated_policy
 
 
-def test_named_policies_are_the_four() -> None:
+def test_named_policies_are_the_five() -> None:
     """Each named policy is a file that gives the policy of that name."""
-    assert policy_names() == ("bf16", "exact", "fp16", "tf32")
+    assert policy_names() == ("bf16", "default", "exact", "fp16", "tf32")
     assert [load_policy(name).name for name in policy_names()] == list(policy_names())
 
 
 def test_unknown_policy_lists_the_known_ones() -> None:
     """A name that is none gives the names there are."""
-    with pytest.raises(UserError, match=r"bf16, exact, fp16, tf32|fp8"):
+    with pytest.raises(UserError, match=r"bf16, default, exact, fp16, tf32|fp8"):
         load_policy("fp8")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.codegen.ir.graph import OperatorGraph
-from tools.codegen.ir.operators import EITHER_LAYOUT, PRODUCTS
+from tools.codegen.ir.operators import CONVOLUTIONS, EITHER_LAYOUT, PRODUCTS
 from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, LIBRARY, RESULT_TOO, Region, Schedule
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import frees_results
@@ -127,11 +127,12 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy:
     if not region.is_generated:
         return
     planned = plan_region(graph, region.nodes)
+    allowed = policy.of_operator(cudnn=any(graph.by_name[name].op in CONVOLUTIONS for name in region.nodes))
     for name, knob in planned.template.knobs.items():
         if name == FORMAT:
             continue
         for value in knob.values:
-            if value in ROUGH and not may_round(policy):
+            if value in ROUGH and not may_round(allowed):
                 continue
             changed = {**region.parameters, name: value}
             if value != region.parameters.get(name, UNSAID.get(name)) and planned.fits(changed, name, sheet):

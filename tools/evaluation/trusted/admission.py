@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.inputs import made_inputs, shaken, unusable
 from tools.evaluation.trusted.null_kernels import chosen, dropping, plain_nulls
 from tools.evaluation.trusted.numerics import Errors
@@ -181,7 +180,7 @@ class _Examination:
         floats = [spec.dtype for spec in (*abi.inputs, *abi.parameters) if spec.is_float]
         if not floats:
             return 0.0
-        return SHORTER[min(numerics.unit_roundoff(self._problem.policy, dtype) for dtype in floats)]
+        return SHORTER[min(self._tolerance.roundoff(dtype) for dtype in floats)]
 
     def _in_shorter_format(self, arguments: list[Any]) -> list[torch.Tensor]:
         reference = self._tolerance.reference

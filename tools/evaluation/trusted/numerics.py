@@ -27,7 +27,7 @@ functions appendix), and a fused chain of four of them by 8 units, that is 16 ro
 the floor alone judges sums in another order.
 """
 
-POLICY_FLOOR = {"exact": 0.0, "tf32": 1.5 * 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
+POLICY_FLOOR = {"default": 0.0, "exact": 0.0, "tf32": 1.5 * 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
 """Smallest limit of the relative L2 error that a policy gives.
 
 tf32: a tensor core drops the lower bits of its operands unless the caller rounds them first, which is off by up to a unit in

@@ -10,6 +10,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tools.errors import KernelwrightError
+from tools.evaluation.trusted.cudnn import cudnn_operators
+from tools.evaluation.trusted.rounding import to_tf32
 from tools.evaluation.wire.precision import set_precision
 from tools.records import Precision, Problem
 
@@ -102,6 +104,8 @@ class DeclaredReference:
         """Where it runs."""
         self._reference = opened(problem)
         self._reference.module.to(device)
+        self.uses_cudnn = False
+        """Whether it was seen to call what PyTorch gives to cuDNN, in float32; known under the policy `default`, after the first call."""
 
     def parameters(self) -> dict[str, torch.Tensor]:
         """Parameters and buffers by state-dict key."""
@@ -117,9 +121,32 @@ class DeclaredReference:
         return list(self._reference.inputs(seed, self.device))
 
     def outputs(self, arguments: list[Any]) -> list[torch.Tensor]:
-        """Run at the declared precision; outputs have the ABI's dtypes where the policy is `exact`."""
+        """Run at the declared precision; outputs have the ABI's dtypes where the policy keeps its inputs."""
+        if self._problem.policy.name == "default":
+            return self._as_pytorch_comes(arguments, self._problem.policy.precision, rounds=self.device == "cpu")
         with self.declared():
             return self._reference.outputs(self._rounded(arguments))
+
+    def others(self, arguments: list[Any]) -> Iterator[list[torch.Tensor]]:
+        """Run in the other ways that the policy `default` allows a candidate too, where cuDNN is called; none under other policies.
+
+        Full precision is always allowed: on numbers that TF32 holds, a fast transform of float32 may be further off than a product in TF32.
+        At other sizes than the problem's own cuDNN may choose a kernel without TF32 where it has one with it at its own; rounding is
+        allowed there all the same, and not at the problem's own size.
+        """
+        if not self.uses_cudnn:
+            return
+        yield self._as_pytorch_comes(arguments, FULL, rounds=False)
+        if self.device != "cpu" and self._problem.sizes:
+            yield self._as_pytorch_comes(arguments, FULL, rounds=True)
+
+    def _as_pytorch_comes(self, arguments: list[Any], precision: Precision, *, rounds: bool) -> list[torch.Tensor]:
+        import torch
+
+        with _defaults(torch.float32, precision), cudnn_operators(rounds=rounds) as met:
+            found = self._reference.outputs(arguments)
+        self.uses_cudnn |= met.any
+        return found
 
     def declared(self) -> AbstractContextManager[None]:
         """Make a context in which torch computes at the declared precision."""
@@ -142,7 +169,7 @@ class DeclaredReference:
             return [_as(value, half) for value in arguments]
         if policy == "tf32" and self.device == "cpu":
             # no CPU rounds to TF32: its inputs, rounded, stand for it
-            return [_to_tf32(value) for value in arguments]
+            return [to_tf32(value) for value in arguments]
         return arguments
 
 
@@ -216,13 +243,3 @@ def _signs(like: torch.Tensor) -> torch.Tensor:
     import torch
 
     return torch.randint(0, 2, like.shape, device=like.device, dtype=like.dtype).mul_(2).sub_(1)
-
-
-def _to_tf32(value: Any) -> Any:
-    """Round a float32 tensor to TF32's 10 bits of mantissa, to nearest."""
-    import torch
-
-    if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
-        return value
-    bits = value.view(torch.int32)
-    return torch.where(torch.isfinite(value), ((bits + 0x1000) & ~0x1FFF).view(torch.float32), value)

@@ -38,3 +38,13 @@ def all_rounded(values: list[Any], roundoff: float) -> list[Any]:
     import torch
 
     return [rounded(v, roundoff) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values]
+
+
+def to_tf32(value: Any) -> Any:
+    """Round a float32 tensor to TF32's 10 bits of mantissa, to nearest, ties away from zero, as `cvt.rna.tf32` does; leave others."""
+    import torch
+
+    if not isinstance(value, torch.Tensor) or value.dtype != torch.float32:
+        return value
+    bits = value.view(torch.int32)
+    return torch.where(torch.isfinite(value), ((bits + 0x1000) & ~0x1FFF).view(torch.float32), value)

@@ -67,12 +67,16 @@ class Tolerance:
         self._roundoff = max((numerics.unit_roundoff(problem.policy, s.dtype) for s in abi.inputs if s.is_float), default=0.0)
         self._linear = {name.split(".")[1] for name in problem.work.operators} <= LINEAR
 
+    def roundoff(self, dtype: str) -> float:
+        """Roundoff of the shortest format that the policy lets some operator of the problem have; known when the reference has run."""
+        return numerics.unit_roundoff(self.problem.policy.of_operator(cudnn=self.reference.uses_cudnn), dtype)
+
     def truth(self, arguments: list[Any], distribution: str = AS_MADE, *, sensitive: bool = True) -> Truth:
         """Run oracle and reference on one call's arguments; not `sensitive`, another call of its group says what its inputs determine."""
         specs = self.problem.abi.outputs
         oracle = self.oracle.outputs(arguments)
         reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(arguments), oracle, strict=True)]
-        own = tuple(map(error_of, specs, reference, reference, oracle))
+        own = self._own(arguments, reference, oracle)
 
         def moved(outputs: list[torch.Tensor]) -> tuple[Errors, ...]:
             return tuple(map(error_of, specs, outputs, reference, oracle))
@@ -80,19 +84,29 @@ class Tolerance:
         sensitivity = self._sensitivity(arguments, distribution, moved) if sensitive else (EXACT,) * len(specs)
         return Truth(oracle, reference, Scale(own, sensitivity, self._exact(arguments, distribution, oracle, reference)))
 
+    def _own(self, arguments: list[Any], reference: list[torch.Tensor], oracle: list[torch.Tensor]) -> tuple[Errors, ...]:
+        """Find the reference's errors: the largest of all ways of running it that the policy allows."""
+        specs = self.problem.abi.outputs
+        found = list(map(error_of, specs, reference, reference, oracle))
+        for other in self.reference.others(arguments):
+            values = [value.to(truth.device) for value, truth in zip(other, oracle, strict=True)]
+            # its NaN and infinities need not stand where the reference's do
+            errors = map(_finite, map(error_of, specs, values, reference, oracle))
+            found = [one.largest(more) for one, more in zip(found, errors, strict=True)]
+        return tuple(found)
+
     def drawn_again(self, arguments: list[Any]) -> tuple[Errors, ...]:
         """Find the reference's errors on inputs a unit in the last place from a call's: the second largest of `DRAWS`.
 
         Rounding is chance. Of an output of many elements one draw tells how large it is; of one element that cancels it may happen to be
         nothing. The largest is left out: a step that one draw happens to cross is no lack of digits.
         """
-        specs = self.problem.abi.outputs
         draws = []
         for _ in range(DRAWS):
             near = stepped(arguments, self._roundoff)
             oracle = self.oracle.outputs(near)
             reference = [value.to(truth.device) for value, truth in zip(self.reference.outputs(near), oracle, strict=True)]
-            draws.append([_finite(error_of(*each)) for each in zip(specs, reference, reference, oracle, strict=True)])
+            draws.append([_finite(each) for each in self._own(near, reference, oracle)])
         return tuple(Errors(*(sorted(kind)[-2] for kind in zip(*output, strict=True))) for output in zip(*draws, strict=True))
 
     def raised(self, limits: Sequence[Errors], own: Sequence[Errors]) -> list[Errors]:
@@ -103,7 +117,7 @@ class Tolerance:
 
     def _sensitivity(self, arguments: list[Any], distribution: str, moved: Any) -> tuple[Errors, ...]:
         """Errors of the oracle on inputs that are known no better than the declared precision."""
-        if self.problem.policy.name != "exact":
+        if not self.problem.policy.keeps_inputs:
             return tuple(moved(self.oracle.outputs(all_rounded(arguments, self._roundoff))))
         made_hard = distribution != AS_MADE
         # all moved upward: a sum moves by as much as it can, and so may a sum that is taken in another order
@@ -122,7 +136,7 @@ class Tolerance:
 
         policy = self.problem.policy
         specs = self.problem.abi.outputs
-        if not self._linear or distribution not in INTEGERS or policy.name != "exact" or policy.tolerance:
+        if not self._linear or distribution not in INTEGERS or not policy.keeps_inputs or policy.tolerance:
             return (False,) * len(specs)
         bounds = self.oracle.magnitudes(arguments)
         return tuple(

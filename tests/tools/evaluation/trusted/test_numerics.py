@@ -9,7 +9,7 @@ import torch
 
 from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.numerics import EXACT, Errors
-from tools.evaluation.trusted.reference import _to_tf32
+from tools.evaluation.trusted.rounding import to_tf32
 from tools.records import PrecisionPolicy, TensorSpec
 
 SPEC = TensorSpec(name="output0", shape=(64, 129), dtype="float32")
@@ -43,7 +43,7 @@ def test_half_precision_fails_under_exact(dtype: torch.dtype) -> None:
 
 def test_tf32_fails_under_exact() -> None:
     """A result rounded to TF32's mantissa is not exact."""
-    assert not judged(_to_tf32(truth().float()))
+    assert not judged(to_tf32(truth().float()))
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
