@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +20,9 @@ from knowledge.vectors.embedding import Embedder, open_embedder
 from knowledge.vectors.homes import FolderHome, ServerHome
 from knowledge.vectors.index import StrategyIndex
 from tools.errors import UserError
-from tools.native import TURN
+
+_TURN = threading.RLock()
+"""Held while any store of the process is read or written: Chroma's embedded index, its SQLite and embedding models share native code."""
 
 TOKENS = 2000
 """Budget of one recall; six entries of the seeds' length fit into it."""
@@ -66,8 +69,8 @@ class OpenedStore:
         self._half_life = half_life
         self._clock = clock
         self._planted = False
-        # one thread at a time, of all stores of the process: the log and the index have one connection each, and share native code
-        self._lock = TURN
+        # one thread at a time, of all stores of the process: the log and the index have one connection each
+        self._lock = _TURN
 
     @property
     def notes(self) -> tuple[str, ...]:

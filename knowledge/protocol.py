@@ -15,6 +15,9 @@ class Memory(Protocol):
 
     name: str
 
+    async def prepare(self) -> None:
+        """Open what a first recall needs (the log, the index, the embedding model), so that it finds them ready."""
+
     async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Return at most `limit` strategies for `situation`, best first; `about` (run/round/parent) is what the log says of it."""
 
@@ -51,6 +54,9 @@ class NoMemory:
 
     name = "off"
 
+    async def prepare(self) -> None:
+        """Need nothing."""
+
     async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Return nothing."""
         return ()
@@ -83,6 +89,10 @@ class FrozenMemory:
         """Recall from `memory`."""
         self.name = f"{memory.name} (frozen)"
         self._memory = memory
+
+    async def prepare(self) -> None:
+        """Have the other memory get ready."""
+        await self._memory.prepare()
 
     async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Return what the other memory recalls."""

@@ -36,6 +36,10 @@ class KnowledgeBase(Tending, Catalogue):
     log stays in the folder. Machines that name the same `share` there learn from one another.
     """
 
+    async def prepare(self) -> None:
+        """Open the log and the index, and load the embedding model."""
+        await asyncio.to_thread(self.prepare_now)
+
     async def recall(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Return at most `limit` strategies for `situation`, advice first, then warnings; log what was recalled, and about what."""
         return await asyncio.to_thread(self.recall_now, situation, limit, about)
@@ -50,6 +54,13 @@ class KnowledgeBase(Tending, Catalogue):
         Repeating an outcome changes nothing and returns the same ids.
         """
         return await asyncio.to_thread(self.learn_now, outcome)
+
+    def prepare_now(self) -> None:
+        """Get ready, in this thread."""
+        with self._lock:
+            self._follow()
+            self._index.sync(self._fold)
+            self._embedder.embed(["ready"])
 
     def recall_now(self, situation: Situation, limit: int = 6, about: str = "") -> tuple[Recalled, ...]:
         """Recall, in this thread."""

@@ -1,8 +1,7 @@
-"""What threads must mind in the native code of others: torch's tracing, Chroma's embedded index and its SQLite, embedding models.
+"""What threads must mind in torch's native code where references are run without contents.
 
-torch.export is not safe in two threads at once, nor is a first call of an operator without contents, so whatever traces or reads a
-reference holds `TURN`, and so does what reads or writes a memory: one thread of the process is in any of it at a time. It costs no time
-that was noticed: Python's own lock keeps most of it to one core in any case. Take it in worker threads; an event loop must not wait for it.
+torch is not safe in two threads at once when it traces, nor at a first call of an operator without contents: whatever reads a reference in
+this process holds `TURN`. Runs read and trace in processes of their own (`tools.references`), where nobody waits for anybody.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 TURN = threading.RLock()
-"""Held while a reference is read or traced, and while a knowledge base is read or written."""
+"""Held while a reference is read or run in this process."""
 
 
 def in_turn(function: Callable[_P, _T]) -> Callable[_P, _T]:

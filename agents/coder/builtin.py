@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from agents.coder.modelled import choice_actions, choice_note, choice_of, smaller_schedule
 from agents.coder.protocol import CodingTask, Draft, Refusal
-from agents.coder.traced import traced_graph
+from agents.coder.traced import begin_trace, traced_graph
 from tools.codegen import IllegalAction, LoweringError, OperatorGraph, Schedule, apply, emit, initial_schedule, limits, options
 from tools.cost.choice import chosen_number
 from tools.errors import UserError
@@ -23,6 +23,10 @@ class BuiltinCoder:
 
     name = "builtin"
     free = False
+
+    def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
+        """Have the reference traced."""
+        begin_trace(problem, sheet, trace_s)
 
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         """List the legal actions on this parent; none on free text."""

@@ -27,6 +27,10 @@ class MixedCoder:
         self._llm = LLMCoder(model, builtin, frame)
         self.name = f"builtin+{model.name}"
 
+    def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
+        """Have the built-in coder begin."""
+        self._builtin.begin(problem, sheet, trace_s)
+
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         """List what is done by construction; anything else is allowed too."""
         return await self._builtin.options(problem, parent, sheet)

@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from agents.coder.traced import traced_graph
+from agents.coder.traced import traced_choices, traced_graph
 from agents.records.expectation import Expectation
 from tools.codegen import IllegalAction, Schedule, apply
 from tools.codegen.ir.schedule import FORMAT
@@ -27,21 +27,29 @@ SHRUNK = ("num_stages", "UNROLL", "BLOCK_K", "BLOCK_M", "ELEMENTS")
 KEPT = 16
 """Problems whose choices are kept; the one used longest ago goes first."""
 
-_CHOOSING = threading.Lock()
+_KEEPING = threading.Lock()
 _CHOICES: OrderedDict[tuple[str, str], tuple[Choice, ...]] = OrderedDict()
 
 
 def choices_of(problem: Problem, sheet: HardwareSheet) -> tuple[Choice, ...]:
     """Name the model's choices for a problem on a device, or give back those that were named."""
+    found = traced_choices(problem, sheet)
+    return _chosen_here(problem, sheet) if found is None else found
+
+
+def _chosen_here(problem: Problem, sheet: HardwareSheet) -> tuple[Choice, ...]:
+    """Choose for another device than the problem was traced for; nobody waits for it who asks about another problem."""
     name = (problem.id, sheet.model_dump_json())
-    graph = traced_graph(problem)
-    with _CHOOSING:
-        if name not in _CHOICES:
-            _CHOICES[name] = modelled_choices(graph, sheet, problem.policy)
-            while len(_CHOICES) > KEPT:
-                _CHOICES.popitem(last=False)
+    with _KEEPING:
+        known = _CHOICES.get(name)
+    if known is None:
+        known = modelled_choices(traced_graph(problem), sheet, problem.policy)
+    with _KEEPING:
+        _CHOICES[name] = known
         _CHOICES.move_to_end(name)
-        return _CHOICES[name]
+        while len(_CHOICES) > KEPT:
+            _CHOICES.popitem(last=False)
+    return known
 
 
 def choice_actions(problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:

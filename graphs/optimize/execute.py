@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
+from graphs.optimize.ahead import begin_ahead
 from graphs.optimize.graph import build
 from graphs.optimize.state import STATE_VERSION
 from graphs.run.context import Context, Services
@@ -73,10 +74,14 @@ async def _execute(services: Services, listener: Listener) -> Delivery:
                 "Resume it with the version that began it, or start a new run.",
             )
         if not snapshot.values or snapshot.next:
+            ahead = begin_ahead(services)
             given = None if snapshot.next else {"run": services.run}
             stream = graph.astream(given, config, context=Context(opened=services), stream_mode="custom", subgraphs=True, durability="sync")
-            async for _, event in cast("AsyncIterator[tuple[Any, dict[str, Any]]]", stream):
-                listener(event)
+            try:
+                async for _, event in cast("AsyncIterator[tuple[Any, dict[str, Any]]]", stream):
+                    listener(event)
+            finally:
+                await asyncio.wait(ahead)
     delivery = services.store.get("delivery", services.run, Delivery)
     if delivery is None:
         raise Postponed(

@@ -21,8 +21,9 @@ from knowledge.sharing.board import check_share
 from tools.errors import UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.hardware import detect_sheet, load_sheet
-from tools.problems import load_problem, small_variants, with_changing_weights
+from tools.problems import with_changing_weights
 from tools.records import HardwareSheet, Problem
+from tools.references.reading import read_again, read_problem
 from tools.tracing import RunStore
 
 ESTIMATE_TARGET = "h200"
@@ -83,7 +84,11 @@ def open_for(context: Context, run: str) -> None:
     """Open `run`, or a new run on the context's problem where `run` is empty; nothing to do where services are open."""
     if context.opened is None:
         folder = Path(context.home) if context.home else default_home()
-        store = open_run(folder, run) if run else start_run(load_problem(Path(context.problem_file)), RunSettings(), folder)
+        store = (
+            open_run(folder, run)
+            if run
+            else start_run(read_problem(Path(context.problem_file), RunSettings().policy).problem, RunSettings(), folder)
+        )
         context.opened = assemble(store)
 
 
@@ -98,7 +103,7 @@ def assemble(store: RunStore, shared: Shared | None = None) -> Services:
         run=store.meta("run"),
         settings=settings,
         problem=problem,
-        variants=small_variants(problem) if shared.variants is None else shared.variants,
+        variants=read_again(problem).variants if shared.variants is None else shared.variants,
         sheet=load_sheet(settings.target),
         store=store,
         pool=shared.pool or open_evaluator(settings, store),

@@ -45,6 +45,8 @@ class RunSettings(Record):
     """Repairs of one failing draft before it is rolled back."""
     timeout_s: float = Field(default=120.0, gt=0)
     """Limit of each phase of an evaluation: by the clock on a GPU, without one of the candidate's own time at each size."""
+    trace_timeout_s: float = Field(default=60.0, gt=0)
+    """Limit of tracing the reference; where it is over, the built-in coder writes nothing."""
     counters: Literal["auto", "never"] = "auto"
     """`auto`: hardware counters of each best candidate so far and of the champion are read where Nsight Compute is found and works."""
     evaluator: str = "local"

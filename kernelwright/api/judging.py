@@ -15,9 +15,10 @@ from tools.evidence import Bundle, Origin, Report, Verifier, make_bundle, write_
 from tools.evidence.bundle import candidate_id
 from tools.evidence.folder import check_place
 from tools.hardware.devices import ALL, INTERPRETER, choose_devices
-from tools.problems import load_problem, problem_notes, small_variants
+from tools.problems import load_problem
 from tools.problems.source import read_source
 from tools.records import Evaluation, HardwareSheet, PrecisionPolicy, Problem, Profile, Record, Verdict
+from tools.references.reading import read_problem
 
 Stage = Literal["search", "confirm"]
 
@@ -60,10 +61,11 @@ def evaluate(
         check_place(Path(bundle))
     source = read_source(Path(kernel))
     sheet = resolve_target(target)
-    loaded = load_problem(Path(problem), policy, entry)
+    read = read_problem(Path(problem), policy, entry)
+    loaded = read.problem
     request = EvaluationRequest(
         problem=loaded,
-        variants=small_variants(loaded),
+        variants=read.variants,
         candidate=candidate_id(loaded, source),
         source=source,
         target=sheet,
@@ -80,7 +82,7 @@ def evaluate(
         problem=loaded,
         target=sheet,
         evaluation=evaluation,
-        notes=problem_notes(loaded),
+        notes=read.notes,
         bundle=Path(bundle) if bundle and digest else None,
         digest=digest,
     )

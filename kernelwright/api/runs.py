@@ -25,8 +25,9 @@ from graphs.optimize.execute import Listener, execute
 from graphs.run.assembly import assemble, open_run, start_run
 from graphs.run.settings import RunSettings, default_home
 from tools.errors import UserError
-from tools.problems import load_problem, problem_from_module
+from tools.problems import problem_from_module
 from tools.records import ROOT, Evaluation, Problem, Record
+from tools.references.reading import read_problem
 from tools.tracing import RunStore
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def resume(run: str, *, home: str | Path | None = None, listener: Listener = lam
 
 def _load(problem: str | Path | nn.Module, example_inputs: tuple[Any, ...], settings: RunSettings) -> Problem:
     if isinstance(problem, str | Path):
-        return load_problem(Path(problem), settings.policy)
+        return read_problem(Path(problem), settings.policy).problem
     if not example_inputs:
         raise UserError("An nn.Module comes without inputs.", "Give example_inputs=(tensor, …), as its forward takes them.")
     return problem_from_module(problem, example_inputs, None, settings.policy)

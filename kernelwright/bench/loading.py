@@ -1,21 +1,20 @@
-"""Reads problem files in processes of their own: user code that crashes, hangs or fills memory costs one row, not the bench."""
+"""Reads problem files in processes of their own, side by side: user code that crashes, hangs or fills memory costs its own row alone."""
 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Literal, Protocol
 
 from tools.errors import UserError
 from tools.records import PrecisionPolicy, Problem, Record
+from tools.references.jobs import ReadAnswer
+from tools.references.reading import read_apart
 
-LIMIT_S = 900.0
-"""A file that is not read in this time is given up. Most of KernelBench's take less than a second; its recurrent networks, whose small
-variants are sought step by step, took up to three minutes on two crowded cores."""
+_AT_ONCE = 32
+"""Files that are read side by side at most: more than a bench asks for."""
 
 
 class Loaded(Record):
@@ -39,42 +38,31 @@ class ProblemLoader(Protocol):
 
 
 class Loader:
-    """One reading process, started at the first file; a file that kills or outlasts it gets a fresh one for the next."""
+    """A process for each file; who waits for one waits for no other."""
 
     def __init__(self) -> None:
         """Start nothing yet."""
-        self._pool: ProcessPoolExecutor | None = None
-        self._one = asyncio.Lock()
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="reading")
+        self._cancel = os.eventfd(0, os.EFD_CLOEXEC)
 
     async def load(self, file: Path, policy: PrecisionPolicy) -> Loaded:
         """Read one problem file."""
-        async with self._one:
-            self._pool = self._pool or ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"), initializer=_alone)
-            work = asyncio.get_running_loop().run_in_executor(self._pool, load_now, file, policy)
-            try:
-                return await asyncio.wait_for(work, LIMIT_S)
-            except TimeoutError:
-                self._end()
-                return Loaded(failure="unreadable", reason=f"{file.name} was not read within {LIMIT_S:.0f} s.")
-            except BrokenProcessPool:
-                self._end()
-                return Loaded(failure="unreadable", reason=f"{file.name} ended the process that read it: a crash, or too little memory.")
-            except asyncio.CancelledError:
-                self._end()
-                raise
+        return _loaded(await asyncio.get_running_loop().run_in_executor(self._threads, self._read, file, policy))
 
     def close(self) -> None:
-        """End the process."""
-        self._end()
+        """End every process that is reading."""
+        if self._cancel >= 0:
+            os.eventfd_write(self._cancel, 1)
+            self._threads.shutdown()
+            os.close(self._cancel)
+            self._cancel = -1
 
-    def _end(self) -> None:
-        if self._pool is None:
-            return
-        # a busy worker is not waited for: there is no public way to end it before Python 3.14
-        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
-            process.kill()
-        self._pool.shutdown(wait=True, cancel_futures=True)
-        self._pool = None
+    def _read(self, file: Path, policy: PrecisionPolicy) -> ReadAnswer:
+        return read_apart(file, policy, cancel=self._cancel)
+
+
+def _loaded(found: ReadAnswer) -> Loaded:
+    return Loaded(problem=found.problem, variants=found.variants, failure=found.failure, reason=found.what)
 
 
 def load_now(file: Path, policy: PrecisionPolicy) -> Loaded:
@@ -89,14 +77,3 @@ def load_now(file: Path, policy: PrecisionPolicy) -> Loaded:
         return Loaded(failure="random", reason=error.what)
     except UserError as error:
         return Loaded(failure="unreadable", reason=error.what)
-
-
-def _alone() -> None:
-    """Leave Ctrl-C to the parent, and the GPU and most cores to those who time."""
-    import signal
-
-    import torch
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    torch.set_num_threads(max(1, (os.cpu_count() or 2) // 4))

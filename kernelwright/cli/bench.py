@@ -28,7 +28,17 @@ from typing import Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
-from kernelwright.cli.options import HALF_LIFE, AgainstOption, ChromaServer, Counters, HalfLife, Json, Tune, Weights
+from kernelwright.cli.options import (
+    HALF_LIFE,
+    AgainstOption,
+    ChromaServer,
+    Counters,
+    HalfLife,
+    Json,
+    TraceTimeout,
+    Tune,
+    Weights,
+)
 
 FAILED = 1
 """Exit status where not one run of the shard came to anything: no file could be read, or the machine failed every time."""
@@ -92,6 +102,7 @@ def run(
     timeout: Annotated[
         float, typer.Option(min=1, help="Seconds a candidate's own build, check and timing may each take; without a GPU of its own time.")
     ] = 120.0,
+    trace_timeout: TraceTimeout = 60.0,
     model: Annotated[str, typer.Option(help="Language model of the agents that have one.")] = "",
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server.")] = "",
     key_file: Annotated[str, typer.Option(help="File that holds the server's key.")] = "",
@@ -154,6 +165,7 @@ def run(
                 counters=counters,
                 repairs=repairs,
                 timeout_s=timeout,
+                trace_timeout_s=trace_timeout,
                 embedder=ready_embedder(embedder, memory=memories != ("off",)),
                 chroma_server=reached_server(chroma_server, memory=memories != ("off",)),
                 half_life=half_life,

@@ -22,8 +22,8 @@ from graphs.run.records import Recall
 from kernelwright.cli.report import result_facts
 from kernelwright.cli.trace_views import calls_spent, evaluation_table
 from tools.errors import UserError
-from tools.problems import problem_notes
 from tools.records import ROOT, Evaluation, Plan, Profile
+from tools.references.reading import read_again
 from tools.spool import SpoolPool
 from tools.tracing import RunStore
 
@@ -114,7 +114,7 @@ class Progress:
         outputs = ", ".join(f"{list(t.shape)} {t.dtype}" for t in abi.outputs)
         self._line("run", services.run)
         self._line("problem", f"{services.problem.name}: {inputs} → {outputs}, policy {services.problem.policy}")
-        for note in (*problem_notes(services.problem), *notes):
+        for note in (*read_again(services.problem).notes, *notes):
             self._line("note", note)
         self._line("agents", services.team.describe())
         self._line("target", f"{services.sheet.title}; evaluator {services.pool.name}")

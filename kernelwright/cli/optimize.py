@@ -50,6 +50,7 @@ from kernelwright.cli.options import (
     Seed,
     Share,
     Tolerance,
+    TraceTimeout,
     Tune,
     Wait,
     Weights,
@@ -94,6 +95,7 @@ def command(
         float,
         typer.Option(min=1, help="Seconds that the candidate's own build, check and timing may each take; without a GPU of its own time."),
     ] = 120.0,
+    trace_timeout: TraceTimeout = 60.0,
     start: Annotated[
         str,
         typer.Option(metavar="FILE|scratch", help="A kernel of your own to start from, or `scratch`: none, not even the built-in coder's."),
@@ -129,6 +131,10 @@ def command(
     json: Json = False,
 ) -> None:
     """Start a run and see it through."""
+    from tools.references.processes import PROCESSES
+
+    # torch is imported there while the rest is imported here
+    PROCESSES.start()
     from agents import ready_models, team_settings
     from agents.prompting.frame import read_frame
     from graphs.run.assembly import start_run
@@ -138,8 +144,8 @@ def command(
     from kernelwright.cli.knowledge_store import reached_server, reached_share, ready_embedder
     from kernelwright.cli.live import check_out, see_through
     from tools.evaluation.policies import stated_policy
-    from tools.problems import load_problem
     from tools.records import Budget
+    from tools.references.reading import read_problem
 
     check_out(out)
     frame = read_frame(language, start == SCRATCH, context or [])
@@ -160,6 +166,7 @@ def command(
         tune=tune,
         repairs=repairs,
         timeout_s=timeout,
+        trace_timeout_s=trace_timeout,
         evaluator=evaluator,
         devices=devices,
         counters=counters,
@@ -172,7 +179,7 @@ def command(
         team=team.model_copy(update={"cache": cache, "frame": frame}),
     )
     notes = (*met, *ready_models(settings.team, settings.budget), *_idle_limits(settings))
-    problem = load_problem(file, settings.policy, entry)
+    problem = read_problem(file, settings.policy, entry).problem
     see_through(start_run(problem, settings, home_folder(home)), as_json=json, out=out, notes=notes)
 
 

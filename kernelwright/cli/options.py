@@ -97,6 +97,12 @@ ModelSet = Annotated[
         help="A setting of the models, as docs/models.md lists: timeout_s, retries, temperature, api, …; may be repeated.",
     ),
 ]
+TraceTimeout = Annotated[
+    float,
+    typer.Option(
+        "--trace-timeout", min=1, help="Seconds that tracing a reference may take; beyond them the built-in coder writes nothing."
+    ),
+]
 Tune = Annotated[
     int,
     typer.Option(

@@ -1,4 +1,4 @@
-"""One thread of a process at a time is in the native code under memory and tracing."""
+"""One thread of a process at a time is in the native code under memory, and one in a reference that is read there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.coder.traced import traced_graph
 from agents.samples.sources import REFERENCE
 from knowledge.records import Situation
 from knowledge.vectors.embedding import HashingEmbedder
@@ -59,22 +58,3 @@ def test_reading_a_problem_waits_for_its_turn(tmp_path: Path) -> None:
             with pytest.raises(TimeoutError):
                 waiting.result(1.0)
         assert waiting.result(60).name == "softmax"
-
-
-def test_tracing_waits_for_its_turn(tmp_path: Path) -> None:
-    """A reference is not traced while another thread is at work in memory; a trace that was made is given back all the same."""
-    path = tmp_path / "softmax.py"
-    path.write_text(REFERENCE)
-    first = load_problem(path)
-    path.write_text(f"# another one\n{REFERENCE}")
-    second = load_problem(path)
-    graph = traced_graph(first)
-    with ThreadPoolExecutor(2) as threads:
-        with TURN:
-            assert threads.submit(traced_graph, first).result(10) is graph
-            waiting = threads.submit(traced_graph, second)
-            assert not threads.submit(TURN.acquire, False).result(10)
-            # long enough for a trace of this size
-            threading.Event().wait(1.0)
-            assert not waiting.done()
-        assert waiting.result(60).nodes

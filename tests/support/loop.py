@@ -140,6 +140,9 @@ class BlockCoder:
     name = "blocks"
     free = False
 
+    def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
+        """Need nothing."""
+
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         """Every block size but the parent's own."""
         own = int(_read(parent.source, "block")) if parent else 0

@@ -31,13 +31,34 @@ _found: dict[tuple[str, tuple[Tier, ...], bool], Problem | None] = {}
 """What was looked for last, up to so many searches: each runs the reference at several sizes."""
 
 
-@in_turn
+_known: dict[str, tuple[Problem, ...]] = {}
+"""Variants of problems that were sought elsewhere, by the problem's record."""
+
+
+def remember_variants(problem: Problem, variants: tuple[Problem, ...]) -> None:
+    """Keep the variants of a problem that another process found, so that they are not sought again here."""
+    if len(_known) >= _KEPT:
+        _known.clear()
+    _known[problem.model_dump_json()] = variants
+
+
+def known_variants(problem: Problem) -> tuple[Problem, ...] | None:
+    """Variants that were found elsewhere, or that need no search; None where they would have to be sought by running the reference."""
+    return () if problem.form is ProblemForm.EXPORTED else _known.get(problem.model_dump_json())
+
+
 def small_variants(problem: Problem) -> tuple[Problem, ...]:
     """Derive up to four variants: odd sizes, powers of two, a single row, and odd sizes of the smallest tiers.
 
     `SMALL_SIZES` in the file replaces the choice. Empty where nothing can be varied: an exported module, a file without
     size constants, a reference that is too large at any size.
     """
+    known = known_variants(problem)
+    return _sought(problem) if known is None else known
+
+
+@in_turn
+def _sought(problem: Problem) -> tuple[Problem, ...]:
     if problem.form is ProblemForm.EXPORTED:
         return ()
     declared = small_sizes(parsed(problem.source), problem.name)

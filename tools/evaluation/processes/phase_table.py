@@ -28,11 +28,17 @@ PHASES = {
     "derive": "tools.evaluation.trusted.derive:derive",
     "probe": "tools.evaluation.untrusted.probe:run",
     "counters": "tools.evaluation.untrusted.counters:count",
+    "read": "tools.references.phases:read",
+    "vary": "tools.references.phases:vary",
+    "trace": "tools.references.phases:trace",
 }
 """Phase to function; only `builder`, `runner` and `counters` ever meet candidate code."""
 
-_WARM_UP = "tools.evaluation.untrusted.warmup:warm_up"
-"""What is imported, and built once, by code that a runner has too."""
+WARM_UPS = {
+    "evaluation": "tools.evaluation.untrusted.warmup:warm_up",
+    "references": "tools.references.phases:warm_up",
+}
+"""What is imported, and built once, by the kind of work that a zygote's phases do; the first by code that a runner has too."""
 
 
 def phase_function(name: str) -> Callable[[Phase], None]:
@@ -54,9 +60,9 @@ def import_common() -> dict[str, str]:
     return {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": str(np.__version__)}
 
 
-def warm_up() -> dict[str, str]:
-    """Import and build what else phases need in this environment, and return the versions; starts no thread and no CUDA."""
-    found: dict[str, str] = _named(_WARM_UP)()
+def warm_up(kind: str) -> dict[str, str]:
+    """Import and build what else phases of a kind need in this environment, and return the versions; starts no thread and no CUDA."""
+    found: dict[str, str] = _named(WARM_UPS[kind])()
     return found
 
 

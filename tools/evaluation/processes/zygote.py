@@ -17,6 +17,7 @@ import tempfile
 import threading
 import traceback
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def _branch(message: dict[str, Any], descriptors: list[int]) -> None:
         os.environ.update(message["zygote"])
         # warming up takes children that are waited for
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        _live(end, warm_up if message["warm"] else dict)
+        _live(end, partial(warm_up, message["warm"]) if message["warm"] else dict)
     except BaseException:
         fd_messages.send(end, {"failed": traceback.format_exc()[-2000:]})
     finally:

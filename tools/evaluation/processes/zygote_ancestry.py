@@ -62,8 +62,8 @@ class Zygote:
                 return None
         return answer[1] if answer else None
 
-    def branch(self, environment: Mapping[str, str], *, warm: bool) -> Zygote | None:
-        """Fork another zygote, which takes over what is imported here, or with `warm` imports the rest too; None where this one has ended.
+    def branch(self, environment: Mapping[str, str], warm: str = "") -> Zygote | None:
+        """Fork another zygote, which takes over what is imported here and warms up for a kind of work; None where this one has ended.
 
         One that does not start raises MachineError with what it said.
         """
@@ -117,17 +117,17 @@ class Ancestry:
         self._locks: dict[str, threading.Lock] = {}
         self._kept: dict[str, Zygote] = {}
 
-    def zygote(self, environment: Mapping[str, str]) -> Zygote:
-        """Fork a zygote that is warm in `environment`; MachineError where none starts. Several threads may ask."""
+    def zygote(self, environment: Mapping[str, str], kind: str = "evaluation") -> Zygote:
+        """Fork a zygote that is warm in `environment` for a kind of work; MachineError where none starts. Several threads may ask."""
         base, roots = clean_environment({}), tuple(path for path in sys.path if path)
 
         def first() -> Zygote:
             return self._keep(f"{os.getpid()} {roots} {base}", lambda: _first(base, roots))
 
         def warm() -> Zygote:
-            return self._keep(f"{os.getpid()} {roots} {base} {environment}", lambda: self._branch(first, environment, warm=True))
+            return self._keep(f"{os.getpid()} {roots} {base} {environment} {kind}", lambda: self._branch(first, environment, kind))
 
-        return self._branch(warm, environment, warm=False)
+        return self._branch(warm, environment)
 
     def close(self) -> None:
         """End those that this process has started, the youngest first so that each is seen to be gone; zygotes end with them."""
@@ -135,11 +135,11 @@ class Ancestry:
             if name.startswith(f"{os.getpid()} "):
                 self._forget(one)
 
-    def _branch(self, parent: Callable[[], Zygote], environment: Mapping[str, str], *, warm: bool) -> Zygote:
+    def _branch(self, parent: Callable[[], Zygote], environment: Mapping[str, str], warm: str = "") -> Zygote:
         """Fork from a parent; one that has died is started once more."""
         for _ in range(2):
             one = parent()
-            found = one.branch(environment, warm=warm)
+            found = one.branch(environment, warm)
             if found is not None:
                 return found
             self._forget(one)

@@ -24,9 +24,10 @@ _ENTRY_S = 30.0
 class ZygoteClient:
     """Keeps one zygote alive and forks phases from it."""
 
-    def __init__(self, flavour: str, environment: Mapping[str, str], folder: Path) -> None:
-        """Prepare; the process starts at the first fork. `folder` gets each phase's scratch."""
+    def __init__(self, flavour: str, environment: Mapping[str, str], folder: Path, kind: str = "evaluation") -> None:
+        """Prepare; the process starts at the first fork. `folder` gets each phase's scratch, `kind` says what phases do."""
         self.flavour = flavour
+        self._kind = kind
         self.versions: dict[str, str] = {}
         """Of what the zygote has imported; empty until it has started."""
         self.environment = clean_environment(environment)
@@ -95,7 +96,7 @@ class ZygoteClient:
         if self._closed:
             raise MachineError("The pool has been closed.", "Make a new one.")
         if self._zygote is None:
-            self._zygote = ANCESTRY.zygote(self.environment)
+            self._zygote = ANCESTRY.zygote(self.environment, self._kind)
             self.versions = self._zygote.versions
         return self._zygote
 

@@ -1,0 +1,20 @@
+"""What a run begins before it is asked for: the trace of its reference, and memory's embedder and index, beside the measuring."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from graphs.run.context import Services
+from tools.errors import KernelwrightError
+
+
+def begin_ahead(services: Services) -> list[asyncio.Task[None]]:
+    """Begin both, each in a thread or a process of its own; whoever needs one waits for it, and is told of what went wrong there."""
+    services.team.coder.begin(services.problem, services.sheet, services.settings.trace_timeout_s)
+    return [asyncio.create_task(_ready_memory(services))]
+
+
+async def _ready_memory(services: Services) -> None:
+    with suppress(KernelwrightError):
+        await services.memory.prepare()
