@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from benchmarks.kept_rows import KeptRows, Row
 from tools.errors import KernelwrightError, UserError
 from tools.evaluation import EvaluationRequest, LocalPool
+from tools.evaluation.policies import load_policy, policy_names
 from tools.hardware import detect_sheet, load_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants
@@ -62,7 +63,11 @@ def main() -> None:
     except UserError as error:
         command_line().error(str(error))
     enough = {"confirm", options.stage}
-    known = {row["key"] for row in kept.rows if row["verdict"] != Verdict.INFRASTRUCTURE and row.get("stage", "confirm") in enough}
+    known = {
+        row["key"]
+        for row in kept.rows
+        if row["verdict"] != Verdict.INFRASTRUCTURE and row.get("stage", "confirm") in enough and _policy(row) == options.policy
+    }
     status = 130
     try:
         late = asyncio.run(_judge(options, files, [kernel for kernel in mine if kernel.key not in known], kept))
@@ -84,6 +89,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--parallel", type=int, default=3, help="in flight: one is built while another is timed")
     parser.add_argument("--stop-after", type=float, default=math.inf, help="begin no more after so many seconds")
     parser.add_argument("--stage", choices=["confirm", "search"], default="confirm", help="how thoroughly, as in a run")
+    parser.add_argument("--policy", choices=policy_names(), default="default", help="as for `kernelwright evaluate`")
     parser.add_argument("--timeout", type=float, default=240.0)
     parser.add_argument("--device", type=int, default=None, help="nvidia-smi's number; by default the first that is visible")
     return parser
@@ -130,10 +136,10 @@ async def _judge(options: argparse.Namespace, files: Mapping[str, Path], kernels
 
 
 async def _row(pool: LocalPool, options: argparse.Namespace, file: Path, kernel: Delivered, sheet: Any) -> Row:
-    row: Row = {"problem": kernel.problem, "number": kernel.number, "key": kernel.key, "stage": options.stage}
+    row: Row = {"problem": kernel.problem, "number": kernel.number, "key": kernel.key, "stage": options.stage, "policy": options.policy}
     row |= {"bench_us": kernel.us, "bench": kernel.speedups}
     try:
-        problem = await asyncio.to_thread(load_problem, file)
+        problem = await asyncio.to_thread(load_problem, file, load_policy(options.policy))
         request = EvaluationRequest(
             problem=problem,
             variants=await asyncio.to_thread(small_variants, problem),
@@ -167,8 +173,13 @@ def said(row: Row) -> str:
 
 
 def latest(rows: Sequence[Row]) -> list[Row]:
-    """Keep the last row of each kernel."""
-    return list({row["key"]: row for row in rows}.values())
+    """Keep the last row of each kernel under each policy."""
+    return list({(row["key"], _policy(row)): row for row in rows}.values())
+
+
+def _policy(row: Row) -> str:
+    """Name the policy a row was judged under; rows that name none are from when there was but one default."""
+    return str(row.get("policy", "exact"))
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -1,6 +1,7 @@
 """Writes the cost model's first choice for each problem of a suite, without evaluating anything, as kernels to be judged elsewhere.
 
 Usage: python -m benchmarks.kernelbench.first_choices SUITE OUT --rows ROWS.jsonl … [--problems 1-20,7] [--device h200] [--weights changing]
+       [--policy exact]
 
 ROWS are a bench's rows of the suite (docs/results/kernelbench): problems that ended with a kernel there are taken, and their figures stand
 beside the new ones; a suite may have a part of them only. OUT becomes a folder that `benchmarks.kernelbench.confirm_kernels` reads. What is
@@ -20,10 +21,11 @@ from agents.coder.traced import traced_graph
 from benchmarks.kept_rows import KeptRows, Row
 from tools.codegen import LoweringError, emit
 from tools.errors import UserError
+from tools.evaluation.policies import load_policy, policy_names
 from tools.hardware import load_sheet
 from tools.problems import load_problem, with_changing_weights
 from tools.problems.suite import open_suite, select
-from tools.records import HardwareSheet
+from tools.records import DEFAULT_POLICY, HardwareSheet, PrecisionPolicy
 
 
 def main() -> None:
@@ -35,14 +37,32 @@ def main() -> None:
     parser.add_argument("--problems", default="", help="of those in the rows: numbers, ranges, names with *, 1%%3")
     parser.add_argument("--device", default="h200", help="the hardware sheet of the cost model")
     parser.add_argument("--weights", choices=["fixed", "changing"], default="fixed", help="as of a bench")
+    parser.add_argument("--policy", choices=policy_names(), default="default", help="as for `kernelwright optimize`")
     given = parser.parse_args()
     try:
-        write(given.suite, given.out, given.rows, given.problems, load_sheet(given.device), changing=given.weights == "changing")
+        write(
+            given.suite,
+            given.out,
+            given.rows,
+            given.problems,
+            load_sheet(given.device),
+            changing=given.weights == "changing",
+            policy=load_policy(given.policy),
+        )
     except UserError as error:
         parser.error(str(error))
 
 
-def write(suite: Path, out: Path, files: Sequence[Path], wanted: str, sheet: HardwareSheet, *, changing: bool = False) -> None:
+def write(
+    suite: Path,
+    out: Path,
+    files: Sequence[Path],
+    wanted: str,
+    sheet: HardwareSheet,
+    *,
+    changing: bool = False,
+    policy: PrecisionPolicy = DEFAULT_POLICY,
+) -> None:
     """Write kernels of the problems in some files of rows, those that `wanted` names as --problems does; weights may be `changing`."""
     for file in files:
         if not file.is_file():
@@ -61,16 +81,16 @@ def write(suite: Path, out: Path, files: Sequence[Path], wanted: str, sheet: Har
     done = {row["problem"] for row in kept.rows}
     for row in rows:
         if row["status"] == "kernel" and row["problem"] in problems and row["problem"] not in done:
-            kept.add(_written(problems[row["problem"]], out, row, sheet, changing=changing))
+            kept.add(_written(problems[row["problem"]], out, row, sheet, changing=changing, policy=policy))
 
 
-def _written(reference: Path, out: Path, row: Row, sheet: HardwareSheet, *, changing: bool) -> Row:
+def _written(reference: Path, out: Path, row: Row, sheet: HardwareSheet, *, changing: bool, policy: PrecisionPolicy) -> Row:
     """Write one kernel; of a problem without any the row says why."""
     began = time.monotonic()
     name = row["problem"].replace("/", "-")
     new: Row = {key: row[key] for key in ("problem", "number", "candidate_us", "speedups")} | {"run": name, "status": "kernel"}
     try:
-        problem = load_problem(reference)
+        problem = load_problem(reference, policy)
         problem = with_changing_weights(problem) if changing else problem
         choices = choices_of(problem, sheet)
         if not choices:

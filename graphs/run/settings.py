@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, model_validator
 
 from agents import TeamSettings
 from graphs.search.protocol import SearchSettings
-from tools.records import Against, Budget, PrecisionPolicy, Record
+from tools.records import DEFAULT_POLICY, Against, Budget, PrecisionPolicy, Record
 
 
 class RunSettings(Record):
@@ -19,7 +19,7 @@ class RunSettings(Record):
     """Where the reference came from, for people; the run keeps its own copy."""
     target: str = ""
     """Hardware sheet name; empty means this machine's GPU, or `h200` estimated where there is none."""
-    policy: PrecisionPolicy = PrecisionPolicy()
+    policy: PrecisionPolicy = DEFAULT_POLICY
     budget: Budget = Budget()
     search: str = "greedy"
     search_settings: SearchSettings = SearchSettings()
@@ -75,6 +75,13 @@ class RunSettings(Record):
     half_life: float = Field(default=365.0, ge=0)
     """Days in which what memory measured loses half of its weight; 0: it does not age."""
     team: TeamSettings = TeamSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _stored_without_policy(cls, fields: Any, info: ValidationInfo) -> Any:
+        """Read settings that were stored without a policy as `exact`, which was the default when there were such."""
+        stored = info.mode == "json" and isinstance(fields, dict)
+        return {"policy": {"name": "exact"}, **fields} if stored else fields
 
 
 def default_home() -> Path:

@@ -29,16 +29,18 @@ from tools.cost.rank_schedules import modelled_choices
 from tools.cost.schedule_model import ScheduleModel
 from tools.errors import UserError
 from tools.problems import load_problem
-from tools.records import Action, ActionKind, HardwareSheet, Problem
+from tools.records import DEFAULT_POLICY, Action, ActionKind, HardwareSheet, PrecisionPolicy, Problem
 
 
-def explain(problem: str | Path, *, target: str = "", entry: str | None = None, choice: int = 1) -> Explanation:
+def explain(
+    problem: str | Path, *, target: str = "", policy: PrecisionPolicy = DEFAULT_POLICY, entry: str | None = None, choice: int = 1
+) -> Explanation:
     """Explain the cost model's choice of that number on a device, or with 0 the initial schedule, which generates nothing.
 
     Raises UserError for wrong input.
     """
     sheet = resolve_target(target)
-    loaded = load_problem(Path(problem), entry=entry)
+    loaded = load_problem(Path(problem), policy, entry)
     graph = traced_graph(loaded)
     choices = () if choice == 0 else modelled_choices(graph, sheet, loaded.policy)
     if choice > max(1, len(choices)):
@@ -72,6 +74,7 @@ class _Explainer:
         return Explanation(
             problem=self.problem.name,
             target=self.sheet.title,
+            policy=str(self.problem.policy),
             explained=title,
             us=_finite(self.chosen.us if self.chosen else self.model.schedule_us(self.bound.schedule)) or None,
             graph=tuple(map(_operator, self.bound.reference.nodes)),

@@ -82,6 +82,8 @@ class Explanation(Record):
 
     problem: str
     target: str
+    policy: str
+    """What kernels may round."""
     explained: str
     """Which schedule: a choice of the cost model, or the initial one."""
     us: float | None

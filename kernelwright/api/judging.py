@@ -17,12 +17,10 @@ from tools.evidence.folder import check_place
 from tools.hardware.devices import ALL, INTERPRETER, choose_devices
 from tools.problems import load_problem
 from tools.problems.source import read_source
-from tools.records import Evaluation, HardwareSheet, PrecisionPolicy, Problem, Profile, Record, Verdict
+from tools.records import DEFAULT_POLICY, Evaluation, HardwareSheet, PrecisionPolicy, Problem, Profile, Record, Verdict
 from tools.references.reading import read_problem
 
 Stage = Literal["search", "confirm"]
-
-_DEFAULT_POLICY = PrecisionPolicy()
 
 
 class Judgement(Record):
@@ -44,7 +42,7 @@ def evaluate(
     kernel: str | Path,
     *,
     target: str = "",
-    policy: PrecisionPolicy = _DEFAULT_POLICY,
+    policy: PrecisionPolicy = DEFAULT_POLICY,
     entry: str | None = None,
     stage: Stage = "confirm",
     timeout_s: float = 120.0,

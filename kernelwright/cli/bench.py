@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -35,6 +35,7 @@ from kernelwright.cli.options import (
     Counters,
     HalfLife,
     Json,
+    NamedPolicy,
     TraceTimeout,
     Tune,
     Weights,
@@ -77,7 +78,7 @@ def run(
     target: Annotated[
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
-    policy: Annotated[Literal["exact", "tf32", "fp16", "bf16"], typer.Option(help="What may be rounded, as for `optimize`.")] = "exact",
+    policy: NamedPolicy = "default",
     evaluator: Annotated[str, typer.Option(help="`local`, or `spool:DIR`, a folder that workers watch.")] = "local",
     devices: Annotated[str, typer.Option(help="Of the local evaluator: all, interpreter, or nvidia-smi's numbers such as 0,1.")] = "all",
     evaluations: Annotated[int, typer.Option(min=0, help="Evaluations a run; 0 sets no limit.")] = 16,

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli.options import Json
+from kernelwright.cli.options import Json, Policy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -46,6 +46,7 @@ def command(
     problem: Annotated[Path, typer.Argument(metavar="FILE", help="The PyTorch reference.")],
     entry: Annotated[str | None, typer.Option(help="Function to explain, where FILE has several.")] = None,
     target: Annotated[str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200")] = "",
+    policy: Policy = "default",
     stage: Annotated[list[Stage] | None, typer.Option(help="Show this stage alone; may be repeated.", show_default="all")] = None,
     choice: Annotated[int, typer.Option(min=1, help="Which of the cost model's choices, the best first.")] = 1,
     initial: Annotated[bool, typer.Option("--initial", help="The schedule a search starts from: all is the library's.")] = False,
@@ -54,10 +55,15 @@ def command(
 ) -> None:
     """Explain and print."""
     from kernelwright.api.explaining import explain
+    from tools.evaluation.policies import load_policy
 
-    found = explain(problem, target=target, entry=entry, choice=0 if initial else choice)
+    found = explain(problem, target=target, policy=load_policy(policy), entry=entry, choice=0 if initial else choice)
     if json:
-        print(found.model_dump_json(indent=1, include=None if not stage else {"problem", "target", "explained", "us", *_fields(stage)}))
+        print(
+            found.model_dump_json(
+                indent=1, include=None if not stage else {"problem", "target", "policy", "explained", "us", *_fields(stage)}
+            )
+        )
         return
     _print(found, stage or list(VIEWS))
     if source:
@@ -74,7 +80,7 @@ def _print(found: Explanation, stages: list[Stage]) -> None:
     from rich.markup import escape
 
     console = Console(highlight=False)
-    console.rule(escape(f"{found.problem} on {found.target}"))
+    console.rule(escape(f"{found.problem} on {found.target}, policy {found.policy}"))
     console.print(escape(f"This is {found.explained}."))
     if found.us is not None:
         replayed = ", replayed as a CUDA graph" if found.captured else ""

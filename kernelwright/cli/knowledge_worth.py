@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kernelwright.cli.knowledge_store import Server, print_json, reached_server, ready_embedder
-from kernelwright.cli.options import HALF_LIFE, HalfLife, Json
+from kernelwright.cli.options import HALF_LIFE, HalfLife, Json, NamedPolicy
 
 if TYPE_CHECKING:
     from kernelwright.bench.settings import BenchSettings, MemoryArm
@@ -35,7 +35,7 @@ def worth(
     search: Annotated[str, typer.Option(help="Search method of all runs.")] = "greedy",
     target: Annotated[str, typer.Option(help="Device.", show_default="this machine's GPU, else h200, estimated")] = "",
     learning_target: Annotated[str, typer.Option(help="Learn for another device, e.g. a100, estimated.", show_default="as --target")] = "",
-    policy: Annotated[Literal["exact", "tf32", "fp16", "bf16"], typer.Option(help="What may be rounded, as for `optimize`.")] = "exact",
+    policy: NamedPolicy = "default",
     evaluator: Annotated[str, typer.Option(help="`local`, or `spool:DIR`.")] = "local",
     devices: Annotated[str, typer.Option(help="Of the local evaluator: all, interpreter, or numbers such as 0,1.")] = "all",
     agents: Annotated[str, typer.Option(help="As for `bench`, one team.")] = "builtin",

@@ -70,7 +70,7 @@ def command(
     target: Annotated[
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
-    policy: Policy = "exact",
+    policy: Policy = "default",
     tolerance: Tolerance = 0.0,
     row_tolerance: RowTolerance = 0.0,
     non_finite: NonFinite = False,

@@ -53,9 +53,15 @@ Policy = Annotated[
     typer.Option(
         "--policy",
         "--precision",
-        metavar="exact|tf32|fp16|bf16|FILE",
-        help="exact: float32 stays float32. The others: the reference may round to that, so a kernel may too. Or a JSON file.",
+        metavar="default|exact|tf32|fp16|bf16|FILE",
+        help="default: PyTorch as it comes, which lets convolutions and recurrent networks round float32 to TF32, and nothing else. "
+        "exact: float32 stays float32. The others: the reference may round to that, so a kernel may too. Or a JSON file. "
+        "The baselines are timed under the same flags.",
     ),
+]
+NamedPolicy = Annotated[
+    Literal["default", "exact", "tf32", "fp16", "bf16"],
+    typer.Option("--policy", help="What kernels and baselines may round, as for `optimize`; default: what PyTorch does as it comes."),
 ]
 Tolerance = Annotated[
     float, typer.Option("--tolerance", min=0, help="Relative L2 error that is allowed in any case; 0: what the policy derives.")

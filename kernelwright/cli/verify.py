@@ -38,7 +38,9 @@ def command(
     policy: Annotated[
         str,
         typer.Option(
-            metavar="exact|tf32|fp16|bf16|FILE", help="Policy the bundle must not be looser than; judges it.", show_default="the bundle's"
+            metavar="default|exact|tf32|fp16|bf16|FILE",
+            help="Policy the bundle must not be looser than; judges it.",
+            show_default="the bundle's",
         ),
     ] = "",
     digest: Annotated[str, typer.Option(help="Digest the bundle must have, from a source you trust.", show_default="any")] = "",

@@ -170,7 +170,7 @@ def _relevance(entry: Entry, similarity: float, situation: Situation) -> float:
         factor *= OTHER_GENERATION
     if own.shapes and situation.shapes and own.shapes != situation.shapes:
         factor *= OTHER_SHAPES
-    if own.policy and situation.policy and own.policy != situation.policy:
+    if _stricter(own.policy, situation.policy):
         factor *= OTHER_POLICY
     return factor * (1.0 + max(-1.0, min(1.0, similarity))) / 2.0
 
@@ -189,11 +189,16 @@ def _reasons(entry: Entry, similarity: float, situation: Situation) -> list[str]
         said.append(f"learnt on {own.generation}")
     if own.shapes and situation.shapes and own.shapes != situation.shapes:
         said.append(f"learnt on {own.shapes} rows")
-    if own.policy and situation.policy and own.policy != situation.policy:
+    if _stricter(own.policy, situation.policy):
         said.append(f"learnt under policy {own.policy}")
     if own.graph and own.graph == situation.graph:
         said.append("same operator graph")
     return [*said, f"similarity {similarity:.2f}"]
+
+
+def _stricter(own: str, situation: str) -> bool:
+    """Whether what was learnt under policy `own` may use what the situation's forbids; `exact` uses nothing that `default` forbids."""
+    return bool(own and situation) and own != situation and (own, situation) != ("exact", "default")
 
 
 def _shared(entry: Entry, situation: Situation) -> int:

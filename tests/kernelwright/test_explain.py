@@ -67,7 +67,7 @@ def test_a_stage_can_be_shown_alone(explain: Explain) -> None:
     said = explain("chain", "--stage", "regions", "--stage", "library")
     assert [stage for stage in STAGES if f"\n{stage}: " in said] == ["regions", "library"]
     facts = _facts(explain("chain", "--stage", "regions", "--json"))
-    assert set(facts) == {"problem", "target", "explained", "us", "regions"}
+    assert set(facts) == {"problem", "target", "policy", "explained", "us", "regions"}
 
 
 def test_the_rewrites_of_the_canonical_form_are_named(explain: Explain) -> None:

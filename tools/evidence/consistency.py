@@ -32,7 +32,7 @@ def policy_claim(bundle: Bundle, demanded: PrecisionPolicy | None) -> Claim:
     words = f"{policy}, {policy.factor:g} times the reference's own error"
     if demanded is not None:
         looser = any(getattr(policy, field) > getattr(demanded, field) for field in ("factor", "tolerance", "worst_row_tolerance"))
-        good = policy.name == demanded.name and not looser
+        good = (policy.name == demanded.name or _implies(policy, demanded)) and not looser
         return either("policy", good, f"{words}; asked for: {demanded}, {demanded.factor:g} times")
     if policy.factor > standard.factor:
         return fails("policy", f"{words}: looser than the {standard.factor:g} times that every policy allows")
@@ -42,6 +42,11 @@ def policy_claim(bundle: Bundle, demanded: PrecisionPolicy | None) -> Claim:
             f"{words}: whether that is good enough is for you to say; `--policy {policy.name}` refuses it",
         )
     return holds("policy", words)
+
+
+def _implies(policy: PrecisionPolicy, demanded: PrecisionPolicy) -> bool:
+    """Whether what meets a policy meets the one demanded too: what is exact is as PyTorch comes, or better."""
+    return (policy.name, demanded.name) == ("exact", "default")
 
 
 def consistency(bundle: Bundle) -> Iterator[Claim]:

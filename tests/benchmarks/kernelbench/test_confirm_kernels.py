@@ -63,7 +63,7 @@ def test_the_table_sets_both_verdicts_side_by_side() -> None:
 
 
 def test_a_wrong_kernel_is_found_and_what_has_a_row_is_not_judged_again(tmp_path: Path) -> None:
-    """The whole evaluator judges each delivered kernel of a shard that has no row yet, and the rows are kept."""
+    """The whole evaluator judges each delivered kernel of a shard that has no row under the policy yet, and the rows are kept."""
     suite, file = tmp_path / "suite" / "level1", tmp_path / "rows.jsonl"
     suite.mkdir(parents=True)
     sources = {"level1/1_known": KERNEL, "level1/2_other": "another shard's", "level1/3_wrong": KERNEL.replace("* 2", "* 3")}
@@ -71,7 +71,7 @@ def test_a_wrong_kernel_is_found_and_what_has_a_row_is_not_judged_again(tmp_path
     for problem in sources:
         (suite.parent / f"{problem}.py").write_text(DOUBLE)
     folder = bench(tmp_path / "bench", sources)
-    known = {"problem": "level1/1_known", "key": delivered([folder])[0].key, "verdict": "PASS", "notes": []}
+    known = {"problem": "level1/1_known", "key": delivered([folder])[0].key, "verdict": "PASS", "policy": "default", "notes": []}
     file.write_text(json.dumps(known) + "\n")
     line = [
         sys.executable,

@@ -161,3 +161,18 @@ async def test_a_request_for_tuning_is_no_advice(base: KnowledgeBase, make_outco
     (advice,) = await base.learn(make_outcome())
     assert [found.strategy.id for found in await base.recall(situation)] == [advice]
     assert len(base.get(kept).trials) == 1
+
+
+@pytest.mark.parametrize(
+    ("learnt", "asked", "warned"), [("exact", "default", False), ("default", "exact", True), ("tf32", "default", True)]
+)
+async def test_what_another_policy_may_forbid_counts_less(
+    base: KnowledgeBase, make_outcome: MakeOutcome, situation: Situation, learnt: str, asked: str, warned: bool
+) -> None:
+    """What was learnt in full float32 holds where cuDNN may round, too; the other way round it is said, and counts less."""
+    await base.learn(make_outcome(situation=situation.model_copy(update={"policy": learnt})))
+    (same,) = await base.recall(situation.model_copy(update={"policy": learnt}))
+    (found,) = await base.recall(situation.model_copy(update={"policy": asked}))
+
+    assert (f"learnt under policy {learnt}" in found.why) is warned
+    assert (found.score < same.score) is warned

@@ -11,7 +11,7 @@ import pytest
 from tests.support.evidence import WRONG_KERNEL, forge, rehash, timed_elsewhere
 from tools.evidence import read_bundle, write_bundle
 from tools.evidence.manifest import digest_of
-from tools.records import PrecisionPolicy, Tier
+from tools.records import DEFAULT_POLICY, PrecisionPolicy, Tier
 
 Failing = Callable[..., set[str]]
 
@@ -142,9 +142,10 @@ def test_a_time_without_a_gpu_is_refused(timed: Path, failing: Failing) -> None:
 
 
 def test_a_policy_asked_for_must_be_the_policy(folder: Path, failing: Failing) -> None:
-    """Whoever asks for exact gets no bundle made under another policy, or under one that was loosened."""
+    """Whoever asks for exact gets no bundle made under another policy, or under one that was loosened; exact will do for default."""
     assert failing(folder, policy=PrecisionPolicy()) == set()
     assert failing(folder, policy=PrecisionPolicy(name="bf16")) == {"policy"}
+    assert failing(folder, policy=DEFAULT_POLICY) == set()
     forge(folder, "problem.json", lambda value: value["problem"]["policy"].update(tolerance=0.1))
     assert failing(folder, policy=PrecisionPolicy()) == {"policy", "names", "limits"}
     assert failing(folder, policy=PrecisionPolicy(tolerance=0.1)) == {"names", "limits"}
