@@ -92,10 +92,7 @@ def timed_elsewhere(candidate_us: float = 4.0, tier: Tier = Tier.IN_PROCESS) -> 
     raw = RawTimes(
         candidate=tuple(candidate_us * step for step in steps),
         baselines={"eager": tuple(9.0 * step for step in steps), "compile": tuple(6.0 * step for step in steps)},
-        idle_event=(5.0,) * 10,
-        answer=(60.0,) * 10,
-        bracket=(90.0,) * 10,
-        overhead=(55.0,) * 10,
+        bracket=(candidate_us + 0.5,) * 5,
     )
     timing = Timing(
         tier=tier,

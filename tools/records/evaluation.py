@@ -59,14 +59,16 @@ class RawTimes(Record):
 
     candidate: tuple[float, ...]
     baselines: dict[str, tuple[float, ...]]
-    idle_event: tuple[float, ...] = ()
-    """The candidate on an idle device, as its own process says."""
-    answer: tuple[float, ...] = ()
-    """The same calls by the supervisor's clock, from inputs revealed to answered."""
     bracket: tuple[float, ...] = ()
-    """The same calls, from inputs revealed to outputs collected."""
+    """A call of the candidate by a clock outside of its process, one figure for each chain of calls."""
+    charged: float = 0.0
+    """What that clock had beyond the events, added to each of the candidate's times: its host waits for the device."""
+    idle_event: tuple[float, ...] = ()
+    """In records of earlier versions: calls on an idle device, as the candidate's own process says."""
+    answer: tuple[float, ...] = ()
+    """In records of earlier versions: the same calls by the supervisor's clock."""
     overhead: tuple[float, ...] = ()
-    """Answer less event of the eager baseline on an idle device: what being called from outside costs."""
+    """In records of earlier versions: answer less event of the eager baseline on an idle device."""
     packing: tuple[float, ...] = ()
     """Of packing the weights once more, as the candidate's own process says, or the sealed one."""
     alone_before: dict[str, tuple[float, ...]] = Field(default_factory=dict)
@@ -91,7 +93,7 @@ class Timing(Record):
     tier: Tier
     candidate: Sample
     bracket: Sample | None = None
-    """The supervisor's clock around [inputs revealed, outputs collected]."""
+    """A call of the candidate by a clock outside of its process, around chains of calls."""
     baselines: dict[str, Sample]
     """By name: `eager`, `compile`."""
     speedups: dict[str, tuple[float, float, float]]

@@ -111,8 +111,11 @@ def test_raw_times_cannot_be_left_out_of_a_comparison(timed: Path, failing: Fail
 
 
 def test_a_tier_must_be_allowed_by_the_clocks(tmp_path: Path, failing: Failing) -> None:
-    """A time that the supervisor's clock does not confirm is not bracketed."""
+    """A time without chains that confirm it is not bracketed."""
     write_bundle(timed_elsewhere(tier=Tier.BRACKETED), tmp_path / "bundle")
+    assert failing(tmp_path / "bundle") == set()
+    forge(tmp_path / "bundle", "timings.json", lambda value: value.update(bracket=[]))
+    forge(tmp_path / "bundle", "evaluation.json", lambda value: value["evaluation"]["timing"].update(bracket=None))
     assert failing(tmp_path / "bundle") == {"tier"}
 
 
@@ -124,14 +127,11 @@ def test_an_impossible_time_is_refused(timed: Path, failing: Failing) -> None:
 
 
 def test_hidden_work_is_found_again(timed: Path, failing: Failing) -> None:
-    """Answers much later than their events show work outside of them."""
-    forge(timed, "timings.json", lambda value: value.update(answer=[5000.0] * 10))
-    assert failing(timed) == {"plausible"}
-
-
-def test_idle_calls_that_the_figure_does_not_explain_fail(timed: Path, failing: Failing) -> None:
-    """Events that own up to the work where the device is idle do not make a figure of primed calls honest."""
-    forge(timed, "timings.json", lambda value: value.update(answer=[5000.0] * 10, idle_event=[4945.0] * 10))
+    """Chains in which a call takes much longer than its events say show work outside of them."""
+    forge(timed, "timings.json", lambda value: value.update(bracket=[50.0] * 5))
+    forge(
+        timed, "evaluation.json", lambda value: value["evaluation"]["timing"]["bracket"].update(median_us=50.0, low_us=50.0, high_us=50.0)
+    )
     assert failing(timed) == {"plausible"}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from typing import NamedTuple
 
 from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
@@ -12,9 +11,11 @@ from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, is_large, obstacle
 from tools.evaluation.supervisor.timing_store import TimingStore
+from tools.evaluation.wire.chain_board import BOARD_BYTES, VALUES_BYTES
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State
 from tools.evaluation.wire.jobs.baseline import BaselineJob
 from tools.evaluation.wire.lead_in import flush_bytes
+from tools.evaluation.wire.memory import Memory
 from tools.records import HardwareSheet, Problem
 
 START_S = 300.0
@@ -32,13 +33,6 @@ KEPT_SHARE = 1 / 16
 """Share of the device's memory that the tensors of all kept problems may need together; the newest stays in any case."""
 
 
-class BaselineTimes(NamedTuple):
-    """One call by two clocks."""
-
-    event_us: float
-    answer_us: float
-
-
 class BaselineProcess:
     """A live baseline process: others may be on the device while it starts, and none from `settle` on."""
 
@@ -48,12 +42,17 @@ class BaselineProcess:
         """What can be timed, once it has settled."""
         self.notes: list[str] = []
         self._stack = ExitStack()
+        self.board, self.values = Memory(BOARD_BYTES), Memory(VALUES_BYTES)
+        """Where chained calls are laid out for runners to see, and what changes before them, which they do not see."""
+        for memory in (self.board, self.values):
+            self._stack.callback(memory.close)
         flush = flush_bytes(sheet)
         cache = "" if workers.wary else str(workers.trusted_cache)
         job = BaselineJob(call_plan=held.call_plan, flush_bytes=flush, cache=cache, max_autotune=max_autotune)
         try:
             with ExitStack() as handing:
                 shared = held.store.lent(handing) if isinstance(held.store, DeviceStoreClient) else held.shared
+                shared = {**shared, "chain": self.board.fd, "values": self.values.fd}
                 self._child: Child = self._stack.enter_context(workers.trusted("baseline", job.model_dump_json().encode(), shared, cancel))
                 self._expect(State.READY, START_S)
             if self._call("eager", START_S) is None:
@@ -86,12 +85,17 @@ class BaselineProcess:
         else:
             self.names.append(TUNED)
 
-    def call(self, name: str, *, primed: bool = True) -> BaselineTimes:
-        """Time one call."""
-        times = self._call(name, START_S, primed=primed)
-        if times is None:
+    def call(self, name: str) -> float:
+        """Time one call, in microseconds."""
+        event_us = self._call(name, START_S, primed=True)
+        if event_us is None:
             raise MachineError(f"The {name} baseline failed while it was timed: {self._last()}", "Check the device with nvidia-smi.")
-        return times
+        return event_us
+
+    def chain(self, load: Load, limit_s: float) -> Reply:
+        """Hold the clock for a chain, as `Timekeeper.time` says; the answer's state is UNABLE where there can be none."""
+        self._child.send(Command(Order.CHAIN, load, int(limit_s * 1e3)).pack())
+        return self._answer(START_S + 2 * limit_s)
 
     def watch(self, cancel: int) -> None:
         """Give up when `cancel` turns readable, from now on."""
@@ -101,14 +105,17 @@ class BaselineProcess:
         """End the process."""
         self._stack.close()
 
-    def _call(self, name: str, limit_s: float, *, primed: bool = False) -> BaselineTimes | None:
+    def _call(self, name: str, limit_s: float, *, primed: bool = False) -> float | None:
         load = _LOADS[name] | (Load.PRIMED if primed else Load(0))
-        start = time.perf_counter_ns()
         self._child.send(Command(Order.CALL, load).pack())
         reply = self._expect(State.DONE, limit_s)
-        return BaselineTimes(reply.event_us, (time.perf_counter_ns() - start) / 1e3) if reply is not None else None
+        return reply.event_us if reply is not None else None
 
     def _expect(self, state: State, limit_s: float) -> Reply | None:
+        reply = self._answer(limit_s)
+        return reply if reply.state is state else None
+
+    def _answer(self, limit_s: float) -> Reply:
         try:
             data = self._child.receive(time.monotonic() + limit_s, REPLY_BYTES)
         except DeadlineError:
@@ -118,7 +125,7 @@ class BaselineProcess:
         reply = Reply.unpack(data) if data is not None else None
         if reply is None:
             raise MachineError(f"The baseline process ended: {self._last()}", "Check the device's memory with nvidia-smi.")
-        return reply if reply.state is state else None
+        return reply
 
     def _last(self) -> str:
         return (self._child.log.text.strip().splitlines() or ["no reason given"])[-1][:300]

@@ -34,6 +34,9 @@ class Carrier(Protocol):
     def draw(self, chance: random.Random) -> list[Patch]:
         """Change a few elements of the inputs, which stay changed."""
 
+    def draw_chain(self, chance: random.Random, calls: int, judged: int) -> list[list[Patch]]:
+        """Do so before each of some calls in a chain, of which that number `judged` will be taken."""
+
     def take(self, call: int | None, run: int, poison: int | None, *, compare: bool) -> str:
         """Keep the outputs of a call's run, and what its inputs were; name an input that the call changed."""
 
@@ -46,6 +49,7 @@ class HostCarrier:
         self.exchange = Exchange(store.abi)
         self._store = store
         self._own = False
+        self._judged: numpy.ndarray | None = None
 
     def open(self, memory: Memory, stack: ExitStack, poison: int | None) -> dict[str, int]:
         """Give parameters in memory of their own."""
@@ -58,7 +62,7 @@ class HostCarrier:
 
     def give(self, call: int) -> None:
         """Lay the inputs of a call out."""
-        self._given, self._own = call, False
+        self._given, self._own, self._judged = call, False, None
         self._inputs = self._store.inputs(call).raw(self._store.inputs_memory)
         self.exchange.inputs.fill(self._memory, self._inputs)
 
@@ -74,13 +78,24 @@ class HostCarrier:
             pools[argument][element] = np.frombuffer(value, dtype=np.uint8)
         return drawn
 
+    def draw_chain(self, chance: random.Random, calls: int, judged: int) -> list[list[Patch]]:
+        """Do so before each of some calls in a chain, of which that number `judged` will be taken."""
+        drawn = []
+        for number in range(calls):
+            drawn.append(self.draw(chance))
+            if number == judged:
+                self._judged = self._inputs.copy()
+        return drawn
+
     def take(self, call: int | None, run: int, poison: int | None, *, compare: bool) -> str:
         """Keep the outputs of a call's run, and what its inputs were; name an input that the call changed."""
         changed = self._changed() if compare else ""
+        inputs = self._inputs if self._judged is None else self._judged
         if call is not None:
             self._store.outputs(call, run).raw(self._store.outputs_memory)[:] = self.exchange.outputs.raw(self._memory)
             if call != self._given:
-                self._store.inputs(call).raw(self._store.inputs_memory)[:] = self._inputs
+                self._store.inputs(call).raw(self._store.inputs_memory)[:] = inputs
+        self._judged = None
         self._poison(poison)
         return changed
 
@@ -104,6 +119,8 @@ class DeviceCarrier:
         self.exchange = Exchange(store.abi, beside=True)
         self._store = store
         self._drawn: dict[tuple[int, int], bytes] = {}
+        self._later: dict[tuple[int, int], bytes] = {}
+        """What changed after the call of a chain that will be taken."""
         self._pools: dict[int, numpy.ndarray] = {}
 
     def open(self, memory: Memory, stack: ExitStack, poison: int | None) -> dict[str, int]:
@@ -112,7 +129,7 @@ class DeviceCarrier:
 
     def give(self, call: int) -> None:
         """Lay the inputs of a call out."""
-        self._drawn = {}
+        self._drawn, self._later = {}, {}
         self._store.ask("give", call=call)
 
     def draw(self, chance: random.Random) -> list[Patch]:
@@ -120,14 +137,31 @@ class DeviceCarrier:
         if not self._pools and patching.floats_of(self._store.abi.inputs):
             self._pools = self._read_pools()
         drawn = patching.draw(self._store.abi.inputs, self._pools, chance)
-        self._drawn |= {(patch.argument, patch.element): patch.value for patch in drawn}
+        self._drawn |= self._later | {(patch.argument, patch.element): patch.value for patch in drawn}
+        self._later = {}
+        return drawn
+
+    def draw_chain(self, chance: random.Random, calls: int, judged: int) -> list[list[Patch]]:
+        """Do so before each of some calls in a chain, of which that number `judged` will be taken."""
+        drawn = [self.draw(chance) for _ in range(judged + 1)]
+        first, self._drawn = self._drawn, {}
+        drawn += [self.draw(chance) for _ in range(calls - judged - 1)]
+        self._drawn, self._later = first, self._drawn
         return drawn
 
     def take(self, call: int | None, run: int, poison: int | None, *, compare: bool) -> str:
         """Keep the outputs of a call's run, and what its inputs were; name an input that the call changed."""
-        patches = [(argument, element, value.hex()) for (argument, element), value in self._drawn.items()]
-        self._drawn = {}
-        done = self._store.ask("take", call=call, run=run, poison=poison, compare=compare, patches=patches)
+        first, later = self._drawn, self._later
+        self._drawn, self._later = {}, {}
+        if not later or call is None:
+            return self._taken(first | later, call=call, run=run, poison=poison, compare=compare)
+        # with the inputs of the call that is taken, and then what they became
+        self._taken(first, call=call, run=run, compare=False)
+        return self._taken(later, call=None, poison=poison, compare=compare)
+
+    def _taken(self, drawn: dict[tuple[int, int], bytes], **fields: object) -> str:
+        patches = [(argument, element, value.hex()) for (argument, element), value in drawn.items()]
+        done = self._store.ask("take", patches=patches, **fields)
         return DeviceStoreAnswer.model_validate_json(done.answer).changed
 
     def _read_pools(self) -> dict[int, numpy.ndarray]:

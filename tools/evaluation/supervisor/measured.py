@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tools.evaluation.supervisor.chains import Chains
 from tools.records import RawTimes
 
 
@@ -17,16 +18,10 @@ class Measured:
     """Those of them whose outputs are judged."""
     baselines: dict[str, list[float]] = field(default_factory=dict)
     """Of the baselines' primed calls."""
-    idle_event_us: list[float] = field(default_factory=list)
-    """Of calls on an idle device, as the runner says."""
-    answer_us: list[float] = field(default_factory=list)
-    """Of the same calls, from inputs revealed to the runner's answer by the supervisor's clock."""
-    judged_answer_us: list[float] = field(default_factory=list)
-    """Those of them whose outputs are judged."""
-    bracket_us: list[float] = field(default_factory=list)
-    """Of the same calls, from inputs revealed to outputs collected."""
-    overhead_us: list[float] = field(default_factory=list)
-    """Answer less event of the eager baseline on an idle device: what being called from outside costs."""
+    chains: Chains = field(default_factory=Chains)
+    """Calls in chains, by the clock outside of the candidate's process."""
+    charged_us: float = 0.0
+    """What that clock has beyond the events, of a candidate whose host waits for the device: added to each of its times."""
     packing_us: list[float] = field(default_factory=list)
     """Of packing the weights, by events."""
     before: dict[str, list[float]] = field(default_factory=dict)
@@ -35,15 +30,18 @@ class Measured:
     """The same after it had ended."""
 
     @property
+    def candidate_us(self) -> list[float]:
+        """The candidate's times as its caller has them."""
+        return [time + self.charged_us for time in self.event_us]
+
+    @property
     def raw(self) -> RawTimes:
         """All of them, as a record."""
         return RawTimes(
-            candidate=tuple(self.event_us),
+            candidate=tuple(self.candidate_us),
             baselines={name: tuple(times) for name, times in self.baselines.items()},
-            idle_event=tuple(self.idle_event_us),
-            answer=tuple(self.answer_us),
-            bracket=tuple(self.bracket_us),
-            overhead=tuple(self.overhead_us),
+            bracket=tuple(self.chains.call_us),
+            charged=self.charged_us,
             packing=tuple(self.packing_us),
             alone_before={name: tuple(times) for name, times in self.before.items()},
             alone_after={name: tuple(times) for name, times in self.after.items()},

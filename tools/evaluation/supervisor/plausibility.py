@@ -7,14 +7,18 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tools.cost.roofline import impossible_us
-from tools.evaluation.wire.lead_in import HEAD_START_CYCLES
 from tools.records import HardwareSheet, Problem, Tier
 
 Times = Mapping[str, Sequence[float]]
 """Microseconds, by baseline."""
 
 AGREEMENT = 0.05
-"""The runner's own events may be this much shorter than the supervisor's bracket for the figure to count as bracketed."""
+"""A call's events may be this share of them shorter than what its chains take by the clock outside of its process,"""
+AGREEMENT_US = 3.0
+"""or this much, whichever is more: what the events of a short kernel are off by."""
+
+TAIL_US = 300.0
+"""How long after its last call, at the least, a chain's process may take to say that nothing is in flight on any stream."""
 
 SABOTAGE = 0.15
 """A baseline's median beside the candidate may be this share above the larger of its medians before and after it,"""
@@ -23,9 +27,6 @@ SABOTAGE_US = 5.0
 HEATED = 0.5
 """The share by which it may exceed the smaller of the two: a device that was heated stays slow for a while."""
 
-HEAD_START_US = HEAD_START_CYCLES / 1000
-"""The longest head start of a primed call: at 1 GHz, slower than any known device works."""
-
 LEFT_OUT = 0.5
 """The fastest of the judged calls may be this share above the median of all calls, or `SABOTAGE_US`, whichever is more."""
 
@@ -33,40 +34,32 @@ FLOOR_MARGIN = 0.95
 """A time below this share of the least possible one is impossible; the rest is for the datasheet's rounding."""
 
 
+def allowance_us(event_us: float) -> float:
+    """How much longer a call may take, by the clock outside of its process, than its events say."""
+    return max(AGREEMENT * event_us, AGREEMENT_US)
+
+
+def hidden_us(event_us: Sequence[float], bracket_us: Sequence[float]) -> float:
+    """What the clock outside has beyond the events, of calls in chains, microseconds; 0 where that is no more than allowed.
+
+    The fastest chain counts: noise only adds, and what is hidden is in every chain.
+    """
+    if not bracket_us:
+        return 0.0
+    event = float(np.median(event_us))
+    excess = min(bracket_us) - event
+    return excess if excess > allowance_us(event) else 0.0
+
+
 def tier(event_us: Sequence[float], bracket_us: Sequence[float]) -> Tier:
-    """Bracketed where the trusted clock around [inputs revealed, outputs collected] confirms the events, else in-process."""
-    confirmed = bool(bracket_us) and float(np.median(event_us)) >= (1 - AGREEMENT) * float(np.median(bracket_us))
-    return Tier.BRACKETED if confirmed else Tier.IN_PROCESS
+    """Bracketed where the clock outside of the candidate's process confirms the events, else in-process."""
+    return Tier.BRACKETED if bracket_us and not hidden_us(event_us, bracket_us) else Tier.IN_PROCESS
 
 
-def unexplained_us(event_us: Sequence[float], answer_us: Sequence[float], overhead_us: Sequence[float]) -> float:
-    """How much longer the runner took to answer than its events and a calibrated overhead explain; 0 where they explain it.
-
-    `overhead_us` is the same difference for trusted code that was called in the same way. Allowed are twice its upper quartile,
-    half of the candidate's own time, and 300 µs of jitter between processes: only work that the events do not see exceeds that.
-    Where the machine is busy that is much; so the least difference is held against the lower quartile in the same way. A call that
-    found the machine quiet waits for nobody, and what is hidden is in every call.
-    """
-    gaps = np.asarray(answer_us) - np.asarray(event_us)
-    for gap, quartile in ((float(np.median(gaps)), 75), (float(gaps.min()), 25)):
-        if gap > _allowed_us(event_us, overhead_us, quartile):
-            return gap
-    return 0.0
-
-
-def hidden_us(primed_us: Sequence[float], answer_us: Sequence[float], judged_us: Sequence[float], overhead_us: Sequence[float]) -> float:
-    """How much longer idle calls took to answer than the events of primed ones explain; 0 where they explain it.
-
-    Whoever can tell the two apart could shorten the events of primed calls alone, or leave idle calls undone. Idle calls whose outputs
-    are judged were not left undone: from two on, the faster of those `judged_us` counts too. A head start hides the host's launches.
-    """
-    answered = max(float(np.median(answer_us)), min(judged_us) if len(judged_us) > 1 else 0.0)
-    gap = answered - float(np.median(primed_us))
-    return gap if gap > _allowed_us(primed_us, overhead_us) + HEAD_START_US else 0.0
-
-
-def _allowed_us(event_us: Sequence[float], overhead_us: Sequence[float], quartile: int = 75) -> float:
-    return 2 * float(np.percentile(overhead_us, quartile)) + 0.5 * float(np.median(event_us)) + 300.0
+def left_behind_us(event_us: Sequence[float], tail_us: Sequence[float], calls: int) -> float:
+    """How much longer than its caller's stream a chain's other streams worked, in every chain; 0 where that is nothing to speak of."""
+    least = min(tail_us, default=0.0)
+    return least if least > max(TAIL_US, AGREEMENT * calls * float(np.median(event_us))) else 0.0
 
 
 def left_out(event_us: Sequence[float], judged_us: Sequence[float]) -> str:

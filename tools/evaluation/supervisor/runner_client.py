@@ -6,7 +6,7 @@ import random
 import time
 from contextlib import ExitStack
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Self
 
 from tools.evaluation.processes.allowance import Allowance, StarvedError
 from tools.evaluation.processes.child import Child, DeadlineError
@@ -14,7 +14,7 @@ from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import weakening
 from tools.evaluation.supervisor.carriers import carrier
 from tools.evaluation.supervisor.device_store_client import DeviceStoreClient
-from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State, fill_pattern
+from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Patch, Reply, State, fill_pattern
 from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.jobs.runner import RunnerJob
 from tools.evaluation.wire.memory import Memory
@@ -23,6 +23,12 @@ from tools.records import Verdict
 
 LISTENING_S = 5.0
 """How long the call that is listened to may take beyond four times the longest call before it; it is not worth more."""
+
+STRAYED = "forward left another CUDA stream or device current than it was called with; restore both before it returns"
+IN_FLIGHT = (
+    "its outputs changed after forward had returned: work was still in flight on another stream or thread; "
+    "make the stream that was current when forward was called wait for all of it"
+)
 
 SET_UP = "while it was set up"
 """When a runner failed that never answered."""
@@ -40,15 +46,6 @@ class RunError(Exception):
         self.rule = rule
 
 
-class CallTimes(NamedTuple):
-    """One call by two clocks."""
-
-    event_us: float
-    """The runner's own: a hint."""
-    answer_us: float
-    """The supervisor's, from inputs revealed to the runner's answer."""
-
-
 class RunnerClient:
     """One runner from its start to its death, as a context manager."""
 
@@ -63,10 +60,12 @@ class RunnerClient:
         gpu: bool,
         runner: Child | None = None,
         allowance: Allowance | None = None,
+        board: Memory | None = None,
     ) -> None:
         """Prepare; entering starts the runner, or gives the job to a waiting `runner`.
 
-        `deadline` is a moment of the clock; with an `allowance` the candidate's own time counts instead.
+        `deadline` is a moment of the clock; with an `allowance` the candidate's own time counts instead. With a `board` it can make
+        chained calls.
         """
         self._workers = workers
         self._job = job
@@ -77,9 +76,9 @@ class RunnerClient:
         self._gpu = gpu
         self._runner = runner
         self._allowance = allowance
+        self._board = {"chain": board.fd} if board is not None else {}
         self._stack = ExitStack()
         self._child: Child | None = None
-        self._revealed = 0
         self._longest_s = 0.0
         self._paint = 0
         self._pattern = Load(0)
@@ -88,7 +87,7 @@ class RunnerClient:
         """Start the runner and wait until the candidate's module is made."""
         try:
             self._memory = self._take()
-            shared = {"exchange": self._memory.fd, **self._carrier.open(self._memory, self._stack, self._next_poison())}
+            shared = {"exchange": self._memory.fd, **self._carrier.open(self._memory, self._stack, self._next_poison()), **self._board}
             self._child = self._runner or self._stack.enter_context(self._workers.runner(gpu=self._gpu, cancel=self._cancel))
             if self._runner is not None:
                 self._stack.callback(self._runner.send, Command(Order.STOP).pack())
@@ -133,8 +132,11 @@ class RunnerClient:
         self._exchange.write_patches(self._memory, patches)
         return len(patches)
 
-    def call(self, load: Load, patches: int = 0) -> CallTimes:
-        """Have it run once; nothing that it could see before says whether the outputs will be collected."""
+    def call(self, load: Load, patches: int = 0) -> float:
+        """Have it run once, and give microseconds by its own events: a hint.
+
+        Nothing that it could see before says whether the outputs will be collected.
+        """
         assert self._child is not None
         load = weakening.load(load, self._workers.off)
         if load & Load.ALL:
@@ -142,27 +144,29 @@ class RunnerClient:
         start = time.perf_counter_ns()
         self._child.send(Command(Order.CALL, load, patches).pack())
         reply = self._expect(State.DONE, "in its forward call")
-        now = time.perf_counter_ns()
-        self._revealed = start
-        self._longest_s = max(self._longest_s, (now - start) / 1e9)
-        return CallTimes(reply.event_us, (now - start) / 1e3)
+        self._longest_s = max(self._longest_s, (time.perf_counter_ns() - start) / 1e9)
+        return reply.event_us
 
-    def pack(self) -> CallTimes:
-        """Have it pack its weights once more."""
+    def pack(self) -> float:
+        """Have it pack its weights once more, and give microseconds by its own events."""
         assert self._child is not None
-        start = time.perf_counter_ns()
         self._child.send(Command(Order.PACK).pack())
-        reply = self._expect(State.DONE, "while it packed its weights")
-        return CallTimes(reply.event_us, (time.perf_counter_ns() - start) / 1e3)
+        return self._expect(State.DONE, "while it packed its weights").event_us
 
-    def poison(self, load: Load) -> None:
-        """Have it poison for the next call, which is then made `UNPOISONED`: for calls that this side's clock times."""
+    def draw_chain(self, chance: random.Random, calls: int, judged: int) -> list[list[Patch]]:
+        """Choose which elements of the inputs change before each of a chain's calls, of which that number `judged` will be collected."""
+        return self._carrier.draw_chain(chance, calls, judged)
+
+    def begin_chain(self, *, held: bool) -> None:
+        """Have it make the calls that are on the board; `held`, it issues them before the gate opens."""
         assert self._child is not None
-        load = weakening.load(load, self._workers.off)
-        if load & Load.UNPOISONED:
-            return
-        self._child.send(Command(Order.POISON, load).pack())
-        self._expect(State.DONE, "before its forward call")
+        self._child.send(Command(Order.CHAIN, Load(0) if held else Load.OPEN).pack())
+
+    def end_chain(self) -> bool:
+        """Wait until nothing of the chain is in flight; False where the runner can make no chain."""
+        assert self._child is not None
+        reply = self._expect(State.DONE, "in chained forward calls", or_else=State.UNABLE)
+        return reply.state is State.DONE
 
     def _next_poison(self) -> int | None:
         """What to fill the place of the outputs with, another pattern each time: before the first call, and as soon as outputs were taken.
@@ -191,18 +195,19 @@ class RunnerClient:
             return ()
         return tuple(self._exchange.read_heard(self._memory))
 
-    def collect(self, call: int | None, run: int = 0) -> float:
-        """Take the outputs of the last call, hold them and the inputs against the ABI, and return the bracket.
+    def collect(self, call: int | None, run: int = 0, *, number: int = 0) -> None:
+        """Take the outputs of the last call, or of that `number` in the last chain, and hold them and the inputs against the ABI.
 
         They are kept in the store as those of `call` and its `run`, and so are the inputs where elements of them have changed; of no
-        call, they are only looked at. The bracket is the time, microseconds, from the call's inputs revealed to its outputs collected.
+        call, they are only looked at.
         """
         assert self._child is not None
         if Defence.COLLECTED_AT_ONCE in self._workers.off:
             time.sleep(weakening.LATE_S)
-        self._child.send(Command(Order.COLLECT).pack())
-        self._expect(State.COLLECTED, "while its outputs were read")
-        bracket_us = (time.perf_counter_ns() - self._revealed) / 1e3
+        self._child.send(Command(Order.COLLECT, number=number).pack())
+        reply = self._expect(State.COLLECTED, "while its outputs were read")
+        if reply.late:
+            raise self._failure(Verdict.CHEATED, IN_FLIGHT, rule="work-in-flight")
         if Defence.OUTPUT_ABI not in self._workers.off:
             self._check_outputs()
         compare = Defence.INPUTS_COMPARED not in self._workers.off
@@ -211,7 +216,6 @@ class RunnerClient:
             raise self._failure(Verdict.CHEATED, f"the call changed its input {changed}", rule="input-mutation")
         if Defence.RED_ZONES not in self._workers.off and self._job.plan is None:
             self._check_zones()
-        return bracket_us
 
     def _check_outputs(self) -> None:
         shapes = self._exchange.read_shapes(self._memory)
@@ -229,12 +233,16 @@ class RunnerClient:
             if not bool((self._memory.bytes_at(start, spec.nbytes) == self._paint).all()):
                 raise self._failure(Verdict.WRONG, f"the call wrote outside of its memory, beside its input {spec.name}")
 
-    def _expect(self, state: State, when: str) -> Reply:
+    def _expect(self, state: State, when: str, *, or_else: State | None = None) -> Reply:
         assert self._child is not None
         data = self._receive(self._child, when)
         reply = Reply.unpack(data) if data is not None else None
-        if reply is not None and reply.state is state:
+        if reply is not None and reply.state in (state, or_else):
             return reply
+        if reply is not None and reply.state is State.STRAYED:
+            if Defence.CALLER_STREAM in self._workers.off:
+                return reply
+            raise self._failure(Verdict.CHEATED, STRAYED, rule="stream-left")
         if reply is not None and reply.state is State.FAILED:
             self._last_words()
             raise self._failure(Verdict.CRASHED, f"it raised an exception {when}: {_last_line(self.log)}")

@@ -17,11 +17,13 @@ from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import plausibility
 from tools.evaluation.supervisor.baseline_client import BaselineProcess
 from tools.evaluation.supervisor.call_plan import Stage
+from tools.evaluation.supervisor.chains import Chains, ChainSession
 from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, complaint, size_of, worst_errors
 from tools.evaluation.supervisor.measured import Measured
-from tools.evaluation.supervisor.runner_client import CallTimes, RunError, RunnerClient
+from tools.evaluation.supervisor.runner_client import IN_FLIGHT, RunError, RunnerClient
 from tools.evaluation.supervisor.statistics import sample, speedup
 from tools.evaluation.supervisor.timing_store import TimingStore
+from tools.evaluation.wire.chain_board import ChainBoard
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.jobs.oracle import OracleAnswer, OracleJob
@@ -42,10 +44,9 @@ _VALIDATED = {"search": 3, "confirm": 6}
 _VALIDATED_MIDDLE = {"search": 2, "confirm": 3}
 _VALIDATED_LARGE = 2
 """Timed calls whose outputs are judged: the last, and others that nobody knows before."""
-_IDLE_CALLS = {"search": 5, "confirm": 10}
-"""Calls on an idle device: by the supervisor's clock they show what events can hide. Small outputs are collected: the bracket."""
-_IDLE_VALIDATED, _IDLE_VALIDATED_LARGE = 2, 1
-"""Those of them whose outputs are judged, so that none can be left undone; the second from `MIDDLE_BYTES` on."""
+_CHAINS = {"search": 3, "confirm": 5}
+_CHAINS_VALIDATED, _CHAINS_VALIDATED_LARGE = 3, 1
+"""Chains of which a call is judged; the second from `MIDDLE_BYTES` on."""
 _PACKINGS = {"search": 5, "confirm": 15}
 """Times that a candidate packs its weights once more, where it has a step for that: nothing is ranked by it, so a median of few will do."""
 _WARM_UPS = 3
@@ -61,14 +62,14 @@ def repetitions(stage: Stage, reference_us: float) -> int:
 
 def time_baselines(baseline: BaselineProcess, stage: Stage) -> dict[str, list[float]]:
     """Time the baselines by themselves, alternating."""
-    return _by_themselves(baseline, repetitions(stage, min(baseline.call("eager").event_us for _ in range(_WARM_UPS))))
+    return _by_themselves(baseline, repetitions(stage, min(baseline.call("eager") for _ in range(_WARM_UPS))))
 
 
 def _by_themselves(baseline: BaselineProcess, count: int) -> dict[str, list[float]]:
     times: dict[str, list[float]] = {name: [] for name in baseline.names}
     for turn in range(count):
         for name in _there_and_back(baseline.names, turn):
-            times[name].append(baseline.call(name).event_us)
+            times[name].append(baseline.call(name))
     return times
 
 
@@ -118,11 +119,11 @@ class TimedSession:
         self._is_small = nbytes < MIDDLE_BYTES
         # each passes through the host's memory
         self._validated = _VALIDATED[stage] if self._is_small else _VALIDATED_MIDDLE[stage] if nbytes < LARGE_BYTES else _VALIDATED_LARGE
-        self._idle_validated = _IDLE_VALIDATED if self._is_small else _IDLE_VALIDATED_LARGE
+        self._chains_validated = _CHAINS_VALIDATED if self._is_small else _CHAINS_VALIDATED_LARGE
         # inputs change by chance that the candidate cannot foresee
         self._seed = secrets.randbits(128)
         self._chance = random.Random(self._seed)  # noqa: S311 - seeded by the system's generator
-        self._held = TimingStore(workers, problem, self._validated + self._idle_validated, sheet, cancel)
+        self._held = TimingStore(workers, problem, self._validated + self._chains_validated, sheet, cancel)
 
     @property
     def seeds(self) -> Seeds:
@@ -148,22 +149,24 @@ class TimedSession:
                 cache=cache,
             )
             # nothing of the candidate is alive: neither the number of calls nor these times can be influenced
-            count = repetitions(self._stage, min(baseline.call("eager").event_us for _ in range(_WARM_UPS)))
+            count = repetitions(self._stage, min(baseline.call("eager") for _ in range(_WARM_UPS)))
             alone = max(_ALONE[0], min(_ALONE[1], count // 4))
             before = _by_themselves(baseline, alone)
             deadline = time.monotonic() + timeout_s
             fixed = not any(spec.dynamic for spec in self._problem.abi.parameters)
             packs = fixed and (bool(plan.packing) if plan is not None else declares_packing(source))
+            ChainBoard(baseline.board).wipe()
+            board = None if self._is_sealed else baseline.board
             try:
                 with (
                     NvmlSampler(self._workers.device) as sampler,
-                    RunnerClient(self._workers, job, self._held.store, deadline, self._cancel, gpu=True) as runner,
+                    RunnerClient(self._workers, job, self._held.store, deadline, self._cancel, gpu=True, board=board) as runner,
                 ):
                     measured = self._measure(runner, baseline, count, packs=packs)
             except RunError as error:
                 return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
             measured.before, measured.after = before, _by_themselves(baseline, alone)
-            wrong = self._validate()
+            wrong = self._validate(measured.chains)
             return wrong or self._conclude(measured, sampler, plan)
 
     def _measure(self, runner: RunnerClient, baseline: BaselineProcess, count: int, *, packs: bool) -> Measured:
@@ -176,43 +179,27 @@ class TimedSession:
         for turn in range(count):
             for name in _there_and_back(["candidate", *baseline.names], turn):
                 if name == "candidate":
-                    times = self._call(runner, Load.PRIMED | self._poison())
-                    measured.event_us.append(times.event_us)
-                    measured.judged_us += [times.event_us] if turn in chosen else []
+                    event_us = self._call(runner, Load.PRIMED | self._poison())
+                    measured.event_us.append(event_us)
+                    measured.judged_us += [event_us] if turn in chosen else []
                 else:
-                    measured.baselines[name].append(baseline.call(name).event_us)
+                    measured.baselines[name].append(baseline.call(name))
             if turn in chosen:
                 runner.collect(1 + chosen.index(turn))
-        self._measure_idle(runner, baseline, measured)
+        if not self._is_sealed:
+            # there is no host code in a sealed process that could hide anything
+            session = ChainSession(runner, baseline, self._problem.abi, self._chance, statistics.median(measured.event_us))
+            measured.chains = session.measure(_CHAINS[self._stage], [1 + self._validated + k for k in range(self._chains_validated)])
         # last: whatever it leaves behind is in no call that was timed or judged
-        measured.packing_us = [runner.pack().event_us for _ in range(_PACKINGS[self._stage] if packs else 0)]
+        measured.packing_us = [runner.pack() for _ in range(_PACKINGS[self._stage] if packs else 0)]
         return measured
-
-    def _measure_idle(self, runner: RunnerClient, baseline: BaselineProcess, measured: Measured) -> None:
-        count = _IDLE_CALLS[self._stage]
-        chosen = self._chance.sample(range(count), self._idle_validated)
-        for number in range(count):
-            poison = self._poison()
-            runner.poison(poison)
-            times = self._call(runner, poison | Load.UNPOISONED)
-            measured.idle_event_us.append(times.event_us)
-            measured.answer_us.append(times.answer_us)
-            if number in chosen:
-                measured.judged_answer_us.append(times.answer_us)
-                bracket_us = runner.collect(1 + self._validated + chosen.index(number))
-            elif self._is_small:
-                bracket_us = runner.collect(None)
-            if self._is_small:
-                measured.bracket_us.append(bracket_us)
-            eager = baseline.call("eager", primed=False)
-            measured.overhead_us.append(eager.answer_us - eager.event_us)
 
     def _chosen(self, count: int) -> list[int]:
         """Choose which timed calls are judged: the last, and others by chance."""
         others = self._chance.sample(range(count - 1), self._validated - 1)
         return [*others, count - 1]
 
-    def _call(self, runner: RunnerClient, load: Load) -> CallTimes:
+    def _call(self, runner: RunnerClient, load: Load) -> float:
         """Change some elements of the inputs and have the candidate run once."""
         changed = 0 if Defence.CHANGED_ELEMENTS in self._workers.off else runner.patch(self._chance)
         return runner.call(Load.PATCHES | load, changed)
@@ -220,12 +207,12 @@ class TimedSession:
     def _poison(self) -> Load:
         return Load.POISON_B if self._chance.random() < 0.5 else Load(0)
 
-    def _validate(self) -> Outcome | None:
+    def _validate(self, chains: Chains) -> Outcome | None:
         """Have the oracle judge the chosen calls, the runner being dead."""
         call_plan = self._held.call_plan
-        job = OracleJob(
-            call_plans=(call_plan,), skip=(tuple(False for _ in call_plan.calls),), device="cuda", device_stores=self._held.device_stores
-        )
+        made = {*range(1 + self._validated), *chains.judged}
+        skip = tuple(number not in made for number in range(len(call_plan.calls)))
+        job = OracleJob(call_plans=(call_plan,), skip=(skip,), device="cuda", device_stores=self._held.device_stores)
         done = self._workers.ask(
             "oracle", job.model_dump_json().encode(), self._held.shared, time.monotonic() + ORACLE_S, self._cancel, problem=self._problem
         )
@@ -250,12 +237,9 @@ class TimedSession:
         if impossible and (Defence.ROOFLINE not in self._workers.off or median_us == 0):
             note = f"A median of {median_us:.3g} µs is less than this device needs to read the inputs once."
             return Outcome(Verdict.IMPOSSIBLE_TIME, notes=[note])
-        gap = plausibility.unexplained_us(measured.idle_event_us, measured.answer_us, measured.overhead_us) or plausibility.hidden_us(
-            measured.event_us, measured.answer_us, measured.judged_answer_us, measured.overhead_us
-        )
-        if gap and Defence.CLOCKS_AGREE not in self._workers.off:
-            note = f"Its events say {median_us:.4g} µs, but it answered {gap:.4g} µs later: work runs outside of them."
-            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note])
+        hidden = self._hidden(measured)
+        if hidden is not None:
+            return hidden
         skipped = plausibility.left_out(measured.event_us, measured.judged_us)
         if skipped and Defence.TIMED_CALLS_JUDGED not in self._workers.off:
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[skipped])
@@ -263,11 +247,11 @@ class TimedSession:
         if sabotage and Defence.BASELINES_ALONE not in self._workers.off:
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[sabotage], by_chance=True)
         return Timing(
-            tier=Tier.SEALED if self._is_sealed else plausibility.tier(measured.event_us, measured.bracket_us),
-            candidate=sample(measured.event_us),
-            bracket=sample(measured.bracket_us) if measured.bracket_us else None,
+            tier=Tier.SEALED if self._is_sealed else plausibility.tier(measured.candidate_us, measured.chains.call_us),
+            candidate=sample(measured.candidate_us),
+            bracket=sample(measured.chains.call_us) if measured.chains.call_us else None,
             baselines={name: sample(times) for name, times in measured.baselines.items()},
-            speedups={name: speedup(times, measured.event_us) for name, times in measured.baselines.items()},
+            speedups={name: speedup(times, measured.candidate_us) for name, times in measured.baselines.items()},
             device=self._workers.title or self._sheet.title,
             clock_mhz=sampler.clock_mhz,
             power_w=sampler.power_w,
@@ -275,6 +259,23 @@ class TimedSession:
             packing=self._packing(measured.packing_us, plan),
             raw=measured.raw,
         )
+
+    def _hidden(self, measured: Measured) -> Outcome | None:
+        """Refuse what hides work from its events; charge a candidate whose host waits for the device with what its caller waits."""
+        chains = measured.chains
+        if Defence.CLOCKS_AGREE in self._workers.off:
+            return None
+        left = plausibility.left_behind_us(measured.event_us, chains.tail_us, chains.calls)
+        if left:
+            note = f"Other streams worked for {left:.4g} µs after chained calls had ended on their caller's stream."
+            return Outcome(Verdict.CHEATED, "work-in-flight", notes=[note, IN_FLIGHT], by_chance=True)
+        gap = plausibility.hidden_us(measured.event_us, chains.call_us)
+        if gap and chains.held:
+            median_us = statistics.median(measured.event_us)
+            note = f"Its events say {median_us:.4g} µs, but in a chain a call takes {gap:.4g} µs more: work runs outside of them."
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note], by_chance=True)
+        measured.charged_us = gap
+        return None
 
     def _packing(self, times: list[float], plan: LaunchPlan | None) -> Packing | None:
         """Say what packing took; nothing where there is no step for it, or none that took any time."""

@@ -56,6 +56,8 @@ def load(given: Load, off: Defences) -> Load:
     """Poison less."""
     if Defence.SECOND_POISON in off:
         given &= ~Load.POISON_B
+    if not off.isdisjoint([Defence.COLLECTED_AT_ONCE, Defence.CALLER_STREAM]):
+        given |= Load.LATE
     return given | Load.UNPOISONED if Defence.POISON in off else given
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import traceback
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from tools.evaluation.trusted.timekeeper import Timekeeper
 from tools.evaluation.wire.channel import Command, Exchange, Load, Order, Reply, State
 from tools.evaluation.wire.device_memory import attach
+from tools.evaluation.wire.driver_api import DriverError
 from tools.evaluation.wire.jobs.baseline import BaselineJob
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
+from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.tensor_store import HostStore
 from tools.records import Problem, ScalarSpec
@@ -69,6 +73,8 @@ class Baseline:
         self._eager, self._arguments = self._reference.prepared(arguments)
         self._gate = Gate()
         self._compiled: Any = torch.compile(self._eager, backend=self._gate)
+        self._problem, self._shared = problem, phase.shared
+        self._timekeeper: Timekeeper | None = None
         self._tuned: Any = torch.compile(self._eager, mode="max-autotune") if job.max_autotune else None
 
     def compile(self) -> Reply:
@@ -95,6 +101,17 @@ class Baseline:
             torch.cuda.synchronize()
         return Reply(State.DONE, first.elapsed_time(last) * 1e3)
 
+    def chain(self, command: Command) -> Reply:
+        """Hold the clock for a candidate's chained calls; UNABLE where the driver knows no gates on streams."""
+        if self._timekeeper is None:
+            board, values = (Memory.attach(self._shared[name]) for name in ("chain", "values"))
+            try:
+                self._timekeeper = Timekeeper(board, values, self._problem.abi, self._cold)
+            except DriverError:
+                traceback.print_exc(limit=-2)
+                return Reply(State.UNABLE)
+        return self._timekeeper.time(command)
+
 
 def _given(phase: Phase, job: BaselineJob, problem: Problem) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """Copy parameters and inputs to memory of this process, out of what it shares with the oracle server or with the supervisor."""
@@ -110,6 +127,13 @@ def _given(phase: Phase, job: BaselineJob, problem: Problem) -> tuple[list[torch
     return [value.cuda() for value in store.parameter_tensors()], [value.cuda() for value in store.input_tensors(0)]
 
 
+_ORDERS: dict[Order, Callable[[Baseline, Command], Reply]] = {
+    Order.CALL: Baseline.call,
+    Order.CHAIN: Baseline.chain,
+    Order.COMPILE: lambda baseline, _: baseline.compile(),
+}
+
+
 def serve(phase: Phase) -> None:
     """Serve calls until told to stop; a call that fails is answered, printed, and ends nothing: compiling may fail."""
     job = BaselineJob.model_validate_json(phase.job)
@@ -123,7 +147,7 @@ def serve(phase: Phase) -> None:
         if command.order is Order.STOP:
             return
         try:
-            reply = baseline.compile() if command.order is Order.COMPILE else baseline.call(command)
+            reply = _ORDERS[command.order](baseline, command)
         except Exception:
             traceback.print_exc(limit=-4)
             reply = Reply(State.FAILED)

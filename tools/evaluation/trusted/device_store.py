@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.wire import patching
+from tools.evaluation.wire.byte_views import as_bytes, same_bytes
 from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.channel import Exchange, Patch
 from tools.evaluation.wire.device_memory import carried
@@ -22,8 +23,6 @@ from tools.records import ABI, Problem, TensorSpec
 if TYPE_CHECKING:
     import torch
 
-_PIECE = 1 << 25
-"""Elements compared at once: the answer to each takes a byte."""
 _POOL = 4096
 """Elements of every float input that changed ones are chosen from, by chance."""
 
@@ -161,7 +160,7 @@ def serve(phase: Phase) -> None:
     elif job.order == "take":
         answer = DeviceStoreAnswer(changed=store.take(job))
     elif job.order == "pool":
-        phase.answer(b"".join(_bytes(pool).numpy().tobytes() for pool in store.pools()))
+        phase.answer(b"".join(as_bytes(pool).numpy().tobytes() for pool in store.pools()))
         return
     _settle(store)
     phase.answer(answer.model_dump_json().encode())
@@ -188,22 +187,6 @@ def tensors_of(phase: Phase, index: int, call_plan: CallPlan, device_stores: tup
     else:
         STORES[name].end_calls()
     return STORES[name]
-
-
-def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors of one shape and dtype hold the same bits, NaN or not."""
-    import torch
-
-    a, b = _bytes(one), _bytes(other)
-    if a.numel() % 8 == 0:
-        a, b = a.view(torch.int64), b.view(torch.int64)
-    return all(torch.equal(a[start : start + _PIECE], b[start : start + _PIECE]) for start in range(0, a.numel(), _PIECE))
-
-
-def _bytes(value: torch.Tensor) -> torch.Tensor:
-    import torch
-
-    return value.reshape(-1).view(torch.uint8)
 
 
 def _made(specs: Sequence[TensorSpec], device: str) -> list[torch.Tensor]:

@@ -9,21 +9,27 @@ import sys
 import time
 import traceback
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.untrusted import extensions, fake_device, gpu_stand_in, loading, scan_order, warmup
 from tools.evaluation.untrusted.audit import heard_in
+from tools.evaluation.untrusted.caller_stream import CallerStream
 from tools.evaluation.untrusted.poison import poison
 from tools.evaluation.untrusted.sealed import SealedModel
-from tools.evaluation.wire import fd_messages, kernel_cache, patching, source_text
-from tools.evaluation.wire.channel import Command, Exchange, Load, Order, OutputShape, Reply, State, fill_pattern
+from tools.evaluation.untrusted.taken_outputs import TakenOutputs
+from tools.evaluation.wire import chained_calls, fd_messages, kernel_cache, patching, source_text
+from tools.evaluation.wire.chain_board import ChainBoard, Word, kept_calls
+from tools.evaluation.wire.channel import Command, Exchange, Load, Order, Reply, State, fill_pattern
 from tools.evaluation.wire.device_memory import attach
+from tools.evaluation.wire.driver_api import DriverError
 from tools.evaluation.wire.jobs.runner import WARM, RunnerJob
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
 from tools.evaluation.wire.memory import Block, Memory
 from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.precision import set_precision
 from tools.evaluation.wire.red_zones import Flanked
+from tools.evaluation.wire.stream_gate import Gate, gate
 from tools.records import ScalarSpec
 
 if TYPE_CHECKING:
@@ -60,12 +66,14 @@ class Runner:
         self._sealed = SealedModel(job.plan, job.abi, values) if job.plan is not None else None
         if self._sealed is not None:
             self._inputs = self._sealed.inputs
+        self._caller = CallerStream() if self._cuda else None
+        self._outputs = TakenOutputs(job.abi.outputs, job.device)
+        self._gate = self._made_gate(phase)
         self._pack: Callable[[], object] | None = self._sealed.pack if self._sealed is not None else None
         self._model: Any = self._sealed or self._candidate(phase, job, values)
         del values
         if parameters is not self._tensors:
             parameters.close()
-        self._outputs: list[torch.Tensor] = []
 
     def _candidate(self, phase: Phase, job: RunnerJob, values: list[torch.Tensor]) -> Any:
         """Import the candidate and make its module with the parameters' `values`."""
@@ -89,15 +97,15 @@ class Runner:
 
     def obey(self, command: Command) -> Reply:
         """Do what is asked for and answer."""
-        if command.order is Order.POISON:
-            return self.poison(command)
         if command.order is Order.PACK:
             return self.pack()
-        return self.call(command) if command.order is Order.CALL else self.collect()
+        if command.order is Order.CHAIN:
+            return self.chain(command)
+        return self.call(command) if command.order is Order.CALL else self.collect(command.number)
 
     def call(self, command: Command) -> Reply:
         """Take the inputs, poison, run once, and say how long it thinks it took."""
-        self._outputs = []
+        self._outputs.forget()
         if command.load & Load.ALL:
             self._place(command.load)
             for target, source in zip(self._inputs, self._sources(), strict=True):
@@ -116,9 +124,27 @@ class Runner:
         if command.load & Load.AUDIT:
             self._exchange.write_heard(self._memory, list(heard_in(lambda: self._model(*arguments))))
             return Reply(State.DONE)
-        result, event_us, host_us = self._timed(lambda: self._model(*arguments), primed=bool(command.load & Load.PRIMED))
-        self._outputs = loading.flatten(result)
-        return Reply(State.DONE, event_us, host_us)
+        late = bool(command.load & Load.LATE)
+        keep = partial(self._outputs.take, late=late)
+        return self._timed(lambda: self._model(*arguments), keep, primed=bool(command.load & Load.PRIMED))
+
+    def chain(self, command: Command) -> Reply:
+        """Make the calls that are on the board, behind the gate, and keep the outputs of the last ones."""
+        if self._gate is None:
+            return Reply(State.UNABLE)
+        self._outputs.make_room(kept_calls(self._abi))
+        strayed: list[bool] = []
+
+        def call(number: int) -> None:
+            inputs = iter(self._inputs)
+            result = self._model(*[a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments])
+            strayed.append(self._caller is not None and self._caller.was_left())
+            self._outputs.take(result, number)
+
+        chained_calls.issue(self._board, self._gate, self._inputs, self._cold, call, held=not command.load & Load.OPEN)
+        chained_calls.settle(self._cold)
+        self._board.set(Word.ENDED, self._board.get(Word.SEQUENCE))
+        return Reply(State.STRAYED if any(strayed) else State.DONE)
 
     def pack(self) -> Reply:
         """Pack the weights once more, with a head start and a cold cache as in a timed call, and say how long that took."""
@@ -126,18 +152,7 @@ class Runner:
             raise loading.InterfaceError(f"ModelNew has no {source_text.PACKING}")
         if self._cuda:
             lead_in(self._cold, primed=True)
-        _, event_us, host_us = self._timed(self._pack, primed=True)
-        return Reply(State.DONE, event_us, host_us)
-
-    def poison(self, command: Command) -> Reply:
-        """Poison for the next call, and wait until that is done: what is timed from outside should not hold it."""
-        self._outputs = []
-        self._poison(command.load)
-        if self._cuda:
-            import torch
-
-            torch.cuda.synchronize()
-        return Reply(State.DONE)
+        return self._timed(self._pack, _leave, primed=True)
 
     def _poison(self, load: Load) -> None:
         poison(self._job.device, [spec.nbytes for spec in self._abi.outputs], bool(load & Load.POISON_B))
@@ -150,29 +165,29 @@ class Runner:
             self._inputs[index] = flanked.place(shifted=bool(load & Load.SHIFTED))
             flanked.paint(fill_pattern(bool(load & Load.POISON_B)))
 
-    def collect(self) -> Reply:
-        """Put outputs, their shapes, and the inputs as they are now into the shared memory."""
+    def collect(self, number: int) -> Reply:
+        """Put the outputs of that call of the last chain, or of the last call, shapes and inputs as they are now into the shared memory."""
         import torch
 
         if self._sealed is not None:
             self._sealed.check_borders()
         exchange = self._exchange
-        exchange.write_shapes(self._memory, [_shape(output) for output in self._outputs])
-        for target, output in zip(exchange.outputs.tensors(self._tensors), self._outputs, strict=False):
-            if tuple(output.shape) == tuple(target.shape) and output.dtype == target.dtype:
-                target.copy_(output)
+        exchange.write_shapes(self._memory, self._outputs.shapes())
+        late = self._outputs.collect(exchange.outputs.tensors(self._tensors), number)
         for target, value in zip(self._sources(), self._inputs, strict=True):
             target.copy_(value)
         for flanked, zones in zip(self._flanked, exchange.zones.tensors(self._memory), strict=False):
             flanked.copy_to(zones)
         if self._cuda:
             torch.cuda.synchronize()
-        return Reply(State.COLLECTED)
+        return Reply(State.COLLECTED, late=late)
 
     def close(self) -> None:
         """Give back what this size held, on the device and of the memory that is shared."""
         self._modes.close()
-        del self._model, self._pack, self._sealed, self._inputs, self._flanked, self._outputs, self._cold
+        if self._gate is not None:
+            self._gate.close()
+        del self._model, self._pack, self._sealed, self._inputs, self._flanked, self._outputs, self._cold, self._gate
         if self._tensors is not self._memory:
             self._tensors.close()
         self._memory.close()
@@ -187,45 +202,50 @@ class Runner:
 
     def _staged(self, command: Command) -> list[tuple[int, torch.Tensor, torch.Tensor]]:
         """Argument, places and values of the elements that change, in memory the device can copy from by itself."""
-        patches = self._exchange.read_patches(self._memory, command.patches)
+        patches = self._exchange.read_patches(self._memory, command.number)
         staged = patching.staged(patches, [value.dtype for value in self._inputs])
         if not self._cuda:
             return [(index, where, values) for index, (where, values) in staged.items()]
         return [(index, where.pin_memory(), values.pin_memory()) for index, (where, values) in staged.items()]
 
-    def _timed(self, call: Callable[[], Any], *, primed: bool) -> tuple[Any, float, float]:
+    def _made_gate(self, phase: Phase) -> Gate | None:
+        """Make the gate for chains where a board is shared; None where the driver knows none."""
+        if "chain" not in phase.shared:
+            return None
+        self._board = ChainBoard(Memory.attach(phase.shared["chain"]))
+        try:
+            return gate(self._board, self._job.device, self._caller.stream if self._caller is not None else None)
+        except DriverError:
+            traceback.print_exc(limit=-2)
+            return None
+
+    def _timed(self, call: Callable[[], Any], keep: Callable[[Any], None], *, primed: bool) -> Reply:
+        """Time one call; `keep` gets its result behind the clock, before anything is waited for."""
         import torch
 
-        if not self._cuda:
+        if self._caller is None:
             start = time.perf_counter()
             result = call()
             spent = (time.perf_counter() - start) * 1e6
-            return result, spent, spent
+            keep(result)
+            return Reply(State.DONE, spent, spent)
         event: Any = torch.cuda.Event
         first, last = event(enable_timing=True), event(enable_timing=True)
         if not primed:
             torch.cuda.synchronize()
         start = time.perf_counter()
-        first.record()
+        first.record(self._caller.stream)
         result = call()
-        last.record()
+        strayed = self._caller.was_left()
+        last.record(self._caller.stream)
+        keep(result)
         torch.cuda.synchronize()
         spent = (time.perf_counter() - start) * 1e6
-        return result, first.elapsed_time(last) * 1e3, spent
+        return Reply(State.STRAYED if strayed else State.DONE, first.elapsed_time(last) * 1e3, spent)
 
 
-def _shape(output: torch.Tensor) -> OutputShape:
-    import torch
-
-    sizes = tuple(output.shape)
-    places = sorted((stride, size) for stride, size in zip(output.stride(), sizes, strict=True) if size > 1)
-    reach, dense = 1, True
-    for stride, size in places:
-        dense = dense and stride >= reach
-        reach = stride * (size - 1) + reach
-    # a subclass may compute when it is read, after the clock has stopped
-    plain = type(output) in (torch.Tensor, torch.nn.Parameter)
-    return OutputShape(str(output.dtype).removeprefix("torch.") if plain else "a subclass", sizes, dense)
+def _leave(result: object) -> None:
+    """Keep nothing of it."""
 
 
 def _start_cuda() -> None:

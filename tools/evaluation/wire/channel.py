@@ -34,12 +34,14 @@ class Order(IntEnum):
 
     CALL = 1
     COLLECT = 2
+    """Put the outputs where the supervisor finds them: of the last call, or of one of the last chain's."""
     STOP = 3
-    POISON = 4
     COMPILE = 5
     """For the baseline only: compile the reference, and launch nothing of what was compiled."""
     PACK = 6
     """Pack the weights once more, primed, and say how long that took."""
+    CHAIN = 7
+    """Make the calls that are laid out on the board. The timekeeper opens the gate for them and holds the clock."""
 
 
 class Load(IntFlag):
@@ -60,6 +62,12 @@ class Load(IntFlag):
     """Leave memory as it is: a test has switched poison off."""
     TUNED = 32
     """For the baseline only: run the reference compiled with max-autotune."""
+    OPEN = 256
+    """Begin a chain's calls when the gate opens: they cannot be issued before, since the host waits for the device in them."""
+    LEAD_IN = 512
+    """For the timekeeper only: time a chain of its own, of what stands around every call."""
+    LATE = 1024
+    """Leave outputs where they are until they are collected: a test has switched the copy behind the call off."""
 
 
 class State(IntEnum):
@@ -69,6 +77,10 @@ class State(IntEnum):
     DONE = 2
     COLLECTED = 3
     FAILED = 4
+    STRAYED = 5
+    """The call has left another stream or device current."""
+    UNABLE = 6
+    """Here no chain can be made."""
 
 
 class Command(NamedTuple):
@@ -76,38 +88,41 @@ class Command(NamedTuple):
 
     order: Order
     load: Load = Load(0)
-    patches: int = 0
+    number: int = 0
+    """Of changed elements, for a call; of the call in its chain, to be collected; of milliseconds to wait for a chain's end."""
 
     def pack(self) -> bytes:
         """Write the message."""
-        return _COMMAND.pack(self.order, self.load, self.patches, 0)
+        return _COMMAND.pack(self.order, self.load, self.number, 0)
 
     @classmethod
     def unpack(cls, data: bytes) -> Command:
         """Read the message."""
-        order, load, patches, _ = _COMMAND.unpack(data)
-        return cls(Order(order), Load(load), patches)
+        order, load, number, _ = _COMMAND.unpack(data)
+        return cls(Order(order), Load(load), number)
 
 
 class Reply(NamedTuple):
-    """A runner's answer; the time is a hint."""
+    """A runner's answer, whose times are hints, or the timekeeper's."""
 
     state: State
     event_us: float = 0.0
     host_us: float = 0.0
+    late: bool = False
+    """Outputs changed after the call had returned; of a chain, that it was not issued before the gate opened."""
 
     def pack(self) -> bytes:
         """Write the message."""
-        return _REPLY.pack(self.state, 0, self.event_us, self.host_us, 0)
+        return _REPLY.pack(self.state, self.late, self.event_us, self.host_us, 0)
 
     @classmethod
     def unpack(cls, data: bytes) -> Reply | None:
         """Read the message; None where it is none, or where a time in it is no time."""
         if len(data) != _REPLY.size:
             return None
-        state, _, event_us, host_us, _ = _REPLY.unpack(data)
+        state, late, event_us, host_us, _ = _REPLY.unpack(data)
         sound = state in set(State) and all(math.isfinite(time) and time >= 0 for time in (event_us, host_us))
-        return cls(State(state), event_us, host_us) if sound else None
+        return cls(State(state), event_us, host_us, bool(late)) if sound else None
 
 
 REPLY_BYTES = _REPLY.size

@@ -88,13 +88,15 @@ class Defence(StrEnum):
     """Between some calls of a check, and before each timed call after the lead-in, a few elements of the inputs change."""
     ROOFLINE = "roofline floor"
     """A time that the device's memory does not allow is refused."""
+    CALLER_STREAM = "caller's stream"
+    """Outputs must be there on the stream that was current before a call, and that stream must be current again."""
     CLOCKS_AGREE = "clocks agree"
-    """The supervisor's clock must confirm the events."""
+    """The clock outside of the candidate's process, around chained calls, must confirm the events."""
     BASELINES_ALONE = "baselines alone"
     """The baselines are timed before and after the candidate's process too."""
 
 
-GPU_ONLY = frozenset([Defence.TIMED_CALLS_JUDGED, Defence.ROOFLINE, Defence.CLOCKS_AGREE, Defence.BASELINES_ALONE])
+GPU_ONLY = frozenset([Defence.TIMED_CALLS_JUDGED, Defence.ROOFLINE, Defence.CALLER_STREAM, Defence.CLOCKS_AGREE, Defence.BASELINES_ALONE])
 """These act only where something is timed."""
 
 Defences = frozenset[Defence]

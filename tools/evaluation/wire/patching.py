@@ -22,14 +22,24 @@ def draw(specs: Sequence[TensorSpec], pools: Mapping[int, numpy.ndarray], genera
 
     A value is one of the input's `pool`, elements of the same tensor as bytes [elements, bytes], so that no input leaves its own range.
     """
-    floats = floats_of(specs)
-    each = min(48, MAX_PATCHES // max(len(floats), 1))
     drawn = []
-    for argument in floats:
-        numel, pool = specs[argument].numel, pools[argument]
-        for element in generator.sample(range(numel), min(each, max(1, numel // 8))):
+    for argument, count in _counts(specs).items():
+        pool = pools[argument]
+        for element in generator.sample(range(specs[argument].numel), count):
             drawn.append(Patch(argument, element, pool[generator.randrange(len(pool))].tobytes()))
     return drawn
+
+
+def stand_ins(specs: Sequence[TensorSpec]) -> list[Patch]:
+    """As many changes as are drawn, of no values: what they cost is the same."""
+    return [Patch(argument, element, b"") for argument, count in _counts(specs).items() for element in range(count)]
+
+
+def _counts(specs: Sequence[TensorSpec]) -> dict[int, int]:
+    """How many elements of each float input change."""
+    floats = floats_of(specs)
+    each = min(48, MAX_PATCHES // max(len(floats), 1))
+    return {argument: min(each, max(1, specs[argument].numel // 8)) for argument in floats}
 
 
 def apply(patches: Iterable[Patch], tensors: Sequence[torch.Tensor]) -> None:

@@ -18,13 +18,16 @@ from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import device_store_client
 from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, device_stores, shared
 from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
-from tools.evaluation.trusted.device_store import same_bytes
+from tools.evaluation.trusted.timekeeper import Timekeeper
+from tools.evaluation.wire.byte_views import same_bytes
 from tools.evaluation.wire.calls import CallPlan, CallSpec
-from tools.evaluation.wire.channel import Load
+from tools.evaluation.wire.chain_board import BOARD_BYTES, VALUES_BYTES, ChainBoard, Word, packed
+from tools.evaluation.wire.channel import Command, Load, Order, Reply, State
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.wire.jobs.runner import RunnerJob
+from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.tensor_store import HostStore
 from tools.hardware import load_sheet
 from tools.problems import load_problem
@@ -85,11 +88,24 @@ class Trial:
         assert all(InputsAnswer.model_validate_json(answer).usable[0])
 
     @contextmanager
-    def running(self, body: str) -> Iterator[RunnerClient]:
+    def running(self, body: str, board: Memory | None = None) -> Iterator[RunnerClient]:
         """Talk to a candidate whose forward has this body."""
         job = RunnerJob(abi=self._problem.abi, source=RIGHT.replace("BODY", body), device="cpu", sheet=load_sheet("h200"))
-        with RunnerClient(self._workers, job, self.store, time.monotonic() + 60, -1, gpu=False) as runner:
+        with RunnerClient(self._workers, job, self.store, time.monotonic() + 60, -1, gpu=False, board=board) as runner:
             yield runner
+
+    def chain(self, runner: RunnerClient, board: Memory, number: int, judged: int) -> Reply:
+        """Have four calls made in a chain, as the timekeeper does, and one of them kept as a call of the plan."""
+        values = Memory(VALUES_BYTES)
+        drawn = runner.draw_chain(random.Random(number), 4, judged)
+        written = packed(drawn, [4])
+        values.bytes_at(0, len(written)).data[:] = written
+        ChainBoard(board).lay(number, drawn)
+        runner.begin_chain(held=False)
+        timed = Timekeeper(board, values, self._problem.abi, None, "cpu").time(Command(Order.CHAIN, number=5000))
+        assert runner.end_chain()
+        runner.collect(number, number=judged)
+        return timed
 
     def feed(self, body: str) -> None:
         """Have a candidate whose forward has this body make every call."""
@@ -159,6 +175,61 @@ def test_changed_elements_reach_the_runner_and_the_judge(trial: Trial) -> None:
                 assert changed == 48
                 runner.collect(number)
         assert [all(error.passed for error in call.outputs) for call in trial.judge()] == [True, right, right]
+
+
+@pytest.mark.parametrize("judged", [0, 2, 3])
+def test_any_call_of_a_chain_is_judged_by_its_own_inputs(trial: Trial, judged: int) -> None:
+    """Inputs change before each of its calls; who answers from the call before is found, whichever is chosen."""
+    trial.make_inputs(calls=1)
+    for body, right in (("return x * 2", True), ("self.kept, kept = x * 2, self.kept; return self.kept if kept is None else kept", False)):
+        board = Memory(BOARD_BYTES)
+        with trial.running(body, board) as runner:
+            runner.give(0)
+            runner.call(Load.ALL)
+            runner.collect(0)
+            runner.collect(0, 1)
+            timed = [trial.chain(runner, board, number, judged) for number in (1, 2)]
+        assert [all(error.passed for error in call.outputs) for call in trial.judge()] == [True, right, right]
+        assert all(reply.state is State.DONE and not reply.late for reply in timed)
+
+
+def test_a_chain_takes_as_long_as_its_caller_waits(trial: Trial) -> None:
+    """The timekeeper's clock, outside of the candidate's process, has what every call took."""
+    trial.make_inputs(calls=1)
+    board = Memory(BOARD_BYTES)
+    with trial.running("import time; time.sleep(0.02); return x * 2", board) as runner:
+        runner.give(0)
+        runner.call(Load.ALL)
+        runner.collect(0)
+        assert trial.chain(runner, board, 1, 0).event_us > 4 * 20_000
+
+
+def test_new_values_are_on_the_board_only_once_the_gate_is_open(trial: Trial) -> None:
+    """What a candidate finds there before a call of a chain is what the chain before left."""
+    trial.make_inputs(calls=1)
+    board = Memory(BOARD_BYTES)
+    with trial.running("return x * 2", board) as runner:
+        runner.give(0)
+        runner.call(Load.ALL)
+        runner.collect(0)
+        ChainBoard(board).lay(1, runner.draw_chain(random.Random(1), 4, 0))
+        runner.begin_chain(held=False)
+        while ChainBoard(board).get(Word.READY) != 1:
+            time.sleep(0.001)
+        assert not ChainBoard(board).values.any()
+
+
+def test_outputs_that_change_after_the_call_are_told(trial: Trial) -> None:
+    """Work that goes on after forward has returned is a violation with a name of its own."""
+    trial.make_inputs(calls=1)
+    late = "import threading; out = x * 0; threading.Timer(0.05, lambda: out.copy_(x * 2)).start(); return out"
+    with trial.running(late) as runner:
+        runner.give(0)
+        runner.call(Load.ALL)
+        time.sleep(0.2)
+        with pytest.raises(RunError) as caught:
+            runner.collect(0)
+    assert (caught.value.verdict, caught.value.rule) == (Verdict.CHEATED, "work-in-flight")
 
 
 def test_calls_that_are_kept_without_a_change_have_the_inputs_that_were_given(trial: Trial) -> None:

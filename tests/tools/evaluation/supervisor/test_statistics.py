@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tools.evaluation.supervisor.plausibility import hidden_us, is_impossible, left_out, sabotage, slowed_down, tier, unexplained_us
+from tools.evaluation.supervisor.chains import calls_in
+from tools.evaluation.supervisor.plausibility import hidden_us, is_impossible, left_behind_us, left_out, sabotage, slowed_down, tier
 from tools.evaluation.supervisor.statistics import sample, speedup
 from tools.evaluation.supervisor.timing import repetitions
 from tools.hardware import load_sheet
@@ -44,42 +45,31 @@ def test_same_against_same_is_no_win(seed: int) -> None:
 
 
 def test_tier_is_bracketed_only_where_the_clock_confirms() -> None:
-    """Events within five per cent of the bracket make it bracketed; shorter ones, or none, in-process."""
+    """Events within five per cent or 3 µs of what chains show make it bracketed; shorter ones, or none, in-process."""
     assert tier([960.0], [1000.0]) is Tier.BRACKETED
     assert tier([940.0], [1000.0]) is Tier.IN_PROCESS
+    assert tier([5.0], [7.9]) is Tier.BRACKETED
+    assert tier([5.0], [8.1]) is Tier.IN_PROCESS
     assert tier([960.0], []) is Tier.IN_PROCESS
 
 
-def test_work_outside_the_events_is_unexplained() -> None:
-    """A call that answers long after its events end has a gap; ordinary overhead has none."""
-    overhead = noisy(150.0)
-
-    assert unexplained_us([10.0] * 9, [170.0] * 9, overhead) == 0.0
-    assert unexplained_us([10.0] * 9, [5000.0] * 9, overhead) == pytest.approx(4990.0)
+def test_what_every_chain_shows_is_hidden() -> None:
+    """Work outside of the events is in the fastest chain too; a chain that noise made slow says nothing."""
+    assert hidden_us(noisy(50.0), [1050.0, 1060.0, 1900.0]) == pytest.approx(1000.0, rel=0.01)
+    assert hidden_us(noisy(50.0), [50.5, 1060.0, 1900.0]) == 0.0
 
 
-def test_a_busy_machine_hides_no_work() -> None:
-    """Where most answers wait for others the quiet ones tell: a call that hides 2 ms has none as quick as trusted code's."""
-    overhead = [150.0, 160.0, 3000.0, 3100.0, 3200.0]
-    hiding, honest = [2160.0, 2170.0, 5000.0, 5100.0, 5200.0], [160.0, 170.0, 3000.0, 3100.0, 3200.0]
-    assert unexplained_us([10.0] * 5, hiding, overhead) == pytest.approx(2150.0)
-    assert unexplained_us([10.0] * 5, honest, overhead) == 0.0
+def test_streams_that_work_on_after_the_last_call_are_told() -> None:
+    """A tail beyond what a process needs to say that it has ended is work in flight, unless one chain had none."""
+    assert left_behind_us(noisy(50.0), [900.0, 1000.0], 32) == pytest.approx(900.0)
+    assert left_behind_us(noisy(50.0), [90.0, 1000.0], 32) == 0.0
+    assert left_behind_us(noisy(5000.0), [400.0], 2) == 0.0
 
 
-@pytest.mark.parametrize(
-    ("answer_us", "judged_us", "told"),
-    [
-        ([20170.0] * 5, [20170.0, 20200.0], True),
-        ([1000.0] * 5, [20170.0, 20200.0], True),
-        ([1000.0] * 5, [20170.0, 1000.0], False),
-        ([1000.0] * 5, [20170.0], False),
-        ([2400.0] * 5, [2400.0, 2500.0], False),
-    ],
-    ids=["forged where primed", "idle calls left undone", "one was slow", "one alone", "launches by the host"],
-)
-def test_events_may_not_be_short_in_primed_calls_alone(answer_us: list[float], judged_us: list[float], told: bool) -> None:
-    """An answer on an idle device is later than a primed call's events by no more than the head start and what is allowed anyway."""
-    assert (hidden_us(noisy(500.0), answer_us, judged_us, noisy(150.0)) > 0) is told
+@pytest.mark.parametrize(("event_us", "calls"), [(5.0, 32), (50.0, 32), (500.0, 5), (5000.0, 2)])
+def test_a_chain_is_as_long_as_the_clock_needs(event_us: float, calls: int) -> None:
+    """What all its calls are allowed together is at least what the clock may be off by, within the most and the least."""
+    assert calls_in(event_us) == calls
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,119 @@
+"""Chained calls of a candidate, timed from outside of its process: what its events do not show, a chain's end does.
+
+Several calls, each with changed inputs and a cleared L2, stand between a gate that the timekeeper opens and a flag that the device sets.
+What a chain takes longer than its lead-ins is what its calls took, whatever their own process says: so many calls that the timekeeper's
+own jitter, divided among them, is far below what is allowed.
+"""
+
+from __future__ import annotations
+
+import random
+import statistics
+from dataclasses import dataclass, field
+from math import ceil
+
+from tools.errors import MachineError
+from tools.evaluation.supervisor.baseline_client import BaselineProcess
+from tools.evaluation.supervisor.plausibility import allowance_us
+from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
+from tools.evaluation.wire.chain_board import MAX_CALLS, ChainBoard, kept_calls, packed
+from tools.evaluation.wire.channel import Load, Reply, State
+from tools.evaluation.wire.patching import stand_ins
+from tools.records import ABI, ITEM_BYTES, Verdict
+
+_JITTER_US = 120.0
+"""What the timekeeper's clock may be off by, at most; a chain has so many calls that all they are allowed together is as much."""
+_LEAD_INS = 5
+_LEAST_S = 2.0
+_PATIENCE = 50
+"""A chain is waited for this many times as long as its events would take."""
+_LEAST_US = 0.01
+
+
+@dataclass
+class Chains:
+    """What the chains of a session showed, microseconds."""
+
+    call_us: list[float] = field(default_factory=list)
+    """Of a call, by the timekeeper's clock: each chain's time without its lead-ins, divided by its calls."""
+    tail_us: list[float] = field(default_factory=list)
+    """From a chain's last call, as its caller's stream has it, to the end of all that was in flight."""
+    calls: int = 0
+    """In each chain."""
+    held: bool = True
+    """Whether the calls were issued before the gate opened; else their host waits for the device, and its time is in theirs."""
+    judged: list[int] = field(default_factory=list)
+    """Calls of the plan that were collected."""
+    unable: bool = False
+    """Whether there can be no chains here."""
+
+
+def calls_in(event_us: float) -> int:
+    """How many calls a chain has, for a kernel of that time."""
+    return max(2, min(MAX_CALLS, ceil(_JITTER_US / allowance_us(event_us))))
+
+
+class ChainSession:
+    """The chains of one timed session."""
+
+    def __init__(self, runner: RunnerClient, baseline: BaselineProcess, abi: ABI, chance: random.Random, event_us: float) -> None:
+        """Begin with none; `event_us` is what a call takes by the runner's own events."""
+        self._runner, self._baseline, self._abi, self._chance = runner, baseline, abi, chance
+        self._event_us = event_us
+        self._board = ChainBoard(baseline.board)
+        self._item_bytes = [ITEM_BYTES[spec.dtype] for spec in abi.inputs]
+        self._sequence = 0
+
+    def measure(self, count: int, judged: list[int]) -> Chains:
+        """Time `count` chains, and collect one call of each of the first ones as those of the plan that are to be `judged`."""
+        chains = self._fitting()
+        if chains.unable:
+            return chains
+        lead_in_us = statistics.median(self._lead_in_us(chains) for _ in range(_LEAD_INS))
+        for turn in range(count):
+            timed = self._chain(chains, judged[turn] if turn < len(judged) else None)
+            chains.judged += judged[turn : turn + 1]
+            if timed is None or (chains.held and timed.late):
+                continue
+            chains.call_us.append(max(_LEAST_US, timed.event_us / chains.calls - lead_in_us))
+            chains.tail_us.append(timed.host_us)
+        return chains
+
+    def _fitting(self) -> Chains:
+        """Find what this candidate allows: calls that wait for the device, or fill its queue, cannot be issued before the gate opens."""
+        calls = calls_in(self._event_us)
+        for chains in (Chains(calls=calls), Chains(calls=2), Chains(calls=1)):
+            timed = self._chain(chains, None)
+            if timed is None:
+                return Chains(unable=True)
+            if not timed.late:
+                return chains
+        return Chains(calls=calls, held=False)
+
+    def _chain(self, chains: Chains, judged: int | None) -> Reply | None:
+        """Have one made and timed; None where that cannot be done here."""
+        last = chains.calls - self._chance.randrange(min(chains.calls, kept_calls(self._abi))) - 1
+        drawn = self._runner.draw_chain(self._chance, chains.calls, last)
+        self._sequence += 1
+        self._baseline.values.bytes_at(0, self._baseline.values.size)[:] = 0
+        values = packed(drawn, self._item_bytes)
+        self._baseline.values.bytes_at(0, len(values)).data[:] = values
+        self._board.lay(self._sequence, drawn)
+        self._runner.begin_chain(held=chains.held)
+        timed = self._baseline.chain(Load(0), _LEAST_S + _PATIENCE * chains.calls * self._event_us / 1e6)
+        is_able = self._runner.end_chain()
+        if timed.state is State.UNABLE or not is_able:
+            return None
+        if timed.state is not State.DONE:
+            raise RunError(Verdict.TIMED_OUT, "chained calls did not end in time", self._runner.log)
+        self._runner.collect(judged, number=last)
+        return timed
+
+    def _lead_in_us(self, chains: Chains) -> float:
+        """Time what stands around each call of such a chain."""
+        self._sequence += 1
+        self._board.lay(self._sequence, [stand_ins(self._abi.inputs)] * chains.calls)
+        timed = self._baseline.chain(Load.LEAD_IN | (Load(0) if chains.held else Load.OPEN), _LEAST_S)
+        if timed.state is not State.DONE:
+            raise MachineError("The device did not end a chain of empty calls.", "Check the device with nvidia-smi.")
+        return timed.event_us / chains.calls - timed.host_us

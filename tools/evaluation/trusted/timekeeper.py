@@ -1,0 +1,122 @@
+"""The timekeeper: opens the gate before a candidate's chained calls and sees the device's flag behind them, outside of its process.
+
+It works in the baseline process, which does nothing else meanwhile: no other thread delays what it sees.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import TYPE_CHECKING, Any
+
+from tools.evaluation.wire import chained_calls
+from tools.evaluation.wire.chain_board import VALUES_BYTES, ChainBoard, Word
+from tools.evaluation.wire.channel import Command, Load, Reply, State
+from tools.evaluation.wire.lead_in import ColdCache, lead_in
+from tools.evaluation.wire.memory import Memory
+from tools.evaluation.wire.stream_gate import Gate, gate
+from tools.records import ABI, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+HOLD_S = 0.25
+"""How long calls may take to be issued behind the gate; it opens then in any case, and what the host waits for comes."""
+_FILLS = 9
+_SCRATCH = 1 << 20
+"""Elements of a stand-in for an input, at most: changing a few of them costs as much as of a large one."""
+
+
+class Timekeeper:
+    """One board, and what a chain costs beside its calls."""
+
+    def __init__(self, board: Memory, values: Memory, abi: ABI, cold: ColdCache | None, device: str = "cuda") -> None:
+        """Hold the clock for the chains on `board`, whose new `values` nobody sees before; raises DriverError where there can be none."""
+        self._board, self._values = ChainBoard(board), values
+        self._gate: Gate = gate(self._board, device)
+        self._cold, self._device = cold, device
+        self._inputs = [_scratch(spec, device, _SCRATCH) for spec in abi.inputs]
+        self._outputs = [_scratch(spec, device) for spec in abi.outputs]
+        self._taken = [_scratch(spec, device) for spec in abi.outputs]
+
+    def time(self, command: Command) -> Reply:
+        """Time the chain that a runner makes, or the lead-ins alone: microseconds from the gate's opening to the flag.
+
+        The second time is from the flag to the end of all that the runner had in flight; for lead-ins, what filling their outputs took.
+        """
+        if command.load & Load.LEAD_IN:
+            return self._lead_ins(held=not command.load & Load.OPEN)
+        return self._watched(command.number / 1e3)
+
+    def _watched(self, limit_s: float) -> Reply:
+        board = self._board
+        sequence = board.get(Word.SEQUENCE)
+        is_ready = _seen(board, Word.READY, sequence, HOLD_S)
+        values = self._values.bytes_at(0, VALUES_BYTES)
+        board.set(Word.FLAG, 0)
+        board.values[:] = values
+        start = _opened(board, sequence)
+        if not _seen(board, Word.FLAG, sequence, limit_s):
+            return Reply(State.FAILED)
+        flagged = time.perf_counter_ns()
+        if not _seen(board, Word.ENDED, sequence, limit_s):
+            return Reply(State.FAILED)
+        ended = time.perf_counter_ns()
+        return Reply(State.DONE, (flagged - start) / 1e3, (ended - flagged) / 1e3, late=not is_ready)
+
+    def _lead_ins(self, *, held: bool) -> Reply:
+        """Time a chain whose calls only fill their outputs, and such a call by events."""
+        board = self._board
+        sequence = board.get(Word.SEQUENCE)
+        filled_us = statistics.median(self._filled_us(value) for value in range(_FILLS)) if self._cold is not None else 0.0
+        start = 0 if held else _opened(board, sequence)
+        chained_calls.issue(board, self._gate, self._inputs, self._cold, self._call, held=held)
+        start = _opened(board, sequence) if held else start
+        found = _seen(board, Word.FLAG, sequence, HOLD_S)
+        flagged = time.perf_counter_ns()
+        chained_calls.settle(self._cold)
+        return Reply(State.DONE if found else State.FAILED, (flagged - start) / 1e3, filled_us)
+
+    def _call(self, number: int) -> None:
+        self._fill(number)
+        for target, output in zip(self._taken, self._outputs, strict=True):
+            target.copy_(output)
+
+    def _fill(self, number: int) -> None:
+        for output in self._outputs:
+            output.fill_(number % 2)
+
+    def _filled_us(self, number: int) -> float:
+        import torch
+
+        event: Any = torch.cuda.Event
+        first, last = event(enable_timing=True), event(enable_timing=True)
+        lead_in(self._cold, primed=True)
+        first.record()
+        self._fill(number)
+        last.record()
+        torch.cuda.synchronize()
+        return float(first.elapsed_time(last)) * 1e3
+
+
+def _opened(board: ChainBoard, sequence: int) -> int:
+    """Open the gate and say when, in nanoseconds."""
+    start = time.perf_counter_ns()
+    board.set(Word.GATE, sequence)
+    return start
+
+
+def _seen(board: ChainBoard, word: Word, sequence: int, limit_s: float) -> bool:
+    """Watch a number of the board without pause until it is `sequence`; False where that takes too long."""
+    end = time.perf_counter_ns() + int(limit_s * 1e9)
+    while board.get(word) != sequence:
+        if time.perf_counter_ns() > end:
+            return False
+    return True
+
+
+def _scratch(spec: TensorSpec, device: str, most: int | None = None) -> torch.Tensor:
+    import torch
+
+    numel = spec.numel if most is None else min(spec.numel, most)
+    return torch.zeros(numel, dtype=getattr(torch, spec.dtype), device=device)

@@ -1,0 +1,86 @@
+"""The outputs of a call as its caller finds them: copied behind it on its caller's stream, waiting for no other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tools.evaluation.untrusted import loading
+from tools.evaluation.wire.byte_views import same_bytes
+from tools.evaluation.wire.channel import OutputShape
+from tools.records import TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+
+class TakenOutputs:
+    """Outputs of the last call, or of the last calls of a chain.
+
+    They are not copied at once to where they are collected: what is there must not say which calls are.
+    """
+
+    def __init__(self, specs: Sequence[TensorSpec], device: str) -> None:
+        """Make room for one call's."""
+        self._specs, self._device = specs, device
+        self._slots = [self._slot()]
+        self._last: list[torch.Tensor] = []
+        self._number, self._late = 0, False
+
+    def make_room(self, calls: int) -> None:
+        """Make room for those of the last `calls` of a chain."""
+        self._slots += [self._slot() for _ in range(calls - len(self._slots))]
+
+    def take(self, result: Any, number: int = 0, *, late: bool = False) -> None:
+        """Copy a call's outputs, by its number in the chain; `late` leaves them where they are until they are collected."""
+        self._last, self._number, self._late = loading.flatten(result), number, late
+        for target, output in zip(self._of(number), self._last, strict=False):
+            if not late and _fits(target, output):
+                target.copy_(output)
+
+    def shapes(self) -> list[OutputShape]:
+        """Say what the last call's were."""
+        return [_shape(output) for output in self._last]
+
+    def collect(self, targets: Sequence[torch.Tensor], number: int) -> bool:
+        """Copy those of a call to where the supervisor looks; True where the last call's have changed since it returned."""
+        changed = False
+        for target, taken, output in zip(targets, self._of(number), self._last, strict=False):
+            if not _fits(target, output):
+                continue
+            changed = changed or (number == self._number and not self._late and not same_bytes(taken, output))
+            target.copy_(output if self._late else taken)
+        return changed
+
+    def forget(self) -> None:
+        """Hold no output of the candidate's: its memory is free for the next call."""
+        self._last = []
+
+    def _of(self, number: int) -> list[torch.Tensor]:
+        return self._slots[number % len(self._slots)]
+
+    def _slot(self) -> list[torch.Tensor]:
+        import torch
+
+        return [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=self._device) for spec in self._specs]
+
+
+def _fits(target: torch.Tensor, output: torch.Tensor) -> bool:
+    """Whether an output is what its place is for; a subclass may compute when it is read, after the clock has stopped."""
+    return _is_plain(output) and output.shape == target.shape and output.dtype == target.dtype
+
+
+def _is_plain(output: torch.Tensor) -> bool:
+    import torch
+
+    return type(output) in (torch.Tensor, torch.nn.Parameter)
+
+
+def _shape(output: torch.Tensor) -> OutputShape:
+    sizes = tuple(output.shape)
+    places = sorted((stride, size) for stride, size in zip(output.stride(), sizes, strict=True) if size > 1)
+    reach, dense = 1, True
+    for stride, size in places:
+        dense = dense and stride >= reach
+        reach = stride * (size - 1) + reach
+    return OutputShape(str(output.dtype).removeprefix("torch.") if _is_plain(output) else "a subclass", sizes, dense)

@@ -1,0 +1,67 @@
+"""Calls in a chain, issued where they run: behind a gate that the timekeeper opens, and before a flag that the device sets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tools.evaluation.wire.chain_board import ChainBoard, Change, Word
+from tools.evaluation.wire.lead_in import ColdCache, end_persistence
+from tools.evaluation.wire.stream_gate import Gate, await_open
+
+if TYPE_CHECKING:
+    import torch
+
+
+class _Patch(NamedTuple):
+    flat: torch.Tensor
+    where: torch.Tensor
+    values: torch.Tensor
+
+
+def issue(
+    board: ChainBoard, gate: Gate, inputs: Sequence[torch.Tensor], cold: ColdCache | None, call: Callable[[int], object], *, held: bool
+) -> None:
+    """Issue the calls that are laid out on the `board`; `call` makes one, by its number in the chain.
+
+    Held, all of them are in the device's queue before the gate opens. Else the host waits for it first.
+    """
+    sequence = board.get(Word.SEQUENCE)
+    sizes = [value.element_size() for value in inputs]
+    calls = [[_patch(change, inputs, gate) for change in changes] for changes in board.changes(sizes)]
+    settle(cold)
+    if held:
+        gate.hold(sequence)
+    else:
+        board.set(Word.READY, sequence)
+        await_open(board, sequence)
+    gate.reveal()
+    for number, patches in enumerate(calls):
+        if cold is not None:
+            cold.clear()
+        for flat, where, values in patches:
+            flat.index_copy_(0, where, values)
+        call(number)
+    gate.flag(sequence)
+    if held:
+        board.set(Word.READY, sequence)
+
+
+def settle(cold: ColdCache | None) -> None:
+    """Wait until nothing is in flight on any stream, and leave nothing protected in the L2; without a cache to clear there is no device."""
+    import torch
+
+    if cold is not None:
+        torch.cuda.synchronize()
+        end_persistence()
+
+
+def _patch(change: Change, inputs: Sequence[torch.Tensor], gate: Gate) -> _Patch:
+    """Say where an input changes, and where its new values will be found."""
+    import torch
+
+    flat = inputs[change.argument].view(-1)
+    end = change.offset + len(change.elements) * flat.element_size()
+    # a stand-in for an input may be shorter than what it stands for
+    where = torch.tensor(change.elements, dtype=torch.int64, device=flat.device) % flat.numel()
+    return _Patch(flat, where, gate.values[change.offset : end].view(flat.dtype))
