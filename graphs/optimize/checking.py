@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from agents.models import BudgetReached
 from agents.reviewer.protocol import Check, Review
 from graphs.run.context import Services
 from graphs.run.judge import judge
@@ -17,9 +18,12 @@ async def checked_review(services: Services, candidate: Candidate, review: Revie
         return review
     if limit := services.exhausted():
         return review.model_copy(update={"concerns": (*review.concerns, f"Not checked further: the budget of {limit} is used up.")})
-    evaluation = await judge(services, services.request(candidate, confirm=True))
-    if evaluation.verdict is Verdict.INFRASTRUCTURE:
-        return review.model_copy(update={"concerns": (*review.concerns, "Not checked further: the machine failed.")})
+    try:
+        evaluation = await judge(services, services.request(candidate, confirm=True))
+    except BudgetReached as reached:
+        return review.model_copy(update={"concerns": (*review.concerns, f"Not checked further: {reached.what}")})
+    if evaluation.verdict in (Verdict.INFRASTRUCTURE, Verdict.TIMED_OUT):
+        return review.model_copy(update={"concerns": (*review.concerns, f"Not checked further: it ended as {evaluation.verdict}.")})
     if evaluation.verdict is Verdict.PASS:
         return review.model_copy(update={"concerns": (*review.concerns, "Checked further as asked: it passed.")})
     reason = f"Accepted at first; judged again as the reviewer asked it was {evaluation.verdict}. {review.reason}"

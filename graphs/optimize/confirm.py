@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
+from agents.models import BudgetReached
 from agents.planner.room import no_room
 from agents.reviewer.protocol import Review
 from graphs.optimize.evidence import keep_evidence
@@ -15,7 +16,13 @@ from graphs.run.records import Delivery
 from tools.records import ROOT, Against, Evaluation, Profile, Timing, Verdict
 
 ATTEMPTS = 3
-"""Candidates confirmed at most before the reference is kept."""
+"""Candidates that a confirmation may find wrong or too slow before the reference is kept."""
+MOST = 6
+"""Candidates confirmed at most: one that could not be judged says nothing about the next."""
+KERNEL, UNCONFIRMED = "kernel.py", "unconfirmed.py"
+"""In the run's folder `result`: what is delivered, or what could not be confirmed."""
+_UNJUDGED = (Verdict.INFRASTRUCTURE, Verdict.TIMED_OUT)
+"""Of a confirmation: the candidate passed the search, and this does not speak against it."""
 
 
 async def deliver(services: Services, candidates: Sequence[str], ended: str) -> Delivery:
@@ -23,10 +30,18 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
     known = services.store.get("delivery", services.run, Delivery)
     if known is not None:
         return known
-    reasons = []
-    for name in _promising(services, candidates)[:ATTEMPTS]:
+    reasons: list[str] = []
+    unjudged: list[str] = []
+    for name in _promising(services, candidates)[:MOST]:
+        if len(reasons) - len(unjudged) >= ATTEMPTS:
+            break
         request = services.request(services.candidate(name), confirm=True)
-        evaluation = await judge(services, request)
+        try:
+            evaluation = await judge(services, request)
+        except BudgetReached as reached:
+            unjudged.append(name)
+            reasons.append(f"{name}: {_as_clause(reached.what)}")
+            continue
         if evaluation.verdict is Verdict.PASS:
             await count_champion(services, request)
             keep_evidence(services, request, evaluation)
@@ -34,10 +49,38 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
         if not reason:
             said = praise(evaluation, services.settings.against) + _as_sentence(_no_room(services, name))
             return _write(services, Delivery(candidate=name, evaluation=request.key, reason=said, ended=ended))
+        unjudged += [name] * (evaluation.verdict in _UNJUDGED)
         reasons.append(f"{name}: {reason}")
+    if unjudged:
+        return _write(services, _unconfirmed(services, unjudged[0], reasons, ended))
     full = "" if candidates else _no_room(services, ROOT)
-    why = "; ".join(reasons) or full or await _why_nothing(services, candidates)
-    return _write(services, Delivery(candidate=ROOT, evaluation="", reason=f"Keep the reference: {why}.", ended=ended))
+    obstacle = _obstacle(services, candidates)
+    why = "; ".join(reasons) or full or obstacle or await _why_nothing(services, candidates)
+    return _write(services, Delivery(candidate=ROOT, evaluation="", reason=f"Keep the reference: {why}.", ended=ended, unjudged=obstacle))
+
+
+def _unconfirmed(services: Services, name: str, reasons: list[str], ended: str) -> Delivery:
+    """Say of the best candidate whose confirmation could not be judged that it is there, and is not delivered."""
+    evaluation = services.evaluation(name)
+    assert evaluation is not None
+    found = f"{evaluation.speedup or 0.0:.2f}x in the search, {evaluation.tier}"
+    said = (
+        f"Keep the reference: nothing could be confirmed ({'; '.join(reasons)}). The best that passed the search, {name} ({found}), is "
+        f"written as unconfirmed and not delivered: judge it with `kernelwright evaluate` before you use it."
+    )
+    return Delivery(candidate=ROOT, evaluation="", reason=said, ended=ended, unconfirmed=name)
+
+
+def _obstacle(services: Services, candidates: Sequence[str]) -> str:
+    """Say why no candidate could be judged; empty where one was, or where there is none."""
+    found = [evaluation for name in candidates if (evaluation := services.evaluation(name))]
+    if not found or any(evaluation.verdict is not Verdict.INFRASTRUCTURE for evaluation in found):
+        return ""
+    return f"no candidate could be judged ({_as_clause(next(iter(found[0].notes), 'no reason given'))})"
+
+
+def _as_clause(sentence: str) -> str:
+    return sentence.strip().removesuffix(".")
 
 
 def _no_room(services: Services, name: str) -> str:
@@ -81,7 +124,8 @@ def _baseline(timing: Timing, against: Against) -> tuple[str, tuple[float, float
 def shortfall(evaluation: Evaluation, floor: float, against: Against = "better") -> str:
     """Say why a confirming evaluation does not hold; empty where the lower end of its speed-up lies above `floor`."""
     if evaluation.verdict is not Verdict.PASS:
-        return f"{evaluation.verdict} when confirmed"
+        note = next(iter(evaluation.notes), "") if evaluation.verdict in _UNJUDGED else ""
+        return f"{evaluation.verdict} when confirmed" + (f" ({_as_clause(note)})" if note else "")
     if evaluation.timing:
         name, (value, low, _) = _baseline(evaluation.timing, against)
         return "" if low > floor else f"{value:.3f}x against {name} when confirmed, {_too_little(low, floor)}"
@@ -124,7 +168,9 @@ def _write(services: Services, delivery: Delivery) -> Delivery:
     folder.mkdir(exist_ok=True)
     evaluation = services.store.get("evaluation", delivery.evaluation, Evaluation) if delivery.evaluation else None
     if delivery.candidate != ROOT:
-        (folder / "kernel.py").write_text(services.store.source(delivery.candidate))
+        (folder / KERNEL).write_text(services.store.source(delivery.candidate))
+    if delivery.unconfirmed:
+        (folder / UNCONFIRMED).write_text(services.store.source(delivery.unconfirmed))
     facts = {
         "run": services.run,
         "problem": services.problem.name,

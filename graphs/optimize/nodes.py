@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
@@ -20,12 +20,14 @@ from graphs.optimize.state import STATE_VERSION, OptimizeState
 from graphs.optimize.teaching import close_lessons, error_cost, region_kind
 from graphs.optimize.wishes import grant
 from graphs.run.context import Context, Services
+from graphs.run.deadline import in_time
 from graphs.run.records import Recall
 from graphs.run.spans import traced
 from graphs.run.starting import USER, check_started, starting_ask
 from graphs.run.waiting import pausing
 from graphs.search.protocol import Ask, Told
 from knowledge.records import Outcome
+from tools.errors import UserError
 from tools.records import ROOT, Baselines, Evaluation, Plan, Profile, Verdict
 
 IDLE = 12
@@ -40,7 +42,7 @@ async def measure(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, 
     baselines = store.get("baselines", problem.id, Baselines)
     if baselines is None:
         with pausing():
-            baselines = await services.pool.baselines(problem, services.sheet)
+            baselines = await _in_time(services, services.pool.baselines(problem, services.sheet))
         store.put("baselines", problem.id, baselines)
     profile = await services.team.profiler.diagnose_reference(problem, baselines, services.sheet)
     store.put("profile", ROOT, profile)
@@ -67,6 +69,13 @@ async def recall(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
     for ask in asks:
         runtime.stream_writer({"event": "recalled", "recall": await recalled_for(services, ask.parent, state["round"])})
     return {"asks": [ask.model_dump_json() for ask in asks], "search": search.dump(), "ended": "" if asks else search.reason()}
+
+
+async def _in_time(services: Services, timing: Awaitable[Baselines]) -> Baselines:
+    try:
+        return await in_time(timing, services.time_left(), "Timing the reference")
+    except BudgetReached as reached:
+        raise UserError(reached.what, "Start the run anew with more --minutes.") from None
 
 
 def after_recall(state: OptimizeState) -> Literal["plan", "confirm"]:

@@ -77,7 +77,11 @@ async def evaluate(state: RefineState, runtime: Runtime[Context]) -> dict[str, A
     services = runtime.context.services
     candidate = services.candidate(state["candidate"])
     request = services.request(candidate)
-    evaluation = await judge(services, request)
+    try:
+        evaluation = await judge(services, request)
+    except BudgetReached:
+        # nothing is known of the candidate; the search ends with this round
+        return {"evaluation": "", "verdict": ""}
     runtime.stream_writer({"event": "evaluated", "candidate": candidate.id, "key": request.key})
     return {"evaluation": request.key, "verdict": evaluation.verdict.value}
 
@@ -87,7 +91,7 @@ def after_evaluate(state: RefineState, runtime: Runtime[Context]) -> Literal["pr
     services = runtime.context.services
     if state["verdict"] == Verdict.PASS:
         return "profile"
-    if state["verdict"] == Verdict.INFRASTRUCTURE or state["attempt"] >= services.settings.repairs:
+    if state["verdict"] in ("", Verdict.INFRASTRUCTURE) or state["attempt"] >= services.settings.repairs:
         return "roll_back"
     return "roll_back" if services.exhausted() else "repair"
 
@@ -106,6 +110,8 @@ async def repair(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any
         mended = await services.team.coder.repair(task, draft, evaluation, attempt)
     except BudgetReached as reached:
         mended = Refusal(reason=reached.what)
+    if isinstance(mended, Draft) and mended.source == failed.source:
+        mended = Refusal(reason=f"The repair left the source as it is, which ended as {evaluation.verdict}: it was not judged again.")
     if isinstance(mended, Refusal):
         services.store.put("refusal", f"{state['plan']}/{attempt}", mended, subject=state["plan"])
         return {"verdict": "", "attempt": attempt}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agents.coder.protocol import Refusal
 from agents.coder.tuning import TuningSpace, structure_of
+from agents.models import BudgetReached
 from agents.records.tune import TRIALS
 from graphs.run.context import Services
 from graphs.run.judge import judge
@@ -31,7 +32,7 @@ async def tune_schedule(services: Services, plan: Plan) -> Tuning:
         trials: list[Trial] = []
         while len(trials) < begun.allowed:
             names = search.ask(min(WAVE, begun.allowed - len(trials)))
-            if not names:
+            if not names or services.time_left() == 0:
                 break
             wave = await _all_tried(services, plan, space, names)
             for trial in wave:
@@ -81,7 +82,10 @@ async def _try(services: Services, plan: Plan, space: TuningSpace, point: str) -
         coder="builtin", notes=draft.notes,
     )  # fmt: skip
     services.store.put_candidate(candidate)
-    evaluation = await judge(services, services.request(candidate))
+    try:
+        evaluation = await judge(services, services.request(candidate))
+    except BudgetReached:
+        return Trial(candidate="", point=point, predicted_us=predicted)
     return Trial(
         candidate=candidate.id, point=point, predicted_us=predicted, verdict=evaluation.verdict, time_us=evaluation.time_us
     )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from agents.models import NotRecorded
+from agents.models import BudgetReached, NotRecorded
+from graphs.run.records import CutOff
 from tools.profiling.ncu import Counters
 from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem
 from tools.tracing import RunStore
@@ -23,6 +24,9 @@ class RecordedPool:
         if found is not None:
             return found
         known = list(self._record.all("evaluation", Evaluation, subject=request.candidate).values())
+        cut = self._record.get("cut", request.key, CutOff)
+        if cut is not None:
+            raise BudgetReached(cut.what, "Give it more --minutes.")
         stage = 1 if request.stage == "confirm" else 0
         if len(known) > stage:
             return known[stage]

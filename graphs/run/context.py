@@ -6,6 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from agents import AgentTeam
+from graphs.run.deadline import WALL, time_left
 from graphs.run.settings import RunSettings
 from knowledge.protocol import Memory
 from tools.evaluation.protocol import EvaluatorPool
@@ -61,7 +62,11 @@ class Services:
 
     def exhausted(self) -> str | None:
         """Name the first budget that is used up, or None."""
-        return self.settings.budget.exhausted(self.store.spent())
+        return self.settings.budget.exhausted(self.store.spent()) or (WALL if self.time_left() == 0 else None)
+
+    def time_left(self, *, confirming: bool = False) -> float | None:
+        """Seconds that the search may still take, or with `confirming` the run; None where no limit is set."""
+        return time_left(self.settings.budget, self.store.spent(), confirming=confirming)
 
     def evaluations_left(self) -> int | None:
         """Evaluations the budget still allows; None where it sets no limit."""

@@ -1,21 +1,35 @@
-"""Evaluating once: a job that is finished or under way is never repeated, in this process or after a resume."""
+"""Evaluating once: a job that is finished or under way is never repeated, in this process or after a resume.
+
+What the machine failed at is not finished: asked for again, it is tried again.
+"""
 
 from __future__ import annotations
 
 import asyncio
 
+from agents.models import BudgetReached
 from graphs.run.context import Services
+from graphs.run.deadline import in_time
+from graphs.run.records import CutOff
 from graphs.run.waiting import pausing
-from tools.records import Evaluation, EvaluationRequest
+from tools.records import Evaluation, EvaluationRequest, Verdict
 
 
 async def judge(services: Services, request: EvaluationRequest) -> Evaluation:
-    """Return the finished evaluation of this job, making it first where there is none; a weakened one raises UserError."""
+    """Return the finished evaluation of this job, making it first where there is none; a weakened one raises UserError.
+
+    Raises BudgetReached where the wall time is over first; the job is then not finished.
+    """
     async with services.judging.setdefault(request.key, asyncio.Lock()):
         known = services.store.get("evaluation", request.key, Evaluation)
-        if known is not None:
+        if known is not None and known.verdict is not Verdict.INFRASTRUCTURE:
             return known.demand_whole()
-        with pausing():
-            evaluation = await services.pool.evaluate(request)
+        left = services.time_left(confirming=request.stage == "confirm")
+        try:
+            with pausing():
+                evaluation = await in_time(services.pool.evaluate(request), left, "An evaluation")
+        except BudgetReached as reached:
+            services.store.put("cut", request.key, CutOff(what=reached.what), subject=request.candidate)
+            raise
         services.store.put("evaluation", request.key, evaluation, subject=request.candidate)
         return evaluation

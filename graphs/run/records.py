@@ -20,6 +20,13 @@ class Considered(Record):
     said: tuple[str, ...]
 
 
+class CutOff(Record):
+    """An evaluation that the end of the wall time cut off; its name in the store is the job's key. Nothing is known of the candidate."""
+
+    what: str
+    """One sentence."""
+
+
 class Delivery(Record):
     """How a run ended: what the user gets, and why."""
 
@@ -31,13 +38,17 @@ class Delivery(Record):
     """One sentence."""
     ended: str
     """Why the search ended."""
+    unconfirmed: str = ""
+    """Id of the best candidate that passed the search and whose confirmation could not be judged; never delivered. Empty: none."""
+    unjudged: str = ""
+    """Why no candidate could be judged; empty where one was."""
 
 
 class Trial(Record):
     """One point that was tried."""
 
     candidate: str
-    """Candidate id; empty where the point could not be written."""
+    """Candidate id; empty where the point could not be written, or not be judged in time."""
     point: str
     """Parameters by region, JSON."""
     predicted_us: float

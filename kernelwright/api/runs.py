@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents import ready_models
+from graphs.optimize.confirm import KERNEL, UNCONFIRMED
 from graphs.optimize.execute import Listener, execute
 from graphs.run.assembly import assemble, open_run, start_run
 from graphs.run.settings import RunSettings, default_home
@@ -46,6 +47,8 @@ class Result(Record):
     """Why, in one sentence."""
     kernel: Path | None
     """The kernel file; None where the reference is kept."""
+    unconfirmed: Path | None
+    """The best kernel that passed the search, where its confirmation could not be judged; not to be used before `evaluate` says PASS."""
     evaluation: Evaluation | None
     """The confirming evaluation; None where the reference is kept."""
 
@@ -84,12 +87,13 @@ def _load(problem: str | Path | nn.Module, example_inputs: tuple[Any, ...], sett
 def _see_through(store: RunStore, listener: Listener) -> Result:
     services = assemble(store)
     delivery = asyncio.run(execute(services, listener))
-    kernel = store.folder / "result" / "kernel.py"
+    folder = store.folder / "result"
     return Result(
         run=services.run,
         folder=store.folder,
         candidate=delivery.candidate,
         reason=delivery.reason,
-        kernel=None if delivery.candidate == ROOT else kernel,
+        kernel=None if delivery.candidate == ROOT else folder / KERNEL,
+        unconfirmed=folder / UNCONFIRMED if delivery.unconfirmed else None,
         evaluation=store.get("evaluation", delivery.evaluation, Evaluation) if delivery.evaluation else None,
     )

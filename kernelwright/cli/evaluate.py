@@ -1,7 +1,7 @@
 """Judge a kernel file from any source: whether it is right, and how fast.
 
 KERNEL defines a ModelNew that takes what the reference in PROBLEM takes. It runs in the sandbox alone. Exit status: 0 for
-PASS, 1 for any other verdict, 2 for a wrong input.
+PASS, 1 for any other verdict, 2 for a wrong input, 3 where it could not be judged.
 
 Examples:
   kernelwright evaluate my_operator.py my_kernel.py
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kernelwright.cli.options import Devices, Json, NonFinite, Policy, RowTolerance, Tolerance
+from kernelwright.cli.options import UNJUDGED, Devices, Json, NonFinite, Policy, RowTolerance, Tolerance
 
 if TYPE_CHECKING:
     from kernelwright.api.judging import Judgement
@@ -65,7 +65,7 @@ def command(
         print(dumps(facts(found), indent=1))
     else:
         _print(found)
-    raise typer.Exit(0 if found.evaluation.verdict == "PASS" else 1)
+    raise typer.Exit({"PASS": 0, "INFRASTRUCTURE": UNJUDGED}.get(found.evaluation.verdict, 1))
 
 
 def facts(found: Judgement) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 
@@ -19,6 +20,7 @@ from graphs.optimize.execute import Listener, execute
 from graphs.run.assembly import assemble
 from graphs.run.context import Services
 from graphs.run.records import Recall
+from kernelwright.cli.options import UNJUDGED
 from kernelwright.cli.report import result_facts
 from kernelwright.cli.trace_views import calls_spent, evaluation_table
 from tools.errors import UserError
@@ -44,6 +46,8 @@ def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequenc
         print(dumps(facts, indent=1))
     else:
         _print_result(facts)
+    if not facts["judged"]:
+        raise typer.Exit(UNJUDGED)
 
 
 async def stoppable(services: Services, listener: Listener) -> None:
@@ -88,6 +92,8 @@ def _print_result(facts: dict[str, Any]) -> None:
         console.print(evaluation_table(facts["evaluation"]))
     if facts["kernel"]:
         console.print(f"kernel:  {facts['kernel']}", soft_wrap=True)
+    if facts["unconfirmed"]:
+        console.print(f"not confirmed: {facts['unconfirmed']}", soft_wrap=True)
     if facts["bundle"]:
         console.print(f"bundle:  {facts['bundle']}", soft_wrap=True)
         console.print(f"check:   kernelwright verify {facts['bundle']}", soft_wrap=True)

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+UNJUDGED = 3
+"""Exit status where it could not be judged whether a kernel is right."""
 Home = Annotated[
     Path | None,
     typer.Option("--home", envvar="KERNELWRIGHT_HOME", help="Folder of runs and knowledge.", show_default="~/.kernelwright"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from agents.coder.protocol import Refusal
 from agents.reviewer.protocol import Review
+from graphs.optimize.confirm import KERNEL, UNCONFIRMED
 from graphs.optimize.evidence import evidence_folder
 from graphs.run.records import Considered, Delivery, Recall, Tuning
 from graphs.run.settings import RunSettings
@@ -168,7 +169,7 @@ def result_facts(store: RunStore) -> Facts:
     problem = next(iter(store.all("problem", Problem).values()))
     baselines = store.get("baselines", problem.id, Baselines)
     evaluation = store.get("evaluation", delivery.evaluation, Evaluation) if delivery.evaluation else None
-    kernel = store.folder / "result" / "kernel.py"
+    kernel, unconfirmed = store.folder / "result" / KERNEL, store.folder / "result" / UNCONFIRMED
     bundle = evidence_folder(store.folder, delivery.candidate)
     return {
         **run_facts(store),
@@ -178,6 +179,8 @@ def result_facts(store: RunStore) -> Facts:
         "reason": delivery.reason,
         "search_ended": delivery.ended,
         "kernel": str(kernel) if kernel.is_file() else None,
+        "unconfirmed": str(unconfirmed) if delivery.unconfirmed else None,
+        "judged": not (delivery.unconfirmed or delivery.unjudged),
         "bundle": str(bundle) if bundle.is_dir() else None,
         "evaluation": evaluation.model_dump(mode="json") if evaluation else None,
         "spent": store.spent().model_dump(mode="json"),

@@ -17,9 +17,9 @@ def learn(log: EventLog, fold: Fold, outcome: Outcome) -> tuple[str, ...]:
     """Write what one outcome teaches, in one transaction; return the ids of strategies made or changed.
 
     The same run and plan again changes nothing and returns the same ids, so that a run that was killed and resumed
-    ends as an undisturbed one. An INFRASTRUCTURE verdict says nothing about the candidate and is not learnt from.
+    ends as an undisturbed one. What was not judged, or not within its time, says nothing about an action and is not learnt from.
     """
-    if outcome.verdict is Verdict.INFRASTRUCTURE:
+    if outcome.verdict in (Verdict.INFRASTRUCTURE, Verdict.TIMED_OUT):
         return ()
     with log.writing() as writer:
         fold.follow(log)

@@ -82,9 +82,10 @@ async def test_failures_are_kept_as_negative_knowledge(base: KnowledgeBase, make
     assert (trial.verdict, trial.gain) == (Verdict.WRONG, None)
 
 
-async def test_a_failing_machine_teaches_nothing(base: KnowledgeBase, make_outcome: MakeOutcome) -> None:
-    """INFRASTRUCTURE says nothing about a candidate, and the plan can be learnt from later."""
-    assert await base.learn(make_outcome(verdict=Verdict.INFRASTRUCTURE, gain=None, accepted=False)) == ()
+@pytest.mark.parametrize("verdict", [Verdict.INFRASTRUCTURE, Verdict.TIMED_OUT])
+async def test_what_was_not_judged_teaches_nothing(base: KnowledgeBase, make_outcome: MakeOutcome, verdict: Verdict) -> None:
+    """A failing machine and a limit of time say nothing about an action, and the plan can be learnt from later."""
+    assert await base.learn(make_outcome(verdict=verdict, gain=None, accepted=False)) == ()
     assert base.all() == ()
     assert len(await base.learn(make_outcome())) == 1
 

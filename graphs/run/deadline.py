@@ -1,0 +1,35 @@
+"""The wall time of a run: what is in flight when it is over is cancelled, and the last part of it is kept for the confirmation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from typing import TypeVar
+
+from agents.models import BudgetReached
+from tools.records import Budget, Spent
+
+T = TypeVar("T")
+
+CONFIRM_SHARE = 0.2
+"""Of the wall time, which the search does not use: without a confirmation nothing could be delivered."""
+WALL = "wall_s"
+
+
+def time_left(budget: Budget, spent: Spent, *, confirming: bool = False) -> float | None:
+    """Seconds that the search may still take, or with `confirming` the run; None where no limit is set."""
+    if not budget.wall_s:
+        return None
+    return max(0.0, budget.wall_s * (1.0 if confirming else 1.0 - CONFIRM_SHARE) - spent.wall_s)
+
+
+async def in_time(work: Awaitable[T], left: float | None, what: str) -> T:
+    """Await `work` for `left` seconds; then cancel it, wait until it has ended, and raise BudgetReached: `what` was cut off."""
+    limit = asyncio.timeout(left)
+    try:
+        async with limit:
+            return await work
+    except TimeoutError:
+        if not limit.expired():
+            raise
+        raise BudgetReached(f"{what} was cut off: the wall time of --minutes is over.", "Give it more --minutes.") from None
