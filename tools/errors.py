@@ -23,6 +23,10 @@ class UserError(KernelwrightError):
     """What the user gave cannot be used."""
 
 
+class UnjudgeableError(UserError):
+    """No candidate for what the user gave could be judged here; the command line exits with status 3."""
+
+
 class MachineError(KernelwrightError):
     """A failure of the machine at hand; it says nothing about any candidate."""
 

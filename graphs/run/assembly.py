@@ -14,7 +14,7 @@ from agents.team.ready import check_prices
 from graphs.run.context import Context, Services
 from graphs.run.evaluators import announced_target, checked, open_evaluator
 from graphs.run.settings import RunSettings, default_home
-from graphs.run.starting import check_language
+from graphs.run.starting import check_judgeable, check_language
 from graphs.search import open_search
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
 from knowledge.sharing.board import check_share
@@ -52,6 +52,7 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
         problem = with_changing_weights(problem)
     check_share(settings.share, settings.chroma_server)
     check_language(settings)
+    check_judgeable(settings, problem)
     sheet = resolve_target(settings.target or announced_target(settings))
     run = run or f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     check_prices(settings.team, settings.budget)

@@ -1,4 +1,7 @@
-"""The kernel that a user brings: the first candidate, judged before anything is planned, and a parent where it passes."""
+"""What a run starts from: a problem that can be judged, and the kernel that a user brings.
+
+That kernel is the first candidate, judged before anything is planned, and a parent where it passes.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ from agents.reviewer.lesson import ended, failure_detail
 from graphs.run.context import Services
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import Ask
-from tools.errors import UserError
+from tools.errors import UnjudgeableError, UserError
+from tools.evaluation.supervisor.interpretable import obstacle
 from tools.hardware.devices import choose_devices
 from tools.machine_code.compilers import missing_tools
 from tools.problems.source import parse, read_source
-from tools.records import ROOT, Action, ActionKind, Plan, Verdict, content_hash
+from tools.records import ROOT, Action, ActionKind, Plan, Problem, Verdict, content_hash
+from tools.references.reading import read_again
 
 USER = "user"
 """Who planned and wrote the kernel that the run starts from."""
@@ -49,6 +54,15 @@ def check_language(settings: RunSettings) -> None:
         )
     if missing := missing_tools():
         raise UserError(f"CUDA C++ cannot be built here: this machine lacks {missing}.", "Install it, or leave --language out.")
+
+
+def check_judgeable(settings: RunSettings, problem: Problem) -> None:
+    """Refuse a problem none of whose candidates could be judged by this machine, before anything is made or paid for it."""
+    if settings.evaluator != "local" or choose_devices(settings.devices):
+        return
+    reason, mend = obstacle(problem, read_again(problem).variants)
+    if reason:
+        raise UnjudgeableError(f"No candidate for {problem.name} could be judged without a GPU: {reason}.", mend)
 
 
 def starting_ask(services: Services, round_: int) -> Ask | None:

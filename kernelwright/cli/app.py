@@ -28,7 +28,8 @@ from kernelwright.cli import (
     worker,
 )
 from kernelwright.cli.help import examples_kept
-from tools.errors import KernelwrightError, Postponed
+from kernelwright.cli.options import UNJUDGED
+from tools.errors import KernelwrightError, Postponed, UnjudgeableError
 from tools.version import VERSION
 
 app = typer.Typer(
@@ -76,7 +77,7 @@ def main() -> None:
             raise
         print(f"kernelwright: {error.what}\n  {error.mend}", file=sys.stderr)
         # 75: come back later, as sysexits.h has it
-        sys.exit(75 if isinstance(error, Postponed) else 2)
+        sys.exit(75 if isinstance(error, Postponed) else UNJUDGED if isinstance(error, UnjudgeableError) else 2)
     except OSError as error:
         if os.environ.get("KERNELWRIGHT_DEBUG") or not error.filename:
             raise

@@ -2,7 +2,8 @@
 
 FILE holds a PyTorch reference: a KernelBench file (Model, get_inputs, get_init_inputs), or a plain function with
 example_inputs(). With a GPU, times are measured; without one, kernels are checked in Triton's interpreter,
-cross-compiled for the target, and times are estimated and shown as such.
+cross-compiled for the target, and times are estimated and shown as such. Exit status: 0 where the run came to an end,
+2 for a wrong input, 3 where it could not be judged whether a kernel is right.
 
 Examples:
   kernelwright optimize my_operator.py

@@ -25,13 +25,13 @@ FUNCTION = "import torch\n\ndef twice(x):\n    return {body}\n\ndef example_inpu
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Refused:
     """Run a command that must be refused; return what it printed on standard error."""
 
-    def run(*arguments: str) -> str:
+    def run(*arguments: str, status: int = 2) -> str:
         monkeypatch.setattr(sys, "argv", ["kernelwright", *arguments])
         monkeypatch.setenv("KERNELWRIGHT_HOME", str(tmp_path / "home"))
         with pytest.raises(SystemExit) as ended:
             main()
         said = capsys.readouterr()
-        assert ended.value.code == 2
+        assert ended.value.code == status
         assert said.out == ""
         assert "Traceback" not in said.err
         return said.err
@@ -58,6 +58,18 @@ def test_a_syntax_error(refused: Refused, tmp_path: Path) -> None:
 def test_no_reference(refused: Refused, tmp_path: Path) -> None:
     """A file without a reference is told what is expected."""
     assert "get_inputs" in refused("optimize", _write(tmp_path, "import torch\n"))
+
+
+def test_a_problem_that_cannot_be_judged_is_refused_before_anything_is_paid(refused: Refused, tmp_path: Path) -> None:
+    """Too large for the interpreter and without small sizes: status 3, what would mend it, no run, and no question to a model."""
+    text = FUNCTION.format(body="x * 2").replace("randn(8, 8)", "randn(4096, 4096)") + "\nSMALL_SIZES = []\n"
+    with ScriptedServer(Scenario(rules=[Rule(answer="?")])) as server:
+        model = ("--model", "scripted", "--base-url", server.url, "--model-set", "check=false", "--devices", "interpreter")
+        said = refused("optimize", _write(tmp_path, text), *model, status=3)
+        assert not server.requests
+    assert "134 MB" in said
+    assert all(word in said for word in ("SMALL_SIZES", "GPU", "--evaluator"))
+    assert not (tmp_path / "home" / "runs").exists()
 
 
 def test_inputs_that_raise(refused: Refused, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from knowledge.records import StrategyState
 from knowledge.store import KnowledgeBase
 from tests.knowledge.conftest import MakeBase, MakeOutcome

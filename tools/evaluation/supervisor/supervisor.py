@@ -179,6 +179,10 @@ class Supervisor:
 
     def _lack(self, request: EvaluationRequest) -> str:
         """Why a candidate cannot be judged on this machine whatever it is like; empty where it can."""
+        if not self._gpu:
+            reason, mend = obstacle(request.problem, request.variants)
+            if reason:
+                return f"Could not be judged: {reason}. {mend}"
         if not needs_device(request.source):
             return ""
         if not self._gpu:
@@ -222,8 +226,8 @@ class Supervisor:
         request = case.request
         if self._gpu:
             return sizes_on_device(request)
-        reason, mend = obstacle(request.problem, request.variants)
-        if not reason and self._uses_bfloat16(case):
+        reason, mend = "", ""
+        if self._uses_bfloat16(case):
             reason, mend = "it computes in bfloat16, which Triton's interpreter does wrongly", NEEDS_DEVICE
         fault = too_large(request.problem, case.build)
         if not reason and fault and not request.variants:
