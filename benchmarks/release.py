@@ -73,6 +73,7 @@ def parts(options: argparse.Namespace) -> list[Part]:
         Part("counters", f"{tests} {GPU_TESTS}_counters.py", 120, 40),
         Part("hostile", f"{tests} tests/hacks -k '(on_a_gpu and not honest) or timing_is_idle'", 500, 120),
         Part("twins", f"{tests} tests/hacks -k 'on_a_gpu and honest'", 400, 120),
+        Part("hidden", f"{tests} tests/hacks/test_hidden_work.py", 400, 180),
         *(
             Part(
                 f"operators{number}", f"-m benchmarks.kernels.operators {{out}} {names} --budget 12 --batch 4 --embedder hashing", 580, 200

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 from tools.evaluation.processes.log import TAIL_BYTES
 from tools.evaluation.wire.defences import Defence
@@ -13,6 +15,9 @@ from tools.records import Evaluation
 FOLDER = Path(__file__).parent / "kernels"
 SWITCH = "HOSTILE = True"
 NOBODY = "no single defence"
+CHARGED = 0.9
+"""The least share of a call's true time that must be in its figure: what is hidden from it is caught, or this small."""
+_WORK = re.compile(r"^WORK_US = (\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -38,8 +43,12 @@ class Hack:
     """Time limit of its own, seconds; 0 means the suite's."""
     gpu: bool
     """Needs a GPU."""
-    large: bool
-    """Is judged on a larger problem than the others."""
+    size: str
+    """Of the problem that it is judged on: `tiny`, `large`, or empty for what fits the machine."""
+    work_us: int
+    """What a call works beside what it shows, microseconds, by the `WORK_US` of its source; 0 where it hides none."""
+    charged: str
+    """Whose time that must be in: `call` or `packing`."""
 
     @property
     def honest(self) -> str:
@@ -53,16 +62,29 @@ class Hack:
         tree.body = [node for node in tree.body[1:] if not isinstance(node, ast.Import | ast.ImportFrom)]
         return ast.unparse(_Folding().visit(tree))
 
+    def working(self, work_us: int) -> Self:
+        """Give the same kernel with that much work."""
+        name = f"{self.name}-{work_us}us"
+        return replace(self, name=name, hostile=_WORK.sub(f"WORK_US = {work_us}", self.hostile), work_us=work_us)
+
+    def figure_us(self, found: Evaluation) -> float:
+        """The published time that must have its work in it."""
+        return (found.packing_us if self.charged == "packing" else found.time_us) or 0.0
+
     def is_caught(self, found: Evaluation) -> bool:
         """Whether its evaluation is what its header asks for."""
         if found.verdict not in self.verdicts or len(found.log) > TAIL_BYTES + 8:
             return False
+        if self.work_us:
+            return not self.gets_through(found)
         if found.verdict == "PASS":
             return found.provenance == self.provenance
         return found.verdict != "CHEATED" or found.rule == self.rule
 
     def gets_through(self, found: Evaluation) -> bool:
-        """Whether it got what it wanted: a PASS, in its own name where that is the lie, or room for all that it prints."""
+        """Whether it got what it wanted: a PASS without its work, or in its own name where that is the lie, or room for all it prints."""
+        if self.work_us:
+            return found.verdict == "PASS" and self.figure_us(found) < CHARGED * self.work_us
         claimed = self.provenance == "authored" or found.provenance == "authored"
         return (found.verdict == "PASS" and claimed) or len(found.log) > TAIL_BYTES + 8
 
@@ -88,7 +110,7 @@ def read(path: Path) -> Hack:
     doc = ast.get_docstring(ast.parse(source)) or ""
     fields = dict(line.split(": ", 1) for line in doc.splitlines()[1:] if ": " in line)
     words = fields["Verdict"].split()
-    needed = fields["Let through without"]
+    needed, work = fields["Let through without"], _WORK.search(source)
     return Hack(
         name=path.stem,
         hostile=source,
@@ -101,7 +123,31 @@ def read(path: Path) -> Hack:
         provenance=fields.get("Provenance", "authored"),
         limit_s=float(fields.get("Time limit", 0)),
         gpu=fields.get("Runs on") == "gpu",
-        large=fields.get("Problem") == "large",
+        size=fields.get("Problem", ""),
+        work_us=int(work[1]) if work else 0,
+        charged=fields.get("Charged", "call"),
+    )
+
+
+def bystander(path: Path) -> Hack:
+    """Take an honest kernel that has no hostile twin for one of both."""
+    source = path.read_text()
+    work = _WORK.search(source)
+    return Hack(
+        name=path.stem,
+        hostile=source,
+        summary="",
+        attack="",
+        verdicts=("PASS",),
+        rule=None,
+        defence="",
+        needed=frozenset(),
+        provenance="authored",
+        limit_s=0,
+        gpu=True,
+        size="tiny",
+        work_us=int(work[1]) if work else 0,
+        charged="call",
     )
 
 
