@@ -125,11 +125,11 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P(
                 "precision",
-                "ieee, tf32, tf32x3, fp16x3, bf16x3, bf16x6",
+                "ieee, tf32, tf32x3, fp16x3, fp16x1, bf16x3, bf16x6",
                 "float32 products on the ordinary cores, rounded to TF32 on tensor cores (where the policy allows it), as three TF32 "
-                "products, as three products of float16 parts, scaled by powers of two row by row so that every range fits, as three "
-                "products of two bfloat16 parts (16 digits, where the policy allows it), or as six of three, which have float32's range "
-                "and digits",
+                "products, as three products of float16 parts, scaled by powers of two row by row so that every range fits, as one "
+                "product of such parts, with TF32's digits (where the policy allows it), as three products of two bfloat16 parts (16 "
+                "digits, where the policy allows it), or as six of three, which have float32's range and digits",
             ),
             _P(
                 "accumulate",

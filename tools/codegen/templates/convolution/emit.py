@@ -40,11 +40,11 @@ class _Writer:
         self.space = plan.space(kernel)
         self.batched = plan.axes[0].name == "outer"
         self.groups = plan.n_groups
-        split = plan.dtype == "float32" and parameters["precision"] in SPLIT_FLOATS
-        self.parts = SplitConvolution(convolution, plan) if split else None
+        split = SPLIT_FLOATS.get(str(parameters["precision"])) if plan.dtype == "float32" else None
+        self.parts = SplitConvolution(convolution, plan, len(split.parts)) if split else None
         read = self.parts.read if self.parts else convolution
         self.places = OutputIndex(read, plan)
-        self.loop = ImplicitGemmLoop(read, plan, self.places, parameters, self.batched, split)
+        self.loop = ImplicitGemmLoop(read, plan, self.places, parameters, self.batched, split.parts if split else ())
         self.packed = packed([self._weight_pass()], parameters.get(WEIGHTS))
         self.body = Body(self.space, Names(OWN_NAMES), self._load, self._reduce)
         self.frame = Frame(self.space, f"{name}_kernel", Names(), self.reads, self.writes, self.body, {"rows": "mask_m", "cols": "mask_n"})

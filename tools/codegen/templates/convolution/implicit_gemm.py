@@ -23,8 +23,13 @@ class ImplicitGemmLoop:
     places: OutputIndex
     parameters: Settings
     batched: bool
-    split: bool = False
-    """Whether input and weights are read as several shorter parts, of which the first is the largest."""
+    parts: tuple[str, ...] = ()
+    """Shorter parts that input and weights are read as, the largest first; empty where they are read as they are."""
+
+    @property
+    def split(self) -> bool:
+        """Whether they are read so."""
+        return bool(self.parts)
 
     def helpers(self, *, packed: bool) -> tuple[str, ...]:
         """Name the passes that write the parts, after what they need."""
@@ -35,7 +40,7 @@ class ImplicitGemmLoop:
 
     def sources(self, name: str) -> list[str]:
         """Name what the kernel reads in the place of a tensor."""
-        return [f"{name}_high", f"{name}_low", f"{name}_exponents"] if self.split else [name]
+        return [*(f"{name}_{part}" for part in self.parts), f"{name}_exponents"] if self.split else [name]
 
     @property
     def apart(self) -> bool:
@@ -73,8 +78,8 @@ class ImplicitGemmLoop:
         where = f"{wrapped(self.places.flat('here', 'in'))} * {every} + {group}off_c[None, :]"
         if self.split:
             loop.say(f"here = image + {where}")
-        for name, part in zip(("left_high", "left_low"), self.sources(source), strict=False):
-            pointer, made = (f"{part}_ptr + here", name) if self.split else (f"image + {where}", "here")
+        for place, part in enumerate(self.sources(source)[: len(self.parts) or 1]):
+            pointer, made = (f"{part}_ptr + here", f"left_{self.parts[place]}") if self.split else (f"image + {where}", "here")
             loop.say(f"{made} = tl.load({pointer}, mask=inside, other=0.0)")
         # the weights of a transposed convolution have every input channel of one group's results, the others one group's of every result
         across, along, off = (every, group, "off_g") if self.convolution.transposed and groups > 1 else ("n_channels", "", "off_n")
@@ -83,8 +88,8 @@ class ImplicitGemmLoop:
         first = "" if self.split else f"{weight}_ptr + "
         pitch = across if self.single else f"({self.taps} * {across.strip('()')})"
         loop.say(f"there = {first}{off} * {pitch} + {there}")
-        for name, part in zip(("right_high", "right_low"), self.sources(weight), strict=False):
-            pointer, made = (f"{part}_ptr + there", name) if self.split else ("there", "weights")
+        for place, part in enumerate(self.sources(weight)[: len(self.parts) or 1]):
+            pointer, made = (f"{part}_ptr + there", f"right_{self.parts[place]}") if self.split else ("there", "weights")
             loop.say(f"{made} = tl.load({pointer}, mask=mask_n & mask_k[:, None], other=0.0)")
         for line in sum_lines(str(self.parameters["precision"])) if self.split else [self._product()]:
             loop.say(line)

@@ -19,7 +19,7 @@ KNOBS: Mapping[str, Knob] = {
     "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128, 256)),
     "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64, 128)),
     FORMAT: Knob(ActionKind.LAYOUT, FORMATS, modelled=False),
-    "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3")),
+    "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3", "fp16x1")),
     "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked"), modelled=False),
     WEIGHTS: Knob(ActionKind.LAYOUT, CHOICES),
     "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),

@@ -28,6 +28,8 @@ class SplitConvolution:
     convolution: Convolution
     """As written."""
     plan: ConvolutionLayout
+    n_parts: int = 2
+    """Parts of one element."""
 
     @property
     def unfolds(self) -> bool:
@@ -89,4 +91,5 @@ class SplitConvolution:
             numbers = {"stride": c.stride[-1], "dilation": c.dilation[-1], "padding": c.padding[-1]} if images else {}
             arguments += [str(c.size[-1]), *(f"{name}={value}" for name, value in numbers.items() if value != usual[name])]
         arguments += [f"groups={self.plan.n_groups}"] if self.plan.n_groups > 1 else []
-        return [*arguments, *(["transposed=True"] if c.transposed and weights else [])]
+        arguments += ["transposed=True"] if c.transposed and weights else []
+        return [*arguments, *([f"parts={self.n_parts}"] if self.n_parts != 2 else [])]

@@ -26,6 +26,7 @@ def weight_halves_kernel(
     GROUPS: tl.constexpr,
     WIDE: tl.constexpr,
     FEW: tl.constexpr,
+    TWO: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):
@@ -45,12 +46,19 @@ def weight_halves_kernel(
         GROUPS=GROUPS,
         WIDE=WIDE,
         FEW=FEW,
+        TWO=TWO,
         BLOCK_P=BLOCK_P,
         BLOCK_C=BLOCK_C,
     )
 
 
-def packed_weight_halves(weight: torch.Tensor, wide: int = 1, groups: int = 1, transposed: bool = False) -> list[torch.Tensor]:
+def packed_weight_halves(
+    weight: torch.Tensor,
+    wide: int = 1,
+    groups: int = 1,
+    transposed: bool = False,
+    parts: int = 2,
+) -> list[torch.Tensor]:
     """weight -> its parts [results, places, channels], `wide` elements of a row as channels, and an exponent a result.
 
     The channels of each group are filled up with zeros.
@@ -61,13 +69,13 @@ def packed_weight_halves(weight: torch.Tensor, wide: int = 1, groups: int = 1, t
     joined = groups if transposed else 1
     n_wide = joined * triton.cdiv(n_inputs // joined * wide, 16) * 16
     assert max(n_inputs * n_taps * wide, n_taps * n_wide) < 2**31, "offsets within the weights of a result are 32-bit"
-    high, low = (torch.empty((n_results, n_taps, n_wide), dtype=torch.float16, device=weight.device) for _ in range(2))
+    made = [torch.empty((n_results, n_taps, n_wide), dtype=torch.float16, device=weight.device) for _ in range(parts)]
     exponents = torch.empty(n_results, dtype=torch.int32, device=weight.device)
     block_p = min(64, triton.next_power_of_2(n_taps))
     weight_halves_kernel[(n_results,)](
         weight,
-        high,
-        low,
+        made[0],
+        made[-1],
         exponents,
         n_results,
         n_inputs,
@@ -78,11 +86,12 @@ def packed_weight_halves(weight: torch.Tensor, wide: int = 1, groups: int = 1, t
         WIDE=wide,
         # channels of a group where their number shapes the code
         FEW=n_inputs if wide > 1 else 0,
+        TWO=parts == 2,
         BLOCK_P=block_p,
         BLOCK_C=min(triton.next_power_of_2(n_wide), 4096 // block_p),
         num_warps=8,
     )
-    return [high, low, exponents]
+    return [*made, exponents]
 ''',
     "packed_image_halves": '''
 @triton.jit
@@ -103,6 +112,7 @@ def packed_image_halves(
     dilation: int = 1,
     padding: int = 0,
     groups: int = 1,
+    parts: int = 2,
 ) -> list[torch.Tensor]:
     """x [images, channels, ...] -> its parts [images, places, channels], each group filled up with zeros, and the images' exponents.
 
@@ -119,7 +129,7 @@ def packed_image_halves(
     assert max(n_elements, n_places * n_wide) < 2**31, "offsets within an image are 32-bit"
     share = triton.cdiv(triton.cdiv(n_elements, min(256, max(1, 8192 // n_images))), 4096) * 4096
     n_shares = triton.cdiv(n_elements, share)
-    high, low = (torch.empty((n_images, n_places, n_wide), dtype=torch.float16, device=x.device) for _ in range(2))
+    made = [torch.empty((n_images, n_places, n_wide), dtype=torch.float16, device=x.device) for _ in range(parts)]
     exponents = torch.empty(n_images, dtype=torch.int32, device=x.device)
     peaks = torch.empty(n_images * n_shares, dtype=torch.float32, device=x.device)
     peaks_kernel[(n_images * n_shares,)](x, peaks, n_elements, share, n_shares, x.stride(0), BLOCK=4096, num_warps=8)
@@ -131,8 +141,8 @@ def packed_image_halves(
     image_halves_kernel[(n_images * triton.cdiv(n_places, block_p) * triton.cdiv(n_wide, span or block_c),)](
         x,
         peaks,
-        high,
-        low,
+        made[0],
+        made[-1],
         exponents,
         n_channels,
         n_pixels,
@@ -153,12 +163,13 @@ def packed_image_halves(
         PADDING=padding,
         UNIT=1 if channels_last or n_pixels % 4 or x.stride(0) % 4 else 4,
         SPAN=span,
+        TWO=parts == 2,
         SHARES=256,
         BLOCK_P=block_p,
         BLOCK_C=block_c,
         num_warps=8,
     )
-    return [high, low, exponents]
+    return [*made, exponents]
 ''',
 }
 """By name: what tells whether weights have changed, and the passes, each with its host function."""

@@ -1,4 +1,4 @@
-"""The fp16 split of convolutions: passes that write images and weights as two half-precision parts, channels last.
+"""The fp16 split of convolutions: passes that write images and weights as half-precision parts, two or one, channels last.
 
 Two launches. The first takes the largest finite magnitudes of the images, a share of an image a program, and writes the weights, which do
 not wait for them: a program takes all weights of one channel of the result. The second writes the images, the last of them first: those are
@@ -50,6 +50,7 @@ def weight_halves(
     GROUPS: tl.constexpr,
     WIDE: tl.constexpr,
     FEW: tl.constexpr,
+    TWO: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):
@@ -70,11 +71,14 @@ def weight_halves(
         channel = tile % tiles_c * BLOCK_C + tl.arange(0, BLOCK_C)[None, :]
         source, element, inside = channel_source(channel, n_channels, n_wide, GROUPS, WIDE, FEW)
         x = tl.load(w_ptr + place * WIDE + element + source * step, mask=(place < n_places) & inside, other=0.0)
-        high, rest = as_halves(x, exponent)
         made = place * n_wide + channel
         mask = (place < n_places) & (channel < n_wide)
+        if TWO:
+            high, rest = as_halves(x, exponent)
+            tl.store(low_ptr + first + made, rest, mask=mask)
+        else:
+            high = as_half(x, exponent)
         tl.store(high_ptr + first + made, high, mask=mask)
-        tl.store(low_ptr + first + made, rest, mask=mask)
 
 
 @triton.jit
@@ -97,6 +101,7 @@ def weights_and_peaks_kernel(
     GROUPS: tl.constexpr,
     WIDE: tl.constexpr,
     FEW: tl.constexpr,
+    TWO: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_C: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -118,6 +123,7 @@ def weights_and_peaks_kernel(
             GROUPS=GROUPS,
             WIDE=WIDE,
             FEW=FEW,
+            TWO=TWO,
             BLOCK_P=BLOCK_P,
             BLOCK_C=BLOCK_C,
         )
@@ -153,11 +159,12 @@ def image_halves_kernel(
     PADDING: tl.constexpr,
     UNIT: tl.constexpr,
     SPAN: tl.constexpr,
+    TWO: tl.constexpr,
     SHARES: tl.constexpr,
     BLOCK_P: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ):
-    """x as images of n_channels by rows of n_cols -> two float16 parts of WIDE elements of a row at each place, one exponent an image.
+    """x as images of n_channels by rows of n_cols -> a float16 part, or TWO, of WIDE elements of a row at each place, an exponent an image.
 
     The channels of each group are filled up to its share of n_wide. Pixels and distances of images are multiples of UNIT. A program makes
     BLOCK_C channels, or all SPAN of them: which element of which channel each is made of is then known when this is compiled.
@@ -192,10 +199,13 @@ def image_halves_kernel(
             peak = tl.max(tl.load(peaks_ptr + image * n_shares + share, mask=share < n_shares, other=0.0), axis=0)
             exponent = halves_exponent(peak)
             tl.store(exponents_ptr + image, exponent, mask=tile == 0)
-        high, rest = as_halves(x, exponent)
         mask = (place < n_places) & (channel < n_wide)
+        if TWO:
+            high, rest = as_halves(x, exponent)
+            tl.store(low_ptr + place * n_wide + channel, rest, mask=mask)
+        else:
+            high = as_half(x, exponent)
         tl.store(high_ptr + place * n_wide + channel, high, mask=mask)
-        tl.store(low_ptr + place * n_wide + channel, rest, mask=mask)
 ''',
     "image_halves": '''
 def image_halves(
@@ -207,6 +217,7 @@ def image_halves(
     padding: int = 0,
     groups: int = 1,
     transposed: bool = False,
+    parts: int = 2,
 ) -> list[torch.Tensor]:
     """x [images, channels, ...] -> its parts [images, places, channels], each group filled up with zeros, and the images' exponents.
 
@@ -230,15 +241,15 @@ def image_halves(
     assert max(n_elements, n_places * n_wide, n_inputs * n_taps * wide, n_taps * w_wide) < 2**31, "offsets within an image are 32-bit"
     share = triton.cdiv(triton.cdiv(n_elements, min(256, max(1, 8192 // n_images))), 4096) * 4096
     n_shares = triton.cdiv(n_elements, share)
-    sizes = [(n_images, n_places, n_wide)] * 2 + [(n_results, n_taps, w_wide)] * 2
-    high, low, w_high, w_low = (torch.empty(size, dtype=torch.float16, device=x.device) for size in sizes)
+    sizes = ((n_images, n_places, n_wide), (n_results, n_taps, w_wide))
+    made, w_made = ([torch.empty(size, dtype=torch.float16, device=x.device) for _ in range(parts)] for size in sizes)
     exponents, w_exponents = (torch.empty(count, dtype=torch.int32, device=x.device) for count in (n_images, n_results))
     peaks = torch.empty(n_images * n_shares, dtype=torch.float32, device=x.device)
     block_p = min(64, triton.next_power_of_2(n_taps))
     weights_and_peaks_kernel[(n_results + n_images * n_shares,)](
         weight,
-        w_high,
-        w_low,
+        w_made[0],
+        w_made[-1],
         w_exponents,
         x,
         peaks,
@@ -254,6 +265,7 @@ def image_halves(
         GROUPS=joined,
         WIDE=wide,
         FEW=few,
+        TWO=parts == 2,
         BLOCK_P=block_p,
         BLOCK_C=min(triton.next_power_of_2(w_wide), 4096 // block_p),
         BLOCK=4096,
@@ -267,8 +279,8 @@ def image_halves(
     image_halves_kernel[(n_images * triton.cdiv(n_places, block_p) * triton.cdiv(n_wide, span or block_c),)](
         x,
         peaks,
-        high,
-        low,
+        made[0],
+        made[-1],
         exponents,
         n_channels,
         n_pixels,
@@ -288,12 +300,13 @@ def image_halves(
         PADDING=padding,
         UNIT=1 if channels_last or n_pixels % 4 or x.stride(0) % 4 else 4,
         SPAN=span,
+        TWO=parts == 2,
         SHARES=256,
         BLOCK_P=block_p,
         BLOCK_C=block_c,
         num_warps=8,
     )
-    return [high, low, exponents, w_high, w_low, w_exponents]
+    return [*made, exponents, *w_made, w_exponents]
 ''',
 }
 """By name: the passes of convolutions, with their host function."""

@@ -28,11 +28,28 @@ def as_halves(x, exponent):
     high = scaled.to(tl.float16)
     rest = tl.where(infinite, x, (scaled - high.to(tl.float32)) * 2048.0)
     return high, rest.to(tl.float16)
+
+
+@triton.jit
+def as_half(x, exponent):
+    """x * 2.0 ** exponent -> a half; infinities stay what they are."""
+    return (x * power_of_two(exponent)).to(tl.float16)
 ''',
     "halves": '''
 @triton.jit
-def halves_kernel(x_ptr, high_ptr, low_ptr, exponents_ptr, n_vectors, n_inner, n_trailing, BLOCK_V: tl.constexpr, BLOCK_K: tl.constexpr):
-    """x as vectors of n_inner elements, n_trailing apart -> two float16 parts of each element, one exponent a vector."""
+def halves_kernel(
+    x_ptr,
+    high_ptr,
+    low_ptr,
+    exponents_ptr,
+    n_vectors,
+    n_inner,
+    n_trailing,
+    TWO: tl.constexpr,
+    BLOCK_V: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    """x as vectors of n_inner elements, n_trailing apart -> a float16 part of each element, or TWO, and one exponent a vector."""
     vector = tl.program_id(0).to(tl.int64) * BLOCK_V + tl.arange(0, BLOCK_V)[:, None]
     mask_v = vector < n_vectors
     base = vector // n_trailing * (n_inner * n_trailing) + vector % n_trailing
@@ -47,22 +64,37 @@ def halves_kernel(x_ptr, high_ptr, low_ptr, exponents_ptr, n_vectors, n_inner, n
         k = start + tl.arange(0, BLOCK_K)[None, :]
         inside = mask_v & (k < n_inner)
         x = tl.load(x_ptr + base + k * n_trailing, mask=inside, other=0.0)
-        high, low = as_halves(x, exponent)
+        if TWO:
+            high, low = as_halves(x, exponent)
+            tl.store(low_ptr + base + k * n_trailing, low, mask=inside)
+        else:
+            high = as_half(x, exponent)
         tl.store(high_ptr + base + k * n_trailing, high, mask=inside)
-        tl.store(low_ptr + base + k * n_trailing, low, mask=inside)
 
 
-def halves(x: torch.Tensor, n_inner: int, n_trailing: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    high, low = torch.empty_like(x, dtype=torch.float16), torch.empty_like(x, dtype=torch.float16)
+def halves(x: torch.Tensor, n_inner: int, n_trailing: int, n_parts: int = 2) -> list[torch.Tensor]:
+    parts = [torch.empty_like(x, dtype=torch.float16) for _ in range(n_parts)]
     n_vectors = x.numel() // n_inner
     exponents = torch.empty(n_vectors, dtype=torch.int32, device=x.device)
     block_v, block_k = (4, 512) if n_trailing == 1 else (32, 64)
     grid = (triton.cdiv(n_vectors, block_v),)
-    halves_kernel[grid](x, high, low, exponents, n_vectors, n_inner, n_trailing, BLOCK_V=block_v, BLOCK_K=block_k, num_warps=4)
-    return high, low, exponents
+    halves_kernel[grid](
+        x,
+        parts[0],
+        parts[-1],
+        exponents,
+        n_vectors,
+        n_inner,
+        n_trailing,
+        TWO=n_parts == 2,
+        BLOCK_V=block_v,
+        BLOCK_K=block_k,
+        num_warps=4,
+    )
+    return [*parts, exponents]
 ''',
     "wide_halves": '''
-def wide_halves(x: torch.Tensor, n_inner: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def wide_halves(x: torch.Tensor, n_inner: int) -> list[torch.Tensor]:
     """x as vectors of n_inner elements -> its halves, vectors filled up with zeros to a multiple of 16, so that they are read wide."""
     n_wide = triton.cdiv(n_inner, 16) * 16
     if n_wide > n_inner:

@@ -13,6 +13,11 @@ def convolution_relu(x, weight, bias, stride, padding, dilation, groups, added=N
         return torch.cudnn_convolution_relu(x, weight, bias, stride, padding, dilation, groups)
     return torch.cudnn_convolution_add_relu(x, weight, added, 1.0, bias, stride, padding, dilation, groups)
 ''',
+    "channels_last_weight": '''
+def channels_last_weight(weight):
+    """weight of a convolution over two or three dimensions -> the same, its second dimension last in memory."""
+    return weight.contiguous(memory_format=torch.channels_last if weight.dim() == 4 else torch.channels_last_3d)
+''',
     "folded_weight": '''
 def folded_weight(weight, gamma, variance, eps, dim):
     """weight, with results along `dim` -> the weight whose results are scaled as the batch norm after it scales them."""

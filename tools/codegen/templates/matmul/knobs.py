@@ -26,7 +26,7 @@ KNOBS: Mapping[str, Knob] = {
     "BLOCK_K": Knob(ActionKind.TILING, (16, 32, 64, 128)),
     "SPLIT_K": Knob(ActionKind.ALGORITHM, (1, 2, 4, 8, 16, 32, 64)),
     "GROUP_M": Knob(ActionKind.REORDERING, (1, 4, 8, 16), modelled=False),
-    "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3", "bf16x3", "bf16x6")),
+    "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3", "fp16x3", "fp16x1", "bf16x3", "bf16x6")),
     "accumulate": Knob(ActionKind.PRECISION, ("direct", "chunked"), modelled=False),
     "right": Knob(ActionKind.LAYOUT, ("as_is", "k_major")),
     "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),

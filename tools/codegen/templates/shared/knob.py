@@ -26,7 +26,7 @@ class Knob:
 
 ROUNDED = "tf32"
 """Precision that rounds the operands of float32 products to TF32."""
-ROUGH = frozenset({ROUNDED, "bf16x3"})
+ROUGH = frozenset({ROUNDED, "bf16x3", "fp16x1"})
 """Precisions whose digits are fewer than float32's: offered only where the policy lets it."""
 ROUNDING = 1e-3
 """Relative error from which on a tolerance covers that rounding: 10 bits of mantissa are 5e-4 an operand."""

@@ -7,6 +7,9 @@ which have float32's range and together all of its digits, and leaves out the th
 of each product of elements. `bf16x3` writes two and keeps three products: 2^-15 of each. Each part after the first is held times 2^8
 for each part before it, so that the smallest elements keep their digits, too.
 
+`fp16x1` scales as `fp16x3` does and writes one half: 2^-12 of each element is lost, as with TF32, and of elements of 2^-28 of their
+vector's largest or less, 2^-40 of that. It has twice TF32's rate, and no element can leave its range.
+
 Infinities keep their meaning, unless they meet a part that is zero where its element is not: in `fp16x3` an element that is 2^-39 of
 its vector's largest or less.
 """
@@ -22,6 +25,8 @@ from tools.codegen.templates.shared.prepack import Pass
 
 LOW = {"fp16x3": "0.00048828125", "bf16x3": "0.00390625", "bf16x6": "0.00390625"}
 """2^-11 or 2^-8: what a part was multiplied by beyond the one before it, undone."""
+SINGLE = "fp16x1"
+"""The one whose operands have a single part: its digits are TF32's."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,7 @@ class SplitFloat:
 SPLIT_FLOATS = {
     "fp16x3": SplitFloat(("high", "low"), 4, 3, scaled=True),
     "bf16x3": SplitFloat(("high", "low"), 4, 3),
+    SINGLE: SplitFloat(("high",), 2, 1, scaled=True),
     "bf16x6": SplitFloat(("high", "middle", "low"), 6, 6),
 }
 """By precision."""
@@ -76,7 +82,8 @@ class Parts:
         made = (*self.names, *self.exponent_names)
         call = f"bfloat16_parts({self.access.name}, {len(self.names)})"
         if self.split_float.scaled:
-            call = f"halves({self.access.name}, n_inner, {space.monomial(self.trailing) or '1'})"
+            one = ", 1" if len(self.names) == 1 else ""
+            call = f"halves({self.access.name}, n_inner, {space.monomial(self.trailing) or '1'}{one})"
         return Pass(self.access, f"{', '.join(made)} = {call}", made)
 
 
@@ -94,6 +101,8 @@ def parts_of(access: Access, precision: str, space: Space) -> Parts:
 
 def sum_lines(precision: str) -> list[str]:
     """Write how the products of one step's parts are added to `acc`: the smallest first, each sum in a fresh accumulator."""
+    if precision == SINGLE:
+        return ["acc = tl.dot(left_high, right_high, acc)"]
     lines = ["small = tl.dot(left_high, right_low, tl.dot(left_low, right_high))"]
     low = LOW[precision]
     if precision == "bf16x6":
@@ -107,4 +116,4 @@ def sum_lines(precision: str) -> list[str]:
 
 def accumulated(precision: str) -> dict[str, str]:
     """Say how partial sums of products are added so that none of the digits is lost which a precision has."""
-    return {"accumulate": "chunked" if precision in SPLIT_FLOATS or precision == "tf32x3" else "direct"}
+    return {"accumulate": "chunked" if precision in {*SPLIT_FLOATS, "tf32x3"} - {SINGLE} else "direct"}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.shared.knob import ROUNDED, Settings
-from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
+from tools.codegen.templates.shared.split_float import SINGLE, SPLIT_FLOATS
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
 
@@ -28,7 +28,8 @@ the root mean square of ln(modelled / measured) is 0.12 there."""
 SPLIT_FLOAT_WAIT = 1.0
 """Time by which such products wait for their operands with a single stage; a quarter of it with each stage more."""
 SPLIT_FLOAT_STEP = 14.0
-"""`STEP` of the three products of `fp16x3`; a step's own work is the same for more products."""
+"""`STEP` of the three products of `fp16x3`; a step's own work is the same for more products. A single product of halves has no partial
+sums to add and takes `STEP`: at 4096³ that gives 233 µs, where one of float16 took 210 on an H200 (docs/results/generated-kernels.md)."""
 TF32_SHARE = 1.4
 """The same of products of TF32 on Hopper, one or three: modelled over measured on an H200 (1.3 to 1.5 without it, from an operand that lies
 along the sum: docs/results/generated-kernels.md). Convolutions of that kind have not been measured and go without."""
@@ -63,7 +64,8 @@ def tiles_launch(work: TiledSum, parameters: Settings, ops: float, sheet: Hardwa
     programs, threads, loaded = work.tiles * work.splits, warps * WARP, (block_m + block_n) * block_k
     split_float = SPLIT_FLOATS.get(precision)
     each = split_float.nbytes if split_float else ITEM_BYTES[work.dtype]
-    chunked = parameters.get("accumulate") == "chunked" or split_float is not None
+    several = split_float is not None and precision != SINGLE
+    chunked = parameters.get("accumulate") == "chunked" or several
     # parts are split before the product and read from shared memory as they lie
     split = precision in PARTS and split_float is None
     issued = 0.0 if parameters.get("loads") == "descriptors" else 1.0
@@ -78,7 +80,7 @@ def tiles_launch(work: TiledSum, parameters: Settings, ops: float, sheet: Hardwa
         flight_bytes=float(loaded * each * max(1, stages - 1)),
         steps=work.steps,
         lane_work=float(programs * (lanes + block_m * block_n * ops)),
-        registers=40 + block_m * block_n * (3 if split_float else 2 if chunked else 1) / threads + fragments,
+        registers=40 + block_m * block_n * (3 if several else 2 if chunked else 1) / threads + fragments,
         # parts lie in shared memory in every stage; what is split in the kernel is one stage ahead in registers
         shared_bytes=float(loaded * each * (stages if split_float else max(1, stages - 1))),
         barriers=1.0 if stages > 1 else 3.0,
@@ -93,9 +95,9 @@ def _tile_rate(work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> fl
     stages, precision = int(parameters["num_stages"]), str(parameters["precision"])
     rate = tile_tflops(work.dtype, precision, block_m, block_n, warps, sheet)
     if precision in SPLIT_FLOATS:
-        if precision == "fp16x3" and parameters.get("loads") == "descriptors" and sheet.generation == "hopper":
+        if precision in ("fp16x3", SINGLE) and parameters.get("loads") == "descriptors" and sheet.generation == "hopper":
             rate *= DESCRIBED_GAIN
-        own_work = SPLIT_FLOAT_STEP * PARTS["fp16x3"] / PARTS[precision]
+        own_work = STEP if precision == SINGLE else SPLIT_FLOAT_STEP * PARTS["fp16x3"] / PARTS[precision]
         return float(rate * SPLIT_FLOAT_SHARE / (1 + SPLIT_FLOAT_WAIT / 4 ** (stages - 1)) / (1 + own_work / block_k))
     if precision == ROUNDED and not work.straight and sheet.generation == "hopper":
         rate *= rates.OLD_TENSOR_SHARE

@@ -20,6 +20,10 @@ from tools.hardware import load_sheet
 SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", "line_in_groups", "transposed_in_groups")
 """Those that are computed as products of halves, too: channels filled up, rows of the kernel as channels, remainders, groups."""
 HALVES = {"precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}
+SINGLE = {**HALVES, "precision": "fp16x1", "accumulate": "direct"}
+"""As one product of halves."""
+SINGLE_ERROR = 250.0
+"""Over the relative error of 2e-6 that a test always allows: 2^-11, to which TF32 rounds an operand."""
 HARD = {
     # of part of its input, whose last row is the largest
     "view": module(
@@ -67,13 +71,15 @@ HARD = {
     ),
 }
 """Inputs and weights that are hard for sums of short products, or for the passes before them."""
+SINGLE_HARD = ("wide_range", "infinite", "zero", "many_of_a_row", "hard_weights")
+"""Those of them that are computed as one product of halves, too."""
 
 
-def in_halves(source: str) -> tuple[Any, str]:
+def in_halves(source: str, way: dict[str, Any] = HALVES) -> tuple[Any, str]:
     """Generate a convolution as products of halves."""
     problem, graph, schedule = whole(source)
     region = schedule.regions[0]
-    schedule = schedule.replaced(region.model_copy(update={"parameters": {**region.parameters, **HALVES}}))
+    schedule = schedule.replaced(region.model_copy(update={"parameters": {**region.parameters, **way}}))
     return problem, emit(problem, graph, schedule).source
 
 
@@ -90,9 +96,12 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
         problem, graph, schedule = whole(source, {**way, "right": "as_is"} if way else None)
         jobs.append(write_job(folder, name, problem, emit(problem, graph, schedule).source))
     jobs += [write_job(folder, f"{name}_halves", *in_halves(DIRECT[name])) for name in SPLIT]
-    return dict(
-        zip([*chosen, *(f"{name}_halves" for name in SPLIT)], run_worker("interpreter_worker.py", jobs, interpret=True), strict=True)
-    )
+    single = {f"{name}_single": in_halves(DIRECT[name], SINGLE) for name in SPLIT}
+    single |= {f"{name}_single": in_halves(HARD[name], SINGLE) for name in SINGLE_HARD}
+    single["packed_single"] = in_halves(DIRECT["dense"], {**SINGLE, "weights": "prepacked"})
+    jobs += [write_job(folder, name, *made) for name, made in single.items()]
+    names = [*chosen, *(f"{name}_halves" for name in SPLIT), *single]
+    return dict(zip(names, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
 @pytest.mark.slow
@@ -101,6 +110,15 @@ def test_convolution_matches_float64(results: Any, name: str) -> None:
     """A generated convolution is as accurate as the reference at odd sizes, with strides, padding and dilation."""
     assert "crash" not in results[name], results[name]["crash"]
     assert results[name]["error"] <= 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*SPLIT, *SINGLE_HARD, "packed"])
+def test_one_product_of_halves_has_the_digits_of_tf32(results: Any, name: str) -> None:
+    """A convolution of single halves is no further from float64 than rounding each operand to TF32, whatever the range of an image."""
+    found = results[f"{name}_single"]
+    assert "crash" not in found, found["crash"]
+    assert found["error"] <= SINGLE_ERROR
 
 
 @pytest.mark.slow
