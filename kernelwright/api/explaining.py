@@ -65,7 +65,7 @@ class _Explainer:
 
     def __init__(self, problem: Problem, bound: BoundGraph, sheet: HardwareSheet, chosen: Choice | None) -> None:
         self.problem, self.bound, self.sheet, self.chosen = problem, bound, sheet, chosen
-        self.model = ScheduleModel(bound.rewritten, sheet, problem.policy)
+        self.model = ScheduleModel(bound.laid_out, sheet, problem.policy)
         self.planned: tuple[PlannedRegion, ...] = () if bound.reference.blocked else lay_out(bound, lower(bound))
 
     def explain(self, title: str, rewrites: list[Rewriting]) -> Explanation:
@@ -101,6 +101,7 @@ class _Explainer:
         named = (
             ("batch norm folded", schedule.folded_batch_norms, ("its product with folded weights",)),
             ("reduction pushed down", schedule.reduction_pushdown, ("reduction of an operand, then a smaller product",)),
+            ("bias taken out", schedule.separate_biases, ("the convolution without it, and an addition",)),
             ("constant folded", schedule.prepacked, ("pack_weights, once for all calls",)),
         )
         for by, names, became in named:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply
 from tools.codegen.ir.graph import LaidOut, Ref
+from tools.codegen.ir.operators import EITHER_LAYOUT
 from tools.codegen.ir.schedule import AS_IS, CHANNELS_LAST, FORMAT
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.partition import has_convolution
@@ -30,10 +31,15 @@ def channels_last(graph: OperatorGraph, schedule: Schedule) -> Schedule | None:
 
 def copies_us(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -> float:
     """Time of bringing inputs and weights of convolutions to channels last, where they do not lie so, microseconds."""
+    return laid_out_copies_us(bind(graph, schedule).laid_out, sheet)
+
+
+def laid_out_copies_us(graph: OperatorGraph, sheet: HardwareSheet) -> float:
+    """The same of a graph that is laid out."""
     moved = 0
-    for node in bind(graph, schedule).laid_out.nodes:
-        if isinstance(node, LaidOut):
-            copied = graph.by_name[node.name].args[0 if node.copied else 1 : 2]
-            metas = [graph.meta(ref) for ref in copied if isinstance(ref, Ref)]
+    for node in graph.nodes:
+        if isinstance(node, LaidOut) and node.op in EITHER_LAYOUT:
+            copied = [arg for arg in node.args[0 if node.copied else 1 : 2] if isinstance(arg, Ref)]
+            metas = [graph.meta(ref) for ref in copied if ref.name not in {made.name for made in graph.prepacked}]
             moved += sum(2 * meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)
     return moved / copy_gbps(sheet) / 1e3

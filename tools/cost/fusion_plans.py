@@ -19,15 +19,17 @@ Prefer = Callable[[Region], bool]
 """Says of a generated region whether it, and not the library, should run it."""
 
 
-def structures(graph: OperatorGraph, sheet: HardwareSheet, judge: Judge, prefer: Prefer) -> tuple[Schedule, ...]:
+def structures(
+    graph: OperatorGraph, sheet: HardwareSheet, judge: Judge, prefer: Prefer, left: frozenset[str] = frozenset()
+) -> tuple[Schedule, ...]:
     """List schedules that differ in their regions, each with the coder's own first values.
 
     Everything that can be generated; the same less the products and convolutions that `prefer` leaves to the library; what stands around
     products and convolutions alone. Each first with the fusions and moves by which `judge` gains, then without. None where nothing can be
-    generated.
+    generated. Nodes that are `left` stay the library's.
     """
     start = initial_schedule(graph)
-    able = [region.id for region in start.regions if can_generate(graph, region.nodes)]
+    able = [region.id for region in start.regions if not left & set(region.nodes) and can_generate(graph, region.nodes)]
     ours = [name for name in able if prefer(_generated_region(graph, start, name, sheet))]
     alone = {name for name in able if stands_alone(graph, start, name)}
     around = [name for name in ours if name not in alone]

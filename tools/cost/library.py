@@ -13,9 +13,6 @@ from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPo
 
 GATHERS = {"embedding", "index", "index_select", "gather", "take_along_dim"}
 """Operators that read a part of what they are given."""
-CHANNELS_LAST_GAIN = 1.1
-"""What convolutions on tensor cores gain with channels last: the lower end of what an H200 showed (1.1 to 2.2, cuDNN with TF32)."""
-
 SUMMED_US = 0.034
 """Time in which cuDNN's float32 convolutions without tensor cores add up one product of an element's sum, however few elements there are:
 1065 µs for the nineteen convolutions of ResNet-18 on two images, whose sums have 30,976 products together (an H200, 2026-11-21)."""
@@ -29,13 +26,18 @@ an H200, float32, 2026-11-22). Where a fast transform applies, cuDNN can be five
 FILLED = (32, 8)
 
 
-def library_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, family: OperatorFamily | None = None) -> float:
+def library_us(
+    planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, family: OperatorFamily | None = None, *, channels_last: bool = False
+) -> float:
     """Time of a region's library calls by the shares of the peak rates that `tools.hardware.rates` has, microseconds.
 
     The template tells the family, unless it is given: a convolution with a kernel of one element is a product to us, not to the library.
+    Only a convolution with TF32 knows the layout.
     """
     products = planned.template.products(planned.kernel)
     family = family or products.family
+    if family is OperatorFamily.CONVOLUTION and rounds_convolutions(sheet, policy, products.dtype) and not planned.kernel.depthwise:
+        return tf32_convolution_us(planned, sheet, channels_last=channels_last)
     loads, outputs = planned.kernel.builder.loads, planned.kernel.outputs
     metas = [*(load.meta for load in loads), *(output.meta for output in outputs)]
     moved = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)
@@ -65,9 +67,26 @@ def _moved(graph: OperatorGraph, node: Node) -> int:
     return sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas if meta.dtype in ITEM_BYTES)
 
 
-def layout_gain(sheet: HardwareSheet, policy: PrecisionPolicy, dtype: str) -> float:
-    """Factor by which the library's convolutions are faster with their channels last; 1 where nothing was measured."""
-    return CHANNELS_LAST_GAIN if peak_tflops(sheet, policy.name, dtype) > sheet.fp32_tflops else 1.0
+def rounds_convolutions(sheet: HardwareSheet, policy: PrecisionPolicy, dtype: str) -> bool:
+    """Whether the library's convolutions run on TF32 tensor cores."""
+    return policy.precision.cudnn_tf32 and dtype == "float32" and sheet.tf32_tflops is not None
+
+
+def tf32_convolution_us(planned: Planned, sheet: HardwareSheet, *, channels_last: bool) -> float:
+    """Time of cuDNN's convolution with TF32, microseconds; one over a kernel of one element, with channels first, is a product."""
+    products, kernel = planned.template.products(planned.kernel), planned.kernel
+    metas = [*(load.meta for load in kernel.builder.loads), *(output.meta for output in kernel.outputs)]
+    moved = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas) / rates.copy_gbps(sheet) / 1e3
+    tflops, asked = float(sheet.tf32_tflops or sheet.fp32_tflops), products.convolution
+    if asked is None:
+        time = max(moved / rates.TF32_UNIT_SHARE, products.flops / (tflops * rates.TF32_CONVOLUTION_SHARE) / 1e6)
+        return float(max(sheet.launch_us, rates.KERNEL_US + time))
+    results, inputs = (-(-count // whole) * whole for count, whole in zip((asked.results, asked.inputs), rates.TF32_FILLED, strict=True))
+    volume = kernel.convolution is not None and len(kernel.convolution.size) > 2
+    share = rates.TF32_VOLUME_SHARE if volume else rates.TF32_CONVOLUTION_SHARE
+    computing = 2.0 * asked.positions * asked.groups * results * inputs * asked.taps / (tflops * share) / 1e6
+    turning = 1.0 if channels_last else rates.TF32_TURNED_PASSES
+    return float(max(sheet.launch_us, rates.KERNEL_US + computing + turning * moved))
 
 
 def _convolution_us(asked: DenseConvolution, tflops: float) -> float:

@@ -161,9 +161,10 @@ def _steps(
     planned: Planned, setting: Parameters, start: Parameters, names: tuple[str, ...], sheet: HardwareSheet, policy: PrecisionPolicy | None
 ) -> Iterator[Parameters]:
     template = planned.template
+    rough = policy is not None and may_round(policy)
     for name in names:
         for value in template.knobs[name].values:
-            if value == setting.get(name) or (value in ROUGH and not (policy and may_round(policy))):
+            if value == setting.get(name) or (value in ROUGH and not rough):
                 continue
             for changed in template.steps(planned.kernel, setting, start, name, value):
                 if planned.fits(changed, name, sheet):

@@ -6,16 +6,17 @@ import math
 from dataclasses import replace
 
 from tools.codegen import OperatorGraph, Region, Schedule
+from tools.codegen.ir.graph import LaidOut
 from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.codegen.schedule.plan import Planned, can_generate, plan_region
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.call_time import call_us, counted, worth_capturing
-from tools.cost.channels_last import channels_last, copies_us, library_convolutions
+from tools.cost.channels_last import channels_last, copies_us, laid_out_copies_us
 from tools.cost.choice import AGAIN, Choice
 from tools.cost.cudnn_fusion import with_epilogues
 from tools.cost.estimate import issuing_us
 from tools.cost.launches import modelled, region_launches, region_us
-from tools.cost.library import layout_gain, left_us, library_us
+from tools.cost.library import left_us, library_us, rounds_convolutions
 from tools.cost.prepack import packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import SCORED, Setting, key, spread, words_of
 from tools.hardware.rates import operator_family
@@ -31,6 +32,8 @@ SLOWEST = 4.0
 model's error."""
 HEAVY = 0.25
 """Share of a schedule's time from which on a region is worth trying in another setting."""
+LAST = "channels last"
+"""Word of choices whose convolutions lie so."""
 JUST_BEFORE = 0.999
 """Factor that puts a choice before another that is as fast."""
 DOUBTS = {OperatorFamily.CONVOLUTION: 1.4}
@@ -59,6 +62,11 @@ class ScheduleModel:
         self._times: dict[tuple[tuple[str, ...], str], float] = {}
         self._counts: dict[tuple[tuple[str, ...], str], int] = {}
         self._rankings: dict[tuple[tuple[str, ...], str, int], list[Setting]] = {}
+
+    @property
+    def rounds_convolutions(self) -> bool:
+        """Whether the library's convolutions take TF32: then it is known what their layout is worth, and it is chosen for a whole graph."""
+        return rounds_convolutions(self.sheet, self.policy, "float32")
 
     def planned(self, region: Region) -> Planned:
         """Lower a region."""
@@ -128,19 +136,14 @@ class ScheduleModel:
         return self._generated(region) if region.is_generated else self._library(region)
 
     def _turned(self, choice: Choice) -> Choice | None:
-        schedule = channels_last(self.graph, choice.schedule)
+        schedule = None if self.rounds_convolutions else channels_last(self.graph, choice.schedule)
         if schedule is None:
             return None
-        regions = library_convolutions(self.graph, choice.schedule)
-        dtype = self.graph.by_name[regions[0].nodes[0]].outputs[0].dtype
-        gain = layout_gain(self.sheet, self.policy.of_operator(cudnn=True), dtype)
-        saved = sum(self._library(region) for region in regions) * (1 - 1 / gain)
-        device = choice.device_us + copies_us(self.graph, schedule, self.sheet) - saved
-        doubtful = device + self._doubt_us(schedule)
-        us, order_us = (self.call_us(schedule, time) for time in (device, doubtful))
-        # where nothing was measured, the reference's own layout comes first
-        order_us *= AGAIN if gain <= 1.0 else 1.0
-        return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, "channels last"))
+        device = choice.device_us + copies_us(self.graph, schedule, self.sheet)
+        us, order_us = (self.call_us(schedule, time) for time in (device, device + self._doubt_us(schedule)))
+        # nothing was measured: the reference's own layout comes first
+        order_us *= AGAIN
+        return replace(choice, schedule=schedule, us=us, order_us=order_us, device_us=device, words=(*choice.words, LAST))
 
     def _captured(self, choice: Choice) -> Choice | None:
         """Capture a choice: doubt in its kernels does not count against it, since they are the same.
@@ -193,15 +196,17 @@ class ScheduleModel:
         return region.template not in self.known or self._glance(region) < SLOWEST * len(region.nodes) * library
 
     def _left(self, schedule: Schedule) -> float:
-        """Time of what a structure leaves to the library."""
-        return sum(self._library(region) for region in schedule.regions if not region.is_generated)
+        """Time of what a structure leaves to the library, with what brings it to the layout in which convolutions lie."""
+        turning = laid_out_copies_us(self.graph, self.sheet)
+        return turning + sum(self._library(region) for region in schedule.regions if not region.is_generated)
 
     def _library(self, region: Region) -> float:
         """Time of a region's library calls; of what could not be generated either, their launches or the bytes they move."""
         if region.nodes not in self._libraries:
             if can_generate(self.graph, region.nodes):
                 family = OperatorFamily.CONVOLUTION if is_convolution(self.graph, region) else None
-                us = library_us(self.planned(region), self.sheet, self._allowed(region), family)
+                last = any(isinstance(self.graph.by_name[name], LaidOut) for name in region.nodes)
+                us = library_us(self.planned(region), self.sheet, self._allowed(region), family, channels_last=last)
             else:
                 us = left_us(self.graph, region.nodes, self.sheet)
             self._libraries[region.nodes] = us

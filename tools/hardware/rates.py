@@ -45,6 +45,21 @@ LIBRARY_CONVOLUTION_SHARE = 0.27
 """The same for convolutions on tensor cores: measured on an H200 (geometric mean of ten dense 1-D and 2-D convolutions of level 1, NCHW,
 cuDNN with TF32); 3-D and transposed ones were slower still."""
 
+TF32_CONVOLUTION_SHARE, TF32_TURNED_PASSES = 0.42, 2.2
+"""cuDNN's convolutions with TF32: share of the peak rate, and with channels first besides that so many times what moving input, weights and
+result takes, since cuDNN turns them. Fitted on fifteen dense 1-D and 2-D convolutions of level 1 with strides of 1 in eager mode (an H200,
+2026-11-20; modelled over measured is 0.7 to 1.4, and 0.97 in the geometric mean). With channels last they are moved once, which makes them
+1.2 to 1.9 times as fast; 1.1 to 2.2 was measured."""
+
+TF32_FILLED = (32, 16)
+"""Multiples to which cuDNN fills up the channels of the result and of the input there: fitted on one with three channels (level 1: 50)."""
+
+TF32_VOLUME_SHARE = 0.05
+"""The same for 3-D convolutions: 14 to 36 TFLOP/s of nine, with channels first (as above)."""
+
+TF32_UNIT_SHARE = 0.85
+"""Share of the copy rate that one with a kernel of one element reaches: level 1: 87 (as above)."""
+
 LIBRARY_CONVOLUTION_SHARE_FP32 = 0.5
 """The same without tensor cores; an assumption."""
 

@@ -7,7 +7,7 @@ the traces of a problem are `Varying`; everything else is a literal.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -89,6 +89,11 @@ class Node:
         """Operator and overload, e.g. `softmax.int`."""
         return f"{self.op}.{self.overload}"
 
+    @property
+    def result(self) -> TensorMeta:
+        """Its first result, in the shape that the reference knows."""
+        return self.outputs[0]
+
     @cached_property
     def refs(self) -> tuple[Ref, ...]:
         """Values it reads, in order, without repeats."""
@@ -101,15 +106,21 @@ class Node:
 
 @dataclass(frozen=True)
 class LaidOut(Node):
-    """A convolution whose result is taken as rows of channels."""
+    """An operator on channels whose first result is taken as rows of channels, and its input as the reference has it."""
 
     copied: bool = False
-    """Whether its input has to be brought into that layout first."""
+    """Whether a library's convolution has its input brought into that layout first."""
 
     @property
     def rank(self) -> int:
         """Dimensions of its result."""
         return len(self.outputs[0].shape)
+
+    @property
+    def result(self) -> TensorMeta:
+        """Its first result, in the shape that the reference knows."""
+        made = self.outputs[0]
+        return replace(made, shape=(made.shape[0], made.shape[-1], *made.shape[1:-1]), contiguous=False, unit_last=False)
 
 
 @dataclass(frozen=True)

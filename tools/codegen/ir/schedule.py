@@ -53,6 +53,8 @@ class Schedule(Record):
     """Sums and means, by node, that are taken before the product that feeds them; regions name the nodes of the graph so rewritten."""
     folded_batch_norms: tuple[str, ...] = ()
     """Batch norms, by node, that are folded into the weights of what they normalise, before any reduction is pushed down."""
+    separate_biases: tuple[str, ...] = ()
+    """Convolutions, by node, whose bias is an addition after them; it has the node's name, the convolution another."""
     prepacked: tuple[str, ...] = ()
     """Other nodes, made of parameters alone, whose results are prepacked: `pack_weights` makes them, no region does."""
     captured: bool = False

@@ -16,7 +16,7 @@ MOST_PIECES = 8
 
 
 def _cat(low: Lowering, node: Node) -> None:
-    refs, out = node.args[0], node.outputs[0]
+    refs, out = node.args[0], node.result
     if not isinstance(refs, tuple | list) or not 1 < len(refs) <= MOST_PIECES:
         raise LoweringError(f"{node.target} of one tensor, or of more than {MOST_PIECES}, is not generated")
     metas = [low.graph.meta(ref) for ref in refs]
@@ -58,7 +58,7 @@ def _lay(low: Lowering, node: Node, place: int, pieces: list[Lowered]) -> None:
     """Lay values one after the other along a dimension."""
     if low.b.joins:
         raise LoweringError("two concatenations do not share a kernel")
-    out, atoms = node.outputs[0], low.b.atoms
+    out, atoms = node.result, low.b.atoms
     whole = atoms.dims((out.shape[place],))
     dims: Dims = tuple(
         whole[0] if other == place else next((dim for dim in each if dim), ())

@@ -103,7 +103,7 @@ def _dense(low: Lowering, node: Node, numbers: _Numbers, groups: int, transposed
         operand = low.value(bias)
         low.b.atoms.unify(channel, operand.dims[0])
         value = value + low.b.compute(operand.value, value.dtype)
-    low.define(node, value, low.b.atoms.resolve((source.dims[0], *spatial, channel)))
+    low.define(node, value, low.b.atoms.resolve((source.dims[0], channel, *spatial)))
 
 
 def _pointwise(low: Lowering, node: Node) -> None:

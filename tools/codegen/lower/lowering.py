@@ -15,7 +15,7 @@ from tools.codegen.ir.constant_tensors import FILLS, fill_number
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref, TensorMeta
+from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output
 from tools.codegen.ir.sizes import product
 from tools.codegen.ir.views import is_view, see_through
@@ -113,6 +113,8 @@ class Lowering:
     def define(self, node: Node, value: Value, dims: Dims, index: int = 0) -> None:
         """Record a member's result."""
         meta = node.outputs[index]
+        if index == 0 and isinstance(node, LaidOut):
+            dims = (dims[0], *dims[2:], dims[1])
         self._check_shape(node, dims, meta)
         self.b.label(value, node.name if index == 0 else f"{node.name}_{index}")
         self.known[Ref(node.name, index)] = Lowered(value, self.b.atoms.resolve(dims))

@@ -78,7 +78,7 @@ def _rms_norm(low: Lowering, node: Node) -> None:
 def _group_norm(low: Lowering, node: Node) -> None:
     source = low.value(node.args[0])
     groups = node.args[1]
-    out = node.outputs[0]
+    out = node.result
     channels = out.shape[1]
     count = groups.values if isinstance(groups, Varying) else (groups,) * low.graph.traces
     within = tuple(int(c // g) for c, g in zip(channels, count, strict=True))

@@ -56,7 +56,7 @@ def _define(
 ) -> None:
     if low.is_claimed:
         raise LoweringError("a pooling shares its kernel with pointwise operators only")
-    out, rank = node.outputs[0], len(shape.size)
+    out, rank = node.result, len(shape.size)
     if out.dtype not in ("float32", "float16", "bfloat16"):
         raise LoweringError(f"{node.target} of {out.dtype} is not generated")
     source = low.value(node.args[0])
@@ -115,7 +115,7 @@ def overlap(node: Node) -> int:
 
 def _adaptive(kind: PoolKind, rank: int) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
-        if not all(is_one(sizes) for sizes in node.outputs[0].shape[-rank:]):
+        if not all(is_one(sizes) for sizes in node.result.shape[-rank:]):
             size, counts = _cut(low, node, rank)
             _define(low, node, kind, Shape(size, size, (0,) * rank, (1,) * rank), (True, False, 0), counts)
             return
@@ -128,7 +128,7 @@ def _adaptive(kind: PoolKind, rank: int) -> Rule:
 
 def _cut(low: Lowering, node: Node, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Elements of a usual window of an adaptive pooling at the sizes as written, and the number of windows along each dimension."""
-    shape, results = low.graph.meta(node.args[0]).shape[-rank:], node.outputs[0].shape[-rank:]
+    shape, results = low.graph.meta(node.args[0]).shape[-rank:], node.result.shape[-rank:]
     if any(len(set(sizes)) > 1 for sizes in results):
         raise LoweringError(f"{node.target} to a size that varies with the problem's sizes is not generated")
     counts = tuple(sizes[0] for sizes in results)

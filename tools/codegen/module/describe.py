@@ -45,8 +45,8 @@ def notes(bound: BoundGraph) -> tuple[str, ...]:
         said.append("A sum is taken before its product: equal for finite values whose partial results stay in range.")
     if schedule.folded_batch_norms:
         said.append("Batch norm is folded into weights: equal for finite values whose partial results stay in range.")
-    if graph.prepacked:
-        said.append(f"Made of parameters once for all calls, in `pack_weights`: {', '.join(node.name for node in graph.prepacked)}.")
+    if packed := bound.laid_out.prepacked:
+        said.append(f"Made of parameters once for all calls, in `pack_weights`: {', '.join(node.name for node in packed)}.")
     if graph.traces == 1:
         said.append("The problem has no sizes that can be varied: constants of its shapes are literals.")
     return tuple(said)

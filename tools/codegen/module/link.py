@@ -42,7 +42,7 @@ def link(problem: Problem, bound: BoundGraph, emitted: EmittedRegions) -> Emissi
 
 def _body(bound: BoundGraph, kept: KeptText | None, regions: Sequence[RegionText], model: str) -> str:
     """Put together what the reference's text gives, device helpers, regions and the module, each helper once."""
-    packed = bound.rewritten.prepacked
+    packed = bound.laid_out.prepacked
     helpers = dict.fromkeys(helper for region in regions for helper in region.helpers)
     if packed or any(region.pack for region in regions):
         helpers[VERSIONS] = None

@@ -11,6 +11,7 @@ from tools.codegen.rewrite.channels_last import lay_out
 from tools.codegen.rewrite.fold_batch_norm import with_folded_batch_norms
 from tools.codegen.rewrite.fold_constants import with_prepacked
 from tools.codegen.rewrite.reduction_pushdown import with_reduction_pushdown
+from tools.codegen.rewrite.separate_bias import with_separate_biases
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class BoundGraph:
     """As it was traced."""
     schedule: Schedule
     rewritten: OperatorGraph
-    """Norms folded, reductions pushed down, constants folded, as the schedule says: its regions name these nodes."""
+    """Norms folded, reductions pushed down, biases taken out, constants folded, as the schedule says: its regions name these nodes."""
 
     @cached_property
     def laid_out(self) -> OperatorGraph:
@@ -36,5 +37,6 @@ def bind(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:
     """
     rewritten = with_folded_batch_norms(graph, schedule.folded_batch_norms)
     rewritten = with_reduction_pushdown(rewritten, schedule.reduction_pushdown)
+    rewritten = with_separate_biases(rewritten, schedule.separate_biases) if schedule.separate_biases else rewritten
     rewritten = with_prepacked(rewritten, schedule.prepacked) if schedule.prepacked else rewritten
     return BoundGraph(graph, schedule, rewritten)

@@ -2,20 +2,29 @@
 
 A convolution whose region says `memory_format=channels_last` (the library's, or a dense one of ours) gives its result as rows of
 channels. Here its node takes that shape, and a permutation after it has the shape the reference knows; since kernels see through
-permutations, those that follow read rows of channels as they lie, and pointwise ones write their results the same way. No pass over
-memory turns anything but the convolution's input, where that does not lie so already.
+permutations, those that follow read rows of channels as they lie, and pointwise ones write their results the same way, as do norms,
+poolings and concatenations of ours. No pass over memory turns anything but the convolution's input, where that does not lie so already;
+weights that stay are turned once for all calls.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta
-from tools.codegen.ir.operators import EITHER_LAYOUT
+from tools.codegen.ir.operators import CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
 from tools.codegen.ir.pointwise_ops import ARITHMETIC, LOGIC
 from tools.codegen.ir.schedule import AS_IS, CHANNELS_LAST, FORMAT, RESULT_TOO, Schedule
+from tools.codegen.ir.sizes import is_one
+from tools.codegen.ir.views import is_view
+
+KEEPING = frozenset(
+    {"batch_norm", "_native_batch_norm_legit_functional", "group_norm", "instance_norm", *(name for name in POOLINGS if "1d" not in name)}
+)
+"""Norms and poolings that can write their result as their input lies."""
 
 
 def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
@@ -25,7 +34,26 @@ def lay_out(graph: OperatorGraph, schedule: Schedule) -> OperatorGraph:
         wanted = str(region.parameters.get(FORMAT, AS_IS))
         if wanted != AS_IS:
             chosen |= {name: wanted for name in region.nodes if graph.by_name[name].op in EITHER_LAYOUT}
-    return _ChannelsLast(graph, chosen).run() if chosen else graph
+    ours = frozenset(name for region in schedule.regions if region.is_generated for name in region.nodes)
+    return _ChannelsLast(graph, chosen, ours).run() if chosen else graph
+
+
+def with_channels_last(graph: OperatorGraph, names: Iterable[str]) -> OperatorGraph:
+    """Lay the library's convolutions of these names out, in a forward whose other operators are generated."""
+    chosen = dict.fromkeys(names, CHANNELS_LAST)
+    return _ChannelsLast(graph, chosen, frozenset(graph.by_name) - set(chosen)).run()
+
+
+def turnable(graph: OperatorGraph) -> tuple[str, ...]:
+    """Name the convolutions that the library runs on either layout, but for those of single channels, which ours run faster as they are."""
+    able = (node for node in graph.nodes if node.op in EITHER_LAYOUT and len(node.outputs[0].shape) == CONVOLUTIONS[node.op][0] + 2)
+    return tuple(node.name for node in able if not _is_depthwise(graph, node))
+
+
+def _is_depthwise(graph: OperatorGraph, node: Node) -> bool:
+    transposed = CONVOLUTIONS[node.op][1]
+    groups = node.argument(6, "groups", 1)
+    return groups != 1 and (groups == graph.meta(node.args[1]).shape[0][0] if transposed else is_one(graph.meta(node.args[1]).shape[1]))
 
 
 def frees_results(graph: OperatorGraph, names: frozenset[str]) -> bool:
@@ -33,15 +61,16 @@ def frees_results(graph: OperatorGraph, names: frozenset[str]) -> bool:
     made = [graph.by_name[ref.name].op for ref in graph.returned if ref.name in graph.by_name]
     if not any(op in ARITHMETIC or op in LOGIC for op in made):
         return False
-    inside, too = (_ChannelsLast(graph, dict.fromkeys(names, word)).run().returned for word in (CHANNELS_LAST, RESULT_TOO))
+    inside, too = (_ChannelsLast(graph, dict.fromkeys(names, word), frozenset()).run().returned for word in (CHANNELS_LAST, RESULT_TOO))
     return inside != too
 
 
 class _ChannelsLast:
     """Collects the rewritten nodes, and which values lie with their channels last."""
 
-    def __init__(self, graph: OperatorGraph, chosen: dict[str, str]) -> None:
-        self.graph, self.chosen = graph, chosen
+    def __init__(self, graph: OperatorGraph, chosen: dict[str, str], ours: frozenset[str]) -> None:
+        self.graph, self.chosen, self.ours = graph, chosen, ours
+        self.packed: list[Node] = []
         self.nodes: list[Node] = []
         self.seen: dict[Ref, Ref] = {}
         """Values that lie so: their name in the reference's shape."""
@@ -55,9 +84,18 @@ class _ChannelsLast:
                 self._convolution(node)
             elif self._follows(node):
                 self._pointwise(node)
+            elif self._keeps(node):
+                self._on_channels(node)
             else:
                 self._add(replace(node, args=self._substitute(node.args), kwargs=self._substitute(node.kwargs)))
-        return replace(self.graph, nodes=tuple(self.nodes), outputs=self._substitute(self.graph.outputs))
+        laid_out = replace(self.graph, nodes=tuple(self.nodes), outputs=self._substitute(self.graph.outputs))
+        made = {node.name: node.outputs[0] for node in self.packed}
+        return replace(
+            laid_out,
+            inputs={**laid_out.inputs, **made},
+            fixed=laid_out.fixed | set(made),
+            prepacked=(*laid_out.prepacked, *self.packed),
+        )
 
     def _add(self, node: Node) -> None:
         self.nodes.append(node)
@@ -66,9 +104,44 @@ class _ChannelsLast:
 
     def _convolution(self, node: Node) -> None:
         source = node.args[0]
-        args = (self.seen.get(source, source), *self._substitute(node.args[1:]))
+        weight = self._weight(node) if node.name not in self.ours else node.args[1]
+        args = (self.seen.get(source, source), weight, *self._substitute(node.args[2:]))
         transposed = LaidOut(node.name, node.target, args, node.kwargs, (_rows(node.outputs[0]),), copied=source not in self.seen)
         self._add_transposed(transposed, node.outputs[0])
+
+    def _weight(self, node: Node) -> Any:
+        """Have the weight of a library's convolution brought to that layout once for all calls, where it is a fixed parameter."""
+        weight = node.args[1]
+        if weight.name not in self.graph.fixed:
+            return self._substitute(weight)
+        name = f"{node.name}_weight_last"
+        while name in self.graph.inputs or name in self.graph.by_name:
+            name += "_"
+        meta = replace(self.graph.meta(weight), contiguous=False, unit_last=False)
+        self.packed.append(Node(name, "helper.channels_last_weight.default", (weight,), {}, (meta,)))
+        return Ref(name)
+
+    def _keeps(self, node: Node) -> bool:
+        """Whether a kernel of ours looks at channels of an input that lies so, and others than views read what it makes."""
+        if node.name not in self.ours or not self._looks_at_channels(node):
+            return False
+        users = self.graph.users.get(node.name, ())
+        return Ref(node.name) not in self.graph.returned and not any(is_view(user) or user.op in PRODUCTS for user in users)
+
+    def _looks_at_channels(self, node: Node) -> bool:
+        """Whether a norm, a pooling or a concatenation of channels reads what lies with its channels last."""
+        if node.op == "cat":
+            refs, rank = node.args[0], len(node.outputs[0].shape)
+            return rank > 3 and node.argument(1, "dim", 0) in (1, 1 - rank) and all(ref in self.seen for ref in refs)
+        return node.op in KEEPING and node.args[0] in self.seen and (node.op not in POOLINGS or len(node.outputs) == 1)
+
+    def _on_channels(self, node: Node) -> None:
+        """Write such an operator so that its first result lies as its input does."""
+        meta = node.outputs[0]
+        laid_out = LaidOut(
+            node.name, node.target, self._substitute(node.args), self._substitute(node.kwargs), (_rows(meta), *node.outputs[1:])
+        )
+        self._add_transposed(laid_out, meta)
 
     def _follows(self, node: Node) -> bool:
         """Whether a pointwise operator can walk rows of channels: one of its operands lies so, and none is aligned otherwise."""

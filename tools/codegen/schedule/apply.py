@@ -97,10 +97,15 @@ def _change_layout(bound: BoundGraph, regions: list[Region], action: Action) -> 
     for region in changed.regions:
         if region.is_generated:
             try:
-                if plan_region(seen, region.nodes).template.name != region.template:
+                planned = plan_region(seen, region.nodes)
+                if planned.template.name != region.template:
                     raise IllegalActionError(f"region {region.id} is of another template with channels last")
             except LoweringError as error:
                 raise IllegalActionError(f"region {region.id} cannot be generated with channels last: {error}") from error
+            if planned.template.refusal(planned.kernel, region.parameters):
+                # what it reads lies otherwise now: its parameters were for the layout before
+                kept = {FORMAT: region.parameters[FORMAT]} if FORMAT in region.parameters else {}
+                changed = changed.replaced(region.model_copy(update={"parameters": planned.defaults(_sms(action)) | kept}))
     return changed
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.ir.schedule import Region
+from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.sizes import Fact, express
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.rules import lower
+from tools.codegen.rewrite.bind import bind
 from tools.codegen.templates.registry import template_for
 from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Template
@@ -90,6 +91,20 @@ def _check_numbers(graph: OperatorGraph, planned: Planned) -> None:
             graph.readable_numbers[values] = express(values, [Fact("", sizes) for sizes in every]) is not None
         if not graph.readable_numbers[values]:
             raise LoweringError("a number that varies with the sizes cannot be told from the shapes of the inputs")
+
+
+def is_writable(graph: OperatorGraph, schedule: Schedule) -> bool:
+    """Whether every generated region of a schedule can be written with its template and its parameters, in the layouts that it says."""
+    seen = bind(graph, schedule).laid_out
+    for region in schedule.regions:
+        if region.is_generated:
+            try:
+                planned = plan_region(seen, region.nodes)
+            except LoweringError:
+                return False
+            if planned.template.name != region.template or planned.template.refusal(planned.kernel, region.parameters):
+                return False
+    return True
 
 
 def can_generate(graph: OperatorGraph, members: Iterable[str]) -> bool:

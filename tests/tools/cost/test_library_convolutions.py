@@ -1,0 +1,145 @@
+"""Forwards whose convolutions are cuDNN's with TF32: biases apart, channels last from one to the next, weights turned once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.codegen.compute_samples import module
+from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
+from tools.codegen import OperatorGraph, emit
+from tools.codegen.schedule.plan import plan_region
+from tools.cost.choice import Choice
+from tools.cost.library import library_us
+from tools.cost.rank_schedules import modelled_choices
+from tools.cost.schedule_model import LAST
+from tools.hardware import load_sheet
+from tools.records import OperatorFamily, PrecisionPolicy, Problem
+
+TF32, EXACT = PrecisionPolicy(name="tf32"), PrecisionPolicy()
+MOST = 24
+SAMPLES = {
+    "blocks": module(
+        "self.one = torch.nn.Conv2d(3, 16, 3, padding=1); self.norm = torch.nn.BatchNorm2d(16); "
+        "self.two = torch.nn.Conv2d(16, 32, 3, padding=1); self.three = torch.nn.Conv2d(32, 16, 1)",
+        "y = F.max_pool2d(torch.relu(self.norm(self.one(x))), 2); z = torch.relu(self.two(y)); return self.three(z + z.mean()) + y",
+        "torch.randn(2, 3, 12, 10)",
+    ),
+    "norms": module(
+        "self.one = torch.nn.Conv2d(3, 16, 3); self.norm = torch.nn.GroupNorm(4, 16); "
+        "self.up = torch.nn.ConvTranspose2d(16, 8, 2, stride=2)",
+        "y = F.avg_pool2d(F.instance_norm(self.norm(self.one(x))), 2); return torch.tanh(self.up(y)).mean(dim=(2, 3))",
+        "torch.randn(2, 3, 12, 10)",
+    ),
+    "joined": module(
+        "self.one = torch.nn.Conv2d(3, 16, 3, padding=1); self.two = torch.nn.Conv2d(16, 8, 1); self.three = torch.nn.Conv2d(24, 8, 3)",
+        "y = torch.relu(self.one(x)); return torch.relu(self.three(torch.cat([y, torch.relu(self.two(y))], 1)))",
+        "torch.randn(2, 3, 12, 10)",
+    ),
+    "volume": module(
+        "self.one = torch.nn.Conv3d(3, 16, 3); self.two = torch.nn.Conv3d(16, 8, 2)",
+        "return torch.sigmoid(self.two(F.max_pool3d(torch.relu(self.one(x)), 2)))",
+        "torch.randn(2, 3, 8, 9, 10)",
+    ),
+}
+
+
+def chosen(name: str) -> tuple[Problem, OperatorGraph, tuple[Choice, ...]]:
+    """Trace a sample and name its choices under TF32."""
+    problem, graph = traced_text(SAMPLES[name])
+    return problem, graph, modelled_choices(graph, load_sheet("h200"), TF32, MOST)
+
+
+def turned(name: str) -> tuple[Problem, OperatorGraph, Choice]:
+    """Take the first whose convolutions have their channels last."""
+    problem, graph, choices = chosen(name)
+    return problem, graph, next(choice for choice in choices if LAST in choice.words)
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """Run the first choice with channels last of every sample, and the first that takes biases apart as the reference lies."""
+    return made_once(tmp_path_factory, "library_convolutions", _results)
+
+
+def _results(folder: Path) -> dict[str, dict[str, Any]]:
+    jobs = {}
+    for name in SAMPLES:
+        problem, graph, choices = chosen(name)
+        for word, last in (("last", True), ("first", False)):
+            choice = next(one for one in choices if (LAST in one.words) == last and one.schedule.separate_biases)
+            jobs[f"{name}_{word}"] = write_job(folder, f"{name}_{word}", problem, emit(problem, graph, choice.schedule).source)
+    return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("word", ["last", "first"])
+@pytest.mark.parametrize("name", SAMPLES)
+def test_what_surrounds_library_convolutions_matches_float64(results: Any, name: str, word: str) -> None:
+    """Biases, norms, poolings and sums around a library's convolutions give what the reference gives, in either layout."""
+    result = results[f"{name}_{word}"]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
+
+
+def test_channels_stay_last_through_norms_and_poolings() -> None:
+    """Only the first convolution's input is turned: norm, relu and pooling hand rows of channels to the next convolution."""
+    problem, graph, choice = turned("blocks")
+    source = emit(problem, graph, choice.schedule).source
+    forward = source[source.index("def forward") :]
+    assert forward.count("memory_format=torch.channels_last") == 1
+    assert "x.contiguous(memory_format=torch.channels_last)" in forward
+
+
+def test_channels_stay_last_through_concatenations() -> None:
+    """Feature maps that are joined along their channels lie one behind the other at each position."""
+    problem, graph, choice = turned("joined")
+    source = emit(problem, graph, choice.schedule).source
+    forward = source[source.index("def forward") :]
+    assert forward.count("memory_format=torch.channels_last") == 1
+
+
+def test_weights_are_turned_once_for_all_calls() -> None:
+    """What cuDNN reads of weights with channels last is written in `pack_weights`, not at every call."""
+    problem, graph, choice = turned("blocks")
+    source = emit(problem, graph, choice.schedule).source
+    assert source.count("= channels_last_weight(self.") == 3
+    assert "channels_last_weight(" not in source[source.index("def forward") :]
+
+
+def test_a_bias_joins_the_kernel_after_its_convolution() -> None:
+    """The library's calls have no bias; the kernel of the norm after one takes it."""
+    problem, graph, choice = turned("blocks")
+    source = emit(problem, graph, choice.schedule).source
+    calls = [line for line in source.splitlines() if "F.conv2d(" in line]
+    assert calls
+    assert not any("bias=" in line for line in calls)
+    norm = next(region for region in choice.schedule.regions if "batch_norm" in region.nodes)
+    assert "conv2d" in norm.nodes
+
+
+def test_under_exact_biases_stay_where_they_are() -> None:
+    """Without TF32 in cuDNN nothing is known to be gained, and the choices are those of before."""
+    _, graph = traced_text(SAMPLES["blocks"])
+    assert not any(choice.schedule.separate_biases for choice in modelled_choices(graph, load_sheet("h200"), EXACT, MOST))
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_choice_can_be_written(name: str) -> None:
+    """A choice whose convolutions change their layout has parameters that fit what its kernels then read."""
+    problem, graph, choices = chosen(name)
+    for choice in choices:
+        emit(problem, graph, choice.schedule)
+
+
+def test_cudnn_with_tf32_is_faster_with_channels_last() -> None:
+    """The model takes the turning of input and result out of a library's convolution that has its channels last."""
+    _, graph = traced_text(
+        module("self.conv = torch.nn.Conv2d(32, 32, 3)", "return self.conv(x)", "torch.randn(8, 32, 512, 512)"),
+    )
+    planned, sheet = plan_region(graph, ("conv2d",)), load_sheet("h200")
+    last, first = (library_us(planned, sheet, TF32, OperatorFamily.CONVOLUTION, channels_last=each) for each in (True, False))
+    exact = library_us(planned, sheet, EXACT, OperatorFamily.CONVOLUTION)
+    assert 1.2 * last < first < exact
