@@ -49,7 +49,8 @@ def open_evaluator(settings: RunSettings, store: RunStore) -> EvaluatorPool:
     """Open the evaluator that `settings` name; nothing starts before the first question."""
     folder = spool_folder(settings.evaluator)
     if folder is None:
-        return open_local(store.folder / "scratch", settings.devices, load_sheet(settings.target).title)
+        title = load_sheet(settings.target).title
+        return open_local(store.folder / "scratch", settings.devices, title, compile_s=settings.compile_timeout_s)
     known = next(iter(store.all("baselines", Baselines).values()), None)
     # a run whose reference was measured goes on measuring, one that was estimated goes on estimating
     executor: Executor = "any" if known is None else "gpu" if known.samples else "interpreter"

@@ -47,6 +47,8 @@ class RunSettings(Record):
     """Limit of each phase of an evaluation: by the clock on a GPU, without one of the candidate's own time at each size."""
     trace_timeout_s: float = Field(default=60.0, gt=0)
     """Limit of tracing the reference; where it is over, the built-in coder writes nothing."""
+    compile_timeout_s: float = Field(default=120.0, gt=0)
+    """How long torch.compile of the reference is waited for; a run goes on without it, and it joins when it comes."""
     counters: Literal["auto", "never"] = "auto"
     """`auto`: hardware counters of each best candidate so far and of the champion are read where Nsight Compute is found and works."""
     evaluator: str = "local"

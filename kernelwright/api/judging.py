@@ -11,6 +11,7 @@ from typing import Literal
 
 from tools.evaluation import Baselines, EvaluationRequest, EvaluatorPool, LocalPool
 from tools.evaluation.several import open_local
+from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.evidence import Bundle, Origin, Report, Verifier, make_bundle, write_bundle
 from tools.evidence.bundle import candidate_id
 from tools.evidence.folder import check_place
@@ -46,6 +47,7 @@ def evaluate(
     entry: str | None = None,
     stage: Stage = "confirm",
     timeout_s: float = 120.0,
+    compile_s: float = COMPILE_S,
     bundle: str | Path | None = None,
     devices: str = ALL,
 ) -> Judgement:
@@ -71,7 +73,9 @@ def evaluate(
         timeout_s=timeout_s,
     )
     with _scratch() as scratch:
-        evaluation, baselines, name = asyncio.run(_judge(request, open_local(scratch, devices, sheet.title), alone=bundle is not None))
+        evaluation, baselines, name = asyncio.run(
+            _judge(request, open_local(scratch, devices, sheet.title, compile_s=compile_s), alone=bundle is not None)
+        )
     made = None
     if bundle is not None and evaluation.verdict is not Verdict.INFRASTRUCTURE:
         made = make_bundle(request, evaluation, Origin.here(evaluator=name), baselines, _profile(request, evaluation, baselines))

@@ -21,7 +21,7 @@ from kernelwright.bench.memories import Memories
 from kernelwright.bench.reading import facts_of
 from kernelwright.bench.row import UNDONE, ResultRow, Status
 from kernelwright.bench.settings import BenchSettings
-from tools.errors import KernelwrightError, MachineError, UserError
+from tools.errors import KernelwrightError, MachineError, UnjudgeableError, UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.problems.suite import SuiteItem
 from tools.records import Problem, Tier
@@ -102,6 +102,8 @@ class Bench:
         began = time.monotonic()
         try:
             facts = await self._facts(job)
+        except UnjudgeableError as error:
+            facts = {"status": Status.NOT_JUDGEABLE, "reason": f"{error.what} {error.mend}"}
         except KernelwrightError as error:
             facts = {"status": Status.FAILED, "reason": f"{error.what} {error.mend}"}
         except Exception as error:

@@ -32,6 +32,7 @@ from kernelwright.cli.options import (
     HALF_LIFE,
     AgainstOption,
     ChromaServer,
+    CompileTimeout,
     Counters,
     HalfLife,
     Json,
@@ -104,6 +105,7 @@ def run(
         float, typer.Option(min=1, help="Seconds a candidate's own build, check and timing may each take; without a GPU of its own time.")
     ] = 120.0,
     trace_timeout: TraceTimeout = 60.0,
+    compile_timeout: CompileTimeout = 120.0,
     model: Annotated[str, typer.Option(help="Language model of the agents that have one.")] = "",
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server.")] = "",
     key_file: Annotated[str, typer.Option(help="File that holds the server's key.")] = "",
@@ -167,6 +169,7 @@ def run(
                 repairs=repairs,
                 timeout_s=timeout,
                 trace_timeout_s=trace_timeout,
+                compile_timeout_s=compile_timeout,
                 embedder=ready_embedder(embedder, memory=memories != ("off",)),
                 chroma_server=reached_server(chroma_server, memory=memories != ("off",)),
                 half_life=half_life,

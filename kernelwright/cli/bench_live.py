@@ -51,7 +51,9 @@ def see_through(
     pool = None
     if settings.run.evaluator == LOCAL:
         title = load_sheet(settings.run.target).title
-        pool = open_local(folder / "scratch" / place.tag, settings.run.devices, title, max_autotune=settings.max_autotune)
+        compile_s = settings.run.compile_timeout_s
+        scratch = folder / "scratch" / place.tag
+        pool = open_local(scratch, settings.run.devices, title, max_autotune=settings.max_autotune, compile_s=compile_s)
     elif settings.max_autotune:
         raise UserError("Workers at a spool do not time max-autotune.", "Leave --max-autotune out, or evaluate on this machine.")
     watcher = Watcher(Console(stderr=True, highlight=False, quiet=as_json))

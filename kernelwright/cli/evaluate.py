@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kernelwright.cli.options import UNJUDGED, Devices, Json, NonFinite, Policy, RowTolerance, Tolerance
+from kernelwright.cli.options import UNJUDGED, CompileTimeout, Devices, Json, NonFinite, Policy, RowTolerance, Tolerance
 
 if TYPE_CHECKING:
     from kernelwright.api.judging import Judgement
@@ -40,6 +40,7 @@ def command(
         float,
         typer.Option(min=1, help="Seconds that the kernel's own build, check and timing may each take; without a GPU of its own time."),
     ] = 120.0,
+    compile_timeout: CompileTimeout = 120.0,
     bundle: Annotated[Path | None, typer.Option(help="Write an evidence bundle to this folder, which must not exist yet.")] = None,
     devices: Devices = "all",
     json: Json = False,
@@ -56,6 +57,7 @@ def command(
         entry=entry,
         stage=stage,
         timeout_s=timeout,
+        compile_s=compile_timeout,
         bundle=bundle,
         devices=devices,
     )

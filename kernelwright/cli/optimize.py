@@ -33,6 +33,7 @@ from kernelwright.cli.options import (
     BaseUrl,
     Cache,
     ChromaServer,
+    CompileTimeout,
     Counters,
     Devices,
     Evaluator,
@@ -97,6 +98,7 @@ def command(
         typer.Option(min=1, help="Seconds that the candidate's own build, check and timing may each take; without a GPU of its own time."),
     ] = 120.0,
     trace_timeout: TraceTimeout = 60.0,
+    compile_timeout: CompileTimeout = 120.0,
     start: Annotated[
         str,
         typer.Option(metavar="FILE|scratch", help="A kernel of your own to start from, or `scratch`: none, not even the built-in coder's."),
@@ -168,6 +170,7 @@ def command(
         repairs=repairs,
         timeout_s=timeout,
         trace_timeout_s=trace_timeout,
+        compile_timeout_s=compile_timeout,
         evaluator=evaluator,
         devices=devices,
         counters=counters,

@@ -111,6 +111,14 @@ TraceTimeout = Annotated[
         "--trace-timeout", min=1, help="Seconds that tracing a reference may take; beyond them the built-in coder writes nothing."
     ),
 ]
+CompileTimeout = Annotated[
+    float,
+    typer.Option(
+        "--compile-timeout",
+        min=1,
+        help="Seconds that torch.compile of a reference is waited for; then it goes on against eager, and the rest joins when it comes.",
+    ),
+]
 Tune = Annotated[
     int,
     typer.Option(

@@ -7,12 +7,13 @@ import copy
 import os
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
 from tools.evaluation.processes.worker_pool import WorkerPool
+from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.evaluation.supervisor.supervisor import Supervisor
 from tools.evaluation.wire.defences import Defences
 from tools.evaluation.wire.jobs.derive import Derived
@@ -24,6 +25,8 @@ from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareShee
 T = TypeVar("T")
 
 
+_BASELINES = 32
+"""Problems whose baselines are begun at once, at most: more than a bench has in flight."""
 _SWITCH_S = 1e-4
 """How long another thread of this process may compute while one that talks to a runner waits: a timing is hundreds of short messages.
 
@@ -42,21 +45,25 @@ class LocalPool:
         *,
         wary: bool = False,
         max_autotune: bool = False,
+        compile_s: float = COMPILE_S,
     ) -> None:
         """Work in `scratch`, on NVIDIA device `device` (`auto`: the first that is visible; None: the interpreter).
 
         `parallel` evaluations run at once; 0 chooses half of the processor's cores. Processes start with the first evaluation.
         A `wary` pool runs the reference inside walls too: for a problem that a stranger wrote. With `max_autotune` that mode of
-        torch.compile is a baseline as well, which takes minutes of compiling a problem.
+        torch.compile is a baseline as well, which takes minutes of compiling a problem. torch.compile itself is waited for `compile_s`
+        seconds a problem, and joins when it comes.
         """
         if device == "auto":
             device = first_device()
         self.name = "local (interpreter)" if device is None else f"local (GPU {device}: {device_title(device)})"
         self._device = device
         self._workers = WorkerPool(scratch, device, wary=wary)
-        self._supervisor = Supervisor(self._workers, max_autotune=max_autotune)
+        self._supervisor = Supervisor(self._workers, max_autotune=max_autotune, compile_s=compile_s)
         if device is not None:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
+        # a baseline waits for a compiler, and takes no evaluation's place meanwhile
+        self._waiting = ThreadPoolExecutor(_BASELINES, thread_name_prefix="baselines")
         self._threads = ThreadPoolExecutor(parallel or max(1, (os.cpu_count() or 2) // 2), thread_name_prefix="evaluation")
 
     def weakened(self, off: Defences) -> Self:
@@ -73,11 +80,11 @@ class LocalPool:
         """Judge one candidate; cancelling the task ends its processes."""
         return await self._run(partial(self._supervisor.evaluate, request))
 
-    async def _run(self, work_on: Callable[[int], T]) -> T:
+    async def _run(self, work_on: Callable[[int], T], threads: Executor | None = None) -> T:
         """Run blocking work in a thread; where the task is cancelled, have the work give up, and wait until it has."""
         cancel = os.eventfd(0, os.EFD_CLOEXEC)
         try:
-            work = asyncio.get_running_loop().run_in_executor(self._threads, work_on, cancel)
+            work = asyncio.get_running_loop().run_in_executor(threads or self._threads, work_on, cancel)
             try:
                 return await asyncio.shield(work)
             except asyncio.CancelledError:
@@ -92,7 +99,7 @@ class LocalPool:
 
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Time the reference, or estimate it where there is no GPU."""
-        return await self._run(partial(self._supervisor.baselines, problem, target))
+        return await self._run(partial(self._supervisor.baselines, problem, target), self._waiting)
 
     async def counters(self, request: EvaluationRequest) -> Counters:
         """Read the hardware counters of one call of a candidate."""
@@ -110,5 +117,6 @@ class LocalPool:
         # evaluations in flight end with the processes they talk to; what they leave goes with the second call
         self._workers.close()
         self._threads.shutdown()
+        self._waiting.shutdown()
         self._supervisor.close()
         self._workers.close()

@@ -11,6 +11,7 @@ from typing import TypeVar
 from tools.errors import MachineError
 from tools.evaluation.local import LocalPool
 from tools.evaluation.protocol import EvaluatorPool
+from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.hardware.devices import ALL, choose_devices
 from tools.profiling.ncu import Counters
 from tools.profiling.nvml import device_title
@@ -81,18 +82,21 @@ class SeveralPool:
                 self._busy[index] -= 1
 
 
-def open_local(scratch: Path, devices: str = ALL, title: str = "", parallel: int = 0, *, max_autotune: bool = False) -> EvaluatorPool:
+def open_local(
+    scratch: Path, devices: str = ALL, title: str = "", parallel: int = 0, *, max_autotune: bool = False, compile_s: float = COMPILE_S
+) -> EvaluatorPool:
     """Open this machine's pool on `devices` (see `choose_devices`); without a GPU the interpreter.
 
-    `parallel` evaluations run at once; 0 chooses by cores and devices. `max_autotune` adds that mode of torch.compile to the baselines.
+    `parallel` evaluations run at once; 0 chooses by cores and devices. `max_autotune` adds that mode of torch.compile to the baselines;
+    torch.compile itself is waited for `compile_s` seconds a problem.
     """
     chosen = choose_devices(devices, title)
     parallel = parallel or capacity(len(chosen))
     if len(chosen) < 2:
-        return LocalPool(scratch, chosen[0] if chosen else None, parallel, max_autotune=max_autotune)
+        return LocalPool(scratch, chosen[0] if chosen else None, parallel, max_autotune=max_autotune, compile_s=compile_s)
     each = max(1, -(-parallel // len(chosen)))
     name = f"local (GPUs {', '.join(map(str, chosen))}: {device_title(chosen[0])}"
-    return SeveralPool(name, [LocalPool(scratch, index, each, max_autotune=max_autotune) for index in chosen])
+    return SeveralPool(name, [LocalPool(scratch, index, each, max_autotune=max_autotune, compile_s=compile_s) for index in chosen])
 
 
 def capacity(gpus: int) -> int:

@@ -141,6 +141,19 @@ class Child:
         finally:
             self._close()
 
+    def await_handle(self, deadline: float) -> None:
+        """Wait until it can be signalled; one that has ended by then cannot be, and need not."""
+        while self._inner is None and not self._ended:
+            self._poll(deadline)
+
+    def pause(self) -> None:
+        """Stop the phase itself until `resume`; another thread may wait for it meanwhile."""
+        self._signal(self._inner, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Have it go on."""
+        self._signal(self._inner, signal.SIGCONT)
+
     def lives(self) -> bool:
         """Say whether it is still there."""
         with contextlib.suppress(DeadlineError):
@@ -200,10 +213,13 @@ class Child:
                 break
 
     def _kill(self, pidfd: int | None) -> None:
+        self._signal(pidfd, signal.SIGKILL)
+
+    def _signal(self, pidfd: int | None, number: signal.Signals) -> None:
         if pidfd is None:
             return
         try:
-            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+            signal.pidfd_send_signal(pidfd, number)
         except (ProcessLookupError, OSError):
             return
 

@@ -1,4 +1,4 @@
-"""Who may use the device: checks side by side as far as its memory goes, a timing alone."""
+"""Who may use the device: checks side by side as far as its memory goes, a timing alone; what can be stopped rests meanwhile."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from tools.errors import MachineError
 
@@ -27,6 +27,16 @@ class Stay:
     """How much of the device it needs, as it says."""
 
 
+class Stoppable(Protocol):
+    """What works on the device and can be made to rest."""
+
+    def pause(self) -> None:
+        """Have it rest."""
+
+    def resume(self) -> None:
+        """Have it go on."""
+
+
 class DeviceLock:
     """A lock with two doors; whoever waits to be alone goes before those who would share, so that timings come in a row."""
 
@@ -36,8 +46,23 @@ class DeviceLock:
         self._room = room
         self._changed = threading.Condition()
         self._present: list[Stay] = []
+        self._stoppable: list[Stoppable] = []
         self._alone = False
         self._waiting = 0
+
+    @contextmanager
+    def yielding(self, one: Stoppable) -> Iterator[None]:
+        """Let something be there beside others that rests while anybody is alone: nobody waits for it."""
+        with self._changed:
+            self._stoppable.append(one)
+            if self._alone:
+                one.pause()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._stoppable.remove(one)
+                one.resume()
 
     @contextmanager
     def shared(self, size: float = 0.0) -> Iterator[Stay]:
@@ -84,6 +109,8 @@ class DeviceLock:
             try:
                 self._changed.wait_for(lambda: not self._alone and not self._present)
                 self._alone = True
+                for one in self._stoppable:
+                    one.pause()
             finally:
                 self._waiting -= 1
         try:
@@ -91,4 +118,6 @@ class DeviceLock:
         finally:
             with self._changed:
                 self._alone = False
+                for one in self._stoppable:
+                    one.resume()
                 self._changed.notify_all()

@@ -7,13 +7,14 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeAlias
 
 import tools
 from tools.evaluation.processes.allowance import Allowance
@@ -32,6 +33,10 @@ from tools.profiling.nvml import device_title, device_uuid
 from tools.records import Problem, content_hash
 
 _MAX_ANSWER = 128 << 20
+_HANDLE_S = 10.0
+
+Holding: TypeAlias = Callable[[Child], AbstractContextManager[None]]
+"""Who is to know of a process while it works, e.g. to let it rest."""
 
 
 @dataclass(frozen=True)
@@ -177,11 +182,12 @@ class WorkerPool:
         *,
         sandboxed: bool = False,
         problem: Problem | None = None,
+        holding: Holding | None = None,
     ) -> Finished:
         """Run a phase to its end and read its answer; an answer that is not there is empty.
 
         `limit` is a moment of the clock, or an allowance of the phase's own time. Given the `problem`, what the oracle server can do on
-        a device is done by it, up to a moment of the clock.
+        a device is done by it, up to a moment of the clock. A trusted process of its own works while `holding` holds it.
         """
         answer = os.memfd_create("answer", os.MFD_CLOEXEC)
         try:
@@ -195,7 +201,7 @@ class WorkerPool:
                 done = self._oracle.ask(fork, _kept_as(problem), name, job, given, limit, cancel)
                 return Finished(_answer(answer), *done)
             else:
-                with self.trusted(name, job, given, cancel) as child:
+                with self.trusted(name, job, given, cancel) as child, _held(child, holding):
                     _wait(child, limit)
             return Finished(_answer(answer), child.log.text, child.ending)
         finally:
@@ -214,6 +220,16 @@ class WorkerPool:
         self.memory.close()
         self.exchanges.close()
         shutil.rmtree(self._phases, ignore_errors=True)
+
+
+@contextmanager
+def _held(child: Child, holding: Holding | None) -> Iterator[None]:
+    if holding is None:
+        yield
+        return
+    child.await_handle(time.monotonic() + _HANDLE_S)
+    with holding(child):
+        yield
 
 
 def _wait(child: Child, limit: float | Allowance) -> None:

@@ -9,6 +9,7 @@ from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.call_plan import Stage
+from tools.evaluation.supervisor.compiling import COMPILE_S, Compiling
 from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, is_large, obstacle
 from tools.evaluation.supervisor.timing_store import TimingStore
 from tools.evaluation.wire.chain_board import BOARD_BYTES, VALUES_BYTES
@@ -19,8 +20,8 @@ from tools.evaluation.wire.memory import Memory
 from tools.records import HardwareSheet, Problem
 
 START_S = 300.0
-COMPILE_S = 600.0
-"""torch.compile of a large network takes minutes the first time."""
+FIRST_S = 60.0
+"""Limit of the first compiled call, with nobody else on the device: it launches, and compiles what lies behind a break in the graph."""
 TUNE_S = 3000.0
 """So does max-autotune, for every product in it."""
 TUNED = "max-autotune"
@@ -34,18 +35,25 @@ KEPT_SHARE = 1 / 16
 
 
 class BaselineProcess:
-    """A live baseline process: others may be on the device while it starts, and none from `settle` on."""
+    """A live baseline process: others may be on the device while it starts, and none from `settle` on.
 
-    def __init__(self, workers: WorkerPool, held: TimingStore, sheet: HardwareSheet, cancel: int, *, max_autotune: bool = False) -> None:
-        """Start it with the base inputs that are `held`, run it eagerly once and have it compiled."""
-        self.names = ["eager", "compile"]
-        """What can be timed, once it has settled."""
-        self.notes: list[str] = []
-        self._stack = ExitStack()
+    A second one compiles meanwhile, beside whoever is timed, and takes the first one's place with the first `settle` after it is done.
+    """
+
+    def __init__(
+        self, workers: WorkerPool, held: TimingStore, sheet: HardwareSheet, cancel: int, *, max_autotune: bool = False, compile_s: float
+    ) -> None:
+        """Start both with the base inputs that are `held`, run the reference eagerly once and begin to have it compiled."""
+        self.names = ["eager"]
+        """What can be timed by now."""
+        self._notes: list[str] = []
+        self._compiling: Compiling | None = None
+        self._slow = False
+        self._stack, self._memory = ExitStack(), ExitStack()
         self.board, self.values = Memory(BOARD_BYTES), Memory(VALUES_BYTES)
         """Where chained calls are laid out for runners to see, and what changes before them, which they do not see."""
         for memory in (self.board, self.values):
-            self._stack.callback(memory.close)
+            self._memory.callback(memory.close)
         flush = flush_bytes(sheet)
         cache = "" if workers.wary else str(workers.trusted_cache)
         job = BaselineJob(call_plan=held.call_plan, flush_bytes=flush, cache=cache, max_autotune=max_autotune)
@@ -53,35 +61,72 @@ class BaselineProcess:
             with ExitStack() as handing:
                 shared = held.store.lent(handing) if isinstance(held.store, DeviceStoreClient) else held.shared
                 shared = {**shared, "chain": self.board.fd, "values": self.values.fd}
-                self._child: Child = self._stack.enter_context(workers.trusted("baseline", job.model_dump_json().encode(), shared, cancel))
+                given = (job.model_dump_json().encode(), shared, cancel)
+                self._compiling = Compiling(workers, *given, compile_s)
+                self._child: Child = self._stack.enter_context(workers.trusted("baseline", *given))
                 self._expect(State.READY, START_S)
+                self._compiling.begin(START_S)
             if self._call("eager", START_S) is None:
                 raise MachineError(f"The reference fails on this device: {self._last()}", "Run the problem's file by itself on this GPU.")
-            self._child.send(Command(Order.COMPILE).pack())
-            if self._expect(State.DONE, COMPILE_S) is None:
-                self._leave_out_compiled()
         except BaseException:
-            self._stack.close()
+            self.close()
             raise
-        self._settled, self._max_autotune = False, max_autotune
+        self._max_autotune = max_autotune
+
+    @property
+    def notes(self) -> list[str]:
+        """What fell back or failed, and what is late."""
+        late = self._compiling
+        said = f"torch.compile: not within {late.limit_s:g} s; it joins when it comes." if late and late.is_late else ""
+        return [*self._notes, *filter(None, [said])]
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether torch.compile was, or is, longer at it than it is waited for."""
+        return self._slow or (self._compiling is not None and self._compiling.is_late)
+
+    def remark(self, note: str) -> None:
+        """Add a note."""
+        self._notes.append(note)
+
+    def await_compiled(self) -> None:
+        """Wait for torch.compile within its limit; nobody is kept from the device."""
+        if self._compiling is not None:
+            self._compiling.wait()
 
     def settle(self) -> None:
-        """Run every compiled way of calling it, which chooses among kernels by their times, unless that was done."""
-        if self._settled:
+        """Take over what has compiled by now, and run every compiled way of calling it, which chooses among kernels by their times."""
+        compiling = self._compiling
+        if compiling is None or not compiling.has_ended:
             return
-        self._settled = True
-        if "compile" in self.names and self._call("compile", COMPILE_S) is None:
-            self._leave_out_compiled()
+        self._compiling, self._slow = None, compiling.is_late
+        if not compiling.has_compiled:
+            self._notes.append(f"torch.compile cannot run the reference: {compiling.last_words()}")
+            compiling.close()
+        else:
+            self._take_over(compiling)
         if self._max_autotune:
             self._tune()
 
-    def _leave_out_compiled(self) -> None:
-        self.names.remove("compile")
-        self.notes.append(f"torch.compile cannot run the reference: {self._last()}")
+    def _take_over(self, compiling: Compiling) -> None:
+        """Go on with the process that has compiled, which can call eagerly too, unless its first compiled call fails."""
+        eager = self._child, self._stack
+        self._child, self._stack = compiling.child, compiling.stack
+        try:
+            failure = "" if self._call("compile", FIRST_S) is not None else self._last()
+        except MachineError as error:
+            failure = error.what
+        if not failure:
+            self.names.append("compile")
+            eager[1].close()
+            return
+        self._notes.append(f"torch.compile cannot run the reference: {failure}")
+        self._child, self._stack = eager
+        compiling.close()
 
     def _tune(self) -> None:
         if any(self._call(TUNED, TUNE_S) is None for _ in range(_WARM_UPS)):
-            self.notes.append(f"torch.compile with max-autotune cannot run the reference: {self._last()}")
+            self._notes.append(f"torch.compile with max-autotune cannot run the reference: {self._last()}")
         else:
             self.names.append(TUNED)
 
@@ -100,10 +145,15 @@ class BaselineProcess:
     def watch(self, cancel: int) -> None:
         """Give up when `cancel` turns readable, from now on."""
         self._child.watch(cancel)
+        if self._compiling is not None:
+            self._compiling.child.watch(cancel)
 
     def close(self) -> None:
-        """End the process."""
+        """End the processes."""
+        if self._compiling is not None:
+            self._compiling.close()
         self._stack.close()
+        self._memory.close()
 
     def _call(self, name: str, limit_s: float, *, primed: bool = False) -> float | None:
         load = _LOADS[name] | (Load.PRIMED if primed else Load(0))
@@ -134,24 +184,26 @@ class BaselineProcess:
 class BaselineCache:
     """Keeps the baseline processes of the last problems: compiling a reference takes far longer than timing it."""
 
-    def __init__(self, workers: WorkerPool, *, max_autotune: bool = False) -> None:
-        """Start with none."""
+    def __init__(self, workers: WorkerPool, *, max_autotune: bool = False, compile_s: float = COMPILE_S) -> None:
+        """Start with none; torch.compile is waited for `compile_s` seconds a reference."""
         self._workers = workers
         self._max_autotune = max_autotune
+        self._compile_s = compile_s
         self._kept: dict[str, tuple[BaselineProcess, int]] = {}
         """By problem, the one used longest ago first: its process and the bytes of its tensors."""
 
     def needs(self, problem: Problem, stage: Stage) -> bool:
-        """Whether a process must be started; a confirmation gets a new one."""
-        return stage == "confirm" or problem.id not in self._kept
+        """Whether a process must be started; a confirmation gets a new one, unless torch.compile takes longer than it is waited for."""
+        kept = self._kept.get(problem.id)
+        return kept is None or (stage == "confirm" and not kept[0].is_slow)
 
     def started(self, problem: Problem, sheet: HardwareSheet, cancel: int) -> BaselineProcess:
         """Start a process, beside others on the device; whoever asked hands it over to `baseline`, or lets it go."""
         with TimingStore(self._workers, problem, 0, sheet, cancel) as held:
             held.fill()
-            made = BaselineProcess(self._workers, held, sheet, cancel, max_autotune=self._max_autotune)
+            made = BaselineProcess(self._workers, held, sheet, cancel, max_autotune=self._max_autotune, compile_s=self._compile_s)
         if is_large(self._workers, problem) and (reason := obstacle(self._workers, problem, sheet, cancel)):
-            made.notes.append(f"Inputs and outputs passed through the host's memory: {reason}.")
+            made.remark(f"Inputs and outputs passed through the host's memory: {reason}.")
         return made
 
     def baseline(self, problem: Problem, sheet: HardwareSheet, cancel: int, made: BaselineProcess | None) -> BaselineProcess:

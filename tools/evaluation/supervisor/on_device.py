@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
-from tools.errors import MachineError
+from tools.errors import UnjudgeableError
 from tools.evaluation.processes.device_lock import DeviceLock, Stay
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.admission_client import Admissions
@@ -24,13 +23,17 @@ from tools.evaluation.supervisor.timing import time_baselines, timed
 from tools.evaluation.wire.size_classes import LARGE_BYTES
 from tools.hardware.detect import refuse_other_target
 from tools.profiling.ncu import Counters
-from tools.records import Admission, Baselines, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict
+from tools.records import Baselines, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict
 
 _SIDE_BY_SIDE = 4
 """Candidates checked, and baselines started, on one device at the same time."""
 _ROOM = 1 / 24
 """Share of the device's memory that the tensors of their problems may need together: oracles take up to eight times as much, and calls
 that are kept and the runners' own two to four times."""
+_BESIDE = 64
+"""Problems examined and references started at once, at most: more than a bench has in flight."""
+MOST_OF_MEMORY = 0.25
+"""Share of the device's memory that the tensors of a problem may take: beyond it the oracle's copies cannot fit."""
 _SPARES = 2 * _SIDE_BY_SIDE
 """Runners that wait with CUDA started, about half a gigabyte of device memory each: one to check and one to time a candidate."""
 
@@ -38,12 +41,14 @@ _SPARES = 2 * _SIDE_BY_SIDE
 class OnDevice:
     """One GPU and who may use it when; every view of a pool shares it, each with a view of its workers."""
 
-    def __init__(self, workers: WorkerPool, threads: Executor, *, max_autotune: bool) -> None:
-        """Take `workers`' device; spare runners are made in `threads`."""
+    def __init__(self, workers: WorkerPool, threads: Executor, *, max_autotune: bool, compile_s: float) -> None:
+        """Take `workers`' device; spare runners are made in `threads`, and torch.compile is waited for `compile_s` seconds."""
         assert workers.device is not None
         self._threads = threads
+        # what waits for others in here must not take the place of what they wait for
+        self._beside = ThreadPoolExecutor(_BESIDE, thread_name_prefix="beside")
         self._lock = DeviceLock(_SIDE_BY_SIDE, _ROOM)
-        self._baselines = BaselineCache(workers, max_autotune=max_autotune)
+        self._baselines = BaselineCache(workers, max_autotune=max_autotune, compile_s=compile_s)
         self._counting = CountersClient()
         self._health = Health(workers.device)
 
@@ -56,16 +61,15 @@ class OnDevice:
         self, workers: WorkerPool, case: Case, check: Callable[[], Outcome], cache: str, cancel: int
     ) -> tuple[Outcome, dict[str, Any]]:
         """Check and start the baselines beside others, then time alone; a failure on a device that is not well is not the candidate's."""
+        refuse_too_large(case.request.problem, case.request.target)
         figures: dict[str, Any] = {}
-        outcome = self._check(workers, case, check)
-        if outcome.verdict is Verdict.PASS:
-            made = self._started(case, cancel)
-            try:
+        with self._beginning(case, cancel) as begun:
+            outcome = self._check(workers, case, check)
+            if outcome.verdict is Verdict.PASS:
+                made = begun()
                 with self._lock.alone() as stay, case.phase("time", after=stay):
                     workers.spare_runners.settle()
                     outcome, figures = self._time(workers, case, outcome, cache, made, cancel)
-            finally:
-                self._baselines.let_go(made)
         figures["gpu_seconds"] = sum(case.seconds.get(phase, 0.0) for phase in ("check", "baselines", "time"))
         return outcome, figures
 
@@ -86,21 +90,21 @@ class OnDevice:
         return replace(outcome, verdict=Verdict.INFRASTRUCTURE, notes=notes)
 
     def baselines(self, workers: WorkerPool, admissions: Admissions, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
-        """Examine the problem beside others, and time the reference with nobody else there."""
-        share = _share([problem], target)
-
-        def examine(stay: Stay) -> Admission:
-            # one that failed beside others is examined again alone
-            return admissions.admission(problem, cancel, lasts=lambda found: bool(found.examined) or not stay.company)
-
-        admission = self._lock.beside(share, examine, lambda found: not found.examined)
-        made = self._lock.beside(share, partial(self._start, problem, target, cancel)) if self._baselines.needs(problem, "search") else None
+        """Time the reference with nobody else there; the problem is examined, and the reference compiled, beside whoever is timed."""
+        refuse_too_large(problem, target)
+        examining = self._beside.submit(admissions.admission, problem, cancel, self._lock.yielding)
+        made = None
         try:
+            if self._baselines.needs(problem, "search"):
+                made = self._start(problem, target, cancel)
+                made.await_compiled()
             with self._lock.alone(), self._resting():
                 baseline = self._baselines.baseline(problem, target, cancel, made)
                 times = time_baselines(baseline, "search")
         finally:
             self._baselines.let_go(made)
+            wait([examining])
+        admission = examining.result()
         samples = {name: sample(values) for name, values in times.items()}
         return Baselines(
             tier=Tier.IN_PROCESS, samples=samples, device=workers.title or target.title, notes=tuple(baseline.notes), admission=admission
@@ -114,6 +118,7 @@ class OnDevice:
 
     def close(self) -> None:
         """End the baseline processes that are kept."""
+        self._beside.shutdown()
         with self._lock.alone():
             self._baselines.clear()
 
@@ -129,25 +134,31 @@ class OnDevice:
         share = _share(sizes_on_device(case.request), case.request.target)
         return self._lock.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
 
-    def _started(self, case: Case, cancel: int) -> BaselineProcess | None:
-        """Start the baselines that a candidate is timed with, unless they are there."""
+    @contextmanager
+    def _beginning(self, case: Case, cancel: int) -> Iterator[Callable[[], BaselineProcess | None]]:
+        """Start the baselines that a candidate is timed with, unless they are there, while it is checked; give what waits for them."""
         request = case.request
         if not self._baselines.needs(request.problem, request.stage):
-            return None
+            yield lambda: None
+            return
+        starting = self._beside.submit(self._start, request.problem, request.target, cancel)
 
-        def work(stay: Stay) -> BaselineProcess:
-            with case.phase("baselines", after=stay):
-                return self._start(request.problem, request.target, cancel, stay)
+        def begun() -> BaselineProcess:
+            with case.phase("baselines"):
+                made = starting.result()
+                made.await_compiled()
+                return made
 
-        return self._lock.beside(_share([request.problem], request.target), work)
+        try:
+            yield begun
+        finally:
+            wait([starting])
+            if starting.exception() is None:
+                self._baselines.let_go(starting.result())
 
-    def _start(self, problem: Problem, target: HardwareSheet, cancel: int, stay: Stay) -> BaselineProcess:
-        """Start a baseline process; MachineError where it lacks something for which those who are there may be to blame."""
-        made = self._baselines.started(problem, target, cancel)
-        if stay.company and "compile" not in made.names:
-            made.close()
-            raise MachineError("The reference could not be compiled beside others.", "Work on one problem at a time.")
-        return made
+    def _start(self, problem: Problem, target: HardwareSheet, cancel: int) -> BaselineProcess:
+        """Start a baseline process beside others; what it compiles it compiles beside whoever is timed."""
+        return self._lock.beside(_share([problem], target), lambda _: self._baselines.started(problem, target, cancel))
 
     def _time(
         self, workers: WorkerPool, case: Case, checked: Outcome, cache: str, made: BaselineProcess | None, cancel: int
@@ -172,6 +183,17 @@ class OnDevice:
             self._baselines.clear()
             raise
         self._baselines.rest()
+
+
+def refuse_too_large(problem: Problem, target: HardwareSheet) -> None:
+    """Refuse a problem that cannot be judged in the device's memory, before anything of it is started: UnjudgeableError."""
+    nbytes = problem.abi.compulsory_bytes
+    if nbytes > MOST_OF_MEMORY * target.memory_gb * 1e9:
+        what = f"{problem.name} has {nbytes / 1e9:.0f} GB of tensors, more than a quarter of the {target.memory_gb:g} GB of {target.title}"
+        raise UnjudgeableError(
+            f"{what}: judging it takes float64 copies, a reference's outputs and a candidate's beside them.",
+            "Choose smaller sizes in its file.",
+        )
 
 
 def _share(problems: Sequence[Problem], target: HardwareSheet) -> float:

@@ -19,6 +19,7 @@ from tools.evaluation.supervisor import weakening
 from tools.evaluation.supervisor.admission_client import Admissions
 from tools.evaluation.supervisor.call_plan import plan_calls
 from tools.evaluation.supervisor.case import Case
+from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.evaluation.supervisor.correctness import ORACLE_S, Check, Outcome, size_of
 from tools.evaluation.supervisor.counters_client import NO_DEVICE
 from tools.evaluation.supervisor.interpretable import NEEDS_DEVICE, NEEDS_SIZES, obstacle, too_large
@@ -40,14 +41,17 @@ from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareShee
 class Supervisor:
     """Judges requests with one worker pool; called from worker threads."""
 
-    def __init__(self, workers: WorkerPool, *, max_autotune: bool = False) -> None:
-        """Use `workers`' processes; `max_autotune` adds that mode of torch.compile to the baselines."""
+    def __init__(self, workers: WorkerPool, *, max_autotune: bool = False, compile_s: float = COMPILE_S) -> None:
+        """Use `workers`' processes; `max_autotune` adds that mode of torch.compile to the baselines.
+
+        torch.compile of a reference is waited for `compile_s` seconds.
+        """
         self._workers = workers
         self._gpu = workers.device is not None
         self._admissions = Admissions(workers)
         self._threads = ThreadPoolExecutor(thread_name_prefix="supervisor")
         self._reader = KernelReader(self._threads)
-        self._device = OnDevice(workers, self._threads, max_autotune=max_autotune) if self._gpu else None
+        self._device = OnDevice(workers, self._threads, max_autotune=max_autotune, compile_s=compile_s) if self._gpu else None
 
     def weakened(self, workers: WorkerPool) -> Self:
         """Give the same supervisor, working in a weakened view of its workers."""

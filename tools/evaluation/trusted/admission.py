@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tools.errors import UserError
 from tools.evaluation.trusted.inputs import made_inputs, shaken, unusable
 from tools.evaluation.trusted.null_kernels import chosen, dropping, plain_nulls
 from tools.evaluation.trusted.numerics import Errors
@@ -16,7 +17,7 @@ from tools.evaluation.wire.calls import CallSpec
 from tools.evaluation.wire.distributions import AS_MADE, allowed
 from tools.evaluation.wire.jobs.admission import AdmissionJob
 from tools.evaluation.wire.phase import Phase
-from tools.problems import describe_sizes
+from tools.problems import describe_sizes, small_variants
 from tools.records import Admission, NullPass, Problem, TensorSpec
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ OWN_CALLS = 3
 MAX_PARAMETERS = 48
 """Parameters that are changed one at a time; of more, as many are chosen evenly."""
 
+NOTHING_SMALL = "The problem was not examined: it has no small variants and is too large as written."
 ALL_OUTPUTS = "every output"
 
 Null = tuple[str, str]
@@ -70,9 +72,23 @@ def examine(phase: Phase) -> None:
     """Examine a problem at several sizes and answer with its admission."""
     import torch
 
-    job = AdmissionJob.model_validate_json(phase.job)
+    try:
+        job = _with_variants(AdmissionJob.model_validate_json(phase.job))
+    except UserError as error:
+        phase.answer(Admission(notes=(f"The problem was not examined: {error.what}",)).model_dump_json().encode())
+        return
+    if not job.problems:
+        phase.answer(Admission(notes=(NOTHING_SMALL,)).model_dump_json().encode())
+        return
     torch.set_num_threads(job.threads)
     phase.answer(admission(job).model_dump_json().encode())
+
+
+def _with_variants(job: AdmissionJob) -> AdmissionJob:
+    """Put the variants that had to be sought before the problem as written."""
+    if job.vary is None:
+        return job
+    return job.model_copy(update={"problems": (*small_variants(job.vary), *job.problems), "vary": None})
 
 
 def admission(job: AdmissionJob) -> Admission:

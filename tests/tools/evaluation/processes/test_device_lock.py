@@ -152,3 +152,30 @@ def test_waiting_is_taken_down() -> None:
 def _waited(turns: DeviceLock) -> float:
     with turns.shared() as stay:
         return stay.waited_s
+
+
+class Resting:
+    """What notes when it rests."""
+
+    def __init__(self) -> None:
+        self.rests = False
+
+    def pause(self) -> None:
+        """Rest."""
+        self.rests = True
+
+    def resume(self) -> None:
+        """Go on."""
+        self.rests = False
+
+
+def test_what_yields_rests_while_somebody_is_alone() -> None:
+    """Whoever wants to be alone does not wait for it; it goes on afterwards, also where it came in between."""
+    turns, early, late = DeviceLock(2), Resting(), Resting()
+    with turns.yielding(early):
+        with turns.alone():
+            assert early.rests
+            with turns.yielding(late):
+                assert late.rests
+            assert not late.rests
+        assert not early.rests

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 import torch
 
 from tools.evaluation import LocalPool
+from tools.evaluation.processes.child import DeadlineError
+from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.admission_client import Admissions
 from tools.evaluation.trusted.admission import admission
 from tools.evaluation.trusted.null_kernels import chosen, dropping
@@ -147,12 +150,35 @@ def test_reasons_are_short_however_many_pass() -> None:
     )
 
 
-def test_an_answer_that_does_not_last_is_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What could not be examined beside others is examined again; what was examined, or refused alone, is known from then on."""
-    found = [Admission(notes=("The problem was not examined: out of memory",)), Admission(examined=("N=3",))]
-    workers: Any = SimpleNamespace(device=0)
-    problem: Any = SimpleNamespace(id="a")
-    admissions = Admissions(workers)
-    monkeypatch.setattr(Admissions, "_examine", lambda *_: found.pop(0))
-    assert not admissions.admission(problem, -1, lasts=lambda answer: bool(answer.examined)).examined
-    assert [admissions.admission(problem, -1).examined for _ in range(2)] == [("N=3",)] * 2
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [(["", '{"examined": ["N=3"]}'], ("N=3",)), (["", ""], ())],
+    ids=["the second time", "never"],
+)
+def test_an_answer_that_did_not_come_is_asked_for_once_more(answers: list[str], said: tuple[str, ...]) -> None:
+    """What others had on the device may have failed it; what the second time came, or did not come, is known from then on."""
+    left = list(answers)
+    asked: Any = lambda *_, **__: SimpleNamespace(answer=left.pop(0).encode(), log="out of memory")  # noqa: E731
+    problem: Any = load_problem(OPERATORS / "softmax.py")
+    admissions = Admissions(SimpleNamespace(device=0, ask=asked))  # type: ignore[arg-type]
+    assert [admissions.admission(problem, -1).examined for _ in range(2)] == [said] * 2
+    assert not left
+    assert bool(said) or "out of memory" in admissions.admission(problem, -1).notes[0]
+
+
+def test_a_problem_that_takes_too_long_is_not_examined_again() -> None:
+    """The limit is said, and the problem goes on without its examination."""
+
+    def over(*_: Any, **__: Any) -> Any:
+        raise DeadlineError
+
+    problem = load_problem(OPERATORS / "softmax.py")
+    found = Admissions(SimpleNamespace(device=0, ask=over)).admission(problem, -1)  # type: ignore[arg-type]
+    assert found.notes == ("The problem was not examined: that takes longer than 60 s.",)
+
+
+def test_variants_that_are_not_known_are_sought_where_the_problem_is_examined(workers: WorkerPool) -> None:
+    """The supervisor runs no reference for it."""
+    job = AdmissionJob.of((), "cpu", load_problem(OPERATORS / "softmax.py"))
+    done = workers.ask("admission", job.model_dump_json().encode(), {}, time.monotonic() + 60, -1)
+    assert len(Admission.model_validate_json(done.answer).examined) == 4

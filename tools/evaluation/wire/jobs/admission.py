@@ -12,11 +12,13 @@ class AdmissionJob(Record):
 
     problems: tuple[Problem, ...]
     """Small variants, and the problem as written where that is affordable."""
+    vary: Problem | None = None
+    """A problem whose small variants are not known yet: they are sought, and examined too."""
     seed: int
     device: str
     threads: int = 1
 
     @classmethod
-    def of(cls, problems: tuple[Problem, ...], device: str) -> AdmissionJob:
+    def of(cls, problems: tuple[Problem, ...], device: str, vary: Problem | None = None) -> AdmissionJob:
         """Examine with a seed of its own."""
-        return cls(problems=problems, seed=secrets.randbits(62), device=device)
+        return cls(problems=problems, vary=vary, seed=secrets.randbits(62), device=device)
