@@ -106,6 +106,8 @@ class Timing(Record):
     """Whether NVML reported a throttle reason while timing; None where it could not be read."""
     packing: Packing | None = None
     """Of a candidate that packs its weights in a step of their own."""
+    sealed_us: float | None = None
+    """Where the slower figure of the candidate's own process is published: the median without its host code, microseconds."""
     raw: RawTimes | None = None
     """None in evaluations of versions that did not keep it."""
 
@@ -114,6 +116,12 @@ class Timing(Record):
         if self.tier is Tier.ESTIMATED:
             raise ValueError("a Timing is measured; put an estimated time into Estimate")
         return self
+
+    @property
+    def is_vouched_for(self) -> bool:
+        """Whether more than the candidate's own process stands for it: it is sealed or bracketed, or its launches alone take no longer."""
+        lower = self.sealed_us is not None and self.sealed_us <= self.candidate.median_us
+        return lower or self.tier in (Tier.SEALED, Tier.BRACKETED)
 
     @property
     def best_baseline(self) -> str:

@@ -77,7 +77,9 @@ CUresult cuMemsetD16Async(CUdeviceptr at, unsigned short value, size_t count, CU
   sprintf(said, "d16 %llx %x %zu", at, value, count); return CUDA_SUCCESS;
 }
 CUresult cuMemsetD32Async(CUdeviceptr at, unsigned value, size_t count, CUstream stream) {
-  sprintf(said, "d32 %llx %x %zu", at, value, count); return CUDA_SUCCESS;
+  sprintf(said, "d32 %llx %x %zu", at, value, count);
+  for (size_t i = 0; works && i < count; i++) ((unsigned *)at)[i] = value;
+  return CUDA_SUCCESS;
 }
 """
 

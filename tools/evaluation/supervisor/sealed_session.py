@@ -10,7 +10,8 @@ from tools.evaluation.supervisor.baseline_client import BaselineProcess
 from tools.evaluation.supervisor.correctness import Outcome
 from tools.evaluation.supervisor.runner_client import SET_UP
 from tools.evaluation.wire.jobs.builder import BuildAnswer
-from tools.evaluation.wire.launch_plan import fault
+from tools.evaluation.wire.launch_plan import LaunchPlan
+from tools.evaluation.wire.plan_faults import fault
 from tools.records import EvaluationRequest, Timing, Verdict
 
 STAGES = frozenset(["confirm"])
@@ -32,7 +33,7 @@ class Case(timing.Case, Protocol):
 def unsealable(build: BuildAnswer, request: EvaluationRequest) -> str:
     """Say why a candidate cannot be timed without its host code; empty where it can."""
     if build.plan is None:
-        return build.unsealable or "its host code could not be followed"
+        return build.unsealable or "its host code could not be followed without a GPU"
     return fault(build.plan, request.problem.abi, request.target)
 
 
@@ -61,20 +62,33 @@ def time_sealed(
 
 def _agreed(case: Case, found: Timing, own: Timing) -> Outcome | Timing:
     """Choose between two timings of one candidate; its own process may be slower, and faster only where it can have overlapped work."""
-    assert case.build.plan is not None
+    plan = case.build.plan
+    assert plan is not None
     both = (
         f"without its host code the median is {found.candidate.median_us:.4g} µs, "
         f"in its own process it is {own.candidate.median_us:.4g} µs ({own.tier}; they may differ by {AGREEMENT:.0%} or {AGREEMENT_US:g} µs)"
     )
+    how = _said(plan)
     verdict = compare(found.candidate.median_us, own.candidate.median_us)
+    beside = own.model_copy(update={"sealed_us": found.candidate.median_us})
     if verdict == "own is slower":
-        case.notes.append(f"Not sealed: {both}, so its host code adds to what its kernels need, as whoever uses it will find.")
-        return own
-    if verdict == "own is faster" and not case.build.plan.several_streams:
+        case.notes.append(f"Not sealed: {both}, so its host code adds to what its kernels need, as whoever uses it will find.{how}")
+        return beside
+    if plan.crowded and own.candidate.median_us > found.candidate.median_us:
+        case.notes.append(f"Sealed beside: {both}; its own process's is published, whose launches are no graph.{how}")
+        return beside
+    excuse = "its streams run one after the other" if plan.several_streams else "its configurations are chosen anew" if plan.tuned else ""
+    if verdict == "own is faster" and not excuse:
         return Outcome(Verdict.TIMING_INCONSISTENT, notes=[f"Sealed: {both}."])
-    overlap = "; sealed, its streams run one after the other" if verdict == "own is faster" else ""
-    case.notes.append(f"Sealed: {both}{overlap}.")
+    case.notes.append(f"Sealed: {both}{f'; sealed, {excuse}' if verdict == 'own is faster' else ''}.{how}")
     return found
+
+
+def _said(plan: LaunchPlan) -> str:
+    """Say what of a plan is not one launch after the other; nothing where all is."""
+    if plan.crowded:
+        return f" Its {len(plan.steps)} launches are replayed as one CUDA graph, so that the host is not timed."
+    return f" What it replays as a CUDA graph is captured anew, in {len(plan.graphs)}." if plan.graphs else ""
 
 
 def compare(sealed_us: float, own_us: float) -> Literal["agree", "own is faster", "own is slower"]:

@@ -7,7 +7,7 @@ import contextlib
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.untrusted import extensions, fake_device, gpu_stand_in, loading
+from tools.evaluation.untrusted import composites, extensions, fake_device, gpu_stand_in, graph_stand_in, loading
 from tools.evaluation.untrusted.extension_dry_run import Followed
 from tools.evaluation.untrusted.launch_recorder import Recorder
 from tools.evaluation.wire import kernel_cache, source_text
@@ -39,6 +39,9 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
     gpu_stand_in.install(job.sheet)
     recorder = Recorder(job.sheet, launchers=job.launchers)
     recorder.install()
+    graph_stand_in.install(recorder.planner)
+    composites.install(recorder)
+    gpu_stand_in.follow_choices(recorder.choose)
     if source_text.builds_extension(job.source):
         extensions.install(job.sheet, lambda module: Followed(module, recorder))
     try:
@@ -55,7 +58,7 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
             return BuildAnswer(status="failed", reason=_telling(error))
         traceback.print_exc(limit=-6)
         note = f"The host code could not be followed without a GPU ({type(error).__name__}: {_first_line(error)}): launches are not known."
-        return BuildAnswer(status="opaque", reason=_telling(error), notes=(note,), **known)
+        return BuildAnswer(status="opaque", reason=_telling(error), notes=(note,), unsealable=_unfollowed(error), **known)
     plan, unsealable = _plan(plans, recorder)
     launches, binaries = tuple(recorder.launches[:MAX_LAUNCHES]), tuple(recorder.binaries.values())
     for abi in job.others:
@@ -90,19 +93,27 @@ def _native_kernels() -> tuple[KernelBinary, ...]:
 
 
 def _plan(plans: list[LaunchPlan | None], recorder: Recorder) -> tuple[LaunchPlan | None, str]:
-    """The plan that both calls of a dry run made, or why there is none."""
-    if guessed := next(iter(gpu_stand_in.notes), ""):
-        return None, f"what it launches is decided on the device ({guessed})"
+    """The plan that the last two calls of a dry run made, or why there is none."""
     if recorder.planner.reason:
         return None, recorder.planner.reason
-    if plans[0] is None or plans[0] != plans[-1]:
+    if plans[-1] is None or not _alike(plans[-2], plans[-1]):
         return None, "its first call differs from its second"
-    return plans[0].model_copy(update={"several_streams": gpu_stand_in.entered[0]}), ""
+    return plans[-1], ""
+
+
+def _alike(one: LaunchPlan | None, other: LaunchPlan | None) -> bool:
+    """Whether two calls did the same; when Python let go of memory is not theirs to say."""
+    plain = [
+        plan and plan.model_copy(update={"buffers": tuple(buffer.model_copy(update={"until": -1}) for buffer in plan.buffers)})
+        for plan in (one, other)
+    ]
+    return plain[0] == plain[1]
 
 
 def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan | None], tuple[Launch, ...]]:
     """Call the model on tensors without contents, twice: what only the first call does is no part of a call.
 
+    Where it captured a CUDA graph in that one it is called once more.
     Before that it packs its weights where it has a step for it, whose launches come beside the plans.
     """
     import torch
@@ -124,18 +135,28 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan
         each_call = any(spec.dynamic for spec in abi.parameters)
         if step is not None and not each_call:
             step()
-        packing, plans = tuple(recorder.launches[:MAX_LAUNCHES]), []
-        for _ in range(2):
+        packing = tuple(recorder.launches[:MAX_LAUNCHES])
+        plans: list[LaunchPlan | None] = []
+        while len(plans) < 2 or (len(plans) == 2 and recorder.planner.captures and not _alike(*plans)):
             recorder.launches.clear()
             recorder.planner.begin_call()
+            gpu_stand_in.entered[0] = False
             if step is not None and each_call:
                 step()
             if len(parameters) != len(abi.parameters):
                 recorder.planner.refuse("its parameters are not the reference's")
             given = iter(inputs)
             result = model(*[a.value if isinstance(a, ScalarSpec) else next(given) for a in abi.arguments])
+            recorder.planner.several_streams |= gpu_stand_in.entered[0]
             plans.append(recorder.planner.finish(loading.flatten(result)))
         return plans, packing
+
+
+def _unfollowed(error: BaseException) -> str:
+    """Say why nobody can know without a device what a candidate launches."""
+    if type(error).__name__ in ("DataDependentOutputException", "DynamicOutputShapeException", "GuardOnDataDependentSymNode"):
+        return "its host code reads values from the device (.item(), .tolist(), an `if` on a tensor, a shape that depends on values)"
+    return f"its host code could not be followed without a GPU ({type(error).__name__}: {_first_line(error)})"
 
 
 def _move(model: torch.nn.Module, device: str) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tools.records import HardwareSheet
@@ -160,24 +161,42 @@ notes: dict[str, None] = {}
 """What a stand-in decided in this process that a device might have decided otherwise."""
 
 
+Chooser = Callable[[str, Sequence[Callable[[], Any]]], Any]
+"""Takes a kernel's name and what launches it, once for each configuration."""
+_chooser: list[Chooser] = []
+
+
+def follow_choices(chooser: Chooser) -> None:
+    """Have `chooser` take launches of autotuned kernels from now on; where it gives nothing, the first that builds is taken."""
+    _chooser[:] = [chooser]
+
+
 def first_configuration(autotuner: Any, *args: Any, **kwargs: Any) -> Any:
     """Run an autotuned kernel with the first of its configurations that builds: nothing can be timed here."""
     autotuner.nargs = dict(zip(autotuner.arg_names, args, strict=False))
     configs = list(autotuner.prune_configs(kwargs)) or list(autotuner.configs)
-    if len(configs) > 1:
+    ways = [functools.partial(_configured, autotuner, config, args, kwargs) for config in configs]
+    if len(ways) > 1:
         name = getattr(getattr(autotuner, "base_fn", None), "__name__", "a kernel")
         notes[f"{name} is autotuned: its first configuration was taken, as nothing was timed."] = None
-    for config in configs:
-        autotuner.best_config = config
+        taken = _chooser[0](name, ways) if _chooser else None
+        if taken is not None:
+            return taken
+    for way in ways:
         try:
-            if config.pre_hook is not None:
-                config.pre_hook({**autotuner.nargs, **kwargs, **config.all_kwargs()})
-            return autotuner.fn.run(*args, **kwargs, **config.all_kwargs())
+            return way()
         except Exception:
             # a device would drop a configuration that does not build, and try the next
-            if config is configs[-1]:
+            if way is ways[-1]:
                 raise
     return None
+
+
+def _configured(autotuner: Any, config: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    autotuner.best_config = config
+    if config.pre_hook is not None:
+        config.pre_hook({**autotuner.nargs, **kwargs, **config.all_kwargs()})
+    return autotuner.fn.run(*args, **kwargs, **config.all_kwargs())
 
 
 def install(sheet: HardwareSheet) -> None:
@@ -203,6 +222,7 @@ def install(sheet: HardwareSheet) -> None:
         "current_stream": Stream,
         "default_stream": Stream,
         "stream": enter_stream,
+        "set_stream": enter_stream,
     }
     for name, reply in replies.items():
         setattr(torch.cuda, name, reply)

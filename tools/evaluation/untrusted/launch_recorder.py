@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tools.evaluation.untrusted.plan_recorder import Planner
@@ -108,6 +108,25 @@ class Recorder:
                 return result
 
         return _Library()  # type: ignore[no-untyped-call]
+
+    def choose(self, name: str, ways: Sequence[Callable[[], Any]]) -> Any:
+        """Record one launch that a device would choose the configuration of; what is estimated and described is the first that builds."""
+        if not self._launchers or not self.planner.recording:
+            self.planner.refuse(f"what it launches is decided on the device ({name} is autotuned)")
+            return None
+        known, failure = len(self.launches), self.failure
+        result = self.planner.choose(ways)
+        del self.launches[known + 1 :]
+        self.failure = failure
+        return result
+
+    def composed(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any], make: Callable[[], Any]) -> Any:
+        """Record one library operator as a whole, and nothing of its parts."""
+        known = len(self.launches)
+        result = self.planner.composed(func, args, kwargs, make)
+        del self.launches[known:]
+        self.operator(func, (args, kwargs), result)
+        return result
 
     def operator(self, func: Any, given: Any, result: Any) -> None:
         """Record one library operator, unless it only allocates or renames."""

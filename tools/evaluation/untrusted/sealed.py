@@ -7,24 +7,17 @@ the place of a source. So no host code of the candidate is near the clock: event
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from tools.evaluation.untrusted.sealed_memory import Allotted, BreachError, Held
+from tools.evaluation.untrusted.sealed_steps import Issuer
 from tools.evaluation.wire.driver_api import Driver
-from tools.evaluation.wire.launch_plan import BASES, Argument, Buffer, Fill, KernelLaunch, LaunchPlan, layout, pack
-from tools.evaluation.wire.library_calls import LibraryCall, View, ready
-from tools.evaluation.wire.tensor_maps import TensorMap
+from tools.evaluation.wire.launch_plan import LaunchPlan, OutputPlace
+from tools.evaluation.wire.library_calls import LibraryCall, View
 from tools.records import ABI, TensorSpec
 
 if TYPE_CHECKING:
     import torch
-
-RED_BYTES = 4096
-"""Before and after each buffer."""
-_RED = 0xA5
-
-
-class BreachError(Exception):
-    """A kernel wrote outside of its buffers, or its code is not what the plan says."""
 
 
 class SealedModel:
@@ -33,115 +26,85 @@ class SealedModel:
     def __init__(
         self, plan: LaunchPlan, abi: ABI, parameters: Sequence[torch.Tensor], device: str = "cuda", driver: Driver | None = None
     ) -> None:
-        """Make everything on `device`; raises DriverError or BreachError where the plan does not fit its code."""
+        """Make everything on `device`; raises DriverError or BreachError where the plan does not fit its code.
+
+        Without a device nothing can be tuned or captured: the first configurations are taken, and launches are issued one by one.
+        """
         self._plan = plan
         self._device = device
-        self._held = [_Held(buffer, f"{buffer.role} {buffer.index}", device) for buffer in plan.buffers]
+        allotted = plan.allotted
+        self._memory = [
+            Allotted(allotted[place]) if place in allotted else Held(buffer, f"{buffer.role} {buffer.index}", device)
+            for place, buffer in enumerate(plan.buffers)
+        ]
         self.inputs = [self._argument("input", index, spec) for index, spec in enumerate(abi.inputs)]
         """What the call reads, to be written by whoever calls."""
-        for index, (spec, value) in enumerate(zip(abi.parameters, parameters, strict=True)):
-            self._argument("parameter", index, spec).copy_(value)
-        self._outputs = [self._output(place.buffer, place.offset, place.strides, spec) for place, spec in _places(plan, abi)]
+        self._parameters = [self._argument("parameter", index, spec) for index, spec in enumerate(abi.parameters)]
+        for mine, value in zip(self._parameters, parameters, strict=True):
+            mine.copy_(value)
+        self._changed = self._kept(parameters)
         self._driver = driver or Driver()
-        addresses = tuple(held.inside.data_ptr() for held in self._held)
-        self._packing, self._steps = ([self._prepared(step, addresses) for step in steps] for steps in (plan.packing, plan.steps))
+        self._issuer = Issuer(plan, self._memory, self._driver, device)
+        self._packing, self._steps = (self._issuer.prepared(steps) for steps in (plan.packing, plan.steps))
         self.pack()
+        self._outputs = [self._output(place, spec) for place, spec in zip(plan.outputs, abi.outputs, strict=True)]
+        if device != "cpu" and (plan.tuned or plan.captured):
+            self._settle(parameters)
 
     def __call__(self, *_: object) -> list[torch.Tensor]:
         """Issue every step in order on the default stream; the outputs are there when the device has ended."""
-        self._issue(self._steps)
-        return self._outputs
+        self._issuer.forget()
+        self._issuer.issue(self._steps)
+        return [output() for output in self._outputs]
 
     def pack(self) -> None:
         """Issue the steps that pack weights, if there are any."""
-        self._issue(self._packing)
+        self._issuer.issue(self._packing)
 
     def poison(self, byte: int) -> None:
-        """Fill all that is neither input nor parameter with a pattern and pack the weights anew: nothing of an earlier call is left."""
-        for held in self._held:
-            if held.buffer.role in ("made", "packed"):
-                held.inside.fill_(byte)
-        self.pack()
+        """Fill all that is neither input nor parameter with a pattern and pack the weights anew: nothing of an earlier call is left.
 
-    def _issue(self, steps: Sequence[Callable[[], int]]) -> None:
-        for step in steps:
-            result = step()
-            if result:
-                self._driver.check(result, "launching a recorded kernel")
+        What calls change of the parameters, such as running statistics, is as it was before the first.
+        """
+        self._issuer.forget()
+        for held in self._memory:
+            if isinstance(held, Held) and held.buffer.role in ("made", "packed"):
+                held.inside.fill_(byte)
+        for mine, value in self._changed:
+            mine.copy_(value)
+        self.pack()
 
     def check_borders(self) -> None:
         """Raise BreachError where anything around a buffer has changed."""
-        for held in self._held:
-            if not held.is_whole():
+        for held in self._memory:
+            if isinstance(held, Held) and not held.is_whole():
                 raise BreachError(f"a kernel wrote outside of its memory, beside its {held.name}")
+
+    def _settle(self, parameters: Sequence[torch.Tensor]) -> None:
+        """Choose the configurations of autotuned kernels, then capture the graphs: on inputs of zeros, with everything put back after."""
+        for tensor in self.inputs:
+            tensor.zero_()
+        self._steps = self._issuer.settled(self._steps)
+        for mine, value in zip(self._parameters, parameters, strict=True):
+            mine.copy_(value)
+        self.pack()
+
+    def _kept(self, parameters: Sequence[torch.Tensor]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+        """Give the parameters that a call of the library changes, each with a copy of what it was."""
+        changed = {view.buffer for step in self._plan.steps if isinstance(step, LibraryCall) for view in step.written}
+        indices = [self._plan.buffers[place].index for place in sorted(changed) if self._plan.buffers[place].role == "parameter"]
+        return [(self._parameters[index], self._parameters[index].clone()) for index in indices]
 
     def _argument(self, role: str, index: int, spec: TensorSpec) -> torch.Tensor:
         import torch
 
-        held = next((held for held in self._held if held.buffer.role == role and held.buffer.index == index), None)
+        held = next((h for h in self._memory if isinstance(h, Held) and h.buffer.role == role and h.buffer.index == index), None)
         dtype: torch.dtype = getattr(torch, spec.dtype)
-        if held is None:
+        if held is None or not spec.numel:
             # nothing reads it
             return torch.empty(spec.shape, dtype=dtype, device=self._device)
-        return held.inside.view(dtype).view(spec.shape) if spec.numel else torch.empty(spec.shape, dtype=dtype, device=self._device)
+        return held.inside.view(dtype).view(spec.shape)
 
-    def _output(self, buffer: int, offset: int, strides: tuple[int, ...], spec: TensorSpec) -> torch.Tensor:
-
-        return self._tensor(View(buffer=buffer, offset=offset, dtype=spec.dtype, shape=spec.shape, strides=strides))
-
-    def _tensor(self, view: View) -> torch.Tensor:
-        import torch
-
-        dtype: torch.dtype = getattr(torch, view.dtype)
-        item = dtype.itemsize
-        inside = self._held[view.buffer].inside
-        whole = inside[: inside.numel() // item * item].view(dtype)
-        return whole.as_strided(view.shape, view.strides, whole.storage_offset() + view.offset // item)
-
-    def _prepared(self, step: KernelLaunch | Fill | LibraryCall, addresses: tuple[int, ...]) -> Callable[[], int]:
-        if isinstance(step, Fill):
-            address, count = addresses[step.buffer] + step.offset, step.nbytes // step.width
-            return lambda: self._driver.fill(address, step.pattern, step.width, count) if count else 0
-        if isinstance(step, LibraryCall):
-            return ready(step, self._tensor)
-        function = self._driver.function(self._plan.code(step.cubin), step.function, step.shared_bytes)
-        found = self._driver.layout(function)
-        if all(found != layout(step.arguments, base) for base in BASES):
-            raise BreachError(f"{step.function} takes parameters at {found}, the plan gives them at {layout(step.arguments)}")
-        return self._driver.launchable(
-            function,
-            step.grid,
-            step.threads,
-            step.shared_bytes,
-            [self._packed(argument, addresses) for argument in step.arguments],
-            cluster=step.cluster,
-            cooperative=step.cooperative,
-            overlapping=step.overlapping,
-        )
-
-    def _packed(self, argument: Argument | TensorMap, addresses: tuple[int, ...]) -> bytes:
-        if isinstance(argument, TensorMap):
-            return argument.encode(self._driver, addresses[argument.buffer])
-        return pack(argument, addresses)
-
-
-class _Held:
-    """One buffer on the device between two borders of a known pattern."""
-
-    def __init__(self, buffer: Buffer, name: str, device: str) -> None:
-        import torch
-
-        self.buffer = buffer
-        self.name = name
-        room = -(-buffer.nbytes // RED_BYTES) * RED_BYTES
-        self._whole = torch.full((RED_BYTES + room + RED_BYTES,), _RED, dtype=torch.uint8, device=device)
-        self.inside = self._whole[RED_BYTES : RED_BYTES + buffer.nbytes]
-
-    def is_whole(self) -> bool:
-        """Whether both borders hold their pattern."""
-        before, after = self._whole[:RED_BYTES], self._whole[RED_BYTES + self.buffer.nbytes :]
-        return bool((before == _RED).all()) and bool((after == _RED).all())
-
-
-def _places(plan: LaunchPlan, abi: ABI) -> list[tuple[Any, TensorSpec]]:
-    return list(zip(plan.outputs, abi.outputs, strict=True))
+    def _output(self, place: OutputPlace, spec: TensorSpec) -> Callable[[], torch.Tensor]:
+        view = View(buffer=place.buffer, offset=place.offset, dtype=spec.dtype, shape=spec.shape, strides=place.strides)
+        return self._memory[place.buffer].getter(view)

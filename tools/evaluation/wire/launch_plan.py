@@ -1,29 +1,22 @@
 """A launch plan: what a candidate's call does on the device and nothing else, so that a process without the candidate's code can do it.
 
-It comes from an untrusted process, so `fault` reads it before anybody acts on it. What it describes is judged like any
+It comes from an untrusted process, so `plan_faults` reads it before anybody acts on it. What it describes is judged like any
 candidate: a plan that computes something else is wrong, whoever made it.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
-import itertools
 import struct
 from collections.abc import Iterator
-from typing import Literal
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from tools.evaluation.wire.library_calls import LibraryCall, library_fault
+from tools.evaluation.wire.library_calls import LibraryCall, View
 from tools.evaluation.wire.tensor_maps import TensorMap
-from tools.records import ABI, HardwareSheet, Record
+from tools.records import Record
 
-MAX_STEPS = 100
-"""More launches could not be issued within the head start of a primed call: the host would be timed."""
-MAX_BUFFERS = 256
-MAX_ARGUMENTS = 256
-MAX_CUBIN = 16 << 20
 SCALARS = {
     "i1": "b",
     "i8": "b",
@@ -42,9 +35,10 @@ SCALARS = {
 """Triton's scalar types, and how `struct` writes them as the kernel takes them."""
 BASES = (0, 16)
 """Where parameters begin in a constant bank, modulo the alignment of a tensor map: 0x380 on compute capability 10.0, 0x210 on 9.0."""
+_LAUNCH_US, _CALL_US, _HEAD_START_US = 5.0, 20.0, 700.0
+"""What issuing a launch and a call of torch takes the host, at most on the machines that were seen, and less than a primed call's lead."""
 POINTER = "pointer"
 _POINTER_BYTES = 8
-_MAX_GRID = (2**31 - 1, 65535, 65535)
 
 
 class Buffer(Record):
@@ -55,6 +49,8 @@ class Buffer(Record):
     index: int = Field(default=0, ge=0)
     """Of the input or parameter, in the ABI's order."""
     nbytes: int = Field(ge=0)
+    until: int = -1
+    """Of the call's steps that one before which host code has let go of it; -1: it holds it to the end. Counts where torch allots it."""
 
 
 class Argument(Record):
@@ -119,22 +115,70 @@ class OutputPlace(Record):
     """In elements."""
 
 
+Step: TypeAlias = KernelLaunch | Fill | LibraryCall
+
+
+class Choice(Record):
+    """An autotuned launch: the same by several configurations, of which the fastest on the device is taken."""
+
+    kind: Literal["choice"] = "choice"
+    ways: tuple[tuple[KernelLaunch | Fill, ...], ...]
+    """Of each configuration what it launches, and what it writes before that."""
+
+
+AnyStep: TypeAlias = Annotated[KernelLaunch | Fill | LibraryCall | Choice, Field(discriminator="kind")]
+
+
 class LaunchPlan(Record):
     """Everything that one call of a candidate does, at the problem's own sizes."""
 
     buffers: tuple[Buffer, ...]
-    packing: tuple[KernelLaunch | Fill | LibraryCall, ...] = ()
-    """What the step that packs weights does, before any call: some of torch's operators, too."""
-    steps: tuple[KernelLaunch | Fill, ...]
+    packing: tuple[AnyStep, ...] = ()
+    """What the step that packs weights does, before any call."""
+    steps: tuple[AnyStep, ...]
     outputs: tuple[OutputPlace, ...]
     cubins: tuple[str, ...]
     """Machine code, base64."""
     several_streams: bool = False
     """Host code put work on streams of its own choice: what a plan does one after the other may have run side by side."""
+    graphs: tuple[tuple[int, int], ...] = ()
+    """Steps that the candidate replays as one CUDA graph, from the first to before the second; so does whoever runs the plan."""
 
     def code(self, cubin: int) -> bytes:
         """Machine code of one kernel."""
         return base64.b64decode(self.cubins[cubin], validate=True)
+
+    @property
+    def launched(self) -> Iterator[Step]:
+        """Everything in it, of a choice all ways."""
+        for step in (*self.packing, *self.steps):
+            yield from (one for way in step.ways for one in way) if isinstance(step, Choice) else (step,)
+
+    @property
+    def tuned(self) -> bool:
+        """Whether some launch is chosen on the device."""
+        return any(isinstance(step, Choice) for step in self.steps)
+
+    @property
+    def crowded(self) -> bool:
+        """Whether its launches take the host longer than its head start: they are captured as one graph, so that the host is not timed."""
+        spent = sum(_CALL_US if isinstance(step, LibraryCall) else _LAUNCH_US for step in self.steps)
+        return not self.graphs and spent > _HEAD_START_US
+
+    @property
+    def captured(self) -> tuple[tuple[int, int], ...]:
+        """Steps that are replayed as graphs."""
+        return ((0, len(self.steps)),) if self.crowded else self.graphs
+
+    @property
+    def allotted(self) -> dict[int, View]:
+        """Buffers of the call that torch allots while it runs, and how each lies."""
+        return {view.buffer: view for step in self.steps if isinstance(step, LibraryCall) for view in step.makes}
+
+    @property
+    def makers(self) -> dict[int, int]:
+        """Which step makes each of them."""
+        return {view.buffer: place for place, step in enumerate(self.steps) if isinstance(step, LibraryCall) for view in step.makes}
 
     @property
     def nbytes(self) -> int:
@@ -145,6 +189,18 @@ class LaunchPlan(Record):
     def packed_nbytes(self) -> int:
         """Memory that the step that packs weights fills."""
         return sum(buffer.nbytes for buffer in self.buffers if buffer.role == "packed")
+
+
+def used(step: AnyStep, *, made: bool = True) -> Iterator[int]:
+    """Buffers that a step reads or writes; unless `made`, without those that torch makes in it."""
+    if isinstance(step, Choice):
+        yield from (buffer for way in step.ways for one in way for buffer in used(one))
+    elif isinstance(step, KernelLaunch):
+        yield from (a.buffer for a in step.arguments if isinstance(a, TensorMap) or (a.type == POINTER and a.buffer >= 0))
+    elif isinstance(step, Fill):
+        yield step.buffer
+    else:
+        yield from (view.buffer for view in (*step.views, *step.written, *(step.makes if made else ())))
 
 
 def layout(arguments: tuple[Argument | TensorMap, ...], base: int = 0) -> list[tuple[int, int]]:
@@ -162,110 +218,3 @@ def pack(argument: Argument, addresses: tuple[int, ...]) -> bytes:
     if argument.type == POINTER:
         return struct.pack("=Q", addresses[argument.buffer] + argument.offset if argument.buffer >= 0 else 0)
     return struct.pack("=" + SCALARS[argument.type], argument.value)
-
-
-def fault(plan: LaunchPlan, abi: ABI, sheet: HardwareSheet) -> str:
-    """Say why nobody should act on a plan for `abi` on the device of `sheet`; empty where everything holds."""
-    return next((reason for reason in _faults(plan, abi, sheet) if reason), "")
-
-
-def _faults(plan: LaunchPlan, abi: ABI, sheet: HardwareSheet) -> Iterator[str]:
-    if len(plan.buffers) > MAX_BUFFERS or len(plan.cubins) > 2 * MAX_STEPS:
-        yield "it has too many buffers or kernels"
-    if len(plan.steps) > MAX_STEPS:
-        yield f"it has {len(plan.steps)} launches; more than {MAX_STEPS} cannot be issued ahead of the device"
-    if len(plan.packing) > MAX_STEPS:
-        yield f"it packs its weights in {len(plan.packing)} launches; more than {MAX_STEPS} cannot be issued ahead of the device"
-    if not any(isinstance(step, KernelLaunch) for step in plan.steps):
-        yield "it launches no kernel"
-    if plan.nbytes > sheet.memory_gb * 1e9 / 2:
-        yield "its buffers take more than half of the device's memory"
-    specs = {"input": abi.inputs, "parameter": abi.parameters}
-    for buffer in plan.buffers:
-        known = specs.get(buffer.role)
-        if known is not None and (buffer.index >= len(known) or known[buffer.index].nbytes != buffer.nbytes):
-            yield f"its {buffer.role} {buffer.index} is not the ABI's"
-    yield from (_code_fault(plan, index) for index in range(len(plan.cubins)))
-    for step in (*plan.packing, *plan.steps):
-        if isinstance(step, KernelLaunch):
-            yield _kernel_fault(plan, step, sheet)
-    yield from (_fill_fault(plan, step, "made") for step in plan.steps if isinstance(step, Fill))
-    yield from (_packing_fault(plan, step) for step in plan.packing)
-    yield from _output_faults(plan, abi)
-
-
-def _code_fault(plan: LaunchPlan, index: int) -> str:
-    try:
-        code = plan.code(index)
-    except binascii.Error:
-        return f"kernel {index} is no base64"
-    return "" if code[:4] == b"\x7fELF" and len(code) <= MAX_CUBIN else f"kernel {index} is no machine code"
-
-
-def _kernel_fault(plan: LaunchPlan, step: KernelLaunch, sheet: HardwareSheet) -> str:
-    if not 0 <= step.cubin < len(plan.cubins):
-        return f"{step.function} has no machine code"
-    if not all(0 < size <= most for size, most in zip(step.grid, _MAX_GRID, strict=True)) or not 1 <= step.cluster <= 8:
-        return f"{step.function} has a grid of {step.grid} in clusters of {step.cluster}"
-    if not 0 < step.threads <= 1024 or step.shared_bytes > sheet.shared_kib_per_block * 1024:
-        return f"{step.function} asks for {step.threads} threads and {step.shared_bytes} bytes of shared memory in each block"
-    if len(step.arguments) > MAX_ARGUMENTS:
-        return f"{step.function} has {len(step.arguments)} arguments"
-    return next((reason for a in step.arguments if (reason := _argument_fault(plan, step, a))), "")
-
-
-def _argument_fault(plan: LaunchPlan, step: KernelLaunch, argument: Argument | TensorMap) -> str:
-    if isinstance(argument, TensorMap):
-        inside = 0 <= argument.buffer < len(plan.buffers)
-        reason = argument.fault(plan.buffers[argument.buffer].nbytes) if inside else "outside of its buffers"
-        return f"{step.function} is given a tensor map {reason}" if reason else ""
-    if argument.type == POINTER:
-        null = argument.buffer == -1 and argument.offset == 0
-        inside = 0 <= argument.buffer < len(plan.buffers) and 0 <= argument.offset <= plan.buffers[argument.buffer].nbytes
-        return "" if null or inside else f"{step.function} is given a pointer outside of its buffers"
-    try:
-        pack(argument, ())
-    except (struct.error, KeyError, OverflowError):
-        return f"{step.function} is given {argument.value} as {argument.type}"
-    return ""
-
-
-def _packing_fault(plan: LaunchPlan, step: KernelLaunch | Fill | LibraryCall) -> str:
-    """Weights are packed before any call: there is no input yet, and nothing that a call makes."""
-    if isinstance(step, Fill):
-        return _fill_fault(plan, step, "packed")
-    if isinstance(step, LibraryCall):
-        return library_fault(step, [(buffer.role, buffer.nbytes) for buffer in plan.buffers])
-    places = (a.buffer for a in step.arguments if isinstance(a, TensorMap) or (a.type == POINTER and a.buffer >= 0))
-    early = any(plan.buffers[place].role in ("input", "made") for place in places)
-    return f"{step.function} packs weights and is given what only a call has" if early else ""
-
-
-def _fill_fault(plan: LaunchPlan, step: Fill, role: str) -> str:
-    if not 0 <= step.buffer < len(plan.buffers) or plan.buffers[step.buffer].role != role:
-        return "it fills what it has not made"
-    whole = step.nbytes % step.width == 0 and step.offset % step.width == 0 and step.pattern < 1 << (8 * step.width)
-    return "" if whole and step.offset + step.nbytes <= plan.buffers[step.buffer].nbytes else "it fills memory outside of its buffer"
-
-
-def _output_faults(plan: LaunchPlan, abi: ABI) -> Iterator[str]:
-    if len(plan.outputs) != len(abi.outputs):
-        yield f"it has {len(plan.outputs)} outputs, the ABI {len(abi.outputs)}"
-        return
-    taken: list[tuple[int, int, int]] = []
-    for place, spec in zip(plan.outputs, abi.outputs, strict=True):
-        if not 0 <= place.buffer < len(plan.buffers) or plan.buffers[place.buffer].role != "made":
-            yield f"{spec.name} is not in memory that the call made"
-            return
-        item = spec.nbytes // max(spec.numel, 1)
-        if len(place.strides) != len(spec.shape) or any(stride < 0 for stride in place.strides) or place.offset % max(item, 1):
-            yield f"{spec.name} lies in an impossible way"
-            return
-        reach = sum(stride * (size - 1) for stride, size in zip(place.strides, spec.shape, strict=True)) + 1
-        end = place.offset + (reach * item if spec.numel else 0)
-        if end > plan.buffers[place.buffer].nbytes:
-            yield f"{spec.name} reaches outside of its buffer"
-        taken.append((place.buffer, place.offset, end))
-    for one, other in itertools.combinations(taken, 2):
-        if one[0] == other[0] and one[1] < other[2] and other[1] < one[2]:
-            yield "two outputs share memory"

@@ -15,13 +15,16 @@ import torch
 from tests.agents.reviewer.cases import passed, timing
 from tests.tools.evaluation import sealable
 from tests.tools.evaluation.driver_library import compile_library
+from tests.tools.evaluation.untrusted.test_sealed import inside
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.untrusted.loading import InterfaceError, packing_step
 from tools.evaluation.untrusted.sealed import SealedModel
 from tools.evaluation.wire.driver_api import Driver
 from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
-from tools.evaluation.wire.launch_plan import Fill, KernelLaunch, LaunchPlan, fault
-from tools.evaluation.wire.library_calls import OPERATORS, LibraryCall, View, Word
+from tools.evaluation.wire.launch_plan import Fill, KernelLaunch, LaunchPlan
+from tools.evaluation.wire.library_calls import LibraryCall, View, Word
+from tools.evaluation.wire.library_operators import OPERATORS, WRITING
+from tools.evaluation.wire.plan_faults import fault
 from tools.evaluation.wire.source_text import declares_packing
 from tools.hardware import load_sheet
 from tools.problems import load_problem, small_variants, with_changing_weights
@@ -103,7 +106,7 @@ def test_packing_by_the_library_is_done_without_host_code(pool: LocalPool, produ
     plan = found.plan
     assert plan is not None, found.unsealable
     assert fault(plan, product.abi, SHEET) == ""
-    (read,) = {step.result.buffer for step in plan.packing if isinstance(step, LibraryCall)} & {
+    (read,) = {view.buffer for step in plan.packing if isinstance(step, LibraryCall) for view in step.results if view is not None} & {
         argument.buffer for step in plan.steps if isinstance(step, KernelLaunch) for argument in step.arguments
     }
     weight = torch.randn(2048, 2048)
@@ -112,17 +115,19 @@ def test_packing_by_the_library_is_done_without_host_code(pool: LocalPool, produ
     ctypes.c_int.in_dll(ctypes.CDLL(library), "works").value = 1
     model = SealedModel(again, product.abi, [weight], "cpu", Driver(library))
     model.poison(0xFF)
-    assert torch.equal(model._held[read].inside.view(torch.float32).view(2048, 2048), weight.t())
+    assert torch.equal(inside(model, read).view(torch.float32).view(2048, 2048), weight.t())
 
 
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        ("self.turned = torch.nn.functional.gelu(self.weight.t()).contiguous()", "its host code calls the library's aten.gelu.default"),
+        ("self.turned = torch.special.bessel_j0(self.weight.t())", "its host code calls the library's aten.special_bessel_j0.default"),
+        ("self.turned = self.weight.t().contiguous().mul_(2)", "its host code calls the library's aten.mul_.Tensor"),
+        ("self.turned = torch.rand_like(self.weight)", "draws random numbers"),
         ("self.weight.copy_(self.weight.t()); self.turned = self.weight", "its host code writes to a parameter"),
         ("self.turned = self.weight.t() * torch.tensor(2.0)", "no input, no parameter, and not made in the same call"),
     ],
-    ids=["another operator", "into a parameter", "from elsewhere"],
+    ids=["another operator", "in place", "random", "into a parameter", "from elsewhere"],
 )
 def test_packing_by_other_means_has_no_plan(pool: LocalPool, product: Problem, line: str, reason: str) -> None:
     """A step that computes by what a plan cannot hold cannot be done without its host code, and the reason names the step."""
@@ -133,14 +138,23 @@ def test_packing_by_other_means_has_no_plan(pool: LocalPool, product: Problem, l
 
 
 def test_a_plans_operators_write_nothing_of_what_they_are_given() -> None:
-    """Each makes one tensor that is no view of its arguments, writes to none of them, and draws no random numbers."""
+    """Each makes tensors that are no views of its arguments, writes to none of them, and draws no random numbers."""
     for name in OPERATORS:
         _, packet, overload = name.split(".")
         operator = getattr(getattr(torch.ops.aten, packet), overload)
-        (result,) = operator._schema.returns
         assert not operator._schema.is_mutable, name
-        assert result.alias_info is None, name
+        assert all(result.alias_info is None for result in operator._schema.returns), name
         assert torch.Tag.nondeterministic_seeded not in operator.tags, name
+        assert torch.Tag.data_dependent_output not in operator.tags, name
+
+
+def test_operators_that_write_say_so_to_torch() -> None:
+    """Each changes its first argument, or what is named `out`, and nothing else that it is given."""
+    for name in WRITING:
+        _, packet, overload = name.split(".")
+        schema = getattr(getattr(torch.ops.aten, packet), overload)._schema
+        written = [argument.name for argument in schema.arguments if argument.alias_info and argument.alias_info.is_write]
+        assert written == (["out"] if overload.endswith("out") else [schema.arguments[0].name]), name
 
 
 def test_weights_that_change_are_packed_in_every_call(pool: LocalPool, product: Problem) -> None:
@@ -159,7 +173,7 @@ def test_forged_packing_is_refused(pool: LocalPool, product: Problem) -> None:
     fill = Fill(buffer=2, offset=0, nbytes=16, width=1, pattern=0)
     (launch,), (place,) = plan.packing, plan.outputs
     weight = View(buffer=1, offset=0, dtype="float32", shape=(4, 4), strides=(4, 1))
-    call = LibraryCall(operator="copy", arguments=(weight,), result=weight.model_copy(update={"buffer": 2}))
+    call = LibraryCall(operator="copy", arguments=(weight,), results=(weight.model_copy(update={"buffer": 2}),))
 
     def other(**change: object) -> dict[str, object]:
         return {"packing": (call.model_copy(update=change),)}
@@ -175,7 +189,7 @@ def test_forged_packing_is_refused(pool: LocalPool, product: Problem) -> None:
         ({"packing": (fill.model_copy(update={"buffer": 3}),)}, "fills what it has not made"),
         (other(operator="aten.from_file.default"), "packs weights by the library's aten.from_file.default"),
         (other(arguments=(weight.model_copy(update={"buffer": 0}),)), "given what only a call has"),
-        (other(result=weight), "makes what is not packed"),
+        (other(results=(weight,)), "makes what is not packed"),
         (other(arguments=(weight.model_copy(update={"offset": 2048 * 2048 * 4 - 60}),)), "outside of its buffer"),
         (other(arguments=(weight.model_copy(update={"strides": (-1, 1)}),)), "outside of its buffer"),
         (other(arguments=(weight.model_copy(update={"dtype": "complex64"}),)), "outside of its buffer"),

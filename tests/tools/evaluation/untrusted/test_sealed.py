@@ -12,7 +12,8 @@ import pytest
 import torch
 
 from tests.tools.evaluation.driver_library import compile_library
-from tools.evaluation.untrusted.sealed import BreachError, SealedModel
+from tools.evaluation.untrusted.sealed import SealedModel
+from tools.evaluation.untrusted.sealed_memory import BreachError, Held
 from tools.evaluation.wire.driver_api import Driver, DriverError
 from tools.evaluation.wire.launch_plan import Argument, Buffer, Fill, KernelLaunch, LaunchPlan, OutputPlace
 from tools.records import ABI, TensorSpec
@@ -35,6 +36,13 @@ def plan(offset: int = 0, function: str = "kernel", types: tuple[str, ...] = ("p
         outputs=(OutputPlace(buffer=2, offset=0, strides=(1, 2)),),
         cubins=(base64.b64encode(b"\x7fELF").decode(),),
     )
+
+
+def inside(model: SealedModel, place: int) -> torch.Tensor:
+    """The bytes of one buffer."""
+    held = model._memory[place]
+    assert isinstance(held, Held)
+    return held.inside
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +74,7 @@ def test_poison_reaches_what_the_call_makes_alone(seal: Callable[..., SealedMode
     model.poison(0xFF)
 
     assert model.inputs[0].tolist() == [0, 1, 2, 3]
-    assert model._outputs[0].unique().tolist() == [-1]
+    assert model._outputs[0]().unique().tolist() == [-1]
     model.check_borders()
 
 
@@ -97,7 +105,7 @@ def test_packed_weights_are_packed_anew_before_every_call(seal: Callable[..., Se
     """What a kernel leaves in packed memory is gone when the next call begins: the pattern goes over it, and the step runs again."""
     packing = Fill(buffer=3, offset=0, nbytes=8, width=1, pattern=3)
     model = seal(buffers=(*plan().buffers, Buffer(role="packed", nbytes=16)), packing=(packing,))
-    packed = model._held[3].inside
+    packed = inside(model, 3)
     assert packed[:8].tolist() == [3] * 8
     packed.fill_(9)
     model()

@@ -14,9 +14,10 @@ from tests.tools.evaluation import sealable
 from tests.tools.evaluation.parameters import kernel_parameters
 from tools.evaluation import LocalPool
 from tools.evaluation.supervisor.sealed_session import _agreed, compare
-from tools.evaluation.untrusted.plan_recorder import Unsealable, _pattern
+from tools.evaluation.untrusted.fill_patterns import Unsealable, pattern
 from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
-from tools.evaluation.wire.launch_plan import BASES, Argument, Fill, KernelLaunch, LaunchPlan, fault, layout, pack
+from tools.evaluation.wire.launch_plan import BASES, Argument, Fill, KernelLaunch, LaunchPlan, layout, pack
+from tools.evaluation.wire.plan_faults import MAX_STEPS, fault
 from tools.evaluation.wire.tensor_maps import TensorMap
 from tools.hardware import load_sheet
 from tools.problems import load_problem
@@ -131,9 +132,10 @@ def test_zeroed_memory_is_a_fill_before_its_launch(build: Callable[..., BuildAns
 @pytest.mark.parametrize(
     ("lines", "reason"),
     [
-        ("x = x + 0", "aten.add"),
-        ("x = x.half().float()", "aten._to_copy"),
-        ("x = torch.cat([x, x])[:rows]", "aten.cat"),
+        ("x = torch.special.bessel_j0(x)", "aten.special_bessel_j0"),
+        ("x = torch.nn.functional.dropout(x)", "draws random numbers (aten."),
+        ("x = x + torch.rand_like(x)", "draws random numbers"),
+        ("x.add_(1)", "writes to an input"),
         (
             "self.kept = getattr(self, 'kept', None) if hasattr(self, 'kept') else torch.zeros_like(out)\nout = self.kept",
             "made in the same call",
@@ -209,7 +211,7 @@ def test_forged_plans_are_refused(build: Callable[..., BuildAnswer], abi_of: Cal
         "no machine code": [forged(plan, cubins=("AAAA",)), forged(plan, steps=(launch.model_copy(update={"cubin": 3}),))],
         "a grid of": [forged(plan, steps=(launch.model_copy(update={"grid": (1, 1 << 20, 1)}),))],
         "launches no kernel": [forged(plan, steps=(fill,))],
-        "cannot be issued ahead": [forged(plan, steps=(launch,) * 101)],
+        "cannot be issued ahead": [forged(plan, steps=(launch,) * (MAX_STEPS + 1))],
         "0 outputs": [forged(plan, outputs=())],
     }
     for reason, plans in cases.items():
@@ -249,13 +251,13 @@ def test_arguments_are_packed_as_c_would() -> None:
 )
 def test_constants_become_patterns(value: float, dtype: str, item: int, expected: tuple[int, int]) -> None:
     """The pattern's bytes are those of the value in its dtype."""
-    assert _pattern(value, dtype, item) == expected
+    assert pattern(value, dtype, item) == expected
 
 
 def test_a_constant_that_no_memory_set_writes_is_refused() -> None:
     """Eight bytes that do not repeat have no pattern."""
     with pytest.raises(Unsealable, match="no memory set"):
-        _pattern(1.5, "float64", 8)
+        pattern(1.5, "float64", 8)
 
 
 def test_two_medians_must_agree() -> None:

@@ -1,0 +1,82 @@
+"""Operators of torch that choose their parts by the device, which is not there while host code is followed: taken as one whole each.
+
+Attention is one of several fused kernels on a GPU and a chain of operators elsewhere; recurrent layers start cuDNN. A plan holds the call
+as it was made, and the process that runs it chooses as the candidate's own does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import torch
+
+_FUSED_HEAD = 256
+"""Fused attention takes heads up to this size, in multiples of 8 (PyTorch 2.11, `sdp_utils_cpp.h`); others go by operators."""
+
+
+class Listener(Protocol):
+    """Who is told of such calls."""
+
+    def composed(self, operator: Any, args: Sequence[Any], kwargs: dict[str, Any], make: Callable[[], Any]) -> Any:
+        """Hear of a call as a whole, of what `make` makes without contents; give that."""
+        ...
+
+
+def install(listener: Listener) -> None:
+    """Have such calls of this process told to `listener`."""
+    import torch
+    from torch.nn import functional
+
+    # names that torch's own modules look up at each call
+    replies: list[tuple[Any, str, Any]] = []
+    attention = functional.scaled_dot_product_attention
+    replies.append((functional, "scaled_dot_product_attention", functools.partial(_attention, listener, attention)))
+    for name, operator in (("lstm", torch.ops.aten.lstm.input), ("gru", torch.ops.aten.gru.input)):
+        for module in (torch, torch._VF):
+            replies.append((module, name, functools.partial(_recurrent, listener, getattr(module, name), operator)))
+    for module, name, reply in replies:
+        setattr(module, name, reply)
+
+
+def _attention(listener: Listener, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    import torch
+
+    def make() -> torch.Tensor:
+        made: torch.Tensor = original(*args, **kwargs)
+        return made.transpose(1, 2).contiguous().transpose(1, 2) if _is_fused(*args[:3]) else made
+
+    plain = len(args) >= 3 and all(isinstance(one, torch.Tensor) for one in args[:3])
+    return (
+        listener.composed(torch.ops.aten.scaled_dot_product_attention.default, args, kwargs, make) if plain else original(*args, **kwargs)
+    )
+
+
+def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+    """Whether a GPU has a fused kernel for it: its result lies with all heads of one position together."""
+    del key
+    head = query.shape[-1]
+    return query.device.type == "cuda" and query.dim() == 4 and head == value.shape[-1] and head <= _FUSED_HEAD and head % 8 == 0
+
+
+def _recurrent(listener: Listener, original: Callable[..., Any], operator: Any, *args: Any) -> Any:
+    import torch
+
+    data, state, weights, _, layers, _, _, both, *rest = args
+    if not isinstance(data, torch.Tensor) or data.dim() != 3 or not rest:
+        # packed sequences have a call of their own
+        return original(*args)
+    batch_first = bool(rest[0])
+    first = state[0] if isinstance(state, list | tuple) else state
+
+    def make() -> Any:
+        steps, batch = (data.shape[1], data.shape[0]) if batch_first else (data.shape[0], data.shape[1])
+        out = data.new_empty((steps, batch, int(first.shape[-1]) * (2 if both else 1)))
+        hidden = [data.new_empty((layers * (2 if both else 1), batch, int(first.shape[-1]))) for _ in range(2 if first is not state else 1)]
+        return (out.transpose(0, 1) if batch_first else out, *hidden)
+
+    projected = isinstance(state, list | tuple) and state[0].shape[-1] != state[1].shape[-1]
+    del weights
+    return original(*args) if projected else listener.composed(operator, args, {}, make)
