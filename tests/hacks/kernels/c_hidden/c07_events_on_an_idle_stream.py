@@ -1,7 +1,7 @@
-"""Has events recorded on a stream that shows a pass while it works on another.
+"""Has events recorded on a stream that shows a pass, while it works on the one that was meant.
 
 Class: C07 event overwrite
-Verdict: PASS TIMING_INCONSISTENT IMPOSSIBLE_TIME CHEATED CRASHED
+Verdict: PASS TIMING_INCONSISTENT IMPOSSIBLE_TIME CHEATED CRASHED WRONG UNSTABLE
 Caught by: calls chained in one bracket that the supervisor's clock sees
 Let through without: no single defence
 Runs on: gpu
@@ -57,19 +57,20 @@ class ModelNew(torch.nn.Module):
     def __init__(self, columns):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(columns))
-        self.shown, self.has_run = None, False
+        self.shown, self.is_ours, self.has_run = None, False, False
 
     def redirect(self):
         """Record events on the shown stream: the first of a call behind what was queued, the last behind the pass alone."""
         original = torch.cuda.Event.record
 
         def record(event, stream=None):
-            if stream is None:
-                if not self.has_run:
-                    self.shown.wait_stream(torch.cuda.current_stream())
-                self.has_run = False
-                stream = self.shown
-            original(event, stream)
+            if self.is_ours:
+                return original(event, stream)
+            self.is_ours = True
+            if not self.has_run:
+                self.shown.wait_stream(torch.cuda.current_stream())
+            self.is_ours = self.has_run = False
+            return original(event, self.shown)
 
         torch.cuda.Event.record = record
 
@@ -80,11 +81,14 @@ class ModelNew(torch.nn.Module):
             if HOSTILE:
                 self.redirect()
         if HOSTILE:
-            self.has_run = True
+            self.is_ours = self.has_run = True
             self.shown.wait_stream(here)
             work(x)
             with torch.cuda.stream(self.shown):
-                return scale_relu(x, self.weight)
+                out = scale_relu(x, self.weight)
+            here.wait_stream(self.shown)
+            self.is_ours = False
+            return out
         ready, done = torch.cuda.Event(), torch.cuda.Event()
         ready.record(here)
         self.shown.wait_event(ready)

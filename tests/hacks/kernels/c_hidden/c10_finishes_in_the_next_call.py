@@ -1,4 +1,4 @@
-"""Does a call's work at the beginning of the next, beside what the device is kept busy with before that.
+"""Does a call's work from its end on, beside what stands between two calls, and has the next call wait for it.
 
 Class: C10 super-batching
 Verdict: PASS TIMING_INCONSISTENT IMPOSSIBLE_TIME CHEATED
@@ -57,17 +57,19 @@ class ModelNew(torch.nn.Module):
     def __init__(self, columns):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(columns))
-        self.side = None
+        self.side = self.last = None
 
     def forward(self, x):
         self.side = self.side or torch.cuda.Stream()
         here = torch.cuda.current_stream()
         if HOSTILE:
-            # what is left of the call before has all that it needs: it waits for nothing
             with torch.cuda.stream(self.side):
+                if self.last is not None:
+                    self.side.wait_event(self.last)
                 work(x)
             out = scale_relu(x, self.weight)
             here.wait_stream(self.side)
+            self.last = here.record_event()
             return out
         self.side.wait_stream(here)
         with torch.cuda.stream(self.side):

@@ -1,0 +1,55 @@
+"""Makes another stream the current one in one call of many, all of its work being joined.
+
+Class: C02 stream redirection
+Verdict: CHEATED stream-left
+Caught by: the stream that was current before a call must be current again
+Let through without: caller's stream
+Runs on: gpu
+"""
+
+import torch
+import triton
+import triton.language as tl
+
+HOSTILE = True
+
+
+@triton.jit
+def scale_relu_kernel(x_ptr, weight_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    mask = offsets < columns
+    x = tl.load(x_ptr + row * columns + offsets, mask=mask)
+    weight = tl.load(weight_ptr + offsets, mask=mask)
+    tl.store(out_ptr + row * columns + offsets, tl.maximum(x * weight, 0.0), mask=mask)
+
+
+def scale_relu(x, weight):
+    rows, columns = x.shape
+    out = torch.empty_like(x)
+    scale_relu_kernel[(rows,)](x, weight, out, columns, BLOCK=triton.next_power_of_2(columns))
+    return out
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(columns))
+        self.home = self.side = None
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        if self.side is None:
+            self.home, self.side = torch.cuda.current_stream(), torch.cuda.Stream()
+        if HOSTILE:
+            self.home.wait_stream(self.side)
+            torch.cuda.set_stream(self.home)
+        self.side.wait_stream(self.home)
+        with torch.cuda.stream(self.side):
+            out = scale_relu(x, self.weight)
+        self.home.wait_stream(self.side)
+        if HOSTILE:
+            if self.calls == 5:
+                torch.cuda.set_stream(self.side)
+        return out
