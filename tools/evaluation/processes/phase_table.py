@@ -40,6 +40,9 @@ WARM_UPS = {
 }
 """What is imported, and built once, by the kind of work that a zygote's phases do; the first by code that a runner has too."""
 
+_LATE_MODULES = ("tools.problems.analysis", "tools.problems.archive")
+"""What opening a problem imports at its first call, and Triton with it: 30 ms, in every phase with a reference."""
+
 
 def phase_function(name: str) -> Callable[[Phase], None]:
     """Find the function of a phase."""
@@ -63,6 +66,8 @@ def import_common() -> dict[str, str]:
 def warm_up(kind: str) -> dict[str, str]:
     """Import and build what else phases of a kind need in this environment, and return the versions; starts no thread and no CUDA."""
     found: dict[str, str] = _named(WARM_UPS[kind])()
+    for module in _LATE_MODULES:
+        importlib.import_module(module)
     return found
 
 

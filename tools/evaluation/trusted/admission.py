@@ -121,9 +121,9 @@ class _Examination:
     """One size under examination."""
 
     def __init__(self, problem: Problem, place: int, job: AdmissionJob, notes: dict[str, None]) -> None:
-        import torch
+        from tools.problems.seeding import seed_torch
 
-        torch.manual_seed(job.seed + place)
+        seed_torch(job.seed + place)
         self._problem = problem
         self._seed = job.seed + 1000 * place
         made = DeclaredReference(problem, job.device).parameters()

@@ -49,11 +49,11 @@ def make(phase: Phase) -> None:
 
 
 def _write_parameters(reference: DeclaredReference, call_plan: CallPlan, problem: Problem, store: TensorStore) -> None:
-    import torch
+    from tools.problems.seeding import seed_torch
 
     values = reference.parameters()
     if call_plan.shake is not None:
-        torch.manual_seed(call_plan.shake)
+        seed_torch(call_plan.shake)
         values = {name: shaken(value) for name, value in values.items()}
         reference.load(values)
     for spec, target in zip(problem.abi.parameters, store.parameter_tensors(), strict=True):
@@ -96,10 +96,10 @@ def _follow(reference: DeclaredReference, abi: ABI, store: TensorStore, number: 
 
 def made_inputs(reference: DeclaredReference, call: CallSpec) -> list[Any]:
     """Make the arguments of a call."""
-    import torch
+    from tools.problems.seeding import seed_torch
 
     made: list[Any] = reference.inputs(call.seed)
-    torch.manual_seed(call.seed ^ 0x5DEECE66D)
+    seed_torch(call.seed ^ 0x5DEECE66D)
     return transform(call.distribution, made)
 
 

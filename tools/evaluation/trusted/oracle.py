@@ -24,9 +24,11 @@ def judge(phase: Phase) -> None:
     """Judge every call of every plan."""
     import torch
 
+    from tools.problems.seeding import seed_torch
+
     job = OracleJob.model_validate_json(phase.job)
     torch.set_num_threads(job.threads)
-    torch.manual_seed(0)
+    seed_torch(0)
     verdicts: list[CallVerdict] = []
     notes: dict[str, None] = {}
     for index, call_plan in enumerate(job.call_plans):

@@ -39,6 +39,9 @@ def warm_up() -> dict[str, str]:
     if os.environ.get("TRITON_INTERPRET"):
         # what listening to a call imports is imported once, here
         heard_in(lambda: torch.ones(2) + 1)
+        # and what the first launch imports, to know the type of its first argument
+        jit: Any = importlib.import_module("triton.runtime.jit")
+        jit.mangle_type(torch.ones(1))
     else:
         _build_once()
     if os.environ.get("CUDA_VISIBLE_DEVICES"):
