@@ -39,3 +39,8 @@ class KeptRows:
         if self._file is not None:
             with self._file.open("a") as file:
                 file.write(json.dumps(row) + "\n")
+
+
+def policy_of(row: Row) -> str:
+    """Name the policy a row was judged under; rows that name none are from when `exact` was the default."""
+    return str(row.get("policy", "exact"))

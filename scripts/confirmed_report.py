@@ -5,7 +5,7 @@ Usage: python -m scripts.confirmed_report docs/results/kernelbench
 Of each problem the last first choice of the cost model that has a verdict counts; a problem without one that passes, or whose kernel is
 not faster than eager, counts 1.00 in the means of a level, for its reference is kept. Times are of `confirmed.jsonl`, each measured in the
 sitting of its row; `expected_us` there is what the model had said of the same kernel before anything ran. A second table has the fastest
-kernel of each problem that passed, first choice or delivered by a search.
+kernel of each problem that passed, first choice or delivered by a search. Kernels judged under different policies have tables of their own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from benchmarks.kept_rows import KeptRows, Row
+from benchmarks.kept_rows import KeptRows, Row, policy_of
+from tools.evaluation.policies import load_policy
 from tools.records import Verdict
 from tools.tuning.ranks import spearman
 
@@ -34,7 +35,9 @@ def main() -> None:
     folder = parser.parse_args().folder
     judged = KeptRows(folder / "confirmed.jsonl").rows
     levels = {number: KeptRows(folder / f"level{number}.jsonl").rows for number in (1, 2, 3)}
-    print(report(judged, levels))
+    for policy in dict.fromkeys(map(policy_of, judged)):
+        print(f"Policy `{policy}`: kernels and baselines with {load_policy(policy).precision}.\n")
+        print(report([row for row in judged if policy_of(row) == policy], levels), end="\n\n")
 
 
 def report(judged: Sequence[Row], levels: dict[int, list[Row]]) -> str:

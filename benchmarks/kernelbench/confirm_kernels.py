@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.kept_rows import KeptRows, Row
+from benchmarks.kept_rows import KeptRows, Row, policy_of
 from tools.errors import KernelwrightError, UserError
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.policies import load_policy, policy_names
@@ -66,7 +66,7 @@ def main() -> None:
     known = {
         row["key"]
         for row in kept.rows
-        if row["verdict"] != Verdict.INFRASTRUCTURE and row.get("stage", "confirm") in enough and _policy(row) == options.policy
+        if row["verdict"] != Verdict.INFRASTRUCTURE and row.get("stage", "confirm") in enough and policy_of(row) == options.policy
     }
     status = 130
     try:
@@ -174,12 +174,7 @@ def said(row: Row) -> str:
 
 def latest(rows: Sequence[Row]) -> list[Row]:
     """Keep the last row of each kernel under each policy."""
-    return list({(row["key"], _policy(row)): row for row in rows}.values())
-
-
-def _policy(row: Row) -> str:
-    """Name the policy a row was judged under; rows that name none are from when there was but one default."""
-    return str(row.get("policy", "exact"))
+    return list({(row["key"], policy_of(row)): row for row in rows}.values())
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -12,8 +12,10 @@ from graphs.optimize.evidence import keep_evidence
 from graphs.run.context import Services
 from graphs.run.counted import count_champion
 from graphs.run.judge import judge
-from graphs.run.records import Delivery
-from tools.records import ROOT, Against, Evaluation, Profile, Timing, Verdict
+from graphs.run.records import OTHER_BASELINES, Delivery
+from graphs.run.waiting import pausing
+from tools.evaluation.other_flags import other_baselines
+from tools.records import ROOT, Against, Baselines, Evaluation, Profile, Timing, Verdict
 
 ATTEMPTS = 3
 """Candidates that a confirmation may find wrong or too slow before the reference is kept."""
@@ -30,6 +32,7 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
     known = services.store.get("delivery", services.run, Delivery)
     if known is not None:
         return known
+    await _time_other_flags(services)
     reasons: list[str] = []
     unjudged: list[str] = []
     for name in _promising(services, candidates)[:MOST]:
@@ -81,6 +84,16 @@ def _obstacle(services: Services, candidates: Sequence[str]) -> str:
 
 def _as_clause(sentence: str) -> str:
     return sentence.strip().removesuffix(".")
+
+
+async def _time_other_flags(services: Services) -> None:
+    """Time the reference under the flags of the other policies that were asked for."""
+    store = services.store
+    left = [name for name in services.settings.baselines if store.get(OTHER_BASELINES, name, Baselines) is None]
+    with pausing():
+        found = await other_baselines(services.pool, services.problem, services.sheet, left)
+    for name, baselines in found.items():
+        store.put(OTHER_BASELINES, name, baselines)
 
 
 def _no_room(services: Services, name: str) -> str:

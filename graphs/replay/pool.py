@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.models import BudgetReached, NotRecorded
-from graphs.run.records import CutOff
+from graphs.run.records import OTHER_BASELINES, CutOff
 from tools.profiling.ncu import Counters
 from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem
 from tools.tracing import RunStore
@@ -33,8 +33,12 @@ class RecordedPool:
         raise NotRecorded(f"Candidate {request.candidate} is judged ({request.stage}), which the recorded run never did.", "Look at it.")
 
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
-        """Return how fast the reference was."""
-        found = next(iter(self._record.all("baselines", Baselines).values()), None)
+        """Return how fast the reference was, under the run's own policy or under the flags of another."""
+        own = next(iter(self._record.all("problem", Problem).values()), problem)
+        if problem.policy.name != own.policy.name:
+            found = self._record.get(OTHER_BASELINES, problem.policy.name, Baselines)
+        else:
+            found = next(iter(self._record.all("baselines", Baselines).values()), None)
         if found is None:
             raise NotRecorded("The reference is timed, which the recorded run never did.", "Look at the run with `kernelwright trace`.")
         return found

@@ -7,6 +7,9 @@ from pydantic import Field
 from knowledge.records import Recalled
 from tools.records import Record, Verdict
 
+OTHER_BASELINES = "other_baselines"
+"""Kind of record by which a store keeps the reference's times under other policies' flags, by policy."""
+
 
 class Recall(Record):
     """What memory brought up for one parent in one round; its name in the store is `<round>/<parent>`."""

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, model_validator
 
 from agents import TeamSettings
 from graphs.search.protocol import SearchSettings
-from tools.records import DEFAULT_POLICY, Against, Budget, PrecisionPolicy, Record
+from tools.records import DEFAULT_POLICY, Against, Budget, PolicyName, PrecisionPolicy, Record
 
 
 class RunSettings(Record):
@@ -20,6 +20,8 @@ class RunSettings(Record):
     target: str = ""
     """Hardware sheet name; empty means this machine's GPU, or `h200` estimated where there is none."""
     policy: PrecisionPolicy = DEFAULT_POLICY
+    baselines: tuple[PolicyName, ...] = ()
+    """Policies under whose flags the reference is timed as well, when the search has ended; that of `policy` always counts."""
     budget: Budget = Budget()
     search: str = "greedy"
     search_settings: SearchSettings = SearchSettings()

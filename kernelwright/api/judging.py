@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 from tools.evaluation import Baselines, EvaluationRequest, EvaluatorPool, LocalPool
+from tools.evaluation.other_flags import other_baselines
 from tools.evaluation.several import open_local
 from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.evidence import Bundle, Origin, Report, Verifier, make_bundle, write_bundle
@@ -18,7 +19,7 @@ from tools.evidence.folder import check_place
 from tools.hardware.devices import ALL, INTERPRETER, choose_devices
 from tools.problems import load_problem
 from tools.problems.source import read_source
-from tools.records import DEFAULT_POLICY, Evaluation, HardwareSheet, PrecisionPolicy, Problem, Profile, Record, Verdict
+from tools.records import DEFAULT_POLICY, Evaluation, HardwareSheet, PolicyName, PrecisionPolicy, Problem, Profile, Record, Verdict
 from tools.references.reading import read_problem
 
 Stage = Literal["search", "confirm"]
@@ -32,6 +33,8 @@ class Judgement(Record):
     evaluation: Evaluation
     notes: tuple[str, ...]
     """About the problem: what keeps its figures from meaning much."""
+    other_baselines: dict[PolicyName, Baselines]
+    """The reference under other policies' flags, by itself, as asked for; empty where the kernel has no time."""
     bundle: Path | None
     """The evidence bundle; None where none was asked for, or where the verdict says nothing about the kernel."""
     digest: str
@@ -44,6 +47,7 @@ def evaluate(
     *,
     target: str = "",
     policy: PrecisionPolicy = DEFAULT_POLICY,
+    baselines: Sequence[PolicyName] = (),
     entry: str | None = None,
     stage: Stage = "confirm",
     timeout_s: float = 120.0,
@@ -53,6 +57,7 @@ def evaluate(
 ) -> Judgement:
     """Judge the kernel file `kernel`, which defines `ModelNew`, on the problem file `problem`; blocks until that is done.
 
+    The reference is timed under the flags of `baselines`, too: named policies beside `policy`, whose flags always count.
     A bad kernel is a verdict. Raises UserError for wrong input and MachineError where this machine fails.
     """
     from graphs.run.assembly import resolve_target
@@ -73,29 +78,32 @@ def evaluate(
         timeout_s=timeout_s,
     )
     with _scratch() as scratch:
-        evaluation, baselines, name = asyncio.run(
-            _judge(request, open_local(scratch, devices, sheet.title, compile_s=compile_s), alone=bundle is not None)
-        )
+        pool = open_local(scratch, devices, sheet.title, compile_s=compile_s)
+        evaluation, alone, others = asyncio.run(_judge(request, pool, baselines, alone=bundle is not None))
     made = None
     if bundle is not None and evaluation.verdict is not Verdict.INFRASTRUCTURE:
-        made = make_bundle(request, evaluation, Origin.here(evaluator=name), baselines, _profile(request, evaluation, baselines))
+        made = make_bundle(request, evaluation, Origin.here(evaluator=pool.name), alone, _profile(request, evaluation, alone))
     digest = write_bundle(made, Path(bundle)) if made and bundle else ""
     return Judgement(
         problem=loaded,
         target=sheet,
         evaluation=evaluation,
         notes=read.notes,
+        other_baselines=others,
         bundle=Path(bundle) if bundle and digest else None,
         digest=digest,
     )
 
 
-async def _judge(request: EvaluationRequest, pool: EvaluatorPool, *, alone: bool) -> tuple[Evaluation, Baselines | None, str]:
-    """Evaluate; where the reference's time `alone` is wanted too and there is a figure to go with it, time that."""
+async def _judge(
+    request: EvaluationRequest, pool: EvaluatorPool, policies: Sequence[PolicyName], *, alone: bool
+) -> tuple[Evaluation, Baselines | None, dict[PolicyName, Baselines]]:
+    """Evaluate; where there is a figure to go with it, time the reference `alone` too if wanted, and under other `policies`."""
     try:
         evaluation = await pool.evaluate(request)
         baselines = await pool.baselines(request.problem, request.target) if alone and evaluation.tier else None
-        return evaluation, baselines, pool.name
+        others = await other_baselines(pool, request.problem, request.target, policies if evaluation.tier else ())
+        return evaluation, baselines, others
     finally:
         await pool.close()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from kernelwright.bench.row import ResultRow, Status
+from kernelwright.bench.row import FLAGS_OF, ResultRow, Status
 from kernelwright.bench.statistics import FAST, fast_share, finite, gain_share, geomean, mean
 from tools.records import Record
 
@@ -59,10 +59,11 @@ class GroupFigures(Record):
 
 
 def against_names(rows: Sequence[ResultRow]) -> tuple[str, ...]:
-    """Name the baselines that were timed, eager first, and the better of them where there are several."""
+    """Name the baselines that were timed, eager first, the better of them where there are several, and other policies' flags."""
     seen = dict.fromkeys(name for row in rows for name in (*row.baselines_us, *row.speedups))
     names = sorted(seen, key=lambda name: (name != "eager", name))
-    return (*names, "better") if len(names) > 1 else tuple(names or ["eager"])
+    others = dict.fromkeys(f"{FLAGS_OF}{policy}" for row in rows for policy in row.other_baselines_us)
+    return (*names, *(["better"] if len(names) > 1 else []), *others) if names else ("eager",)
 
 
 def figures_of(title: str, rows: Sequence[ResultRow], against: Sequence[str]) -> GroupFigures:
@@ -132,6 +133,8 @@ def groups_of(rows: Sequence[ResultRow]) -> list[tuple[str, list[ResultRow]]]:
 
 
 def _best_right(row: ResultRow, against: str) -> float:
+    if against.startswith(FLAGS_OF):
+        return math.nan
     found = min(row.best_right.values(), default=1.0) if against == "better" else row.best_right.get(against, 1.0)
     return found if row.best_right else 1.0
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from graphs.run.context import Services
-from graphs.run.records import Delivery
+from graphs.run.records import OTHER_BASELINES, Delivery
 from kernelwright.bench.row import Status, Step
 from tools.cost.roofline import floor_us
 from tools.records import ROOT, Baselines, Candidate, Evaluation, Verdict
@@ -36,6 +36,7 @@ def facts_of(services: Services) -> dict[str, Any]:
         "spent": store.spent(),
         "device": services.sheet.title,
         **_baseline_facts(services.baselines(), evaluations),
+        "other_baselines_us": {name: _times_us(found) for name, found in store.all(OTHER_BASELINES, Baselines).items()},
         **(_delivered_facts(confirmed) if confirmed else {}),
     }
 
@@ -69,19 +70,22 @@ def _best_right(evaluations: list[Evaluation]) -> dict[str, float]:
 
 def _baseline_facts(baselines: Baselines, evaluations: dict[str, Evaluation]) -> dict[str, Any]:
     versions = next((one.versions for one in reversed(evaluations.values()) if one.versions), {})
-    times = {name: sample.median_us for name, sample in baselines.samples.items()}
-    if baselines.estimate is not None:
-        times = {"eager": baselines.estimate.eager_us}
     admission = baselines.admission
     unexamined = () if admission.examined else admission.marks
     return {
         "tier": baselines.tier.value,
-        "baselines_us": times,
+        "baselines_us": _times_us(baselines),
         "versions": versions,
         "notes": (*baselines.notes, *unexamined),
         "admission": admission if admission.examined else None,
         "marks": admission.reasons,
     }
+
+
+def _times_us(baselines: Baselines) -> dict[str, float]:
+    if baselines.estimate is not None:
+        return {"eager": baselines.estimate.eager_us}
+    return {name: sample.median_us for name, sample in baselines.samples.items()}
 
 
 def _delivered_facts(confirmed: Evaluation) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from tools.records import Admission, Record, Spent
 ROW_VERSION = 1
 """Raised when a field changes its meaning; a report refuses rows of another version."""
 
+FLAGS_OF = "flags of "
+"""Before a policy's name: the fastest baseline under its flags."""
+
 
 class Status(StrEnum):
     """How a problem ended under an arm."""
@@ -83,6 +86,8 @@ class ResultRow(Record):
     """Calls after which that has paid for itself against the better baseline."""
     baselines_us: dict[str, float] = Field(default_factory=dict)
     """Reference alone, microseconds; `eager` alone where estimated."""
+    other_baselines_us: dict[str, dict[str, float]] = Field(default_factory=dict)
+    """By policy: the reference alone under its flags, microseconds, where that was asked for."""
     floor_us: float = 0.0
     """Roofline floor on the target, microseconds: computed from the datasheet's peak rates."""
     relative_l2: float | None = None
@@ -121,10 +126,14 @@ class ResultRow(Record):
     def speedup(self, against: str) -> float:
         """Ratio against `eager`, `compile`, … or `better` (the fastest baseline); 1.0 where the reference is kept.
 
-        NaN where a kernel was delivered and this baseline was not timed beside it.
+        `flags of POLICY` is the fastest baseline under another policy's flags, timed by itself. NaN where a kernel was delivered and
+        this baseline was not timed.
         """
         if self.status is not Status.KERNEL:
             return 1.0
+        if against.startswith(FLAGS_OF):
+            times = self.other_baselines_us.get(against.removeprefix(FLAGS_OF), {})
+            return min(times.values()) / self.candidate_us if times and self.candidate_us else float("nan")
         if against == "better":
             return min(value for value, _, _ in self.speedups.values())
         return self.speedups[against][0] if against in self.speedups else float("nan")

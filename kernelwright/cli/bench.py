@@ -37,6 +37,7 @@ from kernelwright.cli.options import (
     HalfLife,
     Json,
     NamedPolicy,
+    OtherBaselines,
     TraceTimeout,
     Tune,
     Weights,
@@ -80,6 +81,7 @@ def run(
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
     policy: NamedPolicy = "default",
+    baselines: OtherBaselines = "",
     evaluator: Annotated[str, typer.Option(help="`local`, or `spool:DIR`, a folder that workers watch.")] = "local",
     devices: Annotated[str, typer.Option(help="Of the local evaluator: all, interpreter, or nvidia-smi's numbers such as 0,1.")] = "all",
     evaluations: Annotated[int, typer.Option(min=0, help="Evaluations a run; 0 sets no limit.")] = 16,
@@ -134,6 +136,7 @@ def run(
     from kernelwright.bench.settings import MEMORY_ARMS, BenchSettings, MemoryArm, arm_words, read_team
     from kernelwright.cli.bench_live import see_through
     from kernelwright.cli.knowledge_store import reached_server, ready_embedder
+    from tools.evaluation.policies import named_policies
     from tools.problems.suite import open_suite, select
     from tools.problems.suite import shard as part_of
     from tools.records import Budget, PrecisionPolicy
@@ -160,6 +163,7 @@ def run(
                 evaluator=evaluator,
                 devices=devices,
                 policy=PrecisionPolicy(name=policy),
+                baselines=named_policies(baselines),
                 budget=Budget(evaluations=evaluations, tokens=tokens, money_usd=usd, wall_s=seconds, gpu_s=gpu_seconds),
                 search_settings=search_settings,
                 against=against,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kernelwright.cli.options import UNJUDGED, CompileTimeout, Devices, Json, NonFinite, Policy, RowTolerance, Tolerance
+from kernelwright.cli.options import UNJUDGED, CompileTimeout, Devices, Json, NonFinite, OtherBaselines, Policy, RowTolerance, Tolerance
 
 if TYPE_CHECKING:
     from kernelwright.api.judging import Judgement
@@ -32,6 +32,7 @@ def command(
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
     policy: Policy = "default",
+    baselines: OtherBaselines = "",
     tolerance: Tolerance = 0.0,
     row_tolerance: RowTolerance = 0.0,
     non_finite: NonFinite = False,
@@ -47,13 +48,14 @@ def command(
 ) -> None:
     """Evaluate and print."""
     from kernelwright.api.judging import evaluate
-    from tools.evaluation.policies import stated_policy
+    from tools.evaluation.policies import named_policies, stated_policy
 
     found = evaluate(
         problem,
         kernel,
         target=target,
         policy=stated_policy(policy, tolerance, row_tolerance, non_finite=non_finite),
+        baselines=named_policies(baselines),
         entry=entry,
         stage=stage,
         timeout_s=timeout,
@@ -76,6 +78,8 @@ def facts(found: Judgement) -> dict[str, Any]:
     return {
         "problem": found.problem.name,
         "policy": found.problem.policy.model_dump(mode="json"),
+        "flags": str(found.problem.policy.precision),
+        "other_baselines": {name: one.model_dump(mode="json") for name, one in found.other_baselines.items()},
         "target": found.target.name,
         **fields,
         "errors": fields["correctness"]["outputs"] if fields["correctness"] else [],
@@ -93,13 +97,15 @@ def _print(found: Judgement) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from kernelwright.cli.trace_views import evaluation_table
+    from kernelwright.cli.trace_views import evaluation_table, policy_lines
 
     console = Console(highlight=False)
     console.rule(escape(f"{found.problem.name} on {found.target.title}, policy {found.problem.policy}"))
     for note in found.notes:
         console.print(f"note:    {escape(note)}", soft_wrap=True)
     console.print(evaluation_table(found.evaluation.model_dump(mode="json")))
+    for line in policy_lines(facts(found)):
+        console.print(escape(line), soft_wrap=True)
     if found.bundle:
         console.print(f"bundle:  {escape(str(found.bundle))}, digest {found.digest}", soft_wrap=True)
         console.print(f"check:   kernelwright verify {escape(str(found.bundle))}", soft_wrap=True)

@@ -22,7 +22,7 @@ from graphs.run.context import Services
 from graphs.run.records import Recall
 from kernelwright.cli.options import UNJUDGED
 from kernelwright.cli.report import result_facts
-from kernelwright.cli.trace_views import calls_spent, evaluation_table
+from kernelwright.cli.trace_views import calls_spent, evaluation_table, policy_lines
 from tools.errors import UserError
 from tools.records import ROOT, Evaluation, Plan, Profile
 from tools.references.reading import read_again
@@ -90,6 +90,8 @@ def _print_result(facts: dict[str, Any]) -> None:
         console.print(f"weak:    {escape(mark)} A result on this problem proves less than it seems to.")
     if facts["evaluation"]:
         console.print(evaluation_table(facts["evaluation"]))
+    for line in policy_lines(facts):
+        console.print(escape(line), soft_wrap=True)
     if facts["kernel"]:
         console.print(f"kernel:  {facts['kernel']}", soft_wrap=True)
     if facts["unconfirmed"]:

@@ -45,6 +45,7 @@ from kernelwright.cli.options import (
     Model,
     ModelSet,
     NonFinite,
+    OtherBaselines,
     Policy,
     Role,
     RowTolerance,
@@ -73,6 +74,7 @@ def command(
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
     policy: Policy = "default",
+    baselines: OtherBaselines = "",
     tolerance: Tolerance = 0.0,
     row_tolerance: RowTolerance = 0.0,
     non_finite: NonFinite = False,
@@ -146,7 +148,7 @@ def command(
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.knowledge_store import reached_server, reached_share, ready_embedder
     from kernelwright.cli.live import check_out, see_through
-    from tools.evaluation.policies import stated_policy
+    from tools.evaluation.policies import named_policies, stated_policy
     from tools.records import Budget
     from tools.references.reading import read_problem
 
@@ -160,6 +162,7 @@ def command(
         start_file=start if start != SCRATCH else "",
         target=target,
         policy=stated_policy(policy, tolerance, row_tolerance, non_finite=non_finite),
+        baselines=named_policies(baselines),
         budget=Budget(evaluations=budget, tokens=tokens, money_usd=usd, wall_s=minutes * 60, gpu_s=gpu_seconds),
         search=search,
         search_settings=SearchSettings(width=width, batch=batch, seed=seed, options=search_options(search_set)),

@@ -65,6 +65,15 @@ NamedPolicy = Annotated[
     Literal["default", "exact", "tf32", "fp16", "bf16"],
     typer.Option("--policy", help="What kernels and baselines may round, as for `optimize`; default: what PyTorch does as it comes."),
 ]
+OtherBaselines = Annotated[
+    str,
+    typer.Option(
+        "--baselines",
+        metavar="POLICY[,…]",
+        help="Also time eager and torch.compile under these policies' flags, by themselves, and show both: e.g. default,exact.",
+        show_default="those of --policy",
+    ),
+]
 Tolerance = Annotated[
     float, typer.Option("--tolerance", min=0, help="Relative L2 error that is allowed in any case; 0: what the policy derives.")
 ]

@@ -8,7 +8,7 @@ from agents.coder.protocol import Refusal
 from agents.reviewer.protocol import Review
 from graphs.optimize.confirm import KERNEL, UNCONFIRMED
 from graphs.optimize.evidence import evidence_folder
-from graphs.run.records import Considered, Delivery, Recall, Tuning
+from graphs.run.records import OTHER_BASELINES, Considered, Delivery, Recall, Tuning
 from graphs.run.settings import RunSettings
 from knowledge.records import Recalled
 from tools.errors import UserError
@@ -35,6 +35,7 @@ def run_facts(store: RunStore) -> Facts:
         "search": settings.search,
         "evaluations": len(evaluations),
         "speedup": best.speedup if best else None,
+        "time_us": best.time_us if best else None,
         "tier": best.tier if best else None,
         "delivered": delivery.candidate if delivery else None,
         "created": float(store.meta("created") or 0.0),
@@ -53,6 +54,8 @@ def tree_facts(store: RunStore) -> Facts:
         **run_facts(store),
         "problem": problem.name,
         "policy": problem.policy.model_dump(mode="json"),
+        "flags": str(problem.policy.precision),
+        "other_baselines": _other_baselines(store),
         "baselines": baselines.model_dump(mode="json") if baselines else None,
         "reference_profile": profile.model_dump(mode="json") if profile else None,
         "candidates": _candidate_lines(store),
@@ -62,6 +65,10 @@ def tree_facts(store: RunStore) -> Facts:
         "delivery": delivery.model_dump(mode="json") if delivery else None,
         "spent": store.spent().model_dump(mode="json"),
     }  # fmt: skip
+
+
+def _other_baselines(store: RunStore) -> dict[str, Facts]:
+    return {name: found.model_dump(mode="json") for name, found in store.all(OTHER_BASELINES, Baselines).items()}
 
 
 def _candidate_lines(store: RunStore) -> list[Facts]:
@@ -175,6 +182,8 @@ def result_facts(store: RunStore) -> Facts:
         **run_facts(store),
         "problem": problem.name,
         "policy": problem.policy.model_dump(mode="json"),
+        "flags": str(problem.policy.precision),
+        "other_baselines": _other_baselines(store),
         "marks": list(baselines.admission.marks) if baselines else [],
         "reason": delivery.reason,
         "search_ended": delivery.ended,

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 from tools.logs import printable
-from tools.records import ROOT
+from tools.records import ROOT, PrecisionPolicy
 
 Facts = dict[str, Any]
 
@@ -20,6 +20,8 @@ def show_tree(facts: Facts) -> None:
     """Print the candidates below the parents they came from."""
     console = Console()
     top = Tree(f"[bold]{escape(facts['run'])}[/] {escape(facts['problem'])} on {facts['target']} ({facts['state']})")
+    for line in policy_lines(facts):
+        top.add(escape(line))
     profile = facts["reference_profile"]
     root = top.add(f"reference: {profile['bottleneck']}; {escape(profile['evidence'])}" if profile else "reference")
     branches = {ROOT: root}
@@ -89,6 +91,18 @@ def show_candidate(facts: Facts) -> None:
         console.print(f"review: {escape(facts['review'])}\nlesson: {escape(facts['lesson'])}", highlight=False)
     console.print(Syntax(facts["diff"], "diff", background_color="default"))
     console.print(f"source: {facts['source_file']}", highlight=False)
+
+
+def policy_lines(facts: Facts) -> list[str]:
+    """Say under which policy and flags figures came about, and what the reference takes under other policies' flags."""
+    time_us = facts["time_us"]
+    lines = [f"policy:  {PrecisionPolicy.model_validate(facts['policy'])}; kernel and baselines with {facts['flags']}"]
+    for name, found in facts["other_baselines"].items():
+        times = {one: sample["median_us"] for one, sample in found["samples"].items()} or {"eager": found["estimate"]["eager_us"]}
+        words = ", ".join(f"{one} {us:,.1f} µs" for one, us in times.items())
+        gain = f"; the kernel is {min(times.values()) / time_us:.2f}x as fast as the fastest of them" if time_us else ""
+        lines.append(f"flags of {name}: {words}, the reference by itself ({found['tier']}){gain}")
+    return lines
 
 
 def evaluation_table(evaluation: Facts) -> Table:

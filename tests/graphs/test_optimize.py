@@ -11,6 +11,8 @@ from typing import Any
 from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
+from kernelwright.cli.report import result_facts
+from kernelwright.cli.trace_views import policy_lines
 from tests.support.loop import small_services
 from tools.records import ROOT, Budget, Candidate, Evaluation, Plan
 
@@ -27,6 +29,19 @@ async def test_the_best_candidate_is_found_and_delivered(tmp_path: Path) -> None
     assert delivered is not None
     assert delivered.action.parameters == {"BLOCK": 128}
     assert (tmp_path / "run/result/kernel.py").read_text() == delivered.source
+
+
+async def test_the_reference_is_timed_under_other_flags_when_the_search_has_ended(tmp_path: Path) -> None:
+    """Both sets of baselines are in the ending's facts and lines; the delivered kernel's speed-up is against the policy's own."""
+    services = small_services(tmp_path / "run", _settings(budget=Budget(evaluations=4), repairs=0, baselines=("exact", "tf32")))
+    await execute(services, lambda event: None)
+    facts = result_facts(services.store)
+    assert list(facts["other_baselines"]) == ["tf32"]
+    own, other = policy_lines(facts)
+    assert own == "policy:  exact; kernel and baselines with TF32 off"
+    assert other.startswith("flags of tf32: eager ")
+    assert "the reference by itself" in other
+    assert "x as fast as the fastest of them" in other
 
 
 async def test_a_repairable_draft_is_repaired(tmp_path: Path) -> None:

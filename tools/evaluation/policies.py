@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 import tools
 from tools.errors import UserError
-from tools.records import PrecisionPolicy, Record
+from tools.records import PolicyName, PrecisionPolicy, Record
 
 
 class PolicySheet(Record):
@@ -40,6 +40,11 @@ def load_policy(name: str) -> PrecisionPolicy:
         last = str(error).splitlines()[-2:] if isinstance(error, ValidationError) else [str(error)]
         what = f"The policy {path} cannot be read: {' '.join(last).strip()[:200]}"
         raise UserError(what, "Write it as data/policies/exact.json is.") from error
+
+
+def named_policies(words: str) -> tuple[PolicyName, ...]:
+    """Read a comma list of named policies; what is none raises UserError."""
+    return tuple(load_policy(word).name for word in dict.fromkeys(part.strip() for part in words.split(",")) if word)
 
 
 def stated_policy(name: str, tolerance: float = 0.0, row_tolerance: float = 0.0, *, non_finite: bool = False) -> PrecisionPolicy:

@@ -19,6 +19,16 @@ class Precision(Record):
     cudnn_tf32: bool = False
     """Whether convolutions and recurrent networks (cuDNN) may: `torch.backends.cudnn.allow_tf32`, which PyTorch sets by itself."""
 
+    def __str__(self) -> str:
+        """Read as `TF32 on in cuDNN, off in matrix products`."""
+        if self.matmul_tf32 == self.cudnn_tf32:
+            return f"TF32 {_word(self.cudnn_tf32)}"
+        return f"TF32 {_word(self.cudnn_tf32)} in cuDNN, {_word(self.matmul_tf32)} in matrix products"
+
+
+def _word(flag: bool) -> str:
+    return "on" if flag else "off"
+
 
 class PrecisionPolicy(Record):
     """How wrong a candidate may be; printed with every figure it produced."""

@@ -46,6 +46,15 @@ def test_the_better_baseline_is_the_faster_of_the_two() -> None:
     assert _means(group, "better").fast == {"1": 0.5, "1.1": 0.5, "1.5": 0.5, "2": 0.25, "4": 0.0}
 
 
+def test_flags_of_another_policy_have_means_of_their_own() -> None:
+    """A kernel of 12.5 µs beside 100 and 75 µs under exact counts 6, a kept reference 1; the better baseline is of the policy's flags."""
+    rows = [kernel("level1/1_a", 12.5, other_baselines_us={"exact": {"eager": 100.0, "compile": 75.0}}), row("level1/3_c")]
+    group = _group(make_report(gathered(*rows)), "level 1")
+    assert [one.against for one in group.means] == ["eager", "compile", "better", "flags of exact"]
+    assert _means(group, "flags of exact").geomean == pytest.approx(math.sqrt(6.0))
+    assert _means(group, "better").geomean == pytest.approx(math.sqrt(4.0))
+
+
 def test_who_has_a_faster_baseline_keeps_it() -> None:
     """A kernel that was delivered against eager alone counts 2 against eager, and 1 against the torch.compile that it does not beat."""
     group = _group(make_report(gathered(kernel("level1/1_a", 100 / 2.0, [1.0]), kernel("level1/2_b", 25.0, [2.0]))), "level 1")

@@ -134,10 +134,16 @@ _ORDERS: dict[Order, Callable[[Baseline, Command], Reply]] = {
 }
 
 
+def cache_folder(job: BaselineJob, scratch: str) -> str:
+    """Name the folder of compiled references by TF32's flags: Inductor's own key has cuBLAS's flag and leaves out cuDNN's (torch 2.13)."""
+    flags = Problem.model_validate_json(job.call_plan.problem).policy.precision
+    return f"{job.cache or scratch}/matmul{flags.matmul_tf32:d}-cudnn{flags.cudnn_tf32:d}"
+
+
 def serve(phase: Phase) -> None:
     """Serve calls until told to stop; a call that fails is answered, printed, and ends nothing: compiling may fail."""
     job = BaselineJob.model_validate_json(phase.job)
-    cache = job.cache or str(phase.scratch)
+    cache = cache_folder(job, str(phase.scratch))
     os.environ |= {"TORCHINDUCTOR_CACHE_DIR": cache, "TRITON_CACHE_DIR": f"{cache}/triton", "TORCHINDUCTOR_COMPILE_THREADS": "1"}
     baseline = Baseline(phase, job)
     phase.control.send(Reply(State.READY).pack())

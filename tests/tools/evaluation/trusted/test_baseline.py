@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tools.evaluation.trusted.baseline import Gate, NotYetError
+from tests.support.makers import problem
+from tools.evaluation.trusted.baseline import Gate, NotYetError, cache_folder
+from tools.evaluation.wire.calls import CallPlan
+from tools.evaluation.wire.jobs.baseline import BaselineJob
+from tools.records import PolicyName
 
 
 def test_a_shut_gate_compiles_and_launches_nothing() -> None:
@@ -40,3 +44,16 @@ def test_a_broken_graph_compiles_the_rest_when_it_runs() -> None:
         compiled(torch.ones(4))
     gate.is_open = True
     assert torch.equal(compiled(torch.ones(4)), torch.ones(4).sin() + 1)
+
+
+def test_what_is_compiled_is_kept_by_flags() -> None:
+    """No reference compiled while cuDNN may round serves for one that may not, nor the other way round."""
+
+    def folder(policy: PolicyName) -> str:
+        plan = CallPlan(problem=problem(policy=policy).model_dump_json(), shake=None, calls=())
+        return cache_folder(BaselineJob(call_plan=plan, flush_bytes=0, cache="/kept"), "/scratch")
+
+    names: tuple[PolicyName, ...] = ("default", "exact", "tf32")
+    assert len({folder(name) for name in names}) == 3
+    assert folder("exact") == folder("fp16")
+    assert folder("exact").startswith("/kept/")

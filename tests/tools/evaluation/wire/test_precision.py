@@ -25,6 +25,12 @@ def test_products_and_cudnn_have_a_flag_each() -> None:
         assert (torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32) == (products, convolutions)
 
 
+def test_flags_are_told_in_words() -> None:
+    """What stands beside a figure says which flags it came about under."""
+    said = [str(PrecisionPolicy.model_validate({"name": name}).precision) for name in ("default", "exact", "tf32")]
+    assert said == ["TF32 on in cuDNN, off in matrix products", "TF32 off", "TF32 on"]
+
+
 def test_only_tf32_rounds_in_both() -> None:
     """Under exact nothing is rounded, under tf32 products and convolutions are."""
     assert PrecisionPolicy(name="exact").precision == Precision()
