@@ -24,9 +24,9 @@ class BuiltinCoder:
     name = "builtin"
     free = False
 
-    def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
+    async def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
         """Have the reference traced."""
-        begin_trace(problem, sheet, trace_s)
+        await asyncio.shield(asyncio.wrap_future(begin_trace(problem, sheet, trace_s)))
 
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         """List the legal actions on this parent; none on free text."""

@@ -33,10 +33,10 @@ class LLMCoder:
         self._frame = frame or Frame()
         self.name = model.name
 
-    def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
+    async def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
         """Have the built-in coder begin, where its source is what the model starts from."""
         if not self._frame.scratch and self._frame.language == "triton":
-            self._builtin.begin(problem, sheet, trace_s)
+            await self._builtin.begin(problem, sheet, trace_s)
 
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         """None: any action is allowed."""

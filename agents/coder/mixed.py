@@ -27,9 +27,9 @@ class MixedCoder:
         self._llm = LLMCoder(model, builtin, frame)
         self.name = f"builtin+{model.name}"
 
-    def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
+    async def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
         """Have the built-in coder begin."""
-        self._builtin.begin(problem, sheet, trace_s)
+        await self._builtin.begin(problem, sheet, trace_s)
 
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         """List what is done by construction; anything else is allowed too."""

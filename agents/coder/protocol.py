@@ -45,8 +45,8 @@ class Coder(Protocol):
     free: bool
     """Whether it takes actions beyond its own `options`."""
 
-    def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
-        """Begin in the background what it will need of `problem`; tracing the reference is given up after `trace_s` seconds."""
+    async def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
+        """Make ready what it will need of `problem`, beside other work; tracing the reference is given up after `trace_s` seconds."""
 
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
         """List the legal actions on this parent; empty where there are none or where any is allowed."""

@@ -6,13 +6,18 @@ import asyncio
 from contextlib import suppress
 
 from graphs.run.context import Services
+from graphs.run.works import working
 from tools.errors import KernelwrightError
 
 
 def begin_ahead(services: Services) -> list[asyncio.Task[None]]:
     """Begin both, each in a thread or a process of its own; whoever needs one waits for it, and is told of what went wrong there."""
-    services.team.coder.begin(services.problem, services.sheet, services.settings.trace_timeout_s)
-    return [asyncio.create_task(_ready_memory(services))]
+    return [asyncio.create_task(_ready_coder(services)), asyncio.create_task(_ready_memory(services))]
+
+
+async def _ready_coder(services: Services) -> None:
+    with suppress(KernelwrightError), working(services.store, "tracing"):
+        await services.team.coder.begin(services.problem, services.sheet, services.settings.trace_timeout_s)
 
 
 async def _ready_memory(services: Services) -> None:

@@ -81,6 +81,8 @@ async def _execute(services: Services, listener: Listener) -> Delivery:
                 async for _, event in cast("AsyncIterator[tuple[Any, dict[str, Any]]]", stream):
                     listener(event)
             finally:
+                for task in ahead:
+                    task.cancel()
                 await asyncio.wait(ahead)
     delivery = services.store.get("delivery", services.run, Delivery)
     if delivery is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Sequence
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from graphs.run.records import Recall
 from graphs.run.spans import traced
 from graphs.run.starting import USER, check_started, starting_ask
 from graphs.run.waiting import pausing
+from graphs.run.works import note_steps
 from graphs.search.protocol import Ask, Told
 from knowledge.records import Outcome
 from tools.errors import UserError
@@ -41,8 +43,10 @@ async def measure(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, 
     store, problem = services.store, services.problem
     baselines = store.get("baselines", problem.id, Baselines)
     if baselines is None:
+        began = time.time()
         with pausing():
             baselines = await _in_time(services, services.pool.baselines(problem, services.sheet))
+        note_steps(store, began, baselines.steps)
         store.put("baselines", problem.id, baselines)
     profile = await services.team.profiler.diagnose_reference(problem, baselines, services.sheet)
     store.put("profile", ROOT, profile)

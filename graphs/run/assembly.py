@@ -13,6 +13,7 @@ from agents.models.check import SHARED_MODELS
 from agents.team.ready import check_prices
 from graphs.run.context import Context, Services
 from graphs.run.evaluators import announced_target, checked, open_evaluator
+from graphs.run.noted_memory import NotedMemory
 from graphs.run.settings import RunSettings, default_home
 from graphs.run.starting import check_judgeable, check_language
 from graphs.search import open_search
@@ -109,7 +110,7 @@ def assemble(store: RunStore, shared: Shared | None = None) -> Services:
         store=store,
         pool=shared.pool or open_evaluator(settings, store),
         team=build_team(settings.team, store, guard=budget_guard(settings.budget, store.spent)),
-        memory=shared.memory or open_memory(settings),
+        memory=NotedMemory(shared.memory or open_memory(settings), store),
     )
 
 

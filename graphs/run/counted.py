@@ -5,6 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from graphs.run.context import Services
+from graphs.run.works import working
 from tools.errors import MachineError
 from tools.profiling.ncu import Counters
 from tools.profiling.profile import NOT_COUNTED
@@ -36,7 +37,8 @@ async def counters_of(services: Services, request: EvaluationRequest) -> Counter
     if known is not None:
         return known
     try:
-        found = await services.pool.counters(request)
+        with working(services.store, "counters"):
+            found = await services.pool.counters(request)
     except MachineError as error:
         found = Counters(note=f"No hardware counters were read: {error.what}")
     services.store.put("counters", request.key, found, subject=request.candidate)

@@ -10,8 +10,10 @@ import asyncio
 from agents.models import BudgetReached
 from graphs.run.context import Services
 from graphs.run.deadline import in_time
+from graphs.run.late_baselines import keep_late_baselines
 from graphs.run.records import CutOff
 from graphs.run.waiting import pausing
+from graphs.run.works import working
 from tools.records import Evaluation, EvaluationRequest, Verdict
 
 
@@ -26,10 +28,11 @@ async def judge(services: Services, request: EvaluationRequest) -> Evaluation:
             return known.demand_whole()
         left = services.time_left(confirming=request.stage == "confirm")
         try:
-            with pausing():
+            with pausing(), working(services.store, "evaluation"):
                 evaluation = await in_time(services.pool.evaluate(request), left, "An evaluation")
         except BudgetReached as reached:
             services.store.put("cut", request.key, CutOff(what=reached.what), subject=request.candidate)
             raise
         services.store.put("evaluation", request.key, evaluation, subject=request.candidate)
+        keep_late_baselines(services, evaluation)
         return evaluation

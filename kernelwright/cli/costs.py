@@ -1,7 +1,8 @@
-"""Shows what a run's model calls came to, and which model was chosen why."""
+"""Shows where a run's wall time went, what its model calls came to, and which model was chosen why."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
@@ -18,14 +19,17 @@ def cost_facts(store: RunStore) -> Facts:
     """The bills as plain values, with the calls that led to nothing and what servers lack."""
     from agents.models import Findings, Trouble
     from graphs.optimize.costs import costs
+    from graphs.optimize.wall import wall
 
     judged = list(store.all("evaluation", Evaluation).values())
     return {
+        "wall": wall(store).model_dump(mode="json"),
         "evaluations": {
             "count": len(judged),
             "gpu_seconds": sum(one.gpu_seconds for one in judged),
             "queue_seconds": sum(one.phase_seconds.get("queue", 0.0) for one in judged),
             "seconds": sum(one.seconds for one in judged),
+            "phases": _phases(judged),
         },
         **costs(store).model_dump(mode="json"),
         "failed": [one.model_dump(mode="json") for one in store.all("trouble", Trouble).values()],
@@ -36,6 +40,7 @@ def cost_facts(store: RunStore) -> Facts:
 def show_costs(facts: Facts) -> None:
     """Print a table for each grouping, then choices, failures and findings."""
     console = Console()
+    _show_wall(console, facts["wall"])
     if not facts["run"]["calls"]:
         console.print("no model calls")
     for name in ("roles", "models", "plans", "candidates") if facts["run"]["calls"] else ():
@@ -46,7 +51,8 @@ def show_costs(facts: Facts) -> None:
         console.print(table)
     judged = facts["evaluations"]
     times = f"{judged['gpu_seconds']:.0f} s of a GPU, {judged['queue_seconds']:.0f} s waiting for one, {judged['seconds']:.0f} s in all"
-    said = f"{judged['count']} evaluations: {times}"
+    phases = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in judged["phases"].items())
+    said = f"{judged['count']} evaluations: {times}{f' ({phases})' if phases else ''}"
     console.print(said, highlight=False)
     for one in facts["choices"]:
         console.print(escape(f"{one['role']} {one['purpose']}: {one['model']}. {one['why']}"), highlight=False)
@@ -54,6 +60,22 @@ def show_costs(facts: Facts) -> None:
         console.print(escape(f"failed: {one['role']} {one['purpose']}: {one['what']}"), highlight=False)
     for one in facts["findings"]:
         console.print(escape(f"{one['model']} at {one['server']} lacks {', '.join(one['lacks'])}"), highlight=False)
+
+
+def _show_wall(console: Console, wall: Facts) -> None:
+    """Print what the wall time went to, the most first."""
+    table = Table("wall time", "seconds", "share", "busy", box=None)
+    for name, share in sorted(wall["shares"].items(), key=lambda item: -item[1]["wall_s"]):
+        part = share["wall_s"] / wall["seconds"] if wall["seconds"] else 0.0
+        table.add_row(name, f"{share['wall_s']:.1f}", f"{part:.0%}", f"{share['busy_s']:.1f}" if share["busy_s"] else "")
+    table.add_row("all", f"{wall['seconds']:.1f}", "", "", end_section=True)
+    console.print(table)
+
+
+def _phases(judged: Sequence[Evaluation]) -> dict[str, float]:
+    """Seconds of each phase of the evaluations together."""
+    names = dict.fromkeys(name for one in judged for name in one.phase_seconds)
+    return {name: sum(one.phase_seconds.get(name, 0.0) for one in judged) for name in names if name != "queue"}
 
 
 def _cells(bill: Facts) -> tuple[str, ...]:

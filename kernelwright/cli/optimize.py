@@ -21,6 +21,7 @@ Examples:
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -145,9 +146,11 @@ def command(
     from graphs.run.assembly import start_run
     from graphs.run.settings import RunSettings
     from graphs.run.starting import read_start
+    from graphs.run.works import COMMAND, note_work, process_began
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.knowledge_store import reached_server, reached_share, ready_embedder
     from kernelwright.cli.live import check_out, see_through
+    from knowledge.vectors.embedding import begin_import
     from tools.evaluation.policies import named_policies, stated_policy
     from tools.records import Budget
     from tools.references.reading import read_problem
@@ -186,8 +189,15 @@ def command(
         team=team.model_copy(update={"cache": cache, "frame": frame}),
     )
     notes = (*met, *ready_models(settings.team, settings.budget), *_idle_limits(settings))
+    if settings.memory:
+        begin_import(settings.embedder)
+    began = time.time()
     problem = read_problem(file, settings.policy, entry).problem
-    see_through(start_run(problem, settings, home_folder(home)), as_json=json, out=out, notes=notes)
+    ended = time.time()
+    store = start_run(problem, settings, home_folder(home))
+    store.set_meta(COMMAND, str(process_began()))
+    note_work(store, "reading the file", began, ended)
+    see_through(store, as_json=json, out=out, notes=notes)
 
 
 def _idle_limits(settings: RunSettings) -> tuple[str, ...]:

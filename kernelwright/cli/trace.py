@@ -26,7 +26,7 @@ def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run, or the start of it.")],
     candidate: Annotated[str, typer.Option(help="Show one candidate whole: its id, or the start of it.")] = "",
     nodes: Annotated[bool, typer.Option("--nodes", help="Show every execution of a node with its time, and every model call.")] = False,
-    costs: Annotated[bool, typer.Option("--costs", help="Show tokens and money by role, model, plan and candidate.")] = False,
+    costs: Annotated[bool, typer.Option("--costs", help="Show where the wall time went, and what model calls cost.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:

@@ -64,6 +64,18 @@ def open_embedder(setting: str = DEFAULT) -> Embedder:
     return SentenceTransformerEmbedder(setting)
 
 
+def begin_import(setting: str) -> None:
+    """Begin to import what an embedding model needs, in a thread: seconds that a caller has while it waits for something else."""
+    if setting != HASHING:
+        threading.Thread(target=_import, name="embedding", daemon=True).start()
+
+
+def _import() -> None:
+    # what is missing is told by whoever embeds
+    with contextlib.suppress(ImportError):
+        import sentence_transformers  # noqa: F401
+
+
 def demand(setting: str) -> None:
     """Raise UserError where a setting names no embedder that can be used; one of a hub is loaded to find out."""
     embedder = open_embedder(setting)

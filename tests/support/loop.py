@@ -140,7 +140,7 @@ class BlockCoder:
     name = "blocks"
     free = False
 
-    def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
+    async def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
         """Need nothing."""
 
     async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:

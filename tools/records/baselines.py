@@ -21,6 +21,8 @@ class Baselines(Record):
     """Name of the device that was timed, or of the target."""
     notes: tuple[str, ...] = ()
     """What fell back or failed, e.g. why torch.compile could not be timed."""
+    steps: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """What was done for it, each step with its begin and end in seconds after it was asked for; some go on beside others."""
     admission: Admission = Admission()
     """Whether the problem can tell right from wrong: what trivial kernels pass on it, and which inputs do not matter."""
 

@@ -142,6 +142,11 @@ class RunStore:
         """Keep a finished model call."""
         self._db.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", key, time.time(), record_json)
 
+    def called(self, key: str) -> float:
+        """When a model call was finished, seconds since the epoch; 0 where there is none."""
+        rows = self._db.query("SELECT created FROM calls WHERE key = ?", key)
+        return float(rows[0]["created"]) if rows else 0.0
+
     def calls(self) -> list[dict[str, Any]]:
         """Every finished model call, oldest first."""
         return [{"key": row["key"], **json.loads(row["json"])} for row in self._db.query("SELECT key, json FROM calls ORDER BY created")]
@@ -172,6 +177,10 @@ class RunStore:
         """Start counting wall time: from here to the last sign of life."""
         now = time.time()
         self._session = self._db.execute("INSERT INTO sessions (started, last_seen) VALUES (?, ?)", now, now)
+
+    def sessions(self) -> list[tuple[float, float]]:
+        """When each session began and showed its last sign of life, seconds since the epoch."""
+        return [(row["started"], row["last_seen"]) for row in self._db.query("SELECT started, last_seen FROM sessions ORDER BY id")]
 
     def _seen(self) -> None:
         if self._session is not None:

@@ -116,6 +116,9 @@ class BaselineProcess:
             failure = "" if self._call("compile", FIRST_S) is not None else self._last()
         except MachineError as error:
             failure = error.what
+        except BaseException:
+            eager[1].close()
+            raise
         if not failure:
             self.names.append("compile")
             eager[1].close()

@@ -19,11 +19,12 @@ from tools.evaluation.supervisor.counters_client import CountersClient
 from tools.evaluation.supervisor.health import Health, sick
 from tools.evaluation.supervisor.sealed_session import time_sealed
 from tools.evaluation.supervisor.statistics import sample
+from tools.evaluation.supervisor.steps import Steps
 from tools.evaluation.supervisor.timing import time_baselines, timed
 from tools.evaluation.wire.size_classes import LARGE_BYTES
 from tools.hardware.detect import refuse_other_target
 from tools.profiling.ncu import Counters
-from tools.records import Baselines, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict
+from tools.records import Admission, Baselines, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict
 
 _SIDE_BY_SIDE = 4
 """Candidates checked, and baselines started, on one device at the same time."""
@@ -89,25 +90,37 @@ class OnDevice:
         notes = [f"It ended as {outcome.verdict}, but the device was not well afterwards.", *outcome.notes]
         return replace(outcome, verdict=Verdict.INFRASTRUCTURE, notes=notes)
 
-    def baselines(self, workers: WorkerPool, admissions: Admissions, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
+    def baselines(
+        self, workers: WorkerPool, admissions: Admissions, problem: Problem, target: HardwareSheet, steps: Steps, cancel: int
+    ) -> Baselines:
         """Time the reference with nobody else there; the problem is examined, and the reference compiled, beside whoever is timed."""
         refuse_too_large(problem, target)
-        examining = self._beside.submit(admissions.admission, problem, cancel, self._lock.yielding)
+
+        def examine() -> Admission:
+            with steps.step("admission"):
+                return admissions.admission(problem, cancel, self._lock.yielding)
+
+        examining = self._beside.submit(examine)
         made = None
         try:
             if self._baselines.needs(problem, "search"):
-                made = self._start(problem, target, cancel)
-                made.await_compiled()
-            with self._lock.alone(), self._resting():
+                with steps.step("baseline start"):
+                    made = self._start(problem, target, cancel)
+                with steps.step("baseline compile"):
+                    made.await_compiled()
+            with self._lock.alone(), self._resting(), steps.step("baseline timing"):
                 baseline = self._baselines.baseline(problem, target, cancel, made)
                 times = time_baselines(baseline, "search")
         finally:
             self._baselines.let_go(made)
             wait([examining])
-        admission = examining.result()
-        samples = {name: sample(values) for name, values in times.items()}
         return Baselines(
-            tier=Tier.IN_PROCESS, samples=samples, device=workers.title or target.title, notes=tuple(baseline.notes), admission=admission
+            tier=Tier.IN_PROCESS,
+            samples={name: sample(values) for name, values in times.items()},
+            device=workers.title or target.title,
+            notes=tuple(baseline.notes),
+            admission=examining.result(),
+            steps=steps.found,
         )
 
     def counters(self, workers: WorkerPool, request: EvaluationRequest, cancel: int) -> Counters:

@@ -27,6 +27,7 @@ from tools.evaluation.supervisor.kernel_reader import KernelReader
 from tools.evaluation.supervisor.on_device import OnDevice, sizes_on_device
 from tools.evaluation.supervisor.provenance import named, provenance
 from tools.evaluation.supervisor.static_rules import inspect_source, rejected
+from tools.evaluation.supervisor.steps import Steps
 from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
 from tools.evaluation.wire.jobs.derive import Derived, DeriveJob
@@ -116,12 +117,15 @@ class Supervisor:
 
     def baselines(self, problem: Problem, target: HardwareSheet, cancel: int) -> Baselines:
         """Examine the problem, and time the reference, or estimate it where there is no GPU."""
-        self._ready(target, judges=False)
-        if self._device is None:
+        steps = Steps()
+        with steps.step("evaluator start"):
+            self._ready(target, judges=False)
+        if self._device is not None:
+            return self._device.baselines(self._workers, self._admissions, problem, target, steps, cancel)
+        with steps.step("admission"):
             admission = self._admissions.admission(problem, cancel)
-            estimate = estimate_reference(problem, target)
-            return Baselines(tier=Tier.ESTIMATED, estimate=estimate, device=target.title, admission=admission)
-        return self._device.baselines(self._workers, self._admissions, problem, target, cancel)
+        estimate = estimate_reference(problem, target)
+        return Baselines(tier=Tier.ESTIMATED, estimate=estimate, device=target.title, admission=admission, steps=steps.found)
 
     def counters(self, request: EvaluationRequest, cancel: int) -> Counters:
         """Read the hardware counters of one call of a candidate, nobody else being on the device."""
