@@ -181,9 +181,9 @@ def _write(services: Services, delivery: Delivery) -> Delivery:
     folder.mkdir(exist_ok=True)
     evaluation = services.store.get("evaluation", delivery.evaluation, Evaluation) if delivery.evaluation else None
     if delivery.candidate != ROOT:
-        (folder / KERNEL).write_text(services.store.source(delivery.candidate))
+        (folder / KERNEL).write_text(services.guarded(services.candidate(delivery.candidate)))
     if delivery.unconfirmed:
-        (folder / UNCONFIRMED).write_text(services.store.source(delivery.unconfirmed))
+        (folder / UNCONFIRMED).write_text(services.guarded(services.candidate(delivery.unconfirmed)))
     facts = {
         "run": services.run,
         "problem": services.problem.name,

@@ -21,6 +21,7 @@ from knowledge.protocol import FrozenMemory, Memory, NoMemory
 from knowledge.sharing.board import check_share
 from tools.errors import UserError
 from tools.evaluation.protocol import EvaluatorPool
+from tools.guards import embeddable
 from tools.hardware import detect_sheet, load_sheet
 from tools.problems import with_changing_weights
 from tools.records import HardwareSheet, Problem
@@ -54,6 +55,7 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     check_share(settings.share, settings.chroma_server)
     check_language(settings)
     check_judgeable(settings, problem)
+    check_fallback(problem, settings)
     sheet = resolve_target(settings.target or announced_target(settings))
     run = run or f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     check_prices(settings.team, settings.budget)
@@ -68,6 +70,13 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     store.put("problem", problem.id, problem)
     store.put_root(problem.source)
     return store
+
+
+def check_fallback(problem: Problem, settings: RunSettings) -> None:
+    """Raise UserError where a delivered file could not carry the reference that it is to fall back to."""
+    reason = embeddable(problem) if settings.fallback == "reference" else ""
+    if reason:
+        raise UserError(f"A file for {problem.name} cannot carry its reference: {reason}.", "Leave --fallback reference away.")
 
 
 def open_run(home: Path, run: str) -> RunStore:

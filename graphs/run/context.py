@@ -10,6 +10,7 @@ from graphs.run.deadline import WALL, time_left
 from graphs.run.settings import RunSettings
 from knowledge.protocol import Memory
 from tools.evaluation.protocol import EvaluatorPool
+from tools.guards import contract_of, guarded, reference_text
 from tools.records import Baselines, Candidate, Evaluation, EvaluationRequest, HardwareSheet, Problem
 from tools.tracing import RunStore
 
@@ -43,13 +44,19 @@ class Services:
         assert found is not None
         return found
 
+    def guarded(self, candidate: Candidate) -> str:
+        """Write the file that is confirmed and delivered: a candidate with its guard, without which the search judges it."""
+        contract = contract_of(self.problem, self.variants)
+        reference = reference_text(self.problem) if self.settings.fallback == "reference" else ""
+        return guarded(candidate.source, contract, reference=reference)
+
     def request(self, candidate: Candidate, confirm: bool = False) -> EvaluationRequest:
-        """Make the job that judges `candidate`."""
+        """Make the job that judges `candidate`, or confirms it as it would be delivered."""
         return EvaluationRequest(
             problem=self.problem,
             variants=self.variants,
             candidate=candidate.id,
-            source=candidate.source,
+            source=self.guarded(candidate) if confirm else candidate.source,
             target=self.sheet,
             stage="confirm" if confirm else "search",
             timeout_s=self.settings.timeout_s,

@@ -38,6 +38,7 @@ from kernelwright.cli.options import (
     Counters,
     Devices,
     Evaluator,
+    Fallback,
     Floor,
     HalfLife,
     Home,
@@ -94,6 +95,7 @@ def command(
     floor: Floor = 1.01,
     against: AgainstOption = "better",
     weights: Weights = "fixed",
+    fallback: Fallback = "error",
     tune: Tune = 8,
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
     timeout: Annotated[
@@ -172,6 +174,7 @@ def command(
         floor=floor,
         against=against,
         weights=weights,
+        fallback=fallback,
         tune=tune,
         repairs=repairs,
         timeout_s=timeout,

@@ -42,6 +42,14 @@ AgainstOption = Annotated[
     Literal["better", "eager"],
     typer.Option("--against", help="What a delivered kernel must be faster than: the better of eager and torch.compile, or eager alone."),
 ]
+Fallback = Annotated[
+    Literal["error", "reference"],
+    typer.Option(
+        "--fallback",
+        help="What the delivered file does with calls it was not made for (other ranks, dtypes, fixed sizes, gradients): "
+        "raise an error that says so, or call the reference, which it then carries.",
+    ),
+]
 Weights = Annotated[
     Literal["fixed", "changing"],
     typer.Option(

@@ -58,16 +58,17 @@ def make_bundle(
     An evaluation whose defences were switched off proves nothing and raises UserError.
     """
     evaluation.demand_whole()
+    name = candidate_id(request.problem, request.source)
     return Bundle(
         problem=request.problem,
         variants=request.variants,
         kernel=request.source,
-        evaluation=evaluation.model_copy(update={"candidate": candidate_id(request.problem, request.source)}),
+        evaluation=evaluation.model_copy(update={"candidate": name}),
         stage=request.stage,
         timeout_s=request.timeout_s,
         hardware=request.target,
         baselines=baselines,
-        profile=profile,
+        profile=profile and profile.model_copy(update={"candidate": name}),
         origin=origin,
     )
 

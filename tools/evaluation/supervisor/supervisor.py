@@ -163,7 +163,14 @@ class Supervisor:
         if lack := self._lack(request):
             return Outcome(Verdict.INFRASTRUCTURE, notes=[lack])
         others = tuple(variant.abi for variant in request.variants) if self._gpu else ()
-        job = BuilderJob(abi=request.problem.abi, source=request.source, sheet=request.target, others=others, launchers=self._gpu)
+        job = BuilderJob(
+            abi=request.problem.abi,
+            source=request.source,
+            sheet=request.target,
+            others=others,
+            launchers=self._gpu,
+            misuses=request.stage == "confirm",
+        )
         # nvcc and its like compile side by side: on a machine with a GPU the clock counts
         own = None if self._gpu else Allowance(request.timeout_s)
         limit = own or time.monotonic() + request.timeout_s
@@ -180,6 +187,8 @@ class Supervisor:
         except ValidationError:
             return Outcome(Verdict.BUILD_FAILED, notes=[f"The build gave no answer: {done.ending}."], log=done.log)
         case.notes += case.build.notes
+        if case.build.taken:
+            case.notes.append(f"Not guarded: without an error it launches kernels for {', '.join(case.build.taken)}.")
         if case.build.status == "failed":
             last = (case.build.reason.strip().splitlines() or ["no reason given"])[-1]
             return Outcome(Verdict.BUILD_FAILED, notes=[last[:400]], log=case.build.reason)

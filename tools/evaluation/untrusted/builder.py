@@ -7,7 +7,7 @@ import contextlib
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.untrusted import composites, extensions, fake_device, gpu_stand_in, graph_stand_in, loading
+from tools.evaluation.untrusted import composites, extensions, fake_device, gpu_stand_in, graph_stand_in, loading, misuse
 from tools.evaluation.untrusted.extension_dry_run import Followed
 from tools.evaluation.untrusted.launch_recorder import Recorder
 from tools.evaluation.wire import kernel_cache, source_text
@@ -15,9 +15,6 @@ from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob, KernelBi
 from tools.evaluation.wire.launch_plan import LaunchPlan
 from tools.evaluation.wire.phase import Phase
 from tools.records import ABI, Launch, ScalarSpec
-
-if TYPE_CHECKING:
-    import torch
 
 MAX_ANSWER_BYTES = 64 << 20
 MAX_LAUNCHES = 2000
@@ -65,6 +62,10 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
         # these are compiled ahead of time to save time: one that fails here fails where it is run
         with contextlib.suppress(Exception):
             _dry_run(module, abi, recorder)
+    taken: tuple[str, ...] = ()
+    if job.misuses:
+        with contextlib.suppress(Exception):
+            taken = misuse.taken(module, job.abi, recorder)
     triton = tuple(KernelBinary(name=b.name, code=base64.b64encode(b.code).decode(), shared_bytes=b.shared_bytes) for b in binaries)
     return BuildAnswer(
         status="built",
@@ -75,6 +76,7 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
         notes=tuple(gpu_stand_in.notes),
         plan=plan,
         unsealable=unsealable,
+        taken=taken,
         cache=_packed(),
     )
 
@@ -124,7 +126,7 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan
         modes.enter_context(fake_device.fake_device())
         modes.enter_context(fake_device.on_device(device))
         model = loading.make_model(module, abi)
-        _move(model, device)
+        fake_device.move(model, device)
         inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=device) for spec in abi.inputs]
         modes.enter_context(recorder.library_mode())
         state = model.state_dict(keep_vars=True)
@@ -157,26 +159,6 @@ def _unfollowed(error: BaseException) -> str:
     if type(error).__name__ in ("DataDependentOutputException", "DynamicOutputShapeException", "GuardOnDataDependentSymNode"):
         return "its host code reads values from the device (.item(), .tolist(), an `if` on a tensor, a shape that depends on values)"
     return f"its host code could not be followed without a GPU ({type(error).__name__}: {_first_line(error)})"
-
-
-def _move(model: torch.nn.Module, device: str) -> None:
-    """Put parameters and buffers on the device; `Module.to` cannot swap tensors without contents."""
-    import torch
-
-    for part in model.modules():
-        for name, parameter in part._parameters.items():
-            if parameter is not None:
-                part._parameters[name] = torch.nn.Parameter(_elsewhere(parameter, device), requires_grad=False)
-        for name, value in part._buffers.items():
-            if value is not None:
-                part._buffers[name] = _elsewhere(value, device)
-
-
-def _elsewhere(value: torch.Tensor, device: str) -> torch.Tensor:
-    """Make a tensor like `value` on the device; `empty_like` would compute a constant for real."""
-    import torch
-
-    return torch.empty(value.shape, dtype=value.dtype, device=device)
 
 
 def _is_cause(failure: BaseException | None, error: BaseException | None) -> bool:

@@ -64,6 +64,26 @@ def on_device(device: str) -> Any:
     return _OnDevice()
 
 
+def move(model: torch.nn.Module, device: str) -> None:
+    """Put parameters and buffers on the device; `Module.to` cannot swap tensors without contents."""
+    import torch
+
+    for part in model.modules():
+        for name, parameter in part._parameters.items():
+            if parameter is not None:
+                part._parameters[name] = torch.nn.Parameter(_elsewhere(parameter, device), requires_grad=False)
+        for name, value in part._buffers.items():
+            if value is not None:
+                part._buffers[name] = _elsewhere(value, device)
+
+
+def _elsewhere(value: torch.Tensor, device: str) -> torch.Tensor:
+    """Make a tensor like `value` on the device; `empty_like` would compute a constant for real."""
+    import torch
+
+    return torch.empty(value.shape, dtype=value.dtype, device=device)
+
+
 def _placed(value: Any, target: torch.device) -> Any:
     """Replace a name of a CUDA device by `target`; leave everything else."""
     import torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tools.evaluation.untrusted.plan_recorder import Planner
@@ -65,6 +65,10 @@ class _Pointer:
         return self._reach
 
 
+class ReachedLaunch(BaseException):  # noqa: N818 - a finding, and no error of anybody
+    """A call came as far as a launch; no `except Exception` of a candidate hears of it."""
+
+
 class Recorder:
     """Launches in order, and the kernels behind them."""
 
@@ -78,7 +82,7 @@ class Recorder:
         self.planner = Planner()
         """What it takes to launch the same without the candidate's host code."""
         self._sheet = sheet
-        self._open = True
+        self._stops = False
 
     def install(self) -> None:
         """Make every Triton launch of this process a record."""
@@ -93,6 +97,15 @@ class Recorder:
             return recorder._launch(original, function, args, grid, kwargs)
 
         functions.run = run
+
+    @contextlib.contextmanager
+    def stopping(self) -> Iterator[None]:
+        """End each call at its first launch that has programs."""
+        self._stops = True
+        try:
+            yield
+        finally:
+            self._stops = False
 
     def library_mode(self) -> Any:
         """Make a mode that records every operator that torch would run on the device."""
@@ -137,12 +150,18 @@ class Recorder:
 
     def native(self, name: str, given: Any) -> None:
         """Record one call of an extension's function: what it launches inside is not seen, what it is given is."""
+        if self._stops:
+            raise ReachedLaunch
         self.planner.refuse(f"its host code calls {name} of its own extension")
         self.launches.append(_launch_record("cuda", name, _tensors(given)))
 
     def _launch(self, original: Callable[..., Any], function: Any, args: tuple[Any, ...], grid: Any, kwargs: dict[str, Any]) -> Any:
         import torch
 
+        if self._stops:
+            if all(_grid(function, args, kwargs, grid)):
+                raise ReachedLaunch
+            return None
         pointers = [_Pointer(a) if isinstance(a, torch.Tensor) else a for a in args]
         named = {k: _Pointer(v) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
         try:
@@ -153,8 +172,7 @@ class Recorder:
         except BaseException as error:
             self.failure = error
             raise
-        values = _bound(function, args, kwargs)
-        size = tuple(int(n) for n in (grid(values) if callable(grid) else grid))
+        values, size = _bound(function, args, kwargs), _grid(function, args, kwargs, grid)
         self.planner.launch(kernel, values, size)
         constexprs = {p.name for p in function.params if p.is_constexpr}
         launch = _launch_record("triton", function.fn.__name__, _tensors(values.values()))
@@ -197,6 +215,11 @@ def _bound(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict
     bound = inspect.signature(function.fn).bind(*args, **{k: v for k, v in kwargs.items() if k in names})
     bound.apply_defaults()
     return dict(bound.arguments)
+
+
+def _grid(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any) -> tuple[int, ...]:
+    """Work out how many programs a launch starts along each axis."""
+    return tuple(int(n) for n in (grid(_bound(function, args, kwargs)) if callable(grid) else grid))
 
 
 def _plain(value: Any) -> bool | int | float | str | None:

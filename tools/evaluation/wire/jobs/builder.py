@@ -18,6 +18,8 @@ class BuilderJob(Record):
     """Of other sizes that will be run: their kernels are compiled too, where their host code can be followed."""
     launchers: bool = False
     """Compile what launches the kernels as well: they will run on this machine's GPU."""
+    misuses: bool = False
+    """Also try uses that the candidate was not made for."""
 
 
 class KernelBinary(Record):
@@ -47,5 +49,7 @@ class BuildAnswer(Record):
     """How to do the same without the candidate's host code; None where its host code does not allow that."""
     unsealable: str = ""
     """Why there is no plan."""
+    taken: tuple[str, ...] = ()
+    """Wrong uses for which it launches a kernel."""
     cache: str = ""
     """Packed cache of the compiler, for the candidate's own runners."""

@@ -1,0 +1,1 @@
+"""Wrong uses of delivered kernels, and what the checks that catch them cost."""

@@ -1,0 +1,132 @@
+"""The part of a guard that is the same in every delivered file: `text.py` copies everything below this docstring into it."""
+
+import inspect
+from operator import attrgetter, is_
+
+import torch
+
+facts = attrgetter("shape", "dtype", "device", "requires_grad")
+
+
+class Size(str):
+    """A size that may vary: `any`, `any * 2` for an even one, or in terms of sizes before it, worked out from left to right."""
+
+    def worth(self, known):
+        """Work it out; None where nothing tells it, or what tells it is not known."""
+        if self.startswith("any"):
+            return None
+        first, *rest = [int(word) if word.isdigit() else known.get(word, word) for word in self.split()]
+        if not all(isinstance(word, int) for word in (first, *rest[1::2])):
+            return None
+        for sign, word in zip(rest[::2], rest[1::2], strict=True):
+            first = {"+": first + word, "-": first - word, "*": first * word, "//": first // (word or 1)}[sign]
+        return first
+
+    def allows(self, real, known):
+        """Whether a number may stand for it."""
+        if self.startswith("any"):
+            return real > 0 and real % int(self.split()[-1].replace("any", "1")) == 0
+        return self.worth(known) in (None, real)
+
+    def __repr__(self):
+        """Read as it is written."""
+        return str(self)
+
+
+class Guard:
+    """What a module was made for, and how a call differs from that."""
+
+    def __init__(self, model, arguments, parameters, constructor, training):
+        """Take the module's class, and by name: (dtype, sizes) of a tensor, (value,) of what is none."""
+        self.signature = inspect.signature(model.__init__)
+        self.arguments, self.parameters, self.constructor, self.training = arguments, parameters, constructor, training
+
+    def constructed(self, given, named):
+        """List how the constructor's arguments differ from those that the file was made for."""
+        made, here = self._bound(self.constructor, {}), self._bound(given, named)
+        return [
+            f"the constructor's {name} is {here.get(name)!r}, not {made.get(name)!r}"
+            for name in dict.fromkeys((*made, *here))
+            if not self._alike(made.get(name), here.get(name))
+        ]
+
+    def called(self, module, inputs):
+        """List how a call differs from those that the file was made for."""
+        values = dict(zip(self.arguments, inputs, strict=True))
+        held = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+        given, named = module.guard_arguments
+        known, wrong = {}, self.constructed(given, named)
+        for name, (made, *sizes) in self.arguments.items():
+            if sizes:
+                wrong += self._tensor(name, values[name], made, sizes[0], known)
+            elif not self._alike(made, values[name]):
+                wrong.append(f"{name} is {values[name]!r}, not {made!r}")
+        for name, (dtype, sizes) in self.parameters.items():
+            wrong += self._tensor(name, held.get(name), dtype, sizes, known)
+            if isinstance(held.get(name), torch.Tensor) and not held[name].is_contiguous():
+                wrong.append(f"{name} is not contiguous")
+        wrong += self._sizes(self.constructor, given, "init", known)
+        tensors = {name: value for name, value in (values | held).items() if isinstance(value, torch.Tensor)}
+        if len({value.device for value in tensors.values()}) > 1:
+            wrong.append("not all is on one device: " + ", ".join(f"{name} on {value.device}" for name, value in tensors.items()))
+        wanting = [name for name, value in tensors.items() if value.requires_grad and torch.is_grad_enabled()]
+        if wanting:
+            wrong.append(f"a gradient is wanted of {', '.join(wanting)}, and none is computed: call it under torch.no_grad()")
+        if self.training not in (None, module.training):
+            wrong.append(f"the module is in {'training' if module.training else 'evaluation'} mode, and was made for the other")
+        return wrong
+
+    def refuse(self, wrong):
+        """Raise the one error that there is."""
+        made = [f"{name}: {rule[0]}" + (f" {list(rule[1])}" if rule[1:] else "") for name, rule in self.arguments.items()]
+        call = f"ModelNew({', '.join(map(repr, self.constructor))})({', '.join(made)})"
+        mend = "Call it so, or make a kernel for the other: kernelwright optimize"
+        raise ValueError(f"This kernel was not made for that: {'; '.join(wrong)}. It was made for {call}. {mend}.")
+
+    def places(self, module):
+        """List where the module keeps its parameters and buffers."""
+        found = []
+        for name in self.parameters:
+            owner, _, leaf = name.rpartition(".")
+            part = module.get_submodule(owner)
+            found.append((part._parameters if leaf in part._parameters else part._buffers, leaf))
+        return found
+
+    def _bound(self, given, named):
+        """Give the constructor's arguments by name, defaults included."""
+        bound = self.signature.bind(None, *given, **named)
+        bound.apply_defaults()
+        return dict(list(bound.arguments.items())[1:])
+
+    def _alike(self, made, given):
+        """Whether a value is the one that the file was made for; a size may be any whole number."""
+        if isinstance(made, Size):
+            return type(given) is int
+        if made is ...:
+            return True
+        if isinstance(made, tuple | list):
+            return isinstance(given, tuple | list) and len(made) == len(given) and all(map(self._alike, made, given))
+        return type(made) is type(given) and (made == given or (made != made and given != given))
+
+    def _tensor(self, name, value, dtype, sizes, known):
+        """List how one tensor differs from what it has to be."""
+        if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
+            return [f"{name} is no dense tensor, but {type(value).__name__}"]
+        wrong = [] if value.dtype == dtype else [f"{name} is {value.dtype}, not {dtype}"]
+        if value.ndim == len(sizes):
+            return wrong + self._sizes(sizes, value.shape, f"{name}.shape", known)
+        return [*wrong, f"{name} has {value.ndim} dimensions {list(value.shape)}, not {len(sizes)}"]
+
+    def _sizes(self, made, given, name, known):
+        """List how sizes differ from what they have to be, in a shape or among the constructor's arguments."""
+        wrong = []
+        for place, (size, real) in enumerate(zip(made, given, strict=False)):
+            at = f"{name}[{place}]"
+            if isinstance(size, tuple | list) and isinstance(real, tuple | list):
+                wrong += self._sizes(size, real, at, known)
+            elif isinstance(real, int):
+                known[at] = real
+                if not (size.allows(real, known) if isinstance(size, Size) else real == size):
+                    told = size.worth(known) if isinstance(size, Size) else None
+                    wrong.append(f"{at} is {real}, not {size}" + (f", {told}" if told is not None else ""))
+        return wrong

@@ -1,0 +1,190 @@
+"""Write a guard behind a source: what is the same in every file, the contract, and a `forward` that compares one tuple a call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tools.codegen.ir.sizes import literal
+from tools.guards.contract import Contract, Size, TensorRule, Unfixed, ValueRule
+
+MARK = "# What follows was written by kernelwright: calls that this file was not made for are refused before a kernel runs."
+"""The line that a guard begins with."""
+FEW = 6
+"""Parameters and buffers up to which each call looks at all of their facts; of more it asks whether they are the same objects."""
+
+BODY = """
+guard = Guard(
+    model,
+    arguments={arguments},
+    parameters={parameters},
+    constructor={constructor},
+    training={training},
+)
+construct, compute = model.__init__, model.forward
+wants_gradients = torch.is_grad_enabled
+
+def admitted(self, seen, inputs):
+    '''Look at a call as a whole, and remember how it looks where the file was made for it; else {otherwise}.'''
+    if wrong := guard.called(self, inputs):
+        {refuse}
+    self.guard_held = guard.places(self)
+    self.guard_facts = [{fact} for owner, name in self.guard_held]
+    self.guard_seen = seen
+    return True
+
+def __init__(self, *given, **named):
+{first}    construct(self, *given, **named)
+    self.guard_arguments = (given, named)
+
+def forward({signature}):
+    gradients = wants_gradients()
+    try:
+        seen = {seen}
+    except AttributeError as error:
+        raise TypeError("This kernel takes tensors as {tensors}.") from error
+    if (
+        {changed}
+    ) and not admitted(self, seen, {given}):
+        return {instead}
+{laid_out}    return compute({passed})
+
+model.guard_seen = None
+model.__init__, model.forward = __init__, forward
+"""
+"""The part of a guard that is a problem's own."""
+
+MOVED = """
+convert, assign = model._apply, model.__setattr__
+
+def _apply(self, *given, **named):
+    self.guard_seen = None
+    return convert(self, *given, **named)
+
+def __setattr__(self, name, value):
+    if isinstance(value, torch.nn.Module):
+        self.guard_seen = None
+    assign(self, name, value)
+
+model._apply, model.__setattr__ = _apply, __setattr__
+"""
+"""What makes a module look again where its parameters were converted or another part took one's place."""
+
+
+def guarded(source: str, contract: Contract, *, reference: str = "") -> str:
+    """Put a guard behind a source, in place of one that it has.
+
+    `reference` is the text of a function that makes the reference, which then answers what the file was not made for; without it that is
+    an error. Inputs are made contiguous: no source was ever tried with others.
+    """
+    bare = unguarded(source)
+    name = next(name for name in _names() if not re.search(rf"\b{name}\b", bare))
+    instead = "a call that it was not made for goes to the reference" if reference else "a call that it was not made for is an error"
+    lines = [f"def {name}(model):", f'    """Compare each call of `model` with what the file was made for: {instead}."""']
+    lines += _indented(CHECKS, *([REFERRED, reference] if reference else []), _own(contract, refers=bool(reference)))
+    lines += _indented(MOVED) if contract.parameters else []
+    return f"{bare.rstrip()}\n\n\n{MARK}\n\n\n" + "\n".join(lines).rstrip() + f"\n\n\n{name}(ModelNew)\n"
+
+
+def unguarded(source: str) -> str:
+    """Take the guard off a source that has one."""
+    return source.partition(MARK)[0].rstrip() + "\n" if MARK in source else source
+
+
+def _names() -> Iterator[str]:
+    return (f"guarded{'_' * count}" for count in range(99))
+
+
+def _indented(*parts: str) -> list[str]:
+    return ["    " + line if line else "" for part in parts for line in ("", *part.strip("\n").split("\n"))]
+
+
+def _own(contract: Contract, *, refers: bool) -> str:
+    """Write the part of a guard that is a problem's own."""
+    names = [rule.name for rule in contract.inputs]
+    tensors = [rule.name for rule in contract.inputs if isinstance(rule, TensorRule)]
+    copies = [f"    {name} = {name} if {name}.is_contiguous() else {name}.contiguous()\n" for name in tensors]
+    return BODY.format(
+        arguments=_table((rule.name, _rule(rule)) for rule in contract.inputs),
+        parameters=_table((rule.name, _rule(rule)) for rule in contract.parameters),
+        constructor=_literal(contract.constructor),
+        training=contract.training,
+        otherwise="leave it to the reference" if refers else "raise ValueError",
+        refuse="return False" if refers else "guard.refuse(wrong)",
+        fact="owner[name]" if _many(contract) else "facts(owner[name])",
+        first="" if refers else "    if wrong := guard.constructed(given, named):\n        guard.refuse(wrong)\n",
+        signature=", ".join(["self", *names]),
+        seen=_tuple(_looks(contract)),
+        tensors=", ".join(tensors),
+        changed="\n        or ".join(_changes(contract)),
+        given=_tuple(names),
+        passed=", ".join(["self", *names]),
+        instead=f"referred(self, {_tuple(names)})" if refers else "None",
+        laid_out="".join(copies),
+    )
+
+
+def _many(contract: Contract) -> bool:
+    return len(contract.parameters) > FEW
+
+
+def _looks(contract: Contract) -> Iterator[str]:
+    """List what is compared at each call."""
+    yield from ["gradients"] if contract.parameters else []
+    yield from ["self.training"] if contract.training is not None else []
+    for rule in contract.inputs:
+        if isinstance(rule, TensorRule):
+            yield from (f"{rule.name}.shape", f"{rule.name}.dtype", f"{rule.name}.device", f"gradients and {rule.name}.requires_grad")
+        else:
+            yield from (f"type({rule.name})", rule.name)
+
+
+def _changes(contract: Contract) -> Iterator[str]:
+    """List what makes a call be looked at as a whole."""
+    yield "seen != self.guard_seen"
+    if _many(contract):
+        yield "not all(map(is_, [owner[name] for owner, name in self.guard_held], self.guard_facts))"
+        yield "gradients and any(each.requires_grad for each in self.guard_facts)"
+    elif contract.parameters:
+        yield "[facts(owner[name]) for owner, name in self.guard_held] != self.guard_facts"
+
+
+def _tuple(items: Iterable[str]) -> str:
+    found = list(items)
+    return f"({', '.join(found)}{',' if len(found) == 1 else ''})"
+
+
+def _rule(rule: TensorRule | ValueRule) -> str:
+    if isinstance(rule, ValueRule):
+        return f"({_literal(rule.value)},)"
+    return f"(torch.{rule.dtype}, {_literal(rule.sizes)})"
+
+
+def _literal(value: Any) -> str:
+    """Write a value of the contract as Python."""
+    match value:
+        case Size():
+            return f'Size("{value.text}")'
+        case Unfixed():
+            return "..."
+        case tuple():
+            return _tuple(map(_literal, value))
+        case list():
+            return f"[{', '.join(map(_literal, value))}]"
+        case float():
+            return literal(value)
+        case _:
+            return repr(value)
+
+
+def _table(rows: Iterable[tuple[str, str]]) -> str:
+    lines = [f'        "{name}": {text},\n' for name, text in rows]
+    return "{\n" + "".join(lines) + "    }" if lines else "{}"
+
+
+CHECKS = (Path(__file__).with_name("checks.py").read_text()).partition('"""\n')[2]
+"""The part of a guard that is the same in every file."""
+REFERRED = (Path(__file__).with_name("referred.py").read_text()).partition('"""\n')[2]
+"""The part that calls the reference."""
