@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import ast
 import copy
-import importlib.util
 import json
 import os
 import sys
@@ -26,16 +25,16 @@ from typing import Any
 # read when kernels are defined
 os.environ.setdefault("TRITON_INTERPRET", "1")
 
-import torch  # noqa: E402 - after the interpreter is asked for
-from torch.utils import _pytree  # noqa: E402
+import torch
+from torch.utils import _pytree
 
-from benchmarks.guards.misuses import Use, misuses  # noqa: E402
-from tools.codegen import LoweringError, OperatorGraph, Schedule, emit, initial_schedule, trace  # noqa: E402
-from tools.codegen.schedule.plan import plan_region  # noqa: E402
-from tools.guards import contract_of, guarded, reference_text  # noqa: E402
-from tools.problems import load_problem, open_problem, small_variants  # noqa: E402
-from tools.problems.suite import open_suite  # noqa: E402
-from tools.records import Problem  # noqa: E402
+from benchmarks.guards.kernels import all_generated, load
+from benchmarks.guards.misuses import Use, misuses
+from tools.codegen import emit, trace
+from tools.guards import contract_of, guarded, reference_text
+from tools.problems import load_problem, open_problem, small_variants
+from tools.problems.suite import open_suite
+from tools.records import Problem
 
 REFUSED, RIGHT, VALUES, SILENT = "refused", "right", "values", "silent"
 """An error; the reference's result; indices out of range, which no look at shapes can see; any other result without an error."""
@@ -116,35 +115,10 @@ def rows_of(problem: Problem, *, fallback: bool = False, seconds: float = 20.0) 
             yield used(problem.name, use, make, opened.module)
 
 
-def all_generated(graph: OperatorGraph) -> Schedule:
-    """Generate every region that can be, with first parameters."""
-    regions = []
-    for region in initial_schedule(graph).regions:
-        try:
-            planned = plan_region(graph, region.nodes)
-        except LoweringError:
-            regions.append(region)
-        else:
-            regions.append(region.model_copy(update={"template": planned.template.name, "parameters": dict(planned.defaults(132))}))
-    return Schedule(regions=tuple(regions))
-
-
-def load(source: str, folder: Path) -> Any:
-    """Import a file's ModelNew."""
-    path = folder / "kernel.py"
-    path.write_text(source)
-    spec = importlib.util.spec_from_file_location("kernel", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["kernel"] = module
-    spec.loader.exec_module(module)
-    return module.ModelNew
-
-
 def used(problem: str, use: Use, make: Callable[..., Any], reference: torch.nn.Module) -> Row:
     """Use a kernel, and the reference the same way; say what the first ended in."""
     changed = use.name.startswith("constructor")
+    expected: list[torch.Tensor] | Exception
     try:
         theirs = type(reference)(*use.init) if changed else copy.deepcopy(reference)
         expected = call(theirs, use)

@@ -34,7 +34,7 @@ class RunSettings(Record):
     against: Against = "better"
     """What a delivered kernel must be faster than: the better of eager and torch.compile, or eager alone."""
     fallback: Literal["error", "reference"] = "error"
-    """What a delivered file does with calls that it was not made for: an error that says so, or the reference, whose text it then carries."""
+    """What a delivered file answers calls with that it was not made for: an error, or the reference, whose text it then carries."""
     weights: Literal["fixed", "changing"] = "fixed"
     """`fixed`: a kernel may pack weights once for all calls, in a step that is timed by itself. `changing`: every call pays for it."""
     start: str = ""

@@ -10,6 +10,8 @@ from graphs.run.context import Services
 from graphs.run.judge import judge
 from tests.support.loop import EAGER_US, small_services
 from tools.evidence import damages, read_bundle
+from tools.evidence.bundle import candidate_id
+from tools.guards import unguarded
 from tools.records import ROOT, Action, ActionKind, Candidate
 
 
@@ -22,14 +24,16 @@ async def _candidate(services: Services, text: str) -> str:
 
 
 async def test_a_confirmed_candidate_comes_with_a_bundle(tmp_path: Path) -> None:
-    """The bundle of what is delivered is whole, and holds the confirming evaluation under the candidate's own name."""
+    """The bundle of what is delivered is whole, and holds the confirming evaluation under the name of the file with its guard."""
     services = small_services(tmp_path / "run")
     name = await _candidate(services, "# time: 40.0\n")
     delivery = await deliver(services, [name], "budget")
     folder = evidence_folder(services.store.folder, delivery.candidate)
     assert damages(folder) == ()
     bundle = read_bundle(folder)
-    assert (bundle.stage, bundle.kernel, bundle.evaluation.candidate) == ("confirm", "# time: 40.0\n", name)
+    kernel = services.guarded(services.candidate(name))
+    assert (bundle.stage, bundle.kernel, bundle.evaluation.candidate) == ("confirm", kernel, candidate_id(services.problem, kernel))
+    assert unguarded(kernel) == "# time: 40.0\n"
     assert bundle.origin.run == services.run
 
 

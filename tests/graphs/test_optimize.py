@@ -14,6 +14,7 @@ from graphs.search.protocol import SearchSettings
 from kernelwright.cli.report import result_facts
 from kernelwright.cli.trace_views import policy_lines
 from tests.support.loop import small_services
+from tools.guards import unguarded
 from tools.records import ROOT, Budget, Candidate, Evaluation, Plan
 
 
@@ -22,13 +23,15 @@ def _settings(**fields: Any) -> RunSettings:
 
 
 async def test_the_best_candidate_is_found_and_delivered(tmp_path: Path) -> None:
-    """With budget enough, the loop ends with the fastest block of the landscape, confirmed and written to result/kernel.py."""
+    """With budget enough, the loop ends with the fastest block of the landscape, confirmed and written, guarded, to result/kernel.py."""
     services = small_services(tmp_path / "run", _settings(budget=Budget(evaluations=40)))
     delivery = await execute(services, lambda event: None)
     delivered = services.store.candidate(delivery.candidate)
     assert delivered is not None
     assert delivered.action.parameters == {"BLOCK": 128}
-    assert (tmp_path / "run/result/kernel.py").read_text() == delivered.source
+    written = (tmp_path / "run/result/kernel.py").read_text()
+    assert unguarded(written) == delivered.source
+    assert written == services.guarded(delivered) != delivered.source
 
 
 async def test_the_reference_is_timed_under_other_flags_when_the_search_has_ended(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """The part of a guard that is the same in every delivered file: `text.py` copies everything below this docstring into it."""
 
 import inspect
-from operator import attrgetter, is_
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, NoReturn
 
 import torch
 
@@ -11,24 +13,25 @@ facts = attrgetter("shape", "dtype", "device", "requires_grad")
 class Size(str):
     """A size that may vary: `any`, `any * 2` for an even one, or in terms of sizes before it, worked out from left to right."""
 
-    def worth(self, known):
+    def worth(self, known: dict[str, int]) -> int | None:
         """Work it out; None where nothing tells it, or what tells it is not known."""
         if self.startswith("any"):
             return None
-        first, *rest = [int(word) if word.isdigit() else known.get(word, word) for word in self.split()]
-        if not all(isinstance(word, int) for word in (first, *rest[1::2])):
-            return None
-        for sign, word in zip(rest[::2], rest[1::2], strict=True):
-            first = {"+": first + word, "-": first - word, "*": first * word, "//": first // (word or 1)}[sign]
-        return first
+        words = [int(word) if word.isdigit() else known.get(word, word) for word in self.split()]
+        total, signs, terms = words[0], words[1::2], words[2::2]
+        for sign, term in zip(signs, terms, strict=True):
+            if not isinstance(total, int) or not isinstance(term, int):
+                return None
+            total = {"+": total + term, "-": total - term, "*": total * term, "//": total // (term or 1)}[str(sign)]
+        return total if isinstance(total, int) else None
 
-    def allows(self, real, known):
+    def allows(self, real: int, known: dict[str, int]) -> bool:
         """Whether a number may stand for it."""
         if self.startswith("any"):
             return real > 0 and real % int(self.split()[-1].replace("any", "1")) == 0
         return self.worth(known) in (None, real)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         """Read as it is written."""
         return str(self)
 
@@ -36,12 +39,14 @@ class Size(str):
 class Guard:
     """What a module was made for, and how a call differs from that."""
 
-    def __init__(self, model, arguments, parameters, constructor, training):
+    def __init__(
+        self, model: Any, arguments: dict[str, Any], parameters: dict[str, Any], constructor: tuple[Any, ...], training: bool | None
+    ) -> None:
         """Take the module's class, and by name: (dtype, sizes) of a tensor, (value,) of what is none."""
         self.signature = inspect.signature(model.__init__)
         self.arguments, self.parameters, self.constructor, self.training = arguments, parameters, constructor, training
 
-    def constructed(self, given, named):
+    def constructed(self, given: tuple[Any, ...], named: dict[str, Any]) -> list[str]:
         """List how the constructor's arguments differ from those that the file was made for."""
         made, here = self._bound(self.constructor, {}), self._bound(given, named)
         return [
@@ -50,12 +55,13 @@ class Guard:
             if not self._alike(made.get(name), here.get(name))
         ]
 
-    def called(self, module, inputs):
+    def called(self, module: Any, inputs: tuple[Any, ...]) -> list[str]:
         """List how a call differs from those that the file was made for."""
         values = dict(zip(self.arguments, inputs, strict=True))
         held = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
         given, named = module.guard_arguments
-        known, wrong = {}, self.constructed(given, named)
+        known: dict[str, int] = {}
+        wrong = self.constructed(given, named)
         for name, (made, *sizes) in self.arguments.items():
             if sizes:
                 wrong += self._tensor(name, values[name], made, sizes[0], known)
@@ -76,14 +82,14 @@ class Guard:
             wrong.append(f"the module is in {'training' if module.training else 'evaluation'} mode, and was made for the other")
         return wrong
 
-    def refuse(self, wrong):
+    def refuse(self, wrong: list[str]) -> NoReturn:
         """Raise the one error that there is."""
         made = [f"{name}: {rule[0]}" + (f" {list(rule[1])}" if rule[1:] else "") for name, rule in self.arguments.items()]
         call = f"ModelNew({', '.join(map(repr, self.constructor))})({', '.join(made)})"
         mend = "Call it so, or make a kernel for the other: kernelwright optimize"
         raise ValueError(f"This kernel was not made for that: {'; '.join(wrong)}. It was made for {call}. {mend}.")
 
-    def places(self, module):
+    def places(self, module: Any) -> list[tuple[dict[str, Any], str]]:
         """List where the module keeps its parameters and buffers."""
         found = []
         for name in self.parameters:
@@ -92,13 +98,13 @@ class Guard:
             found.append((part._parameters if leaf in part._parameters else part._buffers, leaf))
         return found
 
-    def _bound(self, given, named):
+    def _bound(self, given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """Give the constructor's arguments by name, defaults included."""
         bound = self.signature.bind(None, *given, **named)
         bound.apply_defaults()
         return dict(list(bound.arguments.items())[1:])
 
-    def _alike(self, made, given):
+    def _alike(self, made: Any, given: Any) -> bool:
         """Whether a value is the one that the file was made for; a size may be any whole number."""
         if isinstance(made, Size):
             return type(given) is int
@@ -106,9 +112,9 @@ class Guard:
             return True
         if isinstance(made, tuple | list):
             return isinstance(given, tuple | list) and len(made) == len(given) and all(map(self._alike, made, given))
-        return type(made) is type(given) and (made == given or (made != made and given != given))
+        return type(made) is type(given) and repr(made) == repr(given)
 
-    def _tensor(self, name, value, dtype, sizes, known):
+    def _tensor(self, name: str, value: Any, dtype: torch.dtype, sizes: Sequence[Any], known: dict[str, int]) -> list[str]:
         """List how one tensor differs from what it has to be."""
         if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
             return [f"{name} is no dense tensor, but {type(value).__name__}"]
@@ -117,9 +123,9 @@ class Guard:
             return wrong + self._sizes(sizes, value.shape, f"{name}.shape", known)
         return [*wrong, f"{name} has {value.ndim} dimensions {list(value.shape)}, not {len(sizes)}"]
 
-    def _sizes(self, made, given, name, known):
+    def _sizes(self, made: Sequence[Any], given: Sequence[Any], name: str, known: dict[str, int]) -> list[str]:
         """List how sizes differ from what they have to be, in a shape or among the constructor's arguments."""
-        wrong = []
+        wrong: list[str] = []
         for place, (size, real) in enumerate(zip(made, given, strict=False)):
             at = f"{name}[{place}]"
             if isinstance(size, tuple | list) and isinstance(real, tuple | list):

@@ -1,11 +1,15 @@
 """The part of a guard by which calls go to the reference: `text.py` copies everything below this docstring where that is asked for."""
 
 import weakref
+from collections.abc import Callable
+from typing import Any
 
-references = weakref.WeakKeyDictionary()
+import torch
+
+references: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
-def referred(module, inputs):
+def referred(module: Any, inputs: tuple[Any, ...], reference: Callable[[], Any]) -> Any:
     """Call the reference with the module's own parameters and buffers: gradients and updates reach them."""
     if module not in references:
         given, named = module.guard_arguments

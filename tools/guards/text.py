@@ -12,10 +12,12 @@ from tools.guards.contract import Contract, Size, TensorRule, Unfixed, ValueRule
 
 MARK = "# What follows was written by kernelwright: calls that this file was not made for are refused before a kernel runs."
 """The line that a guard begins with."""
-FEW = 6
+FEW = 4
 """Parameters and buffers up to which each call looks at all of their facts; of more it asks whether they are the same objects."""
 
 BODY = """
+import operator
+
 guard = Guard(
     model,
     arguments={arguments},
@@ -121,7 +123,7 @@ def _own(contract: Contract, *, refers: bool) -> str:
         changed="\n        or ".join(_changes(contract)),
         given=_tuple(names),
         passed=", ".join(["self", *names]),
-        instead=f"referred(self, {_tuple(names)})" if refers else "None",
+        instead=f"referred(self, {_tuple(names)}, reference)" if refers else "None",
         laid_out="".join(copies),
     )
 
@@ -145,7 +147,7 @@ def _changes(contract: Contract) -> Iterator[str]:
     """List what makes a call be looked at as a whole."""
     yield "seen != self.guard_seen"
     if _many(contract):
-        yield "not all(map(is_, [owner[name] for owner, name in self.guard_held], self.guard_facts))"
+        yield "not all(map(operator.is_, [owner[name] for owner, name in self.guard_held], self.guard_facts))"
         yield "gradients and any(each.requires_grad for each in self.guard_facts)"
     elif contract.parameters:
         yield "[facts(owner[name]) for owner, name in self.guard_held] != self.guard_facts"

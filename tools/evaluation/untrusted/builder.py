@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tools.evaluation.untrusted import composites, extensions, fake_device, gpu_stand_in, graph_stand_in, loading, misuse
 from tools.evaluation.untrusted.extension_dry_run import Followed

@@ -65,7 +65,7 @@ class _Pointer:
         return self._reach
 
 
-class ReachedLaunch(BaseException):  # noqa: N818 - a finding, and no error of anybody
+class ReachedLaunch(BaseException):
     """A call came as far as a launch; no `except Exception` of a candidate hears of it."""
 
 

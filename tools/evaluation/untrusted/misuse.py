@@ -1,4 +1,4 @@
-"""Uses that a candidate was not made for, followed without data up to the first launch: which does it take without a word?"""
+"""Uses that a candidate was not made for, followed without data up to the first launch, to see which it takes without a word."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _uses(abi: ABI, device: str) -> Iterator[_Use]:
     """List wrong uses: each changes one argument."""
     import torch
 
-    right = [_empty(spec, device) if isinstance(spec, TensorSpec) else spec.value for spec in abi.arguments]
+    right: list[Any] = [_empty(spec, device) if isinstance(spec, TensorSpec) else spec.value for spec in abi.arguments]
     for place, spec in enumerate(abi.arguments):
         if not isinstance(spec, TensorSpec):
             continue
