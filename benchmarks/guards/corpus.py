@@ -28,9 +28,8 @@ os.environ.setdefault("TRITON_INTERPRET", "1")
 import torch
 from torch.utils import _pytree
 
-from benchmarks.guards.kernels import all_generated, load
+from benchmarks.guards.kernels import emitted, load
 from benchmarks.guards.misuses import Use, misuses
-from tools.codegen import emit, trace
 from tools.guards import contract_of, guarded, reference_text
 from tools.problems import load_problem, open_problem, small_variants
 from tools.problems.suite import open_suite
@@ -94,12 +93,11 @@ def _rows_of(file: Path, *, fallback: bool, seconds: float) -> list[Row]:
     return found
 
 
-def rows_of(problem: Problem, *, fallback: bool = False, seconds: float = 20.0) -> Iterator[Row]:
-    """Use a problem's guarded kernel rightly, then wrongly in every way."""
+def rows_of(problem: Problem, *, fallback: bool = False, seconds: float = 20.0, source: str = "") -> Iterator[Row]:
+    """Use a problem's guarded kernel, emitted here where no `source` is given, rightly, then wrongly in every way."""
     variants = small_variants(problem)
     smallest = min(variants or (problem,), key=lambda each: (each.work.matmul_flops, sum(spec.numel for spec in each.abi.inputs)))
-    graph = trace(problem)
-    source = emit(problem, graph, all_generated(graph)).source
+    source = source or emitted(problem)
     source = guarded(source, contract_of(problem, variants), reference=reference_text(problem) if fallback else "")
     with tempfile.TemporaryDirectory() as folder:
         make = load(source, Path(folder))

@@ -19,8 +19,8 @@ from typing import Any
 
 import torch
 
-from benchmarks.guards.kernels import all_generated, load
-from tools.codegen import emit, trace
+from benchmarks.guards.kernels import emitted, load
+from tools.codegen import trace
 from tools.guards import contract_of, guarded, reference_text
 from tools.problems import load_problem, open_problem, small_variants
 from tools.records import Problem
@@ -73,8 +73,7 @@ def graph_row(problem: Problem, calls: int, repeats: int) -> None:
     graph = trace(problem)
     if graph.keeps_state or not graph.replayable:
         return
-    schedule = all_generated(graph).model_copy(update={"captured": True})
-    source = emit(problem, graph, schedule).source
+    source = emitted(problem, captured=True)
     small = (*small_variants(problem), problem)[0]
     bare, whole = (_module(text, small, "cuda") for text in (source, _guarded(source, problem)))
     inputs = [value.to("cuda") if isinstance(value, torch.Tensor) else value for value in open_problem(small).inputs(1)]

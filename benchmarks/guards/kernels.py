@@ -7,8 +7,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tools.codegen import LoweringError, OperatorGraph, Schedule, initial_schedule
+from tools.codegen import LoweringError, OperatorGraph, Schedule, emit, initial_schedule, trace
 from tools.codegen.schedule.plan import plan_region
+from tools.records import Problem
+
+
+def emitted(problem: Problem, *, captured: bool = False) -> str:
+    """Emit a problem's kernels, with every region generated that can be."""
+    graph = trace(problem)
+    return emit(problem, graph, all_generated(graph).model_copy(update={"captured": captured})).source
 
 
 def all_generated(graph: OperatorGraph) -> Schedule:
