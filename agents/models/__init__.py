@@ -6,7 +6,7 @@ a file when a request needs it and is never part of a record.
 """
 
 from agents.models.calls import CallRecord, CallStore, Findings, MemoryCalls, Trouble
-from agents.models.chat import ChatModel
+from agents.models.chat import ChatModel, InFlight
 from agents.models.check import check_model
 from agents.models.ensemble import Ensemble
 from agents.models.errors import BudgetReached, ModelUnavailable, NotRecorded
@@ -27,6 +27,7 @@ __all__ = [
     "Ensemble",
     "Findings",
     "Guard",
+    "InFlight",
     "MemoryCalls",
     "Message",
     "Model",

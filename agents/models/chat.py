@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from typing import NamedTuple
+
 from pydantic import BaseModel
 
 from agents.models.calls import CallRecord, CallStore, Findings, Hindrance, MemoryCalls, Trouble
+from agents.models.deadline import in_time
 from agents.models.errors import BudgetReached, ModelUnavailable, NotRecorded
 from agents.models.guard import Guard, OverBudget, tokens_of
 from agents.models.messages import Answer, Message, Usage
@@ -32,6 +36,17 @@ class Question(Record):
     purpose: str
     odds: bool = False
     """Whether the log-probabilities of the reply's first token are wanted."""
+
+
+class InFlight(NamedTuple):
+    """A call that is not answered yet."""
+
+    role: str
+    model: str
+    limit_s: float
+    """For one reply."""
+    began: float
+    """By the monotonic clock."""
 
 
 class ChatModel:
@@ -63,6 +78,8 @@ class ChatModel:
         self._recording = recording
         self._transport = Transport(settings)
         self._lacks: frozenset[Feature] | None = None
+        self.in_flight: dict[str, InFlight] = {}
+        """Calls that are not answered yet, by key."""
 
     async def ask(
         self, role: str, messages: list[Message] | tuple[Message, ...], schema: type[BaseModel] | None = None, *, purpose: str = ""
@@ -133,14 +150,17 @@ class ChatModel:
 
     async def _asked(self, question: Question, key: str) -> CallRecord:
         """Ask the server, and keep what came of it whichever way it ends."""
+        self.in_flight[key] = InFlight(question.role, self.name, self.settings.timeout_s, time.monotonic())
         try:
-            record = await self._paid(question, key)
+            record = await in_time(lambda: self._paid(question, key), self._guard.time_left(), f"A call of the {question.role}")
         except BudgetReached as error:
             self._keep_trouble(question, key, "budget", error)
             raise
         except ModelUnavailable as error:
             self._keep_trouble(question, key, "unavailable", error)
             raise
+        finally:
+            del self.in_flight[key]
         if self._shared is not None:
             self._shared.keep(self._shared_key(question), record)
         return record

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agents.models.bounded import bounded
 from agents.models.clients import make_client
 from agents.models.faults import REFUSED_KEY, classify, unknown_model
 from agents.models.settings import Key, ModelSettings, find_key
@@ -14,30 +16,48 @@ if TYPE_CHECKING:
 
 SHARED_MODELS = "models.db"
 """Name of the file in the home folder that has what runs share about models."""
+CONTEXT_NAMES = ("n_ctx", "n_ctx_train", "max_model_len", "context_length", "loaded_context_length", "max_context_length", "context_window")
+"""Of llama.cpp, vLLM and SGLang, OpenRouter, LM Studio, Mistral, Groq: their lists of models say so, the hosted service's does not."""
+MAX_LIST_BYTES = 16 << 20
 CHECK_S = 15.0
 """For the list of models, which costs nothing to make."""
 
 
-async def check_model(settings: ModelSettings) -> str:
-    """Ask the server which models it has.
+class Looked(NamedTuple):
+    """What the look at a server found."""
 
-    Raises UserError for what the user must mend; returns a sentence about what could not be found out, or an empty one.
-    """
+    note: str = ""
+    """What could not be found out, one sentence; empty where all could."""
+    context: int = 0
+    """Tokens that the model takes, prompt and reply together, as the server says; 0 where it does not."""
+
+
+async def check_model(settings: ModelSettings) -> Looked:
+    """Ask the server which models it has, and how much text this one takes; raises UserError for what the user must mend."""
     from openai import DefaultAsyncHttpxClient
 
     key = find_key(settings)
-    async with DefaultAsyncHttpxClient(timeout=min(CHECK_S, settings.timeout_s)) as http:
+    async with DefaultAsyncHttpxClient(timeout=min(CHECK_S, settings.timeout_s), **bounded(MAX_LIST_BYTES)) as http:
         client = make_client(settings, key, http, responses=False)
         try:
             # one page only: a server that counts on for ever is not listened to for ever
             page = await client.root_async_client.models.list(timeout=min(CHECK_S, settings.timeout_s))
         except Exception as error:
-            return await _trouble(error, settings, key, client)
-        names = {str(model.id) for model in page.data or ()}
+            return Looked(await _trouble(error, settings, key, client))
+        models = {str(model.id): model.model_extra or {} for model in page.data or ()}
+    found = next((models[name] for name in (settings.name, f"{settings.name}:latest") if name in models), None)
     # Azure lists what could be deployed, not what is
-    if names and settings.api != "azure" and not {settings.name, f"{settings.name}:latest"} & names:
-        raise unknown_model(settings, names)
-    return ""
+    if models and settings.api != "azure" and found is None:
+        raise unknown_model(settings, models)
+    return Looked(context=stated_context(found or {}))
+
+
+def stated_context(fields: Mapping[str, Any]) -> int:
+    """Read from a model's entry how many tokens it takes: the least of what is stated; 0 where nothing is."""
+    meta = fields.get("meta")
+    places = (fields, meta if isinstance(meta, dict) else {})
+    stated = [place[name] for place in places for name in CONTEXT_NAMES if name in place]
+    return min((int(value) for value in stated if isinstance(value, int | float) and value >= 1), default=0)
 
 
 async def _trouble(error: Exception, settings: ModelSettings, key: Key, client: BaseChatOpenAI) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
+from agents.models.bounded import ReplyTooLongError
 from agents.models.settings import ModelSettings
 from tools.errors import UserError
 
@@ -39,6 +40,8 @@ async def classify(error: Exception, settings: ModelSettings, key_source: str, c
     """Sort an exception of the client; `answered` says whether this server has ever replied in this process."""
     import openai
 
+    if (too_long := next((e for e in _chain(error) if isinstance(e, ReplyTooLongError)), None)) is not None:
+        return Fault(f"{too_long}; lower max_output_tokens, or ask another model.")
     if isinstance(error, openai.APIStatusError):
         return _later(await _status(error, settings, key_source, client), answered)
     if isinstance(error, TimeoutError | openai.APITimeoutError):

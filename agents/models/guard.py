@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
+from agents.models.deadline import time_left
 from agents.models.messages import Message
 from agents.models.prices import Price
 from tools.records import Budget, Record, Spent
@@ -41,6 +42,10 @@ class Guard:
         self._spent = spent
         self._ahead: dict[object, Forecast] = {}
         self._changed: list[asyncio.Event] = []
+
+    def time_left(self) -> float | None:
+        """Seconds of wall time that a call may take; None where no limit is set."""
+        return time_left(self._budget, self._spent())
 
     @asynccontextmanager
     async def reserve(self, sent_tokens: int, wanted: int, price: Price | None) -> AsyncIterator[int]:

@@ -45,8 +45,9 @@ class ModelSettings(Record):
     """Sent where the server takes one."""
     max_output_tokens: int = Field(default=16384, ge=0)
     """Of one reply, thinking included; 0 leaves it to the server, and a budget of tokens or money then gives it a limit."""
-    timeout_s: float = Field(default=600.0, gt=0)
-    """For one reply; a local model may need much more."""
+    timeout_s: float = Field(default=300.0, gt=0)
+    """For one reply; a local model may need much more. A question is not tried again after one and a half times that; where asking in vain
+    took three times that, the server is not asked again in this session."""
     retries: int = Field(default=4, ge=0)
     """After rate limits, server errors, lost connections and time-outs."""
     backoff_s: float = Field(default=1.0, gt=0)

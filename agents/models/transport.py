@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from agents.models.bounded import bounded
 from agents.models.clients import make_client
 from agents.models.errors import ModelUnavailable
 from agents.models.faults import Fault, classify
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
     from langchain_openai.chat_models.base import BaseChatOpenAI
 
+PATIENCE = 1.5
+"""Times the limit of one reply after which a question is not tried again."""
+SILENCES = 3
+"""Times the limit of one reply: where asking in vain has taken that long in a row, the server is not asked again in this session."""
+MAX_REPLY_BYTES = 4 << 20
+"""Of one reply as it is sent: 100,000 tokens with every character escaped are less."""
 LONGEST_WAIT_S = 60.0
 """Of our own back-off; a server that asks for longer in Retry-After gets it, up to the time limit of a reply."""
 
@@ -57,26 +64,48 @@ class Transport:
         self._answered = False
         self._failed = False
         """Whether the last request failed for good: the next one is then tried once only, as waiting did not help before."""
+        self._silent_s = 0.0
+        """How long asking in vain has taken since the last reply."""
 
     async def send(self, request: Request, purpose: str) -> Reply:
         """Ask until there is a reply or no retry is left.
 
         Raises Rejected for a request the server cannot take, UserError for what the user must mend, ModelUnavailable for the rest.
         """
-        client = self._connect(responses=request.responses)
         started = time.monotonic()
+        self._connect(responses=request.responses)
         async with self._pace.slots:
-            tries = 1 if self._failed else self._settings.retries + 1
-            for attempt in range(tries):
-                try:
+            if self._silent_s >= SILENCES * self._settings.timeout_s:
+                raise self._unavailable(f"has given no reply in {self._silent_s:.0f} s of asking, and is not asked again")
+            await self._pace.turn()
+            reply = await self._patiently(request, purpose)
+        return replace(reply, seconds=time.monotonic() - started)
+
+    async def _patiently(self, request: Request, purpose: str) -> Reply:
+        """Try, and take down for how long nothing but failures came."""
+        began = time.monotonic()
+        try:
+            reply = await self._tried(request, purpose, began)
+        except ModelUnavailable:
+            self._silent_s += time.monotonic() - began
+            raise
+        self._silent_s = 0.0
+        return reply
+
+    async def _tried(self, request: Request, purpose: str, began: float) -> Reply:
+        client = self._connect(responses=request.responses)
+        tries = 1 if self._failed else self._settings.retries + 1
+        for attempt in range(tries):
+            try:
+                if attempt:
                     await self._pace.turn()
-                    reply = _read(await self._once(client, request, purpose), attempt)
-                except Exception as error:
-                    fault = await classify(error, self._settings, self._source, client, self._answered)
-                    await self._wait_or_raise(fault, attempt, last=attempt == tries - 1)
-                    continue
-                self._answered, self._failed = True, False
-                return replace(reply, seconds=time.monotonic() - started)
+                reply = _read(await self._once(client, request, purpose), attempt)
+            except Exception as error:
+                fault = await classify(error, self._settings, self._source, client, self._answered)
+                await self._wait_or_raise(fault, attempt, began, last=attempt == tries - 1)
+                continue
+            self._answered, self._failed = True, False
+            return reply
         raise AssertionError("the last attempt returns or raises")
 
     async def close(self) -> None:
@@ -90,22 +119,27 @@ class Transport:
         async with asyncio.timeout(self._settings.timeout_s):
             return await client.ainvoke(turns, {"run_name": request.role, "metadata": {"purpose": purpose}}, extra_body=body(request))
 
-    async def _wait_or_raise(self, fault: Fault, attempt: int, last: bool) -> None:
+    async def _wait_or_raise(self, fault: Fault, attempt: int, began: float, last: bool) -> None:
         if fault.rejected:
             raise Rejected(fault.text)
         if fault.mend is not None:
             raise fault.mend
-        if last or not fault.retry:
+        wait = min(self._settings.backoff_s * 2**attempt, LONGEST_WAIT_S) if fault.wait_s is None else fault.wait_s
+        wait = min(wait, self._settings.timeout_s)
+        late = time.monotonic() - began + wait > PATIENCE * self._settings.timeout_s
+        if last or late or not fault.retry:
             self._failed = fault.retry
             tries = f"after {attempt + 1} tries" if attempt else "at the first try"
-            raise ModelUnavailable(
-                f"The model {self._settings.name!r} at {self._settings.endpoint} gave no usable reply {tries}: {fault.text}",
-                "Resume the run when the server answers again; nothing finished is lost.",
-            )
-        wait = min(self._settings.backoff_s * 2**attempt, LONGEST_WAIT_S) if fault.wait_s is None else fault.wait_s
+            raise self._unavailable(f"gave no usable reply {tries}: {fault.text.removesuffix('.')}")
         if fault.wait_s is not None:
-            self._pace.hold(min(wait, self._settings.timeout_s))
-        await asyncio.sleep(min(wait, self._settings.timeout_s))
+            self._pace.hold(wait)
+        await asyncio.sleep(wait)
+
+    def _unavailable(self, how: str) -> ModelUnavailable:
+        return ModelUnavailable(
+            f"The model {self._settings.name!r} at {self._settings.endpoint} {how}.",
+            "Resume the run when the server answers again; nothing finished is lost.",
+        )
 
     @property
     def _source(self) -> str:
@@ -120,7 +154,7 @@ class Transport:
             self._key = self._key or find_key(self._settings)
             self._loop, self._clients = loop, {}
             self._pace = Pace(self._settings.concurrency, self._settings.requests_per_minute)
-            self._http = DefaultAsyncHttpxClient(timeout=self._settings.timeout_s)
+            self._http = DefaultAsyncHttpxClient(timeout=self._settings.timeout_s, **bounded(MAX_REPLY_BYTES))
         if responses not in self._clients:
             assert self._key is not None
             self._clients[responses] = make_client(self._settings, self._key, self._http, responses=responses)

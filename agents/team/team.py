@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.coder.protocol import Coder
-from agents.models import CallStore, ChatModel, Ensemble, Guard, MemoryCalls, Model, Recording, Shared
+from agents.models import CallStore, ChatModel, Ensemble, Guard, InFlight, MemoryCalls, Model, Recording, Shared
 from agents.planner.protocol import Planner
 from agents.profiler.protocol import Profiler
 from agents.reviewer.protocol import Reviewer
@@ -35,6 +35,10 @@ class AgentTeam:
         names = (self.planner.name, self.coder.name, self.profiler.name, self.reviewer.name)
         line = ", ".join(f"{role} {name}" for role, name in zip(VARIANTS, names, strict=True))
         return line if self.models else f"{line} (no language model)"
+
+    def in_flight(self) -> tuple[InFlight, ...]:
+        """Calls of its models that are not answered yet."""
+        return tuple(call for model in self.models for call in model.in_flight.values())
 
     async def close(self) -> None:
         """Close the models' connections."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from agents.models import BudgetReached
+from agents.models.deadline import in_time
 from agents.reviewer.protocol import Review, ReviewCase
 from graphs.optimize.archive import search_of
 from graphs.optimize.briefing import kept_action, recalled_for, situation_of
@@ -21,7 +22,6 @@ from graphs.optimize.state import STATE_VERSION, OptimizeState
 from graphs.optimize.teaching import close_lessons, error_cost, region_kind
 from graphs.optimize.wishes import grant
 from graphs.run.context import Context, Services
-from graphs.run.deadline import in_time
 from graphs.run.records import Recall
 from graphs.run.spans import traced
 from graphs.run.starting import USER, check_started, starting_ask
@@ -45,7 +45,7 @@ async def measure(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, 
     if baselines is None:
         began = time.time()
         with pausing():
-            baselines = await _in_time(services, services.pool.baselines(problem, services.sheet))
+            baselines = await _timed_reference(services)
         note_steps(store, began, baselines.steps)
         store.put("baselines", problem.id, baselines)
     profile = await services.team.profiler.diagnose_reference(problem, baselines, services.sheet)
@@ -75,9 +75,11 @@ async def recall(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
     return {"asks": [ask.model_dump_json() for ask in asks], "search": search.dump(), "ended": "" if asks else search.reason()}
 
 
-async def _in_time(services: Services, timing: Awaitable[Baselines]) -> Baselines:
+async def _timed_reference(services: Services) -> Baselines:
     try:
-        return await in_time(timing, services.time_left(), "Timing the reference")
+        return await in_time(
+            lambda: services.pool.baselines(services.problem, services.sheet), services.time_left(), "Timing the reference"
+        )
     except BudgetReached as reached:
         raise UserError(reached.what, "Start the run anew with more --minutes.") from None
 

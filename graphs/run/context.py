@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from agents import AgentTeam
-from graphs.run.deadline import WALL, time_left
+from agents.models.deadline import WALL, time_left
 from graphs.run.settings import RunSettings
 from knowledge.protocol import Memory
 from tools.evaluation.protocol import EvaluatorPool

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 
 from agents.models import BudgetReached
+from agents.models.deadline import in_time
 from graphs.run.context import Services
-from graphs.run.deadline import in_time
 from graphs.run.late_baselines import keep_late_baselines
 from graphs.run.records import CutOff
 from graphs.run.waiting import pausing
@@ -29,7 +29,7 @@ async def judge(services: Services, request: EvaluationRequest) -> Evaluation:
         left = services.time_left(confirming=request.stage == "confirm")
         try:
             with pausing(), working(services.store, "evaluation"):
-                evaluation = await in_time(services.pool.evaluate(request), left, "An evaluation")
+                evaluation = await in_time(lambda: services.pool.evaluate(request), left, "An evaluation")
         except BudgetReached as reached:
             services.store.put("cut", request.key, CutOff(what=reached.what), subject=request.candidate)
             raise

@@ -66,7 +66,7 @@ def optimize(
     Raises UserError for wrong input and MachineError where this machine fails; the run can then be resumed.
     """
     settings = settings or RunSettings()
-    ready_models(settings.team, settings.budget)
+    settings = settings.model_copy(update={"team": ready_models(settings.team, settings.budget).settings})
     loaded = _load(problem, example_inputs, settings)
     return _see_through(start_run(loaded, settings, Path(home) if home else default_home()), listener)
 

@@ -146,7 +146,7 @@ def run(
     teams: dict[str, TeamSettings] = {}
     for word in dict.fromkeys(part.strip() for part in agents.split(",") if part.strip()):
         teams[word] = read_team(word, model, base_url, key_file, prices)
-        ready_models(teams[word], Budget(money_usd=usd))
+        teams[word] = ready_models(teams[word], Budget(money_usd=usd)).settings
     searches = arm_words(search, tuple(METHODS), "--search")
     search_settings = SearchSettings(width=width, batch=batch, patience=patience)
     for name in searches:

@@ -22,12 +22,15 @@ from graphs.run.context import Services
 from graphs.run.records import Recall
 from kernelwright.cli.options import UNJUDGED
 from kernelwright.cli.report import result_facts
-from kernelwright.cli.trace_views import calls_spent, evaluation_table, policy_lines
+from kernelwright.cli.trace_views import calls_ended, calls_spent, evaluation_table, policy_lines
 from tools.errors import UserError
 from tools.records import ROOT, Evaluation, Plan, Profile
 from tools.references.reading import read_again
 from tools.spool import SpoolPool
 from tools.tracing import RunStore
+
+MENTIONED_S = 10.0
+"""A model's call that takes longer is mentioned."""
 
 
 def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequence[str] = ()) -> None:
@@ -52,12 +55,16 @@ def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequenc
 
 async def stoppable(services: Services, listener: Listener) -> None:
     """Execute; where Ctrl-C ends it, say how to go on, whatever else is quiet."""
+    beat = asyncio.create_task(listener.watch()) if isinstance(listener, Progress) else None
     try:
         await execute(services, listener)
     except asyncio.CancelledError:
         said = f"kernelwright: stopped. What was finished is kept; go on with: kernelwright resume {services.run}"
         print(said, file=sys.stderr, flush=True)
         raise
+    finally:
+        if beat is not None:
+            beat.cancel()
 
 
 def check_out(out: Path | None) -> None:
@@ -99,8 +106,10 @@ def _print_result(facts: dict[str, Any]) -> None:
     if facts["bundle"]:
         console.print(f"bundle:  {facts['bundle']}", soft_wrap=True)
         console.print(f"check:   kernelwright verify {facts['bundle']}", soft_wrap=True)
-    spent = facts["spent"]
-    console.print(f"spent:   {spent['evaluations']} evaluations in {spent['wall_s']:.0f} s, {calls_spent(spent)}")
+    spent, calls = facts["spent"], facts["model_calls"]
+    console.print(f"spent:   {spent['evaluations']} evaluations in {spent['wall_s']:.0f} s, {calls_spent(spent, calls)}")
+    if calls["failed"]:
+        console.print(f"model:   {calls_ended(calls)}", soft_wrap=True)
     console.print(f"ended:   {escape(ended_in_words(facts['search_ended']))}", soft_wrap=True)
     console.print(f"inspect: kernelwright trace {facts['run']}", soft_wrap=True)
 
@@ -114,6 +123,22 @@ class Progress:
         self._store = services.store
         self._console = console
         self._began = time.monotonic()
+        self._said: dict[float, float] = {}
+        """By the beginning of a call in flight: after how many seconds it is mentioned next."""
+
+    async def watch(self) -> None:
+        """Say of calls that take long that they are in flight, until cancelled."""
+        while True:
+            self.mention(time.monotonic())
+            await asyncio.sleep(1.0)
+
+    def mention(self, now: float) -> None:
+        """Print a line for each call that has been in flight for MENTIONED_S, and for twice as long each time after."""
+        for call in self._services.team.in_flight():
+            waited = now - call.began
+            if waited >= self._said.setdefault(call.began, MENTIONED_S):
+                self._said[call.began] = 2 * waited
+                self._line("model", f"asking the model, {waited:.0f} s ({call.model} as {call.role}; at most {call.limit_s:.0f} s a reply)")
 
     def open(self, notes: Sequence[str] = ()) -> None:
         """Say what is about to be worked on, by whom, on what."""

@@ -81,7 +81,12 @@ def command(
     row_tolerance: RowTolerance = 0.0,
     non_finite: NonFinite = False,
     budget: Annotated[int, typer.Option(min=0, help="Evaluations to spend on the search; confirming adds a few. 0 sets no limit.")] = 16,
-    minutes: Annotated[float, typer.Option(min=0, help="Wall time to spend; 0 sets no limit.")] = 0,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            min=0, help="Minutes the run may take: what is in flight then is cancelled; the last fifth is for confirming. 0: no limit."
+        ),
+    ] = 0,
     gpu_seconds: Annotated[float, typer.Option(min=0, help="GPU time to spend; 0 sets no limit.")] = 0,
     usd: Annotated[
         float, typer.Option(min=0, help="Money for model calls; one that could exceed it is not made. Needs a known price. 0: no limit.")
@@ -191,7 +196,9 @@ def command(
         half_life=half_life,
         team=team.model_copy(update={"cache": cache, "frame": frame}),
     )
-    notes = (*met, *ready_models(settings.team, settings.budget), *_idle_limits(settings))
+    ready = ready_models(settings.team, settings.budget)
+    settings = settings.model_copy(update={"team": ready.settings})
+    notes = (*met, *ready.notes, *_idle_limits(settings))
     if settings.memory:
         begin_import(settings.embedder)
     began = time.time()

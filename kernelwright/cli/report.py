@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from agents.coder.protocol import Refusal
+from agents.models import Trouble
+from agents.models.chat import TROUBLE
 from agents.reviewer.protocol import Review
 from graphs.optimize.confirm import KERNEL, UNCONFIRMED
 from graphs.optimize.evidence import evidence_folder
@@ -63,6 +65,7 @@ def tree_facts(store: RunStore) -> Facts:
                     for name in refusals if name in plans],
         "considered": [said for one in store.all("considered", Considered).values() for said in one.said],
         "delivery": delivery.model_dump(mode="json") if delivery else None,
+        "model_calls": call_facts(store),
         "spent": store.spent().model_dump(mode="json"),
     }  # fmt: skip
 
@@ -167,7 +170,8 @@ def _came_of(review: Review | None, plan: Plan) -> str:
 def node_facts(store: RunStore) -> Facts:
     """Every execution of a node and every model call, in order."""
     spans = [{**span.model_dump(mode="json"), "seconds": span.ended - span.started if span.ended else None} for span in store.spans()]
-    return {"run": store.meta("run"), "spans": spans, "calls": store.calls(), "spent": store.spent().model_dump(mode="json")}
+    calls = {"calls": store.calls(), "model_calls": call_facts(store)}
+    return {"run": store.meta("run"), "spans": spans, **calls, "spent": store.spent().model_dump(mode="json")}
 
 
 def result_facts(store: RunStore) -> Facts:
@@ -193,4 +197,13 @@ def result_facts(store: RunStore) -> Facts:
         "bundle": str(bundle) if bundle.is_dir() else None,
         "evaluation": evaluation.model_dump(mode="json") if evaluation else None,
         "spent": store.spent().model_dump(mode="json"),
+        "model_calls": call_facts(store),
     }
+
+
+def call_facts(store: RunStore) -> Facts:
+    """How many of a run's model calls were answered, how many failed for good, and why the last one did."""
+    answered = {str(call["key"]) for call in store.calls()}
+    failed = {key: one for key, one in store.all(TROUBLE, Trouble).items() if one.kind == "unavailable" and key not in answered}
+    last = list(failed.values())[-1].what if failed else ""
+    return {"used": len(answered), "failed": len(failed), "last_failure": last}

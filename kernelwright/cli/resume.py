@@ -57,5 +57,5 @@ def command(
         name = (settings.share if server else "") if share is None else share
         shared, met = reached_share(name, server, memory=settings.memory)
         change_server(store, reached_server(server, memory=settings.memory), shared)
-        notes = (*met, *ready_models(settings.team, settings.budget))
+        notes = (*met, *ready_models(settings.team, settings.budget).notes)
     see_through(store, as_json=json, out=out, notes=notes)

@@ -41,7 +41,7 @@ def show_tree(facts: Facts) -> None:
         console.print(f"[dim]search: {escape(said)}[/]", highlight=False)
     if facts["delivery"]:
         console.print(f"delivered: {facts['delivery']['candidate']}. {escape(facts['delivery']['reason'])}")
-    console.print(_spent(facts["spent"]))
+    console.print(_spent(facts["spent"], facts["model_calls"]))
     console.print(f"One candidate whole: kernelwright trace {facts['run']} --candidate ID", markup=False)
 
 
@@ -60,14 +60,21 @@ def _headline(line: Facts) -> str:
     return f"{line['id']} {line['action']} by {line['coder']}{repairs}: {line['verdict'] or 'not evaluated'} {time} {speed} {marks}".strip()
 
 
-def _spent(spent: Facts) -> str:
-    return f"spent: {spent['evaluations']} evaluations, {spent['wall_s']:.0f} s, {spent['gpu_s']:.1f} GPU s, {calls_spent(spent)}"
+def _spent(spent: Facts, calls: Facts) -> str:
+    failed = f"; model: {calls_ended(calls)}" if calls["failed"] else ""
+    used = f"{spent['evaluations']} evaluations, {spent['wall_s']:.0f} s, {spent['gpu_s']:.1f} GPU s"
+    return f"spent: {used}, {calls_spent(spent, calls)}{failed}"
 
 
-def calls_spent(spent: Facts) -> str:
+def calls_ended(calls: Facts) -> str:
+    """How many of the model's calls came to nothing, and why the last did."""
+    return escape(f"{calls['failed']} {'call' if calls['failed'] == 1 else 'calls'} failed, {calls['used']} used. {calls['last_failure']}")
+
+
+def calls_spent(spent: Facts, calls: Facts | None = None) -> str:
     """Tokens and money; calls whose model has no known price cost nothing that could be added up, and that is said."""
     if not spent["tokens"]:
-        return "no model calls"
+        return "no tokens counted" if calls and calls["failed"] + calls["used"] else "no model calls"
     money = f"{spent['money_usd']:.4f} USD" if spent["money_usd"] else "price unknown"
     return f"{spent['tokens']:,} tokens, {money}"
 
@@ -198,4 +205,4 @@ def show_nodes(facts: Facts) -> None:
                 f"{call.get('seconds', 0):.1f}",
             )
         console.print(calls)
-    console.print(_spent(facts["spent"]))
+    console.print(_spent(facts["spent"], facts["model_calls"]))

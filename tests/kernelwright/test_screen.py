@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from agents.models import ChatModel, InFlight, ModelSettings, Trouble
 from graphs.run.records import Delivery
 from kernelwright.cli.app import main
-from kernelwright.cli.live import ended_in_words, stoppable
+from kernelwright.cli.live import Progress, ended_in_words, stoppable
+from kernelwright.cli.report import call_facts
+from kernelwright.cli.trace_views import calls_ended, calls_spent
 from tests.support.loop import small_services
 from tools.records import Budget, Spent
 from tools.tracing import RunStore
@@ -75,3 +80,29 @@ def test_a_stopped_run_says_how_to_go_on(capsys: pytest.CaptureFixture[str], tmp
     asyncio.run(stopped())
     assert "kernelwright resume exp-1" in capsys.readouterr().err
     assert not RunStore(tmp_path / "exp-1").all("delivery", Delivery)
+
+
+def test_failed_calls_of_a_model_are_counted_at_the_end(tmp_path: Path) -> None:
+    """A run whose model failed says how often and why, and not that there were no calls."""
+    store = small_services(tmp_path / "run").store
+    for number in range(5):
+        fields = {"role": "coder", "purpose": str(number), "model": "m", "turns": 2, "mend": "Wait."}
+        store.put("trouble", str(number), Trouble(kind="unavailable", what="The model 'm' gave no reply.", **fields))
+    calls = call_facts(store)
+    assert calls_ended(calls) == "5 calls failed, 0 used. The model 'm' gave no reply."
+    assert calls_spent({"tokens": 0, "money_usd": 0.0}, calls) != "no model calls"
+    store.put_call("4", "{}")
+    assert call_facts(store)["failed"] == 4
+
+
+def test_a_call_that_takes_long_is_mentioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """While a model is asked a line says so, after 10 seconds and then at twice the time."""
+    services = small_services(tmp_path / "run")
+    model = ChatModel(ModelSettings(name="m", base_url="http://127.0.0.1:9/v1"))
+    model.in_flight["key"] = InFlight("coder", "m", 300.0, began=100.0)
+    services.team = dataclasses.replace(services.team, models=(model,))
+    progress = Progress(services, Console(file=sys.stdout, highlight=False))
+    for now in (101.0, 111.0, 115.0, 140.0):
+        progress.mention(now)
+    lines = [line.partition("model")[2].strip() for line in capsys.readouterr().out.splitlines()]
+    assert [line.partition(" (")[0] for line in lines] == ["asking the model, 11 s", "asking the model, 40 s"]

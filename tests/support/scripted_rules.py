@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Fault = Literal["hang", "garbage", "html", "close", "length", "refusal", "no_usage", "trickle"]
+Fault = Literal["hang", "garbage", "html", "close", "length", "refusal", "no_usage", "trickle", "endless"]
 
 
 class Rule(BaseModel):
@@ -48,5 +48,7 @@ class Scenario(BaseModel):
     """Whether that 400 says what it does not support."""
     key: str | None = None
     """Required bearer token; None takes any."""
+    entry: dict[str, object] = Field(default_factory=dict)
+    """Further fields of each model in `/v1/models`."""
     lists_models: bool = True
     """False answers 404 to `/v1/models`."""

@@ -181,9 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
         if scenario.key is not None and scenario.key not in (self.headers.get("authorization") or "").removeprefix("Bearer "):
             self._json(401, error("Incorrect API key provided.", "invalid_api_key"))
         elif self.path.partition("?")[0].rstrip("/").endswith("/models") and scenario.lists_models:
-            self._json(
-                200, {"object": "list", "data": [{"id": m, "object": "model", "created": 0, "owned_by": "t"} for m in scenario.models]}
-            )
+            fields = {"object": "model", "created": 0, "owned_by": "t", **scenario.entry}
+            self._json(200, {"object": "list", "data": [{"id": m, **fields} for m in scenario.models]})
         else:
             self._json(404, {"error": {"message": "no such page"}})
 
@@ -205,7 +204,7 @@ class _Handler(BaseHTTPRequestHandler):
         rule, answer = owner.choose(entry)
         if rule.delay_s and self._client_left(owner, rule.delay_s):
             return 0
-        if rule.fault in ("hang", "close", "garbage", "html", "trickle"):
+        if rule.fault in ("hang", "close", "garbage", "html", "trickle", "endless"):
             return self._break(owner, rule.fault)
         if rule.status != 200:
             headers = {"Retry-After": rule.retry_after} if rule.retry_after is not None else {}
@@ -225,6 +224,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.end_headers()
             while not owner.stopping.wait(0.05):
                 self.wfile.write(b" ")
+        elif fault == "endless":
+            return self._send(200, "application/json", b" " * (6 << 20))
         elif fault == "garbage":
             return self._send(200, "application/json", b'{"choices": [{"mess')
         elif fault == "html":

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from agents.models import Message, ModelUnavailable
+from agents.models import BudgetReached, ChatModel, MemoryCalls, Message, ModelSettings, ModelUnavailable, budget_guard
+from agents.models.transport import SILENCES
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Fault, Rule
 from tools.errors import UserError
+from tools.records import Budget, Spent
 
 QUESTION = [Message(role="user", content="Pick a number.")]
 
@@ -120,6 +124,49 @@ async def test_hang_ends_at_the_time_limit(serve: Serve, model: Ask, fault: Faul
             break
         await asyncio.sleep(0.02)
     assert server.count(state="abandoned") == 1
+
+
+async def test_defaults_do_not_add_up(serve: Serve, model: Ask) -> None:
+    """Many retries allowed, a silent server is tried twice a question, once the next, and then not asked again; each failure is counted."""
+    server = serve(Rule(fault="hang"))
+    calls = MemoryCalls()
+    chat = model(server, calls, timeout_s=0.2, retries=9)
+    for purpose in ("a", "b", "c", "d"):
+        with pytest.raises(ModelUnavailable, match="not asked again" if purpose > "b" else r"no reply within 0\.2 s"):
+            await chat.ask("planner", QUESTION, purpose=purpose)
+    assert server.count() == 3
+    assert ModelSettings(name="m").timeout_s * SILENCES <= 900
+
+
+async def test_an_endless_reply_is_given_up(serve: Serve, model: Ask) -> None:
+    """A reply beyond the limit is one failed call with one sentence, not tried again, and nothing of it is kept."""
+    calls = MemoryCalls()
+    server = serve(Rule(fault="endless"))
+    with pytest.raises(ModelUnavailable, match=r"longer than 4\.2 MB"):
+        await model(server, calls).ask("planner", QUESTION)
+    assert server.count() == 1
+    assert len(calls) == 0
+
+
+async def test_a_call_in_flight_ends_with_the_wall_time(serve: Serve) -> None:
+    """At the end of --minutes a call is cut off; the next is not begun; both are known while they last."""
+    server = serve(Rule(fault="hang"))
+    chat = ChatModel(ModelSettings(name="scripted", base_url=server.url), guard=budget_guard(Budget(wall_s=0.5), _clock()))
+    asking = asyncio.create_task(chat.ask("planner", QUESTION))
+    await asyncio.sleep(0.05)
+    assert [call.role for call in chat.in_flight.values()] == ["planner"]
+    with pytest.raises(BudgetReached, match="was cut off"):
+        await asking
+    with pytest.raises(BudgetReached, match="was not begun"):
+        await chat.ask("planner", QUESTION, purpose="next")
+    assert not chat.in_flight
+    assert server.count() == 1
+    await chat.close()
+
+
+def _clock() -> Callable[[], Spent]:
+    began = time.monotonic()
+    return lambda: Spent(wall_s=time.monotonic() - began)
 
 
 async def test_server_that_dies_later_is_unavailable(serve: Serve, model: Ask) -> None:

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from agents import ready_models, team_settings
 from agents.models import BudgetReached, ChatModel, Message, ModelSettings, Price, PriceTable, Shared, budget_guard, check_model
+from agents.team.fitting import MARGIN
 from agents.team.ready import check_prices
 from kernelwright.cli.app import app
 from tests.agents.conftest import Ask, Serve
@@ -117,16 +118,43 @@ def _with_budget(server: ScriptedServer, budget: Budget, prices: PriceTable | No
 async def test_the_look_before_a_run(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrong key, an unknown model and a dead server are found before a run; a server that lists nothing is let pass, and that is said."""
     fine = serve()
-    assert await check_model(ModelSettings(name="scripted", base_url=fine.url)) == ""
+    assert not (await check_model(ModelSettings(name="scripted", base_url=fine.url))).note
     with pytest.raises(UserError, match="Choose one of: scripted"):
         await check_model(ModelSettings(name="other", base_url=fine.url))
     with pytest.raises(UserError, match="needs a key"):
         await check_model(ModelSettings(name="scripted", base_url=serve(key="k").url))
-    assert "shows at the first call" in await check_model(ModelSettings(name="x", base_url=serve(lists_models=False).url))
+    assert "shows at the first call" in (await check_model(ModelSettings(name="x", base_url=serve(lists_models=False).url))).note
     url = fine.url
     fine.stop()
     with pytest.raises(UserError, match="No server answers"):
         await check_model(ModelSettings(name="scripted", base_url=url))
+
+
+@pytest.mark.parametrize(
+    ("entry", "context"),
+    [
+        ({"meta": {"n_ctx": 8192, "n_ctx_train": 131072}}, 8192),
+        ({"max_model_len": 32768}, 32768),
+        ({"context_length": 128000, "context_window": None}, 128000),
+        ({"meta": None}, 0),
+    ],
+    ids=["llama.cpp", "vLLM", "OpenRouter", "unknown"],
+)
+async def test_what_a_model_takes_is_read_from_the_list(serve: Serve, entry: dict[str, object], context: int) -> None:
+    """Servers name the tokens of a prompt and its reply in their own words."""
+    assert (await check_model(ModelSettings(name="scripted", base_url=serve(entry=entry).url))).context == context
+
+
+def test_prompts_are_shortened_to_what_the_model_takes(serve: Serve) -> None:
+    """With 8,192 tokens a third is for the reply and the rest for prompts, which is said; a large model changes nothing."""
+    team = team_settings("scripted", serve(entry={"max_model_len": 8192}).url)
+    ready = ready_models(team, Budget())
+    frame = ready.settings.frame
+    assert [model.max_output_tokens for model in ready.settings.models()] == [2730]
+    assert frame.context("coder") == frame.context("repairer") == 8192 - 2730 - MARGIN
+    assert "8,192 tokens" in ready.notes[0]
+    large = team_settings("scripted", serve(entry={"max_model_len": 131072}).url)
+    assert ready_models(large, Budget()) == (large, ())
 
 
 def test_money_needs_prices(tmp_path: Path) -> None:
@@ -142,7 +170,7 @@ def test_money_needs_prices(tmp_path: Path) -> None:
 
 def test_nobody_is_asked_where_every_role_is_built_in() -> None:
     """Without a model there is nothing to look at."""
-    assert ready_models(team_settings(), Budget()) == ()
+    assert ready_models(team_settings(), Budget()).notes == ()
 
 
 async def test_runs_share_findings_and_answers(serve: Serve, tmp_path: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from agents.models import BudgetReached
+from agents.models.errors import BudgetReached
 from tools.records import Budget, Spent
 
 T = TypeVar("T")
@@ -23,13 +23,19 @@ def time_left(budget: Budget, spent: Spent, *, confirming: bool = False) -> floa
     return max(0.0, budget.wall_s * (1.0 if confirming else 1.0 - CONFIRM_SHARE) - spent.wall_s)
 
 
-async def in_time(work: Awaitable[T], left: float | None, what: str) -> T:
-    """Await `work` for `left` seconds; then cancel it, wait until it has ended, and raise BudgetReached: `what` was cut off."""
+async def in_time(work: Callable[[], Awaitable[T]], left: float | None, what: str) -> T:
+    """Begin `work` and await it for `left` seconds; then cancel it, wait until it has ended, and raise BudgetReached.
+
+    Where nothing is left it is not begun. `what` begins the sentence that says so.
+    """
+    mend = "Give it more --minutes."
+    if left is not None and left <= 0:
+        raise BudgetReached(f"{what} was not begun: the wall time of --minutes is over.", mend)
     limit = asyncio.timeout(left)
     try:
         async with limit:
-            return await work
+            return await work()
     except TimeoutError:
         if not limit.expired():
             raise
-        raise BudgetReached(f"{what} was cut off: the wall time of --minutes is over.", "Give it more --minutes.") from None
+        raise BudgetReached(f"{what} was cut off: the wall time of --minutes is over.", mend) from None
