@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.codegen.harness import made_once
 from tools.hardware import load_sheet
 from tools.machine_code.resources import read_resources
 from tools.records import HardwareSheet, KernelResources
@@ -22,14 +23,17 @@ Read = Callable[[str], KernelResources]
 
 @pytest.fixture(scope="session")
 def machine_code(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the machine code of every kernel of `machine_code/compile_kernels.py`."""
-    folder = tmp_path_factory.mktemp("machine-code")
+    """A folder with the machine code of every kernel of `machine_code/compile_kernels.py`, made once for all workers of a test run."""
+    return Path(made_once(tmp_path_factory, "machine-code", _compiled)["folder"])
+
+
+def _compiled(folder: Path) -> dict[str, Path]:
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     environment |= {"TRITON_CACHE_DIR": str(folder / "cache"), "TRITON_DEFAULT_FP_FUSION": "1", "OMP_NUM_THREADS": "1"}
     script = Path(__file__).parent / "machine_code" / "compile_kernels.py"
     done = subprocess.run([sys.executable, str(script), str(folder)], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
-    return folder
+    return {"folder": folder}
 
 
 @pytest.fixture(scope="session")

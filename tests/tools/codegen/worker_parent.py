@@ -7,6 +7,7 @@ A worker that does not end is killed, so that a test fails and does not hang.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import runpy
@@ -15,9 +16,13 @@ import sys
 import traceback
 from pathlib import Path
 
-import torch  # noqa: F401
-import triton.language  # noqa: F401
+import torch
+from triton.runtime import cache, jit
 
+import tests.tools.codegen.quick_interpreter  # noqa: F401
+import tools.codegen.templates.device.inspection
+import tools.problems.analysis
+import tools.problems.archive  # noqa: F401
 from tests.support.forking import print_into, serve
 
 LIMIT_S = 280
@@ -75,5 +80,13 @@ def _run(script: str, todo: str, done: str) -> None:
     runpy.run_path(str(Path(__file__).with_name(script)), run_name="__main__")
 
 
+def _get_ready() -> None:
+    """Do once what else every worker would do: what Triton imports to know an argument's type, and its reading of all its own files."""
+    jit.mangle_type(torch.ones(1))
+    cache.triton_key()
+    gc.freeze()
+
+
 if __name__ == "__main__":
+    _get_ready()
     serve(work)
