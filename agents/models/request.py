@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 from pydantic import BaseModel
@@ -181,8 +182,12 @@ def _named(schema: type[BaseModel]) -> dict[str, Any]:
     return {"name": schema.__name__, "schema": json_schema(schema), "strict": True}
 
 
+@lru_cache(maxsize=64)
 def json_schema(schema: type[BaseModel]) -> dict[str, Any]:
-    """Write a model's JSON schema in the strict subset: every field required, no others allowed, nothing the subset leaves out."""
+    """Write a model's JSON schema in the strict subset: every field required, no others allowed, nothing the subset leaves out.
+
+    Kept, as every call to a server asks for it: not to be changed.
+    """
     strict = _strict(schema.model_json_schema())
     assert isinstance(strict, dict)
     return strict
