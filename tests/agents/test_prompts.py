@@ -19,7 +19,7 @@ from agents.samples import case as samples
 from agents.samples.prompts import corrections, sample_prompts
 from agents.samples.sources import KERNEL
 from tools.actions import GUIDE, render_guide
-from tools.records import Action, ActionKind, Bottleneck, Verdict
+from tools.records import DEFAULT_POLICY, Action, ActionKind, Bottleneck, PrecisionPolicy, Verdict
 
 PROMPTS = {
     f"{one.role} {message.role}: {one.title}": message.content for one in [*sample_prompts(), *corrections()] for message in one.messages
@@ -31,6 +31,16 @@ def coding(kind: ActionKind, language: Language) -> str:
     """The coder's question for an action of a kind."""
     task = samples.task(action=Action(kind=kind, region="r0"))
     return coder.PROMPTS.opening("write", "coder", Frame(language=language), **coder.view(task), start="")[1].content
+
+
+def test_what_pytorchs_own_flags_allow_is_told() -> None:
+    """Under the default policy the coder is told which operators may round, and nothing of it under exact."""
+    task = samples.task()
+    for policy, told in ((DEFAULT_POLICY, True), (PrecisionPolicy(), False)):
+        changed = task.model_copy(update={"problem": task.problem.model_copy(update={"policy": policy})})
+        text = coder.PROMPTS.opening("write", "coder", Frame(), **coder.view(changed), start="")[1].content
+        assert f"Declared precision: {policy.name};" in text
+        assert ("may round operands to TF32" in text) is told
 
 
 @pytest.mark.parametrize("name", PROMPTS)
