@@ -1,10 +1,10 @@
 """What a guard costs on the host, in nanoseconds a call: of modules that compute nothing, and of forwards that are replayed as CUDA graphs.
 
-Usage: python -m benchmarks.guards.cost [FILE …] [--device cpu|cuda] [--calls 20000] [--repeats 9]
+Usage: python -m benchmarks.guards.cost [FILE …] [--device cpu|cuda] [--graphs] [--calls 200] [--repeats 400]
 
 Of each operator file a module is made with its constructor and parameters whose forward returns its first input, and called with a guard
-and without one; a figure is the difference of the fastest repeats. On a GPU, generated forwards that can be captured are also called with
-and without: both give the same bits, and a guarded call takes as much longer as it does without a graph, because nothing of it is inside.
+and without one; a figure is the difference of the fastest repeats. With `--graphs`, on a GPU, generated forwards are captured instead: with
+and without a guard they give the same bits, and a guarded call takes as much longer as it does without a graph: nothing of it is inside.
 """
 
 from __future__ import annotations
@@ -43,20 +43,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", type=Path, default=sorted(OPERATORS.glob("*.py")))
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--calls", type=int, default=20000)
-    parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--graphs", action="store_true", help="time replays of captured forwards, on a GPU")
+    parser.add_argument("--calls", type=int, default=200, help="calls of a round (default: 200)")
+    parser.add_argument("--repeats", type=int, default=400, help="rounds, of which the fastest counts (default: 400)")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    if given.graphs:
+        print("| captured forward | replay, ns a call | guarded, ns more | same bits |\n|---|---|---|---|")
+        for file in given.files:
+            graph_row(load_problem(file), given.calls, given.repeats)
+        return
     print("| operator | tensors | guard, ns a call |\n|---|---|---|")
     for file in given.files:
         problem = load_problem(file)
         tensors = len(problem.abi.inputs) + len(problem.abi.parameters)
-        cost = idle_cost(problem, given.device, given.calls, given.repeats)
-        print(f"| {problem.name} | {tensors} | {cost:.0f} |", flush=True)
-    if given.device == "cuda":
-        print("\n| captured forward | replay, ns a call | guarded, ns more | same bits |\n|---|---|---|---|")
-        for file in given.files:
-            graph_row(load_problem(file), given.calls // 10, given.repeats)
+        print(f"| {problem.name} | {tensors} | {idle_cost(problem, given.device, given.calls, given.repeats):.0f} |", flush=True)
 
 
 def idle_cost(problem: Problem, device: str, calls: int, repeats: int) -> float:

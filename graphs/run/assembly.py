@@ -54,8 +54,8 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
         problem = with_changing_weights(problem)
     check_share(settings.share, settings.chroma_server)
     check_language(settings)
-    check_judgeable(settings, problem)
     check_fallback(problem, settings)
+    check_judgeable(settings, problem)
     sheet = resolve_target(settings.target or announced_target(settings))
     run = run or f"{problem.name}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     check_prices(settings.team, settings.budget)

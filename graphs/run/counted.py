@@ -50,7 +50,7 @@ async def count_champion(services: Services, request: EvaluationRequest) -> None
     evaluation = services.evaluation(request.candidate)
     if evaluation is None or evaluation.timing is None or services.settings.counters == "never":
         return
-    search = request.model_copy(update={"stage": "search"})
+    search = services.request(services.candidate(request.candidate))
     if services.store.get("counters", search.key, Counters) is not None:
         return
     counters = await counters_of(services, search)
