@@ -61,8 +61,10 @@ class RawTimes(Record):
     baselines: dict[str, tuple[float, ...]]
     bracket: tuple[float, ...] = ()
     """A call of the candidate by a clock outside of its process, one figure for each chain of calls."""
+    bracket_warm: tuple[float, ...] = ()
+    """The same where nothing clears the L2 between the calls."""
     charged: float = 0.0
-    """What that clock had beyond the events, added to each of the candidate's times: its host waits for the device."""
+    """What that clock had beyond the events: it is in each of the candidate's times."""
     idle_event: tuple[float, ...] = ()
     """In records of earlier versions: calls on an idle device, as the candidate's own process says."""
     answer: tuple[float, ...] = ()

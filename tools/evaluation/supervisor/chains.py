@@ -37,6 +37,8 @@ class Chains:
 
     call_us: list[float] = field(default_factory=list)
     """Of a call, by the timekeeper's clock: each chain's time without its lead-ins, divided by its calls."""
+    warm_us: list[float] = field(default_factory=list)
+    """The same of chains that do not clear the L2: behind that something could hide."""
     tail_us: list[float] = field(default_factory=list)
     """From a chain's last call, as its caller's stream has it, to the end of all that was in flight."""
     calls: int = 0
@@ -70,28 +72,32 @@ class ChainSession:
         chains = self._fitting()
         if chains.unable:
             return chains
-        lead_in_us = statistics.median(self._lead_in_us(chains) for _ in range(_LEAD_INS))
+        self._time(chains, chains.call_us, count, judged, Load(0))
+        self._time(chains, chains.warm_us, count, [], Load.WARM)
+        return chains
+
+    def _time(self, chains: Chains, found: list[float], count: int, judged: list[int], load: Load) -> None:
+        lead_in_us = statistics.median(self._lead_in_us(chains, load) for _ in range(_LEAD_INS))
         for turn in range(count):
-            timed = self._chain(chains, judged[turn] if turn < len(judged) else None)
+            timed = self._chain(chains, judged[turn] if turn < len(judged) else None, load)
             chains.judged += judged[turn : turn + 1]
             if timed is None or (chains.held and timed.late):
                 continue
-            chains.call_us.append(max(_LEAST_US, timed.event_us / chains.calls - lead_in_us))
+            found.append(max(_LEAST_US, timed.event_us / chains.calls - lead_in_us))
             chains.tail_us.append(timed.host_us)
-        return chains
 
     def _fitting(self) -> Chains:
         """Find what this candidate allows: calls that wait for the device, or fill its queue, cannot be issued before the gate opens."""
         calls = calls_in(self._event_us)
         for chains in (Chains(calls=calls), Chains(calls=2), Chains(calls=1)):
-            timed = self._chain(chains, None)
+            timed = self._chain(chains, None, Load(0))
             if timed is None:
                 return Chains(unable=True)
             if not timed.late:
                 return chains
         return Chains(calls=calls, held=False)
 
-    def _chain(self, chains: Chains, judged: int | None) -> Reply | None:
+    def _chain(self, chains: Chains, judged: int | None, load: Load) -> Reply | None:
         """Have one made and timed; None where that cannot be done here."""
         last = chains.calls - self._chance.randrange(min(chains.calls, kept_calls(self._abi))) - 1
         drawn = self._runner.draw_chain(self._chance, chains.calls, last)
@@ -100,7 +106,7 @@ class ChainSession:
         values = packed(drawn, self._item_bytes)
         self._baseline.values.bytes_at(0, len(values)).data[:] = values
         self._board.lay(self._sequence, drawn)
-        self._runner.begin_chain(held=chains.held)
+        self._runner.begin_chain(load if chains.held else load | Load.OPEN)
         timed = self._baseline.chain(Load(0), _LEAST_S + _PATIENCE * chains.calls * self._event_us / 1e6)
         is_able = self._runner.end_chain()
         if timed.state is State.UNABLE or not is_able:
@@ -110,9 +116,9 @@ class ChainSession:
         self._runner.collect(judged, number=last)
         return timed
 
-    def _lead_in_us(self, chains: Chains) -> float:
+    def _lead_in_us(self, chains: Chains, load: Load) -> float:
         """Time what stands around each call of such a chain."""
-        load = Load.LEAD_IN | (Load(0) if chains.held else Load.OPEN)
+        load |= Load.LEAD_IN | (Load(0) if chains.held else Load.OPEN)
         for _ in range(_LEAD_IN_TRIES):
             self._sequence += 1
             self._board.lay(self._sequence, [stand_ins(self._abi.inputs)] * chains.calls)

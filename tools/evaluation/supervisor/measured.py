@@ -20,8 +20,10 @@ class Measured:
     """Of the baselines' primed calls."""
     chains: Chains = field(default_factory=Chains)
     """Calls in chains, by the clock outside of the candidate's process."""
+    idle_us: list[float] = field(default_factory=list)
+    """Events of calls on an idle device, less what the host took to issue them."""
     charged_us: float = 0.0
-    """What that clock has beyond the events, of a candidate whose host waits for the device: added to each of its times."""
+    """What that clock has beyond the events: added to each of the candidate's times."""
     packing_us: list[float] = field(default_factory=list)
     """Of packing the weights, by events."""
     before: dict[str, list[float]] = field(default_factory=dict)
@@ -41,6 +43,7 @@ class Measured:
             candidate=tuple(self.candidate_us),
             baselines={name: tuple(times) for name, times in self.baselines.items()},
             bracket=tuple(self.chains.call_us),
+            bracket_warm=tuple(self.chains.warm_us),
             charged=self.charged_us,
             packing=tuple(self.packing_us),
             alone_before={name: tuple(times) for name, times in self.before.items()},

@@ -17,6 +17,9 @@ AGREEMENT = 0.05
 AGREEMENT_US = 3.0
 """or this much, whichever is more: what the events of a short kernel are off by."""
 
+IDLE_US = 8.0
+"""How much longer than behind others a call may take on an idle device: its first kernel is on its way for as long."""
+
 TAIL_US = 300.0
 """How long after its last call, at the least, a chain's process may take to say that nothing is in flight on any stream."""
 
@@ -49,6 +52,18 @@ def hidden_us(event_us: Sequence[float], bracket_us: Sequence[float]) -> float:
     event = float(np.median(event_us))
     excess = min(bracket_us) - event
     return excess if excess > allowance_us(event) else 0.0
+
+
+def idle_excess_us(event_us: Sequence[float], idle_us: Sequence[float]) -> float:
+    """How much longer a call takes where it finds an idle device, the host's part left out; 0 where that is ordinary."""
+    event = float(np.median(event_us))
+    excess = min(idle_us, default=0.0) - event
+    return excess if excess > max(IDLE_US, AGREEMENT * event) else 0.0
+
+
+def charged_us(event_us: Sequence[float], bracket_us: Sequence[float]) -> float:
+    """What the clock outside has beyond the events by their medians: within what is allowed, and where the host waits, it is charged."""
+    return max(0.0, float(np.median(bracket_us)) - float(np.median(event_us))) if bracket_us else 0.0
 
 
 def tier(event_us: Sequence[float], bracket_us: Sequence[float]) -> Tier:

@@ -132,8 +132,8 @@ class RunnerClient:
         self._exchange.write_patches(self._memory, patches)
         return len(patches)
 
-    def call(self, load: Load, patches: int = 0) -> float:
-        """Have it run once, and give microseconds by its own events: a hint.
+    def call(self, load: Load, patches: int = 0) -> Reply:
+        """Have it run once, and give microseconds by its own events and of its host part: hints.
 
         Nothing that it could see before says whether the outputs will be collected.
         """
@@ -145,7 +145,7 @@ class RunnerClient:
         self._child.send(Command(Order.CALL, load, patches).pack())
         reply = self._expect(State.DONE, "in its forward call")
         self._longest_s = max(self._longest_s, (time.perf_counter_ns() - start) / 1e9)
-        return reply.event_us
+        return reply
 
     def pack(self) -> float:
         """Have it pack its weights once more, and give microseconds by its own events."""
@@ -157,10 +157,10 @@ class RunnerClient:
         """Choose which elements of the inputs change before each of a chain's calls, of which that number `judged` will be collected."""
         return self._carrier.draw_chain(chance, calls, judged)
 
-    def begin_chain(self, *, held: bool) -> None:
-        """Have it make the calls that are on the board; `held`, it issues them before the gate opens."""
+    def begin_chain(self, load: Load) -> None:
+        """Have it make the calls that are on the board."""
         assert self._child is not None
-        self._child.send(Command(Order.CHAIN, Load(0) if held else Load.OPEN).pack())
+        self._child.send(Command(Order.CHAIN, load).pack())
 
     def end_chain(self) -> bool:
         """Wait until nothing of the chain is in flight; False where the runner can make no chain."""

@@ -24,7 +24,7 @@ from tools.evaluation.supervisor.runner_client import IN_FLIGHT, RunError, Runne
 from tools.evaluation.supervisor.statistics import sample, speedup
 from tools.evaluation.supervisor.timing_store import TimingStore
 from tools.evaluation.wire.chain_board import ChainBoard
-from tools.evaluation.wire.channel import Load
+from tools.evaluation.wire.channel import Load, Reply
 from tools.evaluation.wire.defences import Defence
 from tools.evaluation.wire.jobs.oracle import OracleAnswer, OracleJob
 from tools.evaluation.wire.jobs.runner import RunnerJob
@@ -45,6 +45,7 @@ _VALIDATED_MIDDLE = {"search": 2, "confirm": 3}
 _VALIDATED_LARGE = 2
 """Timed calls whose outputs are judged: the last, and others that nobody knows before."""
 _CHAINS = {"search": 3, "confirm": 5}
+_IDLE_CALLS = 5
 _CHAINS_VALIDATED, _CHAINS_VALIDATED_LARGE = 3, 1
 """Chains of which a call is judged; the second from `MIDDLE_BYTES` on."""
 _PACKINGS = {"search": 5, "confirm": 15}
@@ -179,7 +180,7 @@ class TimedSession:
         for turn in range(count):
             for name in _there_and_back(["candidate", *baseline.names], turn):
                 if name == "candidate":
-                    event_us = self._call(runner, Load.PRIMED | self._poison())
+                    event_us = self._call(runner, Load.PRIMED | self._poison()).event_us
                     measured.event_us.append(event_us)
                     measured.judged_us += [event_us] if turn in chosen else []
                 else:
@@ -189,17 +190,23 @@ class TimedSession:
         if not self._is_sealed:
             # there is no host code in a sealed process that could hide anything
             session = ChainSession(runner, baseline, self._problem.abi, self._chance, statistics.median(measured.event_us))
+            measured.idle_us = [self._idle_us(runner) for _ in range(_IDLE_CALLS)]
             measured.chains = session.measure(_CHAINS[self._stage], [1 + self._validated + k for k in range(self._chains_validated)])
         # last: whatever it leaves behind is in no call that was timed or judged
         measured.packing_us = [runner.pack() for _ in range(_PACKINGS[self._stage] if packs else 0)]
         return measured
+
+    def _idle_us(self, runner: RunnerClient) -> float:
+        """What a call on an idle device takes by events, less what its host part takes: nobody who looks finds a queue that is busy."""
+        times = self._call(runner, self._poison())
+        return times.event_us - times.host_us
 
     def _chosen(self, count: int) -> list[int]:
         """Choose which timed calls are judged: the last, and others by chance."""
         others = self._chance.sample(range(count - 1), self._validated - 1)
         return [*others, count - 1]
 
-    def _call(self, runner: RunnerClient, load: Load) -> float:
+    def _call(self, runner: RunnerClient, load: Load) -> Reply:
         """Change some elements of the inputs and have the candidate run once."""
         changed = 0 if Defence.CHANGED_ELEMENTS in self._workers.off else runner.patch(self._chance)
         return runner.call(Load.PATCHES | load, changed)
@@ -261,7 +268,7 @@ class TimedSession:
         )
 
     def _hidden(self, measured: Measured) -> Outcome | None:
-        """Refuse what hides work from its events; charge a candidate whose host waits for the device with what its caller waits."""
+        """Refuse what hides work from its events; charge what the clock outside has beyond them to every other candidate."""
         chains = measured.chains
         if Defence.CLOCKS_AGREE in self._workers.off:
             return None
@@ -269,12 +276,15 @@ class TimedSession:
         if left:
             note = f"Other streams worked for {left:.4g} µs after chained calls had ended on their caller's stream."
             return Outcome(Verdict.CHEATED, "work-in-flight", notes=[note, IN_FLIGHT], by_chance=True)
-        gap = plausibility.hidden_us(measured.event_us, chains.call_us)
+        if gap := plausibility.idle_excess_us(measured.event_us, measured.idle_us):
+            note = f"On an idle device a call takes {gap:.4g} µs more than behind others: it looks whether it is measured."
+            return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note], by_chance=True)
+        gap = max(plausibility.hidden_us(measured.event_us, times) for times in (chains.call_us, chains.warm_us))
         if gap and chains.held:
             median_us = statistics.median(measured.event_us)
             note = f"Its events say {median_us:.4g} µs, but in a chain a call takes {gap:.4g} µs more: work runs outside of them."
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note], by_chance=True)
-        measured.charged_us = gap
+        measured.charged_us = max(plausibility.charged_us(measured.event_us, times) for times in (chains.call_us, chains.warm_us))
         return None
 
     def _packing(self, times: list[float], plan: LaunchPlan | None) -> Packing | None:

@@ -39,6 +39,7 @@ class Timekeeper:
         self._inputs = [_scratch(spec, device, _SCRATCH) for spec in abi.inputs]
         self._outputs = [_scratch(spec, device) for spec in abi.outputs]
         self._taken = [_scratch(spec, device) for spec in abi.outputs]
+        self._waits = False
         self._warm_up()
 
     def time(self, command: Command) -> Reply:
@@ -47,7 +48,7 @@ class Timekeeper:
         The second time is from the flag to the end of all that the runner had in flight; for lead-ins, what filling their outputs took.
         """
         if command.load & Load.LEAD_IN:
-            return self._lead_ins(held=not command.load & Load.OPEN)
+            return self._lead_ins(command.load)
         return self._watched(command.number / 1e3)
 
     def _watched(self, limit_s: float) -> Reply:
@@ -66,15 +67,17 @@ class Timekeeper:
         ended = time.perf_counter_ns()
         return Reply(State.DONE, (flagged - start) / 1e3, (ended - flagged) / 1e3, late=not is_ready)
 
-    def _lead_ins(self, *, held: bool) -> Reply:
-        """Time a chain whose calls only fill their outputs, and such a call by events."""
+    def _lead_ins(self, load: Load) -> Reply:
+        """Time a chain whose calls only fill their outputs, and such a call by events; where the gate is open they wait for the device."""
+        held = not load & Load.OPEN
         board = self._board
         sequence = board.get(Word.SEQUENCE)
-        filled_us = statistics.median(self._filled_us(value) for value in range(_FILLS)) if self._cold is not None else 0.0
+        self._waits = not held
+        filled_us = statistics.median(self._filled_us(value, load) for value in range(_FILLS)) if self._cold is not None else 0.0
         start = 0 if held else _opened(board, sequence)
         rescue = Timer(HOLD_S, _opened, (board, sequence))
         rescue.start()
-        chained_calls.issue(board, self._gate, self._inputs, self._cold, self._call, held=held)
+        chained_calls.issue(board, self._gate, self._inputs, self._cold, self._call, load)
         rescue.cancel()
         late = held and board.get(Word.GATE) == sequence
         start = _opened(board, sequence) if held else start
@@ -103,13 +106,15 @@ class Timekeeper:
     def _fill(self, number: int) -> None:
         for output in self._outputs:
             output.fill_(number % 2)
+        if self._waits:
+            chained_calls.settle(self._cold)
 
-    def _filled_us(self, number: int) -> float:
+    def _filled_us(self, number: int, load: Load) -> float:
         import torch
 
         event: Any = torch.cuda.Event
         first, last = event(enable_timing=True), event(enable_timing=True)
-        lead_in(self._cold, primed=True)
+        lead_in(None if load & Load.WARM else self._cold, primed=True)
         first.record()
         self._fill(number)
         last.record()

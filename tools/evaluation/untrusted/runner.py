@@ -141,7 +141,7 @@ class Runner:
             strayed.append(self._caller is not None and self._caller.was_left())
             self._outputs.take(result, number)
 
-        chained_calls.issue(self._board, self._gate, self._inputs, self._cold, call, held=not command.load & Load.OPEN)
+        chained_calls.issue(self._board, self._gate, self._inputs, self._cold, call, command.load)
         chained_calls.settle(self._cold)
         self._board.set(Word.ENDED, self._board.get(Word.SEQUENCE))
         return Reply(State.STRAYED if any(strayed) else State.DONE)
@@ -220,7 +220,7 @@ class Runner:
             return None
 
     def _timed(self, call: Callable[[], Any], keep: Callable[[Any], None], *, primed: bool) -> Reply:
-        """Time one call; `keep` gets its result behind the clock, before anything is waited for."""
+        """Time one call by events, and what its host part took; `keep` gets its result behind the clock, before anything is waited for."""
         import torch
 
         if self._caller is None:
@@ -238,9 +238,9 @@ class Runner:
         result = call()
         strayed = self._caller.was_left()
         last.record(self._caller.stream)
+        spent = (time.perf_counter() - start) * 1e6
         keep(result)
         torch.cuda.synchronize()
-        spent = (time.perf_counter() - start) * 1e6
         return Reply(State.STRAYED if strayed else State.DONE, first.elapsed_time(last) * 1e3, spent)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from tools.evaluation.wire.chain_board import ChainBoard, Change, Word
+from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.lead_in import ColdCache, end_persistence
 from tools.evaluation.wire.stream_gate import Gate, await_open
 
@@ -20,12 +21,13 @@ class _Patch(NamedTuple):
 
 
 def issue(
-    board: ChainBoard, gate: Gate, inputs: Sequence[torch.Tensor], cold: ColdCache | None, call: Callable[[int], object], *, held: bool
+    board: ChainBoard, gate: Gate, inputs: Sequence[torch.Tensor], cold: ColdCache | None, call: Callable[[int], object], load: Load
 ) -> None:
     """Issue the calls that are laid out on the `board`; `call` makes one, by its number in the chain.
 
-    Held, all of them are in the device's queue before the gate opens. Else the host waits for it first.
+    All of them are in the device's queue before the gate opens, unless the `load` says that it must be open: then the host waits for it.
     """
+    held = not load & Load.OPEN
     sequence = board.get(Word.SEQUENCE)
     sizes = [value.element_size() for value in inputs]
     calls = [[_patch(change, inputs, gate) for change in changes] for changes in board.changes(sizes)]
@@ -37,7 +39,7 @@ def issue(
         await_open(board, sequence)
     gate.reveal()
     for number, patches in enumerate(calls):
-        if cold is not None:
+        if cold is not None and not load & Load.WARM:
             cold.clear()
         for flat, where, values in patches:
             flat.index_copy_(0, where, values)

@@ -66,6 +66,8 @@ class Load(IntFlag):
     """Begin a chain's calls when the gate opens: they cannot be issued before, since the host waits for the device in them."""
     LEAD_IN = 512
     """For the timekeeper only: time a chain of its own, of what stands around every call."""
+    WARM = 2048
+    """Do not clear the L2 between a chain's calls: nothing can hide behind the clearing."""
     LATE = 1024
     """Leave outputs where they are until they are collected: a test has switched the copy behind the call off."""
 

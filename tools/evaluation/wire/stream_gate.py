@@ -1,11 +1,14 @@
-"""The gate on a device's queue: what is issued behind it runs only when a number in shared memory says so.
+"""The gate on a device: what is issued behind it runs only when a number in shared memory says so.
 
-CUDA's stream memory operations (driver API, "Stream Memory Operations") on host memory that the device can see.
+A kernel that reads that number takes every multiprocessor whole until the gate opens, so that nothing begins on another stream either:
+blocks that run are never put aside for others of their own process. The flag is one of CUDA's stream memory operations (driver API,
+"Stream Memory Operations"). Both are on host memory that the device can see.
 """
 
 from __future__ import annotations
 
 import ctypes
+import struct
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -16,7 +19,34 @@ if TYPE_CHECKING:
     import torch
 
 _PORTABLE_AND_MAPPED = 3  # CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP
-_AT_LEAST = 0  # CU_STREAM_WAIT_VALUE_GEQ
+_MULTIPROCESSORS, _THREADS, _SHARED, _RESERVED = 16, 39, 81, 111
+"""CUdevice_attribute: how many there are, and of one the threads, the bytes of shared memory, and those that each block loses of it."""
+_BLOCKS = 2
+"""Of one multiprocessor: one block may not have all of its threads."""
+_WARP = 32
+_KERNEL = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry gate(.param .u64 place, .param .u32 sequence)
+{
+  .reg .pred %shut;
+  .reg .b32 %seen, %sequence, %thread;
+  .reg .b64 %place;
+  ld.param.u64 %place, [place];
+  ld.param.u32 %sequence, [sequence];
+  mov.u32 %thread, %tid.x;
+  setp.ne.u32 %shut, %thread, 0;
+  @%shut bra OPEN;
+LOOK:
+  ld.volatile.global.u32 %seen, [%place];
+  setp.lt.u32 %shut, %seen, %sequence;
+  @%shut bra LOOK;
+OPEN:
+  bar.sync 0;
+  ret;
+}
+"""
 _PAUSE_S = 2e-5
 
 
@@ -80,10 +110,17 @@ class StreamGate:
         seen = ctypes.c_uint64()
         self._driver.ask("cuMemHostGetDevicePointer_v2", ctypes.byref(seen), ctypes.c_void_p(self._host), 0)
         self._seen = seen.value
+        self._threads = self._attribute(_THREADS) // _BLOCKS // _WARP * _WARP
+        self._shared = self._attribute(_SHARED) // _BLOCKS - self._attribute(_RESERVED)
+        self._grid = (_BLOCKS * self._attribute(_MULTIPROCESSORS), 1, 1)
+        self._kernel = self._driver.function(_KERNEL.encode(), "gate", self._shared)
 
     def hold(self, sequence: int) -> None:
         """Let nothing run that is issued from now on, until the gate opens."""
-        self._ask("cuStreamWaitValue32_v2", Word.GATE, sequence, _AT_LEAST)
+        values = [struct.pack("<Q", self._seen + Word.GATE), struct.pack("<I", sequence)]
+        stream = self._stream.value or 0
+        launch = self._driver.launchable(self._kernel, self._grid, self._threads, self._shared, values, stream=stream)
+        self._driver.check(launch(), "shutting the gate")
 
     def reveal(self) -> None:
         """Bring the values to the device, behind the gate."""
@@ -92,14 +129,19 @@ class StreamGate:
 
     def flag(self, sequence: int) -> None:
         """Say that all before has ended."""
-        self._ask("cuStreamWriteValue32_v2", Word.FLAG, sequence, 0)
+        place, value = ctypes.c_uint64(self._seen + Word.FLAG), ctypes.c_uint32(sequence)
+        self._driver.ask("cuStreamWriteValue32_v2", self._stream, place, value, ctypes.c_uint(0))
 
     def close(self) -> None:
         """Give the board's memory back; nothing may be in flight."""
         self._driver.ask("cuMemHostUnregister", ctypes.c_void_p(self._host))
 
-    def _ask(self, name: str, word: Word, value: int, flags: int) -> None:
-        self._driver.ask(name, self._stream, ctypes.c_uint64(self._seen + word), ctypes.c_uint32(value), ctypes.c_uint(flags))
+    def _attribute(self, name: int) -> int:
+        import torch
+
+        value = ctypes.c_int()
+        self._driver.ask("cuDeviceGetAttribute", ctypes.byref(value), name, torch.cuda.current_device())
+        return value.value
 
 
 def gate(board: ChainBoard, device: str, stream: Any = None) -> Gate:

@@ -101,7 +101,7 @@ class Trial:
         written = packed(drawn, [4])
         values.bytes_at(0, len(written)).data[:] = written
         ChainBoard(board).lay(number, drawn)
-        runner.begin_chain(held=False)
+        runner.begin_chain(Load.OPEN)
         timed = Timekeeper(board, values, self._problem.abi, None, "cpu").time(Command(Order.CHAIN, number=5000))
         assert runner.end_chain()
         runner.collect(number, number=judged)
@@ -213,7 +213,7 @@ def test_new_values_are_on_the_board_only_once_the_gate_is_open(trial: Trial) ->
         runner.call(Load.ALL)
         runner.collect(0)
         ChainBoard(board).lay(1, runner.draw_chain(random.Random(1), 4, 0))
-        runner.begin_chain(held=False)
+        runner.begin_chain(Load.OPEN)
         while ChainBoard(board).get(Word.READY) != 1:
             time.sleep(0.001)
         assert not ChainBoard(board).values.any()

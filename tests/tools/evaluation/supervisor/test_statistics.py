@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 
 from tools.evaluation.supervisor.chains import calls_in
-from tools.evaluation.supervisor.plausibility import hidden_us, is_impossible, left_behind_us, left_out, sabotage, slowed_down, tier
+from tools.evaluation.supervisor.plausibility import (
+    charged_us,
+    hidden_us,
+    idle_excess_us,
+    is_impossible,
+    left_behind_us,
+    left_out,
+    sabotage,
+    slowed_down,
+    tier,
+)
 from tools.evaluation.supervisor.statistics import sample, speedup
 from tools.evaluation.supervisor.timing import repetitions
 from tools.hardware import load_sheet
@@ -57,6 +67,20 @@ def test_what_every_chain_shows_is_hidden() -> None:
     """Work outside of the events is in the fastest chain too; a chain that noise made slow says nothing."""
     assert hidden_us(noisy(50.0), [1050.0, 1060.0, 1900.0]) == pytest.approx(1000.0, rel=0.01)
     assert hidden_us(noisy(50.0), [50.5, 1060.0, 1900.0]) == 0.0
+
+
+def test_what_the_clock_outside_has_beyond_the_events_is_charged() -> None:
+    """A short kernel whose events say half is allowed 3 µs, and gets its time all the same; one that chains confirm gets no less."""
+    assert charged_us([2.0] * 9, [3.9, 4.0, 4.1]) == pytest.approx(2.0)
+    assert charged_us([34.0] * 9, [31.8, 32.0]) == 0.0
+    assert charged_us([34.0] * 9, []) == 0.0
+
+
+def test_more_work_on_an_idle_device_is_told() -> None:
+    """A call that finds nothing before it on the device takes no longer than others, but for what a first launch takes."""
+    assert idle_excess_us([50.0] * 9, [550.0, 560.0]) == pytest.approx(500.0)
+    assert idle_excess_us([5.0] * 9, [12.0, 90.0]) == 0.0
+    assert idle_excess_us([5.0] * 9, [-20.0, 12.0]) == 0.0
 
 
 def test_streams_that_work_on_after_the_last_call_are_told() -> None:
