@@ -74,7 +74,7 @@ async def _execute(services: Services, listener: Listener) -> Delivery:
                 "Resume it with the version that began it, or start a new run.",
             )
         if not snapshot.values or snapshot.next:
-            ahead = begin_ahead(services)
+            ahead = begin_ahead(services, listener)
             given = None if snapshot.next else {"run": services.run}
             stream = graph.astream(given, config, context=Context(opened=services), stream_mode="custom", subgraphs=True, durability="sync")
             try:

@@ -13,6 +13,8 @@ from typing import Any
 
 from graphs.optimize.execute import execute
 from graphs.run.assembly import Shared, assemble, start_run
+from graphs.run.context import Services
+from kernelwright.bench.beginnings import Beginnings
 from kernelwright.bench.borrowed import Borrowed
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.jobs import Job, all_jobs
@@ -33,6 +35,12 @@ FAILURES_IN_A_ROW = 5
 """So many runs that fail one after the other are the machine's or the settings' fault: the bench stops and says so."""
 
 
+PATIENCE_S = 20.0
+"""A run whose file is not read, traced and timed after so long is waiting for its own slow reference: its place goes to the next one."""
+MOST_SLOW = 3
+"""Runs that may be slow beside the one in each place."""
+
+
 class Bench:
     """One shard of a bench."""
 
@@ -46,6 +54,7 @@ class Bench:
         in_flight: int = 2,
         loader: ProblemLoader | None = None,
         code: str = "",
+        patience_s: float = PATIENCE_S,
         listener: Listener = lambda event: None,
     ) -> None:
         """Plan the shard's work; `folder` is claimed already.
@@ -58,6 +67,8 @@ class Bench:
         self._in_flight = in_flight
         self._code = code
         self._listener = listener
+        self._patience_s = patience_s
+        self._beginnings = Beginnings()
         self._loader = loader or Loader()
         self._loaded: dict[str, asyncio.Task[Loaded]] = {}
         self._memories = Memories(settings.knowledge)
@@ -91,12 +102,38 @@ class Bench:
             worker.result()
 
     async def _worker(self, work: Iterator[Job]) -> None:
-        for job in work:
-            self._listener({"event": "started", "job": job})
-            row = await self._row(job)
-            self._folder.append(row)
-            self._listener({"event": "row", "job": job, "row": row})
-            self._count_failure(row)
+        """Do one job after the other; one that is slow to begin goes on beside the next."""
+        slow: list[asyncio.Task[None]] = []
+        try:
+            for job in work:
+                doing = asyncio.create_task(self._do(job))
+                slow.append(doing)
+                if await self._begins(job, doing) or len(slow) > MOST_SLOW:
+                    await doing
+                    slow.remove(doing)
+            await asyncio.gather(*slow)
+        finally:
+            await _cancel(slow)
+
+    async def _begins(self, job: Job, doing: asyncio.Task[None]) -> bool:
+        """Wait until a run has begun to work, or ended; False where it is slow."""
+        begun = asyncio.create_task(self._beginnings.begun(job.key))
+        try:
+            done, _ = await asyncio.wait([doing, begun], timeout=self._patience_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            begun.cancel()
+        return bool(done)
+
+    async def _do(self, job: Job) -> None:
+        self._listener({"event": "started", "job": job})
+        row = await self._row(job)
+        self._folder.append(row)
+        self._listener({"event": "row", "job": job, "row": row})
+        self._count_failure(row)
+
+    def _inside(self, job: Job, event: dict[str, Any], services: Services) -> None:
+        self._beginnings.note(job.key, event["event"])
+        self._listener({"event": "inside", "job": job, "inner": event, "services": services})
 
     async def _row(self, job: Job) -> ResultRow:
         began = time.monotonic()
@@ -128,7 +165,7 @@ class Bench:
             pool = Borrowed(self._pool) if self._pool else None
             shared = Shared(pool=pool, memory=self._memories.open(settings), variants=loaded.variants)
             services = assemble(store, shared)
-            await execute(services, lambda event: self._listener({"event": "inside", "job": job, "inner": event, "services": services}))
+            await execute(services, lambda event: self._inside(job, event, services))
             return facts_of(services)
         finally:
             store.close()

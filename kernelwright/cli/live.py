@@ -174,6 +174,9 @@ class Progress:
         for mark in baselines.admission.marks:
             self._line("weak", mark)
 
+    def _on_traced(self, event: dict[str, Any]) -> None:
+        """Say nothing: what a trace lacks is said where something could not be written."""
+
     def _on_recalled(self, event: dict[str, Any]) -> None:
         recall = self._store.get("recall", event["recall"], Recall)
         if recall and recall.recalled:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 from agents import TeamSettings
 from graphs.run.settings import RunSettings
@@ -74,13 +75,15 @@ def small_bench(
     settings: BenchSettings | None = None,
     loader: ProblemLoader | None = None,
     pool: EvaluatorPool | None = None,
+    **more: Any,
 ) -> Bench:
     """Claim the folder and plan the work."""
     settings = settings or small_settings(suite)
     place = BenchFolder(out, part)
     place.claim(settings, HEADER, resume=True)
     items = shard(open_suite(suite).items, part)
-    return Bench(settings, items, place, pool or DrawnPool(out / "evaluations.log", delay), in_flight=1, loader=loader or HereLoader())
+    pool = pool or DrawnPool(out / "evaluations.log", delay)
+    return Bench(settings, items, place, pool, in_flight=1, loader=loader or HereLoader(), **more)
 
 
 if __name__ == "__main__":

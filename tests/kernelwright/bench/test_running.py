@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -15,17 +16,17 @@ from typing import Any
 import pytest
 
 from kernelwright.bench.files import BenchFolder
-from kernelwright.bench.loading import Loader
+from kernelwright.bench.loading import Loaded, Loader
 from kernelwright.bench.merging import gather
 from kernelwright.bench.report import make_report
 from kernelwright.bench.row import ResultRow, Status
 from knowledge.store import KnowledgeBase
 from knowledge.vectors.embedding import HashingEmbedder
-from tests.kernelwright.bench.small_bench import TEXT, small_bench, small_settings, write_suite
+from tests.kernelwright.bench.small_bench import TEXT, HereLoader, small_bench, small_settings, write_suite
 from tools.errors import MachineError, UserError
 from tools.problems.suite import open_suite
 from tools.profiling.ncu import Counters
-from tools.records import Evaluation, EvaluationRequest
+from tools.records import Evaluation, EvaluationRequest, PrecisionPolicy
 
 ROOT = Path(__file__).parents[3]
 
@@ -145,6 +146,38 @@ def test_random_and_unreadable_files_are_rows_too(tmp_path: Path) -> None:
     assert (rows["dropped"].status, rows["broken"].status) == (Status.NOT_JUDGEABLE, Status.UNREADABLE)
     assert "not deterministic" in rows["dropped"].reason
     assert "syntax error" in rows["broken"].reason
+
+
+class _HeldLoader(HereLoader):
+    """Does not get to the end of one file before another problem's row is there."""
+
+    def __init__(self) -> None:
+        self.other = asyncio.Event()
+
+    async def load(self, file: Path, policy: PrecisionPolicy) -> Loaded:
+        """Read a file."""
+        if file.stem == "rows":
+            await self.other.wait()
+        return await super().load(file, policy)
+
+
+def test_a_slow_problem_keeps_no_other_waiting(suite: Path, tmp_path: Path) -> None:
+    """One that is not read, traced and timed in a while gives its place to the next one, and has its own row in the end."""
+
+    async def run() -> bool:
+        loader = _HeldLoader()
+
+        def listen(event: dict[str, Any]) -> None:
+            if event["event"] == "row":
+                loader.other.set()
+
+        bench = small_bench(suite, tmp_path, "1/2", loader=loader, patience_s=0.2, listener=listen)
+        assert [job.item.name for job in bench.jobs] == ["rows", "summed"]
+        return await asyncio.wait_for(bench.run(), 120)
+
+    assert asyncio.run(run())
+    lines = (tmp_path / "results-1of2.jsonl").read_text().splitlines()
+    assert [json.loads(line)["problem"] for line in lines] == ["summed", "rows"]
 
 
 def test_a_failing_machine_is_tried_again(suite: Path, tmp_path: Path) -> None:
