@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graphs.run.context import Services
+from graphs.run.records import OTHER_BASELINES
 from tools.evidence import Origin, make_bundle, write_bundle
 from tools.evidence.manifest import MANIFEST
 from tools.records import Baselines, Evaluation, EvaluationRequest, Profile
@@ -25,4 +26,5 @@ def keep_evidence(services: Services, request: EvaluationRequest, evaluation: Ev
     baselines = store.get("baselines", request.problem.id, Baselines)
     profile = store.get("profile", request.candidate, Profile)
     origin = Origin.here(services.run, services.pool.name)
-    write_bundle(make_bundle(request, evaluation, origin, baselines, profile), folder)
+    others = {name: found for name in services.settings.baselines if (found := store.get(OTHER_BASELINES, name, Baselines))}
+    write_bundle(make_bundle(request, evaluation, origin, baselines, profile, others), folder)

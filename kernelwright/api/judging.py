@@ -82,7 +82,7 @@ def evaluate(
         evaluation, alone, others = asyncio.run(_judge(request, pool, baselines, alone=bundle is not None))
     made = None
     if bundle is not None and evaluation.verdict is not Verdict.INFRASTRUCTURE:
-        made = make_bundle(request, evaluation, Origin.here(evaluator=pool.name), alone, _profile(request, evaluation, alone))
+        made = make_bundle(request, evaluation, Origin.here(evaluator=pool.name), alone, _profile(request, evaluation, alone), others)
     digest = write_bundle(made, Path(bundle)) if made and bundle else ""
     return Judgement(
         problem=loaded,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tools.evidence.origin import Origin
-from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem, Profile, Record, content_hash
+from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, PolicyName, Problem, Profile, Record, content_hash
 
 __all__ = ["Bundle", "Origin", "make_bundle"]
 
@@ -28,6 +28,8 @@ class Bundle(Record):
     """The device that was timed, or that the time was estimated for."""
     baselines: Baselines | None
     """The reference timed or estimated by itself, in a session of its own; None where nobody did."""
+    other_baselines: dict[PolicyName, Baselines]
+    """The same under the flags of other policies, where that was asked for."""
     profile: Profile | None
     """Where the candidate's time goes; None where it was not profiled."""
     origin: Origin
@@ -52,6 +54,7 @@ def make_bundle(
     origin: Origin,
     baselines: Baselines | None = None,
     profile: Profile | None = None,
+    other_baselines: dict[PolicyName, Baselines] | None = None,
 ) -> Bundle:
     """Put an evaluation together with the job it answered; its candidate is named by the contents that were judged.
 
@@ -68,6 +71,7 @@ def make_bundle(
         timeout_s=request.timeout_s,
         hardware=request.target,
         baselines=baselines,
+        other_baselines=other_baselines or {},
         profile=profile and profile.model_copy(update={"candidate": name}),
         origin=origin,
     )

@@ -62,6 +62,9 @@ def consistency(bundle: Bundle) -> Iterator[Claim]:
         yield _estimate(bundle)
     if bundle.baselines:
         yield _baselines(bundle)
+    for name, baselines in bundle.other_baselines.items():
+        told = f"{baselines.best_us:,.4g} µs ({baselines.tier})" if baselines.samples or baselines.estimate else "no time"
+        yield unchecked(f"flags of {name}", f"the reference by itself under them: {told}")
 
 
 def _names(bundle: Bundle) -> Claim:

@@ -15,6 +15,7 @@ from tools.records import Baselines, Evaluation, HardwareSheet, Problem, Problem
 KERNEL, LOG = "kernel.py", "build.log"
 PROBLEM, EVALUATION, TIMINGS, SEEDS = "problem.json", "evaluation.json", "timings.json", "seeds.json"
 HARDWARE, BASELINES, PROFILE, ORIGIN = "hardware.json", "baselines.json", "profile.json", "origin.json"
+OTHER_BASELINES = "other_baselines.json"
 
 _SHARED = ("name", "form", "entry", "source", "policy")
 """What a variant has in common with its problem."""
@@ -41,6 +42,7 @@ def to_files(bundle: Bundle) -> dict[str, bytes]:
         SEEDS: [one.model_dump(mode="json") for one in evaluation.seeds],
         HARDWARE: bundle.hardware.model_dump(mode="json"),
         BASELINES: bundle.baselines.model_dump(mode="json") if bundle.baselines else None,
+        OTHER_BASELINES: {name: one.model_dump(mode="json") for name, one in bundle.other_baselines.items()} or None,
         PROFILE: bundle.profile.model_dump(mode="json") if bundle.profile else None,
         ORIGIN: bundle.origin.model_dump(mode="json"),
     }
@@ -60,7 +62,7 @@ def from_files(files: Mapping[str, bytes]) -> Bundle:
     outer = _json(files, EVALUATION)
     try:
         form = ProblemForm(problem_json["problem"]["form"])
-        known = {source_name(form), KERNEL, LOG, PROBLEM, EVALUATION, TIMINGS, SEEDS, HARDWARE, BASELINES, PROFILE, ORIGIN}
+        known = {source_name(form), KERNEL, LOG, PROBLEM, EVALUATION, TIMINGS, SEEDS, HARDWARE, BASELINES, OTHER_BASELINES, PROFILE, ORIGIN}
         if unknown := sorted(set(files) - known):
             raise _broken(unknown[0], "a bundle of this format has no such file")
         problem = Problem.model_validate(problem_json["problem"] | {"source": _text(files, source_name(form))})
@@ -80,6 +82,7 @@ def from_files(files: Mapping[str, bytes]) -> Bundle:
             timeout_s=outer["timeout_s"],
             hardware=_record(files, HARDWARE, HardwareSheet),
             baselines=_record(files, BASELINES, Baselines) if BASELINES in files else None,
+            other_baselines=_json(files, OTHER_BASELINES) if OTHER_BASELINES in files else {},
             profile=_record(files, PROFILE, Profile) if PROFILE in files else None,
             origin=_record(files, ORIGIN, Origin),
         )

@@ -10,6 +10,8 @@ import pytest
 from tests.support.evidence import real_bundle, timed_elsewhere
 from tools.errors import UserError
 from tools.evidence import damages, make_bundle, read_bundle, write_bundle
+from tools.evidence.claims import Standing
+from tools.evidence.consistency import consistency
 from tools.evidence.manifest import MANIFEST
 
 
@@ -27,6 +29,18 @@ def test_raw_times_survive(tmp_path: Path) -> None:
     assert timing == timed_elsewhere().evaluation.timing
     assert timing.raw is not None
     assert len(timing.raw.candidate) == timing.candidate.count
+
+
+def test_baselines_under_other_flags_survive(folder: Path, tmp_path: Path) -> None:
+    """What the reference takes under another policy's flags is in a file of its own, and shown as told, not checked."""
+    baselines = real_bundle().baselines
+    assert baselines is not None
+    written = real_bundle().model_copy(update={"other_baselines": {"tf32": baselines}})
+    write_bundle(written, tmp_path / "both")
+    assert read_bundle(tmp_path / "both") == written
+    told = [claim for claim in consistency(written) if claim.name == "flags of tf32"]
+    assert [claim.standing for claim in told] == [Standing.UNCHECKED]
+    assert not (folder / "other_baselines.json").exists()
 
 
 def test_an_untouched_bundle_has_no_damage(folder: Path) -> None:

@@ -38,6 +38,9 @@ def cudnn_operators(*, rounds: bool) -> Iterator[Met]:
     met = Met()
 
     class _Convolutions(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        # `torch.cond` and its like run as they are, without a look inside
+        supports_higher_order_operators = True
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if _name(func) in _CONVOLUTIONS and _is_float32(args[0]) and not _is_depthwise(args):
                 met.any = True
@@ -63,6 +66,8 @@ def _products_rounded() -> Iterator[None]:
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class _Products(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        supports_higher_order_operators = True
+
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return func(*_rounded(args, _PRODUCTS.get(_name(func), ())), **(kwargs or {}))
 

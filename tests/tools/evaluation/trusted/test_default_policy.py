@@ -117,6 +117,15 @@ def test_cells_and_products_are_not_cudnns() -> None:
     assert not met.any
 
 
+def test_higher_order_operators_run_as_they_are() -> None:
+    """A reference that branches by `torch.cond` runs while it is watched."""
+    x = torch.ones(3)
+    with torch.no_grad(), cudnn_operators(rounds=True):
+        found = torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+
+    assert torch.equal(found, x.sin())
+
+
 def test_default_comes_to_tf32_for_cudnn_alone() -> None:
     """For one operator the policy is tf32 or exact, and its factor stays."""
     policy = DEFAULT_POLICY.model_copy(update={"factor": 2.0})
