@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.untrusted import composites, extensions, fake_device, gpu_stand_in, graph_stand_in, loading, misuse
 from tools.evaluation.untrusted.extension_dry_run import Followed
@@ -16,9 +16,14 @@ from tools.evaluation.wire.launch_plan import LaunchPlan
 from tools.evaluation.wire.phase import Phase
 from tools.records import ABI, Launch, ScalarSpec
 
+if TYPE_CHECKING:
+    import torch
+
 MAX_ANSWER_BYTES = 64 << 20
 MAX_LAUNCHES = 2000
 _ERROR_LINES = 30
+_READS_VALUES = ("DataDependentOutputException", "DynamicOutputShapeException", "GuardOnDataDependentSymNode")
+"""What torch raises where host code asks a tensor without contents for some."""
 
 
 def build(phase: Phase) -> None:
@@ -125,7 +130,7 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan
         modes.enter_context(torch.no_grad())
         modes.enter_context(fake_device.fake_device())
         modes.enter_context(fake_device.on_device(device))
-        model = loading.make_model(module, abi)
+        model = _made(module, abi)
         fake_device.move(model, device)
         inputs = [torch.empty(spec.shape, dtype=getattr(torch, spec.dtype), device=device) for spec in abi.inputs]
         modes.enter_context(recorder.library_mode())
@@ -156,9 +161,24 @@ def _dry_run(module: Any, abi: ABI, recorder: Recorder) -> tuple[list[LaunchPlan
 
 def _unfollowed(error: BaseException) -> str:
     """Say why nobody can know without a device what a candidate launches."""
-    if type(error).__name__ in ("DataDependentOutputException", "DynamicOutputShapeException", "GuardOnDataDependentSymNode"):
+    if type(error).__name__ in _READS_VALUES:
         return "its host code reads values from the device (.item(), .tolist(), an `if` on a tensor, a shape that depends on values)"
     return f"its host code could not be followed without a GPU ({type(error).__name__}: {_first_line(error)})"
+
+
+def _made(module: Any, abi: ABI) -> torch.nn.Module:
+    """Make the module on tensors without contents, or where its constructor reads some of its own, as many do, on real ones."""
+    from torch._subclasses import fake_tensor
+
+    try:
+        return loading.make_model(module, abi)
+    except Exception as error:
+        if type(error).__name__ not in _READS_VALUES:
+            raise
+    # torch ships no types of it
+    unset: Any = fake_tensor.unset_fake_temporarily
+    with unset(), fake_device.on_device("cpu"):
+        return loading.make_model(module, abi)
 
 
 def _is_cause(failure: BaseException | None, error: BaseException | None) -> bool:

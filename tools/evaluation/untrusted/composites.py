@@ -30,18 +30,18 @@ def install(listener: Listener) -> None:
     import torch
     from torch.nn import functional
 
-    # names that torch's own modules look up at each call
-    replies: list[tuple[Any, str, Any]] = []
-    attention = functional.scaled_dot_product_attention
-    replies.append((functional, "scaled_dot_product_attention", functools.partial(_attention, listener, attention)))
-    for name, operator in (("lstm", torch.ops.aten.lstm.input), ("gru", torch.ops.aten.gru.input)):
-        for module in (torch, torch._VF):
-            replies.append((module, name, functools.partial(_recurrent, listener, getattr(module, name), operator)))
-    for module, name, reply in replies:
-        setattr(module, name, reply)
+    aten = torch.ops.aten
+    # names that torch's own modules look up at each call, and the operators themselves
+    attention = aten.scaled_dot_product_attention.default
+    for module, name in ((functional, "scaled_dot_product_attention"), (aten.scaled_dot_product_attention, "default")):
+        setattr(module, name, functools.partial(_attention, listener, getattr(module, name), attention))
+    for name, packet in (("lstm", aten.lstm), ("gru", aten.gru)):
+        operator = packet.input
+        for module, attribute in ((torch, name), (torch._VF, name), (packet, "input")):
+            setattr(module, attribute, functools.partial(_recurrent, listener, getattr(module, attribute), operator))
 
 
-def _attention(listener: Listener, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def _attention(listener: Listener, original: Callable[..., Any], operator: Any, *args: Any, **kwargs: Any) -> Any:
     import torch
 
     def make() -> torch.Tensor:
@@ -49,9 +49,7 @@ def _attention(listener: Listener, original: Callable[..., Any], *args: Any, **k
         return made.transpose(1, 2).contiguous().transpose(1, 2) if _is_fused(*args[:3]) else made
 
     plain = len(args) >= 3 and all(isinstance(one, torch.Tensor) for one in args[:3])
-    return (
-        listener.composed(torch.ops.aten.scaled_dot_product_attention.default, args, kwargs, make) if plain else original(*args, **kwargs)
-    )
+    return listener.composed(operator, args, kwargs, make) if plain else original(*args, **kwargs)
 
 
 def _is_fused(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:

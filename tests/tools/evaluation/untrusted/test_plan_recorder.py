@@ -47,8 +47,11 @@ def specs(prefix: str, tensors: Sequence[torch.Tensor]) -> tuple[TensorSpec, ...
 def stand_ins(recorder: Recorder) -> Iterator[None]:
     """Torch's graphs, attention and recurrent layers tell the recorder what they do."""
     before = [(torch.cuda, name, getattr(torch.cuda, name)) for name in GRAPH_NAMES]
-    before += [(functional, "scaled_dot_product_attention", functional.scaled_dot_product_attention)]
-    before += [(module, name, getattr(module, name)) for module in (torch, torch._VF) for name in ("lstm", "gru")]
+    aten = torch.ops.aten
+    owners = [(functional, "scaled_dot_product_attention"), (aten.scaled_dot_product_attention, "default")]
+    owners += [(aten.lstm, "input"), (aten.gru, "input")]
+    owners += [(module, name) for module in (torch, torch._VF) for name in ("lstm", "gru")]
+    before += [(module, name, getattr(module, name)) for module, name in owners]
     graph_stand_in.install(recorder.planner)
     composites.install(recorder)
     try:
@@ -136,8 +139,11 @@ CASES: dict[str, tuple[Forward, tuple[int, ...], tuple[tuple[int, ...], ...]]] =
     ),
     "rows of a table": (lambda x, w: functional.embedding(x.argsort(1), w), X, ((4, 3),)),
     "running statistics": (counted, X, ((2, 4),)),
-    "a recurrent layer": (
-        lambda x, w, v, b: list(torch.lstm(x, (x[:, :2, :3] * 0,) * 2, [w, v, b, b], True, 1, 0.0, False, False, True))[:1],
+    "recurrent layers": (
+        lambda x, w, v, b: [
+            torch.lstm(x, (x[:, :1, :3] * 0,) * 2, [w, v, b, b], True, 1, 0.0, False, False, True)[0],
+            torch.ops.aten.gru.input(x, x[:, :2, :3] * 0, [w[:9], v[:9], b[:9], b[:9]], True, 1, 0.0, False, False, False)[1],
+        ],
         (1, 2, 4),
         ((12, 4), (12, 3), (12,)),
     ),
