@@ -96,6 +96,7 @@ def view(task: CodingTask) -> dict[str, Any]:
         "parts": len(anchors),
         "plan": task.plan,
         "programs": task.programs,
+        "doubt": task.doubt,
         "action": describe(task.plan.action),
         "meaning": GUIDE[task.plan.action.kind],
         "profile": task.profile,

@@ -20,6 +20,8 @@ class CodingTask(Record):
     sheet: HardwareSheet
     programs: tuple[Inspiration, ...] = ()
     """Other right candidates of the run that the search method wants to be seen, for ideas."""
+    doubt: str = ""
+    """Why the parent would not be delivered as faster, fast as it may be; empty where that is not known."""
 
 
 class Draft(Record):

@@ -41,6 +41,8 @@ class Briefing(Record):
     sheet: HardwareSheet
     speedup: float
     """Best baseline time over the parent's time; 1.0 for ROOT."""
+    doubt: str = ""
+    """Why the parent would not be delivered as faster, fast as it may be; empty where that is not known."""
     kinds: tuple[ActionKind, ...] = ()
     """The search method's constraint: the action must be of one of these; empty means any."""
     regions: tuple[str, ...] = ()

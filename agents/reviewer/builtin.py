@@ -68,6 +68,8 @@ def _concerns(evaluation: Evaluation) -> tuple[str, ...]:
     concerns = []
     if evaluation.timing and evaluation.timing.throttled:
         concerns.append("The device throttled while it was timed.")
+    if evaluation.doubt:
+        concerns.append(evaluation.doubt)
     if evaluation.provenance == "library":
         concerns.append("Only library kernels ran: the candidate's own kernels did none of the work.")
     if evaluation.correctness and evaluation.timing and evaluation.correctness.executor == "interpreter":

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.kept_rows import KeptRows, Row, policy_of
+from benchmarks.kernelbench.sealed_share import NOT_SEALED
 from tools.errors import KernelwrightError, UserError
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.policies import load_policy, policy_names
@@ -154,6 +155,7 @@ async def _row(pool: LocalPool, options: argparse.Namespace, file: Path, kernel:
         return row | {"verdict": Verdict.INFRASTRUCTURE, "notes": [str(error)]}
     row |= {"verdict": found.verdict, "rule": found.rule, "notes": found.notes[:4], "sandbox": found.sandbox}
     row |= {"seconds": round(found.seconds, 1), "gpu_s": found.gpu_seconds, "phases": found.phase_seconds, "versions": found.versions}
+    row |= {"unsealed": next((note for note in found.notes if note.startswith(NOT_SEALED)), "")}
     if found.timing is not None:
         timing = found.timing
         row |= {"us": timing.candidate.median_us, "tier": timing.tier, "device": timing.device, "speedups": timing.speedups}

@@ -53,6 +53,7 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
         recalled=recalled.recalled,
         sheet=services.sheet,
         speedup=(evaluation.speedup if evaluation else None) or 1.0,
+        doubt=evaluation.doubt if evaluation else "",
         kinds=ask.kinds,
         regions=ask.regions,
         against=services.settings.against,

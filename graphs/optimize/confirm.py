@@ -52,7 +52,7 @@ async def deliver(services: Services, candidates: Sequence[str], ended: str) -> 
         if not reason:
             said = praise(evaluation, services.settings.against) + _as_sentence(_no_room(services, name))
             return _write(services, Delivery(candidate=name, evaluation=request.key, reason=said, ended=ended))
-        unjudged += [name] * (evaluation.verdict in _UNJUDGED)
+        unjudged += [name] * (evaluation.verdict in _UNJUDGED or not _is_vouched_for(evaluation))
         reasons.append(f"{name}: {reason}")
     if unjudged:
         return _write(services, _unconfirmed(services, unjudged[0], reasons, ended))
@@ -141,11 +141,20 @@ def shortfall(evaluation: Evaluation, floor: float, against: Against = "better")
         return f"{evaluation.verdict} when confirmed" + (f" ({_as_clause(note)})" if note else "")
     if evaluation.timing:
         name, (value, low, _) = _baseline(evaluation.timing, against)
+        if low > floor and not _is_vouched_for(evaluation):
+            why = f" ({_as_clause(evaluation.timing.unsealed)})" if evaluation.timing.unsealed else ""
+            alone = f"only its own process says so: its time is {evaluation.timing.tier}, not bracketed and not sealed{why}"
+            return f"{value:.3f}x against {name} when confirmed, but {alone}"
         return "" if low > floor else f"{value:.3f}x against {name} when confirmed, {_too_little(low, floor)}"
     if evaluation.estimate is None:
         return "right, but its time could neither be measured nor estimated"
     speedup = evaluation.estimate.speedup
     return "" if speedup > floor else f"an estimated {speedup:.3f}x when confirmed, not above the floor of {floor:.2f}x"
+
+
+def _is_vouched_for(evaluation: Evaluation) -> bool:
+    """Whether more than the candidate's own process stands for its time, where it was measured."""
+    return evaluation.timing is None or evaluation.timing.is_vouched_for
 
 
 def _too_little(low: float, floor: float) -> str:

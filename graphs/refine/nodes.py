@@ -149,6 +149,7 @@ def _task(services: Services, plan_id: str) -> CodingTask:
     profile_ = services.store.get("profile", plan.parent, Profile)
     assert profile_ is not None
     ask = services.store.get("asked", plan_id, Ask)
+    evaluation = services.evaluation(plan.parent)
     return CodingTask(
         problem=services.problem,
         parent=services.store.candidate(plan.parent),
@@ -156,6 +157,7 @@ def _task(services: Services, plan_id: str) -> CodingTask:
         profile=profile_,
         sheet=services.sheet,
         programs=inspirations(services, ask) if ask else (),
+        doubt=evaluation.doubt if evaluation else "",
     )
 
 

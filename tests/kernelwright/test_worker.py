@@ -219,7 +219,7 @@ def test_agents_run_a_round_and_exit_while_a_drain_answers(spool: Spool, tmp_pat
     assert most >= 2
     assert len(set(begun)) == len(begun)
     assert delivery.candidate != "root"
-    assert "measured (in-process)" in delivery.reason
+    assert "measured (bracketed)" in delivery.reason
 
 
 def test_a_resumed_run_finds_what_was_answered_meanwhile(spool: Spool, tmp_path: Path) -> None:

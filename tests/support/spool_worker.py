@@ -114,7 +114,7 @@ class ScriptedPool:
 
     def _timing(self) -> Timing:
         return Timing(
-            tier=Tier.IN_PROCESS,
+            tier=Tier.BRACKETED,
             candidate=_sample(50.0),
             baselines={"eager": _sample(100.0)},
             speedups={"eager": (2.0, 1.9, 2.1)},

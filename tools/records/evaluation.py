@@ -110,6 +110,8 @@ class Timing(Record):
     """Of a candidate that packs its weights in a step of their own."""
     sealed_us: float | None = None
     """Where the slower figure of the candidate's own process is published: the median without its host code, microseconds."""
+    unsealed: str = ""
+    """Why its launches cannot be timed without its host code, in words; empty where they can, or nobody looked."""
     raw: RawTimes | None = None
     """None in evaluations of versions that did not keep it."""
 
@@ -124,6 +126,15 @@ class Timing(Record):
         """Whether more than the candidate's own process stands for it: it is sealed or bracketed, or its launches alone take no longer."""
         lower = self.sealed_us is not None and self.sealed_us <= self.candidate.median_us
         return lower or self.tier in (Tier.SEALED, Tier.BRACKETED)
+
+    @property
+    def doubt(self) -> str:
+        """Why a kernel of this time is not delivered as faster, and what would mend it, in a sentence; empty where more stands for it."""
+        if self.is_vouched_for:
+            return ""
+        why = f", since {self.unsealed}" if self.unsealed else ""
+        word = f"{self.tier}; not bracketed, and not sealed{why}"
+        return f"As it is it is not delivered as faster: only its own process says how fast it is ({word})."
 
     @property
     def best_baseline(self) -> str:
@@ -267,6 +278,11 @@ class Evaluation(Record):
             off = ", ".join(self.weakened)
             raise UserError(f"This evaluation is no evidence: defences were switched off ({off}).", "Evaluate again with all of them.")
         return self
+
+    @property
+    def doubt(self) -> str:
+        """Why it would not be delivered as faster, in a sentence; empty where nothing is known against it."""
+        return self.timing.doubt if self.timing and self.timing.unsealed else ""
 
     @property
     def packing_us(self) -> float | None:

@@ -42,21 +42,22 @@ def time_sealed(
 ) -> Outcome | Timing:
     """Time the candidate sealed where its figure will be published, and hold that against its `own` process's.
 
-    Where it cannot be, the note says why and `own` stays.
+    Where it cannot be, the note says why and `own` stays, with the reason; in a search, too, where it can still be mended.
     """
-    if request.stage not in STAGES:
-        return own
     reason = unsealable(case.build, request)
     if reason:
         case.notes.append(f"Not sealed: {reason}.")
+        return own.model_copy(update={"unsealed": reason})
+    if request.stage not in STAGES:
         return own
     found = timing.timed(workers, request, case, baseline, cancel, plan=case.build.plan)
     if isinstance(found, Timing):
         return _agreed(case, found, own)
     told = (found.notes or ["no reason given"])[0]
     if found.verdict in _OURS or SET_UP in told:
-        case.notes.append(f"Not sealed: its recorded launches do not stand for it ({told})")
-        return own
+        reason = f"its recorded launches do not stand for it ({told})"
+        case.notes.append(f"Not sealed: {reason}")
+        return own.model_copy(update={"unsealed": reason})
     return Outcome(found.verdict, found.rule, None, [f"Sealed, without its host code: {note}" for note in found.notes], found.log)
 
 
