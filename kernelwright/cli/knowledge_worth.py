@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelwright.cli.knowledge_store import Server, print_json, reached_server, ready_embedder
-from kernelwright.cli.options import HALF_LIFE, HalfLife, Json, NamedPolicy
+from kernelwright.cli.options import HALF_LIFE, CompileTimeout, HalfLife, Json, NamedPolicy, TraceTimeout
 
 if TYPE_CHECKING:
     from kernelwright.bench.settings import BenchSettings, MemoryArm
@@ -45,6 +45,8 @@ def worth(
     embedder: Annotated[str, typer.Option(help="`default`, `hashing`, or a sentence-transformers name or path.")] = "default",
     server: Server = "",
     half_life: HalfLife = HALF_LIFE,
+    trace_timeout: TraceTimeout = 60.0,
+    compile_timeout: CompileTimeout = 120.0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs in flight.")] = 2,
     stop_after: Annotated[float, typer.Option(min=0, help="Stop after so many seconds, to be gone on with; 0: see it through.")] = 0,
     despite_failures: Annotated[
@@ -96,6 +98,8 @@ def worth(
             policy=PrecisionPolicy(name=policy),
             budget=Budget(evaluations=budget),
             search_settings=search_settings,
+            trace_timeout_s=trace_timeout,
+            compile_timeout_s=compile_timeout,
             embedder=embedder,
             chroma_server=server,
             half_life=half_life,

@@ -144,10 +144,14 @@ def command(
     json: Json = False,
 ) -> None:
     """Start a run and see it through."""
+    from tools.evaluation.several import begin_local
     from tools.references.processes import PROCESSES
 
-    # torch is imported there while the rest is imported here
-    PROCESSES.start()
+    if file.is_file():
+        # torch is imported there while the rest is imported here
+        PROCESSES.start()
+        if evaluator == "local":
+            begin_local(devices)
     from agents import ready_models, team_settings
     from agents.prompting.frame import read_frame
     from graphs.run.assembly import start_run

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from tools.errors import MachineError
 from tools.evaluation.local import LocalPool
+from tools.evaluation.processes.worker_pool import warm_ahead
 from tools.evaluation.protocol import EvaluatorPool
 from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.hardware.devices import ALL, choose_devices
@@ -103,3 +104,9 @@ def capacity(gpus: int) -> int:
     """How many evaluations to have under way: half of the cores, and no more than keep each GPU supplied."""
     half = max(1, (os.cpu_count() or 2) // 2)
     return half if gpus == 0 else max(2 * gpus, min(half, (1 + _BUILDS_AHEAD) * gpus))
+
+
+def begin_local(devices: str = ALL) -> None:
+    """Begin what a pool of this machine's takes seconds for, before it is opened: its processes import torch and triton meanwhile."""
+    for device in choose_devices(devices) or (None,):
+        warm_ahead(device)

@@ -10,19 +10,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeAlias
 
 import tools
+from tools.errors import MachineError
 from tools.evaluation.processes.allowance import Allowance
 from tools.evaluation.processes.child import Child
 from tools.evaluation.processes.oracle_client import OracleClient
 from tools.evaluation.processes.shared_memory_pool import SharedMemoryPool, nothing, room
 from tools.evaluation.processes.spare_runners import SpareRunners
 from tools.evaluation.processes.walls import Walls
+from tools.evaluation.processes.zygote_ancestry import ANCESTRY, clean_environment
 from tools.evaluation.processes.zygote_client import ZygoteClient
 from tools.evaluation.sandbox import control_group
 from tools.evaluation.sandbox.isolation import Isolation
@@ -73,11 +75,9 @@ class WorkerPool:
         self.trusted_cache = self._phases / "trusted-cache"
         """What trusted processes compile; no sandbox shows it."""
         self.trusted_cache.mkdir(mode=0o700)
-        # by its UUID: where a sandbox has the node of one device alone, CUDA counts it as the first
-        name = "" if device is None else device_uuid(device) or str(device)
-        visible = {"CUDA_VISIBLE_DEVICES": name, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-        self.native = ZygoteClient("native", visible, self._phases)
-        self.interpreter = ZygoteClient("interpreter", visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}, self._phases)
+        native, interpreter = _environments(device)
+        self.native = ZygoteClient("native", native, self._phases)
+        self.interpreter = ZygoteClient("interpreter", interpreter, self._phases)
         self._walls = Walls(self.native, device)
         self.learnt: dict[str, str] = {}
         """What was tried once on this machine, and how it went."""
@@ -220,6 +220,26 @@ class WorkerPool:
         self.memory.close()
         self.exchanges.close()
         shutil.rmtree(self._phases, ignore_errors=True)
+
+
+def _environments(device: int | None) -> tuple[dict[str, str], dict[str, str]]:
+    """What the native zygote and the interpreter's see."""
+    # by its UUID: where a sandbox has the node of one device alone, CUDA counts it as the first
+    name = "" if device is None else device_uuid(device) or str(device)
+    visible = {"CUDA_VISIBLE_DEVICES": name, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    return visible, visible | {"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def warm_ahead(device: int | None) -> None:
+    """Begin to warm up the parents of a pool's zygotes, in threads, before there is a pool: it then forks its own in milliseconds."""
+    for environment in _environments(device)[: 1 if device is not None else 2]:
+        threading.Thread(target=_warm, args=(environment,), name="warm", daemon=True).start()
+
+
+def _warm(environment: Mapping[str, str]) -> None:
+    # what does not start is told by the pool
+    with suppress(MachineError):
+        ANCESTRY.zygote(clean_environment(environment)).kill()
 
 
 @contextmanager

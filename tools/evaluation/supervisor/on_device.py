@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -24,7 +24,7 @@ from tools.evaluation.supervisor.timing import time_baselines, timed
 from tools.evaluation.wire.size_classes import LARGE_BYTES
 from tools.hardware.detect import refuse_other_target
 from tools.profiling.ncu import Counters
-from tools.records import Admission, Baselines, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict
+from tools.records import Admission, Baselines, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict, content_hash
 
 _SIDE_BY_SIDE = 4
 """Candidates checked, and baselines started, on one device at the same time."""
@@ -50,6 +50,8 @@ class OnDevice:
         self._beside = ThreadPoolExecutor(_BESIDE, thread_name_prefix="beside")
         self._lock = DeviceLock(_SIDE_BY_SIDE, _ROOM)
         self._baselines = BaselineCache(workers, max_autotune=max_autotune, compile_s=compile_s)
+        self._passed: set[str] = set()
+        """Candidates that have passed once."""
         self._counting = CountersClient()
         self._health = Health(workers.device)
 
@@ -71,6 +73,8 @@ class OnDevice:
                 with self._lock.alone() as stay, case.phase("time", after=stay):
                     workers.spare_runners.settle()
                     outcome, figures = self._time(workers, case, outcome, cache, made, cancel)
+        if outcome.verdict is Verdict.PASS:
+            self._passed.add(_passing(case.request))
         figures["gpu_seconds"] = sum(case.seconds.get(phase, 0.0) for phase in ("check", "baselines", "time"))
         return outcome, figures
 
@@ -149,25 +153,36 @@ class OnDevice:
 
     @contextmanager
     def _beginning(self, case: Case, cancel: int) -> Iterator[Callable[[], BaselineProcess | None]]:
-        """Start the baselines that a candidate is timed with, unless they are there, while it is checked; give what waits for them."""
+        """Give what starts the baselines that a candidate is timed with, unless they are there.
+
+        Where the candidate has passed before they are started at once, and compile while it is checked again.
+        """
         request = case.request
         if not self._baselines.needs(request.problem, request.stage):
             yield lambda: None
             return
-        starting = self._beside.submit(self._start, request.problem, request.target, cancel)
+        starting: list[Future[BaselineProcess]] = []
+
+        def start() -> Future[BaselineProcess]:
+            if not starting:
+                starting.append(self._beside.submit(self._start, request.problem, request.target, cancel))
+            return starting[0]
 
         def begun() -> BaselineProcess:
             with case.phase("baselines"):
-                made = starting.result()
+                made = start().result()
                 made.await_compiled()
                 return made
 
+        if _passing(request) in self._passed:
+            start()
         try:
             yield begun
         finally:
-            wait([starting])
-            if starting.exception() is None:
-                self._baselines.let_go(starting.result())
+            wait(starting)
+            for one in starting:
+                if one.exception() is None:
+                    self._baselines.let_go(one.result())
 
     def _start(self, problem: Problem, target: HardwareSheet, cancel: int) -> BaselineProcess:
         """Start a baseline process beside others; what it compiles it compiles beside whoever is timed."""
@@ -196,6 +211,10 @@ class OnDevice:
             self._baselines.clear()
             raise
         self._baselines.rest()
+
+
+def _passing(request: EvaluationRequest) -> str:
+    return content_hash(request.problem.id, request.source)
 
 
 def refuse_too_large(problem: Problem, target: HardwareSheet) -> None:
