@@ -15,6 +15,7 @@ from graphs.run.settings import RunSettings
 from graphs.search.protocol import Ask
 from tools.errors import UnjudgeableError, UserError
 from tools.evaluation.supervisor.interpretable import obstacle
+from tools.guards import unguarded
 from tools.hardware.devices import choose_devices
 from tools.machine_code.compilers import missing_tools
 from tools.problems.source import parse, read_source
@@ -28,8 +29,8 @@ START = "start"
 
 
 def read_start(path: Path) -> str:
-    """Read the user's kernel; UserError for what cannot be a candidate's source."""
-    source = read_source(path)
+    """Read the user's kernel, without the guard that a delivered one has; UserError for what cannot be a candidate's source."""
+    source = unguarded(read_source(path))
     tree = parse(source, str(path))
     if not any(isinstance(node, ast.ClassDef) and node.name == "ModelNew" for node in tree.body):
         raise UserError(

@@ -8,9 +8,10 @@ import pytest
 
 from graphs.run.assembly import start_run
 from graphs.run.settings import RunSettings
+from graphs.run.starting import read_start
 from tests.support.loop import small_services
 from tools.errors import UserError
-from tools.guards import unguarded
+from tools.guards import contract_of, guarded, unguarded
 from tools.records import ROOT, Action, ActionKind, Candidate, ProblemForm
 
 
@@ -24,6 +25,14 @@ def test_the_search_judges_a_source_and_the_confirmation_the_guarded_one(tmp_pat
     assert "def reference()" not in confirmed
     services.settings = services.settings.model_copy(update={"fallback": "reference"})
     assert "def reference()" in services.request(candidate, confirm=True).source
+
+
+def test_a_run_that_starts_from_a_delivered_file_leaves_its_guard_off(tmp_path: Path) -> None:
+    """The first candidate is the source alone: it gets a guard of its own when it is confirmed."""
+    source = "class ModelNew:\n    pass\n"
+    contract = contract_of(small_services(tmp_path / "run").problem, ())
+    (tmp_path / "kernel.py").write_text(guarded(source, contract))
+    assert read_start(tmp_path / "kernel.py") == source
 
 
 def test_a_reference_that_no_file_can_carry_is_refused_at_the_start(tmp_path: Path) -> None:

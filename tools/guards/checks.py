@@ -73,11 +73,13 @@ class Guard:
                 wrong.append(f"{name} is not contiguous")
         wrong += self._sizes(self.constructor, given, "init", known)
         tensors = {name: value for name, value in (values | held).items() if isinstance(value, torch.Tensor)}
-        if len({value.device for value in tensors.values()}) > 1:
-            wrong.append("not all is on one device: " + ", ".join(f"{name} on {value.device}" for name, value in tensors.items()))
+        devices = {value.device: name for name, value in tensors.items()}
+        if len(devices) > 1:
+            wrong.append("not all is on one device: " + ", ".join(f"{name} on {device}" for device, name in devices.items()))
         wanting = [name for name, value in tensors.items() if value.requires_grad and torch.is_grad_enabled()]
         if wanting:
-            wrong.append(f"a gradient is wanted of {', '.join(wanting)}, and none is computed: call it under torch.no_grad()")
+            more = f" and {len(wanting) - 3} more" if len(wanting) > 3 else ""
+            wrong.append(f"a gradient is wanted of {', '.join(wanting[:3])}{more}, and none is computed: call it under torch.no_grad()")
         if self.training not in (None, module.training):
             wrong.append(f"the module is in {'training' if module.training else 'evaluation'} mode, and was made for the other")
         return wrong

@@ -101,6 +101,20 @@ class ModelNew(torch.nn.Module):
             module(torch.ones(4, 4))
 
 
+def test_what_is_said_of_many_parameters_is_short() -> None:
+    """A gradient wanted of many parameters names three of them."""
+    names = [f"p{number}" for number in range(9)]
+    specs = tuple(problem().abi.parameters[1].model_copy(update={"name": name, "shape": (2,)}) for name in names)
+    abi = problem().abi.model_copy(update={"parameters": specs, "init": "[]"})
+    made_of = "; ".join(f"self.{name} = torch.nn.Parameter(torch.ones(2))" for name in names)
+    source = (
+        "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        "
+        f"{made_of}\n\n    def forward(self, x, times):\n        return x\n"
+    )
+    with pytest.raises(ValueError, match="a gradient is wanted of p0, p1, p2 and 6 more, and"):
+        loaded(guarded(source, contract_of(problem(abi=abi), ()))).ModelNew()(**example())
+
+
 def test_a_copied_module_is_guarded_by_its_own_parameters() -> None:
     """A deep copy, made after a call, sees its own parameters change."""
     module = made()
