@@ -135,6 +135,13 @@ def test_the_pages_hold_together_without_a_network(tmp_path: Path) -> None:
     assert "| level 1 | 5 | 2 | 2 | 2 | 1 | 0 | eager |" in (tmp_path / "report.md").read_text()
 
 
+def test_both_pages_say_which_flags_everything_had(tmp_path: Path) -> None:
+    """The policy stands at the top with what it lets PyTorch's libraries round."""
+    write_report(gathered(*ROWS), tmp_path)
+    for page in ("report.md", "report.html"):
+        assert "kernels and baselines with TF32 on in cuDNN, off in matrix products" in (tmp_path / page).read_text()
+
+
 def test_kernels_that_pack_their_weights_are_listed(tmp_path: Path) -> None:
     """A report names them with what packing takes and the calls that pay for it; where none does, it says nothing of packing."""
     packed = kernel("level1/5_e", 20.0, [2.0]).model_copy(update={"packing_us": 3148.0, "packing_pays_after": 2})
