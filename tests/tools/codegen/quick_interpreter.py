@@ -107,6 +107,8 @@ class _Shape:
 
 
 _shapes: dict[tuple[int, ...], _Shape] = {}
+_by_sizes: dict[int, _Shape] = {}
+"""By the identity of the sizes, which live as long as this does: most types are another's with other elements."""
 _SCALAR = _Shape((), 1, "", core.tuple([]), core.constexpr(1))
 
 
@@ -116,16 +118,20 @@ def _shape(numbers: tuple[int, ...]) -> _Shape:
         numel = validate_block_shape(list(numbers))
         sizes, constants = core.tuple(numbers), core.tuple([core.constexpr(number) for number in numbers])
         _shapes[numbers] = _Shape(sizes, numel, str(sizes), constants, core.constexpr(math.prod(numbers)))
+        _by_sizes[id(sizes)] = _shapes[numbers]
     return _shapes[numbers]
 
 
 def _make_block_type(self: Any, element_ty: Any, shape: Any) -> None:
     """Make a block's type with its shape's numbers looked up."""
-    numbers = tuple([size if type(size) is int else core._unwrap_if_constexpr(size) for size in core._unwrap_if_constexpr(shape)])
-    if not numbers:
-        raise TypeError("0d block_type is forbidden")
+    known = _by_sizes.get(id(shape))
+    if known is None:
+        numbers = tuple([size if type(size) is int else core._unwrap_if_constexpr(size) for size in core._unwrap_if_constexpr(shape)])
+        if not numbers:
+            raise TypeError("0d block_type is forbidden")
+        known = _shape(numbers)
     self.element_ty = element_ty
-    self.known = _shape(numbers)
+    self.known = known
     self.shape, self.numel = self.known.sizes, self.known.numel
     self.name = f"<{self.known.text}, {element_ty}>"
 
