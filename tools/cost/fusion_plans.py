@@ -20,15 +20,20 @@ Prefer = Callable[[Region], bool]
 
 
 def structures(
-    graph: OperatorGraph, sheet: HardwareSheet, judge: Judge, prefer: Prefer, left: frozenset[str] = frozenset()
+    graph: OperatorGraph,
+    sheet: HardwareSheet,
+    judge: Judge,
+    prefer: Prefer,
+    start: Schedule | None = None,
+    left: frozenset[str] = frozenset(),
 ) -> tuple[Schedule, ...]:
     """List schedules that differ in their regions, each with the coder's own first values.
 
     Everything that can be generated; the same less the products and convolutions that `prefer` leaves to the library; what stands around
     products and convolutions alone. Each first with the fusions and moves by which `judge` gains, then without. None where nothing can be
-    generated. Nodes that are `left` stay the library's.
+    generated. All from the regions of `start`, the natural ones unless it is given; nodes that are `left` stay the library's.
     """
-    start = initial_schedule(graph)
+    start = start or initial_schedule(graph)
     able = [region.id for region in start.regions if not left & set(region.nodes) and can_generate(graph, region.nodes)]
     ours = [name for name in able if prefer(_generated_region(graph, start, name, sheet))]
     alone = {name for name in able if stands_alone(graph, start, name)}

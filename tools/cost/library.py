@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tools.codegen import Region, Schedule
 from tools.codegen.ir.graph import Node, OperatorGraph
+from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.cuda_graph import launches
@@ -26,18 +29,27 @@ an H200, float32, 2026-11-22). Where a fast transform applies, cuDNN can be five
 FILLED = (32, 8)
 
 
+@dataclass(frozen=True)
+class Call:
+    """How the library is asked for a convolution."""
+
+    channels_last: bool = False
+    biased: bool = False
+    """Whether it adds a bias in a pass of its own, as PyTorch does outside of cuDNN's fused call."""
+
+
 def library_us(
-    planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, family: OperatorFamily | None = None, *, channels_last: bool = False
+    planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, family: OperatorFamily | None = None, call: Call = Call()
 ) -> float:
     """Time of a region's library calls by the shares of the peak rates that `tools.hardware.rates` has, microseconds.
 
     The template tells the family, unless it is given: a convolution with a kernel of one element is a product to us, not to the library.
-    Only a convolution with TF32 knows the layout.
+    Only of a convolution with TF32 it is known what the call says.
     """
     products = planned.template.products(planned.kernel)
     family = family or products.family
     if family is OperatorFamily.CONVOLUTION and rounds_convolutions(sheet, policy, products.dtype) and not planned.kernel.depthwise:
-        return tf32_convolution_us(planned, sheet, channels_last=channels_last)
+        return tf32_convolution_us(planned, sheet, call)
     loads, outputs = planned.kernel.builder.loads, planned.kernel.outputs
     metas = [*(load.meta for load in loads), *(output.meta for output in outputs)]
     moved = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)
@@ -72,21 +84,40 @@ def rounds_convolutions(sheet: HardwareSheet, policy: PrecisionPolicy, dtype: st
     return policy.precision.cudnn_tf32 and dtype == "float32" and sheet.tf32_tflops is not None
 
 
-def tf32_convolution_us(planned: Planned, sheet: HardwareSheet, *, channels_last: bool) -> float:
-    """Time of cuDNN's convolution with TF32, microseconds; one over a kernel of one element, with channels first, is a product."""
+def tf32_convolution_us(planned: Planned, sheet: HardwareSheet, call: Call) -> float:
+    """Time of cuDNN's convolution with TF32, microseconds; the channels of few inputs are filled up."""
     products, kernel = planned.template.products(planned.kernel), planned.kernel
-    metas = [*(load.meta for load in kernel.builder.loads), *(output.meta for output in kernel.outputs)]
-    moved = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas) / rates.copy_gbps(sheet) / 1e3
-    tflops, asked = float(sheet.tf32_tflops or sheet.fp32_tflops), products.convolution
+    asked, volume = products.convolution, kernel.convolution is not None and len(kernel.convolution.size) > 2
+    inputs = asked.inputs if asked else products.summed
+    filled = -(-inputs // rates.TF32_FILLED) * rates.TF32_FILLED
+    deep = max(filled, 2 * rates.TF32_FILLED)
+    share = rates.TF32_SHARE * deep / (deep + rates.TF32_HALF_INPUTS)
+    if volume and kernel.convolution and kernel.convolution.transposed and max(kernel.convolution.stride) == 1:
+        share *= rates.TF32_TRANSPOSED_VOLUME
+    tflops = float(sheet.tf32_tflops or sheet.fp32_tflops) * share * _busy(asked, sheet)
+    computing = products.flops * filled / inputs / tflops / 1e6
+    moved = _passed_us(kernel, sheet)
+    time = max(computing, moved) + rates.TF32_BESIDE * min(computing, moved) + rates.TF32_CALL_US
+    if asked and not call.channels_last:
+        time += (rates.TF32_TURNED_VOLUME if volume else rates.TF32_TURNED) * moved + rates.TF32_CALL_US
+    if call.biased:
+        result = sum(output.meta.numel * ITEM_BYTES[output.meta.dtype] for output in kernel.outputs)
+        time += 2 * result / (rates.copy_gbps(sheet) * rates.BIAS_SHARE) / 1e3
+    return float(max(sheet.launch_us, time))
+
+
+def _busy(asked: DenseConvolution | None, sheet: HardwareSheet) -> float:
+    """Share of the multiprocessors that tiles of 128 by 128 results keep busy; cuDNN shares out the sums of few."""
     if asked is None:
-        time = max(moved / rates.TF32_UNIT_SHARE, products.flops / (tflops * rates.TF32_CONVOLUTION_SHARE) / 1e6)
-        return float(max(sheet.launch_us, rates.KERNEL_US + time))
-    results, inputs = (-(-count // whole) * whole for count, whole in zip((asked.results, asked.inputs), rates.TF32_FILLED, strict=True))
-    volume = kernel.convolution is not None and len(kernel.convolution.size) > 2
-    share = rates.TF32_VOLUME_SHARE if volume else rates.TF32_CONVOLUTION_SHARE
-    computing = 2.0 * asked.positions * asked.groups * results * inputs * asked.taps / (tflops * share) / 1e6
-    turning = 1.0 if channels_last else rates.TF32_TURNED_PASSES
-    return float(max(sheet.launch_us, rates.KERNEL_US + computing + turning * moved))
+        return 1.0
+    tiles = -(-asked.positions // 128) * -(-asked.results // 128) * asked.groups
+    return min(1.0, max(rates.TF32_LEAST_BUSY, tiles / sheet.sms))
+
+
+def _passed_us(kernel: Kernel, sheet: HardwareSheet) -> float:
+    """Time of moving all that a region reads and writes once."""
+    metas = [*(load.meta for load in kernel.builder.loads), *(output.meta for output in kernel.outputs)]
+    return sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas) / rates.copy_gbps(sheet) / 1e3
 
 
 def _convolution_us(asked: DenseConvolution, tflops: float) -> float:

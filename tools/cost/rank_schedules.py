@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tools.codegen import OperatorGraph, Schedule, initial_schedule
-from tools.codegen.ir.operators import CONVOLUTIONS, EITHER_LAYOUT
-from tools.codegen.ir.schedule import CHANNELS_LAST, FORMAT
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.rewrite.channels_last import turnable, with_channels_last
 from tools.codegen.schedule.options import stands_alone
 from tools.codegen.schedule.plan import is_writable
 from tools.cost.choice import Choice, in_order
 from tools.cost.fusion_plans import structures
 from tools.cost.library import rounds_convolutions
+from tools.cost.library_convolutions import library_convolution_choices
 from tools.cost.prepack import WORTH_WHOLE
-from tools.cost.rewrites import rewriting_words, rewritings, with_library_convolutions
+from tools.cost.rewrites import rewriting_words, rewritings
 from tools.cost.schedule_model import LAST, ScheduleModel, is_convolution
 from tools.records import HardwareSheet, PrecisionPolicy
 
@@ -61,41 +59,9 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
             found = [one for one in found if one.order_us <= WORTH_WHOLE * alike.get(_rewriting(one, unpacked).words, fastest)]
         pool += [_rewriting(choice, rewriting) for choice in found]
     if rounds_convolutions(sheet, policy, "float32"):
-        pool += _library_convolutions(graph, sheet, policy, known, most)
+        pool += library_convolution_choices(graph, rewritings(graph)[0], ScheduleModel(graph, sheet, policy, known), most)
     # what a schedule says of layouts is looked at once more, as it will be written
     return [choice for choice in pool if LAST not in choice.words or is_writable(graph, choice.schedule)]
-
-
-def _library_convolutions(
-    graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] | None, most: int
-) -> list[Choice]:
-    """List choices that leave all convolutions to the library and generate what is around them, biases too, in either layout."""
-    rewriting = with_library_convolutions(graph, rewritings(graph)[0])
-    if rewriting is None:
-        return []
-    changed = bind(graph, rewriting).rewritten
-    left = frozenset(node.name for node in changed.nodes if node.op in CONVOLUTIONS)
-    turned = turnable(changed)
-    depthwise = {node.name for node in changed.nodes if node.op in EITHER_LAYOUT} - set(turned)
-    # those of single channels are ours, and read planes
-    layouts = [(changed, ())] + ([(with_channels_last(changed, turned), turned)] if turned and not depthwise else [])
-    pool: list[Choice] = []
-    for seen, names in layouts:
-        model = ScheduleModel(seen, sheet, policy, known)
-        of_each = [model.choices(one, most) for one in structures(seen, sheet, model.glance, model.prefers_own, left - depthwise)]
-        found = [choice for choices in of_each for choice in choices]
-        found += model.alternatives([choices[0] for choices in of_each])
-        pool += [_rewriting(_turned(choice, frozenset(names)), rewriting) for choice in found]
-    return pool
-
-
-def _turned(choice: Choice, names: frozenset[str]) -> Choice:
-    """Say in a choice's schedule that convolutions of these names lie with their channels last."""
-    schedule = choice.schedule
-    for region in schedule.regions:
-        if names & set(region.nodes):
-            schedule = schedule.replaced(region.model_copy(update={"parameters": {**region.parameters, FORMAT: CHANNELS_LAST}}))
-    return replace(choice, schedule=schedule, words=(*choice.words, LAST) if names else choice.words)
 
 
 def _rewriting(choice: Choice, rewriting: Schedule) -> Choice:

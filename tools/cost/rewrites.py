@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from tools.codegen import OperatorGraph, Schedule
-from tools.codegen.ir.operators import CONVOLUTIONS
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.rewrite.fold_constants import foldable_constants
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
-from tools.codegen.rewrite.separate_bias import separable_biases
-
-
-def with_library_convolutions(graph: OperatorGraph, rewriting: Schedule) -> Schedule | None:
-    """Take the biases of all convolutions out, for schedules that leave them to the library; none where a graph has no convolution."""
-    changed = bind(graph, rewriting).rewritten
-    convolves = any(node.op in CONVOLUTIONS for node in changed.nodes)
-    return rewriting.model_copy(update={"separate_biases": separable_biases(changed)}) if convolves else None
 
 
 def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
@@ -38,7 +29,6 @@ def rewriting_words(schedule: Schedule) -> tuple[str, ...]:
     named = (
         ("reduction push-down", schedule.reduction_pushdown),
         ("folded batch norms", schedule.folded_batch_norms),
-        ("biases apart", schedule.separate_biases),
         ("prepacked values", schedule.prepacked),
     )
     return tuple(word for word, names in named if names)

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.ir.graph import LaidOut
+from tools.codegen.ir.operators import CONVOLUTIONS
+from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.codegen.schedule.plan import Planned, can_generate, plan_region
 from tools.codegen.templates.shared.knob import Parameters
@@ -16,7 +18,7 @@ from tools.cost.choice import AGAIN, Choice
 from tools.cost.cudnn_fusion import with_epilogues
 from tools.cost.estimate import issuing_us
 from tools.cost.launches import modelled, region_launches, region_us
-from tools.cost.library import left_us, library_us, rounds_convolutions
+from tools.cost.library import Call, left_us, library_us, rounds_convolutions
 from tools.cost.prepack import packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import SCORED, Setting, key, spread, words_of
 from tools.hardware.rates import operator_family
@@ -62,6 +64,10 @@ class ScheduleModel:
         self._times: dict[tuple[tuple[str, ...], str], float] = {}
         self._counts: dict[tuple[tuple[str, ...], str], int] = {}
         self._rankings: dict[tuple[tuple[str, ...], str, int], list[Setting]] = {}
+
+    def of(self, graph: OperatorGraph) -> ScheduleModel:
+        """Model schedules of another graph on the same device."""
+        return ScheduleModel(graph, self.sheet, self.policy, self.known)
 
     @property
     def rounds_convolutions(self) -> bool:
@@ -185,6 +191,15 @@ class ScheduleModel:
         modelled = (region for region in schedule.regions if region.is_generated and region.template in self.known)
         return sum((self.doubt(region) - 1) * self._generated(region) for region in modelled)
 
+    def would_gain(self, region: Region) -> bool:
+        """Whether a region that is the library's yet would be one of ours by `prefers_own`."""
+        if not can_generate(self.graph, region.nodes):
+            return False
+        planned = self.planned(region)
+        return self.prefers_own(
+            region.model_copy(update={"template": planned.template.name, "parameters": planned.defaults(self.sheet.sms)})
+        )
+
     def prefers_own(self, region: Region) -> bool:
         """Whether a generated product or convolution is expected to be faster than the library's, whatever the doubt.
 
@@ -205,12 +220,17 @@ class ScheduleModel:
         if region.nodes not in self._libraries:
             if can_generate(self.graph, region.nodes):
                 family = OperatorFamily.CONVOLUTION if is_convolution(self.graph, region) else None
-                last = any(isinstance(self.graph.by_name[name], LaidOut) for name in region.nodes)
-                us = library_us(self.planned(region), self.sheet, self._allowed(region), family, channels_last=last)
+                us = library_us(self.planned(region), self.sheet, self._allowed(region), family, self._call(region))
             else:
                 us = left_us(self.graph, region.nodes, self.sheet)
             self._libraries[region.nodes] = us
         return self._libraries[region.nodes]
+
+    def _call(self, region: Region) -> Call:
+        """Say how the library is asked for a region's convolution."""
+        node = self.graph.by_name[region.nodes[0]]
+        biased = node.op in CONVOLUTIONS and node.argument(2, "bias") is not None and EPILOGUE not in region.parameters
+        return Call(channels_last=isinstance(node, LaidOut), biased=biased)
 
     def _generated(self, region: Region) -> float:
         """Time of a generated region with the parameters that it has."""

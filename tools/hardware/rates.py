@@ -45,20 +45,23 @@ LIBRARY_CONVOLUTION_SHARE = 0.27
 """The same for convolutions on tensor cores: measured on an H200 (geometric mean of ten dense 1-D and 2-D convolutions of level 1, NCHW,
 cuDNN with TF32); 3-D and transposed ones were slower still."""
 
-TF32_CONVOLUTION_SHARE, TF32_TURNED_PASSES = 0.42, 2.2
-"""cuDNN's convolutions with TF32: share of the peak rate, and with channels first besides that so many times what moving input, weights and
-result takes, since cuDNN turns them. Fitted on fifteen dense 1-D and 2-D convolutions of level 1 with strides of 1 in eager mode (an H200,
-2026-11-20; modelled over measured is 0.7 to 1.4, and 0.97 in the geometric mean). With channels last they are moved once, which makes them
-1.2 to 1.9 times as fast; 1.1 to 2.2 was measured."""
+TF32_SHARE, TF32_HALF_INPUTS, TF32_FILLED = 0.85, 40, 8
+"""cuDNN's convolutions with TF32 and channels last: share of the peak rate with very many input channels, the channels with which it is
+half of that, and the multiple to which they are filled up. Fitted with the next eight on 25 convolutions, measured on an H200 (2026-11-23,
+torch 2.11, medians, cold L2): 3 to 512 channels, kernels of 1 to 121 elements, four of them 3-D, five transposed."""
 
-TF32_FILLED = (32, 16)
-"""Multiples to which cuDNN fills up the channels of the result and of the input there: fitted on one with three channels (level 1: 50)."""
+TF32_BESIDE, TF32_CALL_US, TF32_LEAST_BUSY = 0.3, 8.0, 0.3
+"""What of the shorter of computing and moving is left beside the longer; start and end of a call; share of the device's rate that few tiles
+still reach."""
 
-TF32_VOLUME_SHARE = 0.05
-"""The same for 3-D convolutions: 14 to 36 TFLOP/s of nine, with channels first (as above)."""
+TF32_TURNED, TF32_TURNED_VOLUME = 2.2, 4.0
+"""With channels first cuDNN turns input and result: so many times what moving all tensors takes, and for 3-D ones."""
 
-TF32_UNIT_SHARE = 0.85
-"""Share of the copy rate that one with a kernel of one element reaches: level 1: 87 (as above)."""
+TF32_TRANSPOSED_VOLUME = 0.25
+"""The rate of transposed 3-D convolutions with a stride of 1 over that of others; level 1: 61 has 28 TFLOP/s."""
+
+BIAS_SHARE = 0.64
+"""Share of the copy rate of the pass in which PyTorch adds a bias after cuDNN; in cuDNN's fused call bias and relu take nothing."""
 
 LIBRARY_CONVOLUTION_SHARE_FP32 = 0.5
 """The same without tensor cores; an assumption."""

@@ -206,10 +206,13 @@ def test_a_recurrent_network_is_captured_though_nothing_is_generated() -> None:
 
 
 def test_a_network_mixes_its_own_convolutions_with_the_librarys() -> None:
-    """A depthwise convolution, which the library does slowly, is generated; a dense one that may use tensor cores is left to cuDNN."""
-    choice = chosen("depthwise and dense", TF32)[0]
-    templates = {name: region.template for region in choice.schedule.regions for name in region.nodes if name.startswith("conv2d")}
-    assert templates == {"conv2d": "depthwise", "conv2d_1": "library"}
+    """A choice generates a depthwise convolution, which the library does slowly, and leaves a dense one to cuDNN with TF32."""
+    found = []
+    for choice in chosen("depthwise and dense", TF32):
+        found.append({name: region.template for region in choice.schedule.regions for name in region.nodes if name.startswith("conv2d")})
+    assert {"conv2d": "depthwise", "conv2d_1": "library"} in [
+        {name.removesuffix("_unbiased"): at for name, at in one.items()} for one in found
+    ]
 
 
 def test_a_dense_float32_convolution_starts_with_halves() -> None:

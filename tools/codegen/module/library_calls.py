@@ -56,6 +56,8 @@ KEYWORDS = {
     "batch_norm": ("F.batch_norm", ("input", "running_mean", "running_var", "weight", "bias", "training", "momentum", "eps")),
 }
 """Operators whose public function reads better with keywords: the function, and the names of its arguments in ATen's order."""
+TURNING = "channels_last"
+"""Function of the emitted module that brings a tensor to that layout."""
 BATCH_NORM_ORDER = (0, 3, 4, 1, 2, 5, 6, 7)
 """ATen gives weight and bias before the running statistics, the public function after them."""
 
@@ -135,10 +137,20 @@ def _laid_out(caller: Caller, node: Node) -> str:
     """Write a convolution with its channels last: its input brought there, its result taken as rows of channels."""
     assert isinstance(node, LaidOut)
     text = caller.call(Node(node.name, node.target, node.args, node.kwargs, node.outputs))
-    source, last = caller.text(node.args[0]), "torch.channels_last" if node.rank == 4 else "torch.channels_last_3d"
+    source = caller.text(node.args[0])
     if node.copied:
-        text = text.replace(f"({source}", f"({source}.contiguous(memory_format={last})", 1)
-    return f"{text}.permute(0, {', '.join(map(str, range(2, node.rank)))}, 1)"
+        text = text.replace(f"({source}", f"({turned(source)}", 1)
+    return text + as_rows(node.rank)
+
+
+def turned(text: str) -> str:
+    """Write a tensor brought to channels last."""
+    return f"{TURNING}({text})"
+
+
+def as_rows(rank: int) -> str:
+    """Write the view that takes channels which lie last as the last dimension."""
+    return f".permute(0, {', '.join(map(str, range(2, rank)))}, 1)"
 
 
 def _permute(caller: Caller, node: Node) -> str:

@@ -10,6 +10,7 @@ from tools.codegen.module.cudnn_fusion import HELPER
 from tools.codegen.module.describe import docstring, notes
 from tools.codegen.module.emit import EmittedRegions
 from tools.codegen.module.forward import ForwardText, class_text
+from tools.codegen.module.library_calls import TURNING
 from tools.codegen.module.reference_text import KeptText
 from tools.codegen.rewrite.bind import BoundGraph
 from tools.codegen.templates.device.library import LIBRARY_HELPERS
@@ -35,7 +36,7 @@ def link(problem: Problem, bound: BoundGraph, emitted: EmittedRegions) -> Emissi
         refuse_clash(problem.source)
     model = class_text(problem, bound.rewritten, emitted.kept, lines, forward.packing)
     body = _body(bound, emitted.kept, list(emitted.texts.values()), model)
-    imports = _imports(body, emitted.kept, generates=bool(emitted.texts))
+    imports = _imports(body, emitted.kept, generates="@triton.jit" in body)
     source = emitted.functions.annotated(f'"""{docstring(problem, bound)}"""\n\n' + "\n".join(imports) + "\n\n\n" + body + "\n")
     return Emission(source=captured(source) if bound.schedule.captured else source, notes=notes(bound))
 
@@ -47,6 +48,8 @@ def _body(bound: BoundGraph, kept: KeptText | None, regions: Sequence[RegionText
     if packed or any(region.pack for region in regions):
         helpers[VERSIONS] = None
     helpers |= dict.fromkeys(node.op for node in packed if node.op in LIBRARY_HELPERS)
+    if f"{TURNING}(" in model:
+        helpers[TURNING] = None
     if any(EPILOGUE in region.parameters for region in bound.schedule.regions):
         helpers[HELPER] = None
     parts = [kept.module if kept else "", *(HELPERS[helper] for helper in helpers), *(region.source for region in regions), model]
