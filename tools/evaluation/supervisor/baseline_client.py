@@ -28,7 +28,7 @@ TUNED = "max-autotune"
 _LOADS = {"eager": Load(0), "compile": Load.COMPILED, TUNED: Load.TUNED}
 _WARM_UPS = 3
 """Calls until max-autotune has recorded its CUDA graph and replays it."""
-KEPT = 6
+KEPT = 8
 """Baseline processes kept at once: problems that are worked on side by side do not drive out each other's."""
 KEPT_SHARE = 1 / 16
 """Share of the device's memory that the tensors of all kept problems may need together; the newest stays in any case."""

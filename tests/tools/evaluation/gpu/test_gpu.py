@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from tools.evaluation.wire.defences import NONE, Defence
 from tools.hardware import detect_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants
-from tools.records import Evaluation, HardwareSheet, Problem, Tier
+from tools.records import Baselines, Evaluation, HardwareSheet, Problem, Tier
 
 pytestmark = [
     pytest.mark.gpu,
@@ -274,3 +275,24 @@ def test_confirmation_makes_more_calls(measure: Callable[..., Evaluation]) -> No
     assert search.timing is not None
     assert confirm.timing is not None
     assert confirm.timing.candidate.count > search.timing.candidate.count
+
+
+def test_a_baseline_that_compiles_too_long_is_named_and_joins(tmp_path: Path, problem: Problem, sheet: HardwareSheet) -> None:
+    """Timed against eager at first, with a note; a candidate that is timed after torch.compile is done has both baselines."""
+    pool = LocalPool(tmp_path, compile_s=0.01)
+
+    async def both() -> tuple[Baselines, Baselines]:
+        first = await pool.baselines(problem, sheet)
+        for _ in range(60):
+            await asyncio.sleep(1.0)
+            later = await pool.baselines(problem, sheet)
+            if "compile" in later.samples:
+                break
+        await pool.close()
+        return first, later
+
+    first, later = asyncio.run(both())
+    assert set(first.samples) == {"eager"}
+    assert "torch.compile: not within 0.01 s; it joins when it comes." in first.notes
+    assert set(later.samples) == {"eager", "compile"}
+    assert not later.notes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,7 +14,7 @@ import pytest
 import torch
 
 from tools.evaluation import LocalPool
-from tools.evaluation.processes.child import DeadlineError
+from tools.evaluation.processes.child import Child, DeadlineError
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.admission_client import Admissions
 from tools.evaluation.trusted.admission import admission
@@ -178,7 +180,28 @@ def test_a_problem_that_takes_too_long_is_not_examined_again() -> None:
 
 
 def test_variants_that_are_not_known_are_sought_where_the_problem_is_examined(workers: WorkerPool) -> None:
-    """The supervisor runs no reference for it."""
+    """The supervisor runs no reference for it; the process can be made to rest meanwhile, and answers all the same."""
+    states: list[str] = []
+
+    @contextmanager
+    def resting(child: Child) -> Iterator[None]:
+        child.pause()
+        states.append(_state(child, "T"))
+        child.resume()
+        yield
+
     job = AdmissionJob.of((), "cpu", load_problem(OPERATORS / "softmax.py"))
-    done = workers.ask("admission", job.model_dump_json().encode(), {}, time.monotonic() + 60, -1)
+    done = workers.ask("admission", job.model_dump_json().encode(), {}, time.monotonic() + 60, -1, holding=resting)
+    assert states == ["T"]
     assert len(Admission.model_validate_json(done.answer).examined) == 4
+
+
+def _state(child: Child, wanted: str) -> str:
+    """The state of a phase's process as the kernel tells it, once it is the wanted one or two seconds have gone by."""
+    pid = Path(f"/proc/self/fdinfo/{child._inner}").read_text().partition("Pid:")[2].split()[0]
+    for _ in range(200):
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        if state == wanted:
+            break
+        time.sleep(0.01)
+    return state
