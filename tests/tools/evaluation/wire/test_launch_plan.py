@@ -16,7 +16,7 @@ from tools.evaluation import LocalPool
 from tools.evaluation.supervisor.sealed_session import _agreed, compare
 from tools.evaluation.untrusted.fill_patterns import Unsealable, pattern
 from tools.evaluation.wire.jobs.builder import BuildAnswer, BuilderJob
-from tools.evaluation.wire.launch_plan import BASES, Argument, Fill, KernelLaunch, LaunchPlan, layout, pack
+from tools.evaluation.wire.launch_plan import BASES, Argument, Choice, Fill, KernelLaunch, LaunchPlan, layout, pack
 from tools.evaluation.wire.plan_faults import MAX_STEPS, fault
 from tools.evaluation.wire.tensor_maps import TensorMap
 from tools.hardware import load_sheet
@@ -45,9 +45,9 @@ def abi_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], ABI]:
 def build(pool: LocalPool, abi_of: Callable[[str], ABI]) -> Callable[..., BuildAnswer]:
     """Have the builder follow a source, in its sandbox."""
 
-    def run(source: str, reference: str = sealable.SUM_REFERENCE) -> BuildAnswer:
+    def run(source: str, reference: str = sealable.SUM_REFERENCE, *, launchers: bool = False) -> BuildAnswer:
         pool._workers.start()
-        job = BuilderJob(abi=abi_of(reference), source=source, sheet=SHEET)
+        job = BuilderJob(abi=abi_of(reference), source=source, sheet=SHEET, launchers=launchers)
         done = pool._workers.ask("builder", job.model_dump_json().encode(), {}, time.monotonic() + 120, -1, sandboxed=True)
         return BuildAnswer.model_validate_json(done.answer)
 
@@ -183,6 +183,53 @@ def test_an_autotuned_kernel_is_refused(build: Callable[..., BuildAnswer]) -> No
     found = build(tuned)
     assert found.plan is None
     assert "decided on the device" in found.unsealable
+
+
+def test_an_autotuned_kernel_is_recorded_in_all_configurations_where_it_will_run(
+    build: Callable[..., BuildAnswer], abi_of: Callable[[str], ABI]
+) -> None:
+    """Where there is a device the plan has a launch for each, with the heuristic's constant in its code; the build describes one."""
+    found = build(sealable.TUNED, sealable.SOFTMAX_REFERENCE, launchers=True)
+    assert found.plan is not None, found.unsealable
+    (choice,) = found.plan.steps
+    assert isinstance(choice, Choice)
+    assert [launch.threads for way in choice.ways for launch in way if isinstance(launch, KernelLaunch)] == [64, 256, 512]
+    assert found.plan.tuned
+    assert len(found.plan.cubins) == 3
+    assert [launch.num_warps for launch in found.launches] == [2]
+    abi = abi_of(sealable.SOFTMAX_REFERENCE)
+    assert fault(found.plan, abi, SHEET) == ""
+    assert "among 0 ways" in fault(forged(found.plan, steps=(Choice(ways=()),)), abi, SHEET)
+    assert "that launch nothing" in fault(forged(found.plan, steps=(Choice(ways=((),)),)), abi, SHEET)
+
+
+def test_a_graph_of_kernels_is_replayed_in_the_plan(build: Callable[..., BuildAnswer], abi_of: Callable[[str], ABI]) -> None:
+    """A candidate that captures its kernel has copies around it in its plan, and the kernel is said to be a graph."""
+    found = build(sealable.GRAPHED, sealable.SOFTMAX_REFERENCE)
+    assert found.plan is not None, found.unsealable
+    assert [step.kind for step in found.plan.steps] == ["library", "kernel", "library"]
+    assert found.plan.captured == found.plan.graphs == ((1, 2),)
+    assert fault(found.plan, abi_of(sealable.SOFTMAX_REFERENCE), SHEET) == ""
+
+
+def test_a_constructor_may_read_its_own_tensors(build: Callable[..., BuildAnswer]) -> None:
+    """Rates that a constructor computes on the host are no values from the device: the plan is the same."""
+    rates = "class ModelNew(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    rates += "        self.rates = [rate.item() for rate in torch.linspace(0, 1, 3)]\n"
+    reads = sealable.sum_with("columns = int(columns * max(self.rates))").replace("class ModelNew(torch.nn.Module):\n", rates)
+    assert build(reads).plan == build(sealable.sum_with("columns = columns")).plan is not None
+    found = build(sealable.sum_with("columns = int(columns * (x[0, 0] * 0 + 1).item())"))
+    assert found.plan is None
+    assert found.unsealable.startswith("its host code reads values from the device (.item()")
+
+
+def test_many_short_launches_are_replayed_as_one_graph(build: Callable[..., BuildAnswer]) -> None:
+    """Two hundred launches take the host longer than its head start; a few do not."""
+    few = build(sealable.sum_with("")).plan
+    assert few is not None
+    assert not few.crowded
+    many = forged(few, steps=few.steps * 100)
+    assert many.captured == ((0, 200),)
 
 
 def forged(plan: LaunchPlan, **changes: Any) -> LaunchPlan:
