@@ -38,7 +38,7 @@ class Chains:
     call_us: list[float] = field(default_factory=list)
     """Of a call, by the timekeeper's clock: each chain's time without its lead-ins, divided by its calls."""
     warm_us: list[float] = field(default_factory=list)
-    """The same of chains that do not clear the L2: behind that something could hide."""
+    """The same of chains that neither clear the L2 nor copy outputs: behind that something could hide."""
     tail_us: list[float] = field(default_factory=list)
     """From a chain's last call, as its caller's stream has it, to the end of all that was in flight."""
     calls: int = 0
@@ -72,8 +72,10 @@ class ChainSession:
         chains = self._fitting()
         if chains.unable:
             return chains
-        self._time(chains, chains.call_us, count, judged, Load(0))
-        self._time(chains, chains.warm_us, count, [], Load.WARM)
+        if chains.held:
+            self._time(chains, chains.call_us, count, judged, Load(0))
+        self._time(chains, chains.warm_us, count, [], Load.WARM if chains.held else Load.WARM | Load.OPEN)
+        chains.call_us = chains.call_us or chains.warm_us
         return chains
 
     def _time(self, chains: Chains, found: list[float], count: int, judged: list[int], load: Load) -> None:
@@ -89,7 +91,7 @@ class ChainSession:
     def _fitting(self) -> Chains:
         """Find what this candidate allows: calls that wait for the device, or fill its queue, cannot be issued before the gate opens."""
         calls = calls_in(self._event_us)
-        for chains in (Chains(calls=calls), Chains(calls=2), Chains(calls=1)):
+        for chains in (Chains(calls=count) for count in sorted({calls, min(calls, 8), 2, 1}, reverse=True)):
             timed = self._chain(chains, None, Load(0))
             if timed is None:
                 return Chains(unable=True)
@@ -100,29 +102,38 @@ class ChainSession:
     def _chain(self, chains: Chains, judged: int | None, load: Load) -> Reply | None:
         """Have one made and timed; None where that cannot be done here."""
         last = chains.calls - self._chance.randrange(min(chains.calls, kept_calls(self._abi))) - 1
-        drawn = self._runner.draw_chain(self._chance, chains.calls, last)
+        changing = _changing(chains.calls, load)
+        drawn = self._runner.draw_chain(self._chance, changing, min(last, changing - 1))
+        drawn += [[] for _ in range(chains.calls - changing)]
         self._sequence += 1
         self._baseline.values.bytes_at(0, self._baseline.values.size)[:] = 0
         values = packed(drawn, self._item_bytes)
         self._baseline.values.bytes_at(0, len(values)).data[:] = values
         self._board.lay(self._sequence, drawn)
-        self._runner.begin_chain(load if chains.held else load | Load.OPEN)
+        self._runner.begin_chain(load)
         timed = self._baseline.chain(Load(0), _LEAST_S + _PATIENCE * chains.calls * self._event_us / 1e6)
         is_able = self._runner.end_chain()
         if timed.state is State.UNABLE or not is_able:
             return None
         if timed.state is not State.DONE:
             raise RunError(Verdict.TIMED_OUT, "chained calls did not end in time", self._runner.log)
-        self._runner.collect(judged, number=last)
+        if not load & Load.WARM:
+            self._runner.collect(judged, number=last)
         return timed
 
     def _lead_in_us(self, chains: Chains, load: Load) -> float:
         """Time what stands around each call of such a chain."""
-        load |= Load.LEAD_IN | (Load(0) if chains.held else Load.OPEN)
+        changing = _changing(chains.calls, load)
+        changes = [stand_ins(self._abi.inputs) if number < changing else [] for number in range(chains.calls)]
         for _ in range(_LEAD_IN_TRIES):
             self._sequence += 1
-            self._board.lay(self._sequence, [stand_ins(self._abi.inputs)] * chains.calls)
-            timed = self._baseline.chain(load, _LEAST_S)
+            self._board.lay(self._sequence, changes)
+            timed = self._baseline.chain(load | Load.LEAD_IN, _LEAST_S)
             if timed.state is State.DONE and not timed.late:
                 return timed.event_us / chains.calls - timed.host_us
         raise MachineError("The device did not end a chain of empty calls.", "Check the device with nvidia-smi.")
+
+
+def _changing(calls: int, load: Load) -> int:
+    """Before how many of the calls inputs change: where the host waits its part in that would be in the calls' time."""
+    return 1 if load & Load.OPEN else calls

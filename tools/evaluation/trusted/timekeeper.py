@@ -39,7 +39,6 @@ class Timekeeper:
         self._inputs = [_scratch(spec, device, _SCRATCH) for spec in abi.inputs]
         self._outputs = [_scratch(spec, device) for spec in abi.outputs]
         self._taken = [_scratch(spec, device) for spec in abi.outputs]
-        self._waits = False
         self._warm_up()
 
     def time(self, command: Command) -> Reply:
@@ -68,16 +67,15 @@ class Timekeeper:
         return Reply(State.DONE, (flagged - start) / 1e3, (ended - flagged) / 1e3, late=not is_ready)
 
     def _lead_ins(self, load: Load) -> Reply:
-        """Time a chain whose calls only fill their outputs, and such a call by events; where the gate is open they wait for the device."""
+        """Time a chain whose calls only fill their outputs, and such a call by events."""
         held = not load & Load.OPEN
         board = self._board
         sequence = board.get(Word.SEQUENCE)
-        self._waits = not held
         filled_us = statistics.median(self._filled_us(value, load) for value in range(_FILLS)) if self._cold is not None else 0.0
         start = 0 if held else _opened(board, sequence)
         rescue = Timer(HOLD_S, _opened, (board, sequence))
         rescue.start()
-        chained_calls.issue(board, self._gate, self._inputs, self._cold, self._call, load)
+        chained_calls.issue(board, self._gate, self._inputs, self._cold, self, load)
         rescue.cancel()
         late = held and board.get(Word.GATE) == sequence
         start = _opened(board, sequence) if held else start
@@ -93,21 +91,22 @@ class Timekeeper:
         for value in self._inputs:
             flat = value.view(-1)
             flat.index_copy_(0, torch.zeros(1, dtype=torch.int64, device=flat.device), flat[:1].clone())
-        self._call(0)
+        self.take(self.call(0), 0)
+        self._gate.fence()
         if self._cold is not None:
             self._cold.clear()
         chained_calls.settle(self._cold)
 
-    def _call(self, number: int) -> None:
-        self._fill(number)
-        for target, output in zip(self._taken, self._outputs, strict=True):
-            target.copy_(output)
-
-    def _fill(self, number: int) -> None:
+    def call(self, number: int) -> object:
+        """Fill outputs: what stands around a call is what such a chain takes beside that."""
         for output in self._outputs:
             output.fill_(number % 2)
-        if self._waits:
-            chained_calls.settle(self._cold)
+        return None
+
+    def take(self, result: object, number: int) -> None:
+        """Copy them."""
+        for target, output in zip(self._taken, self._outputs, strict=True):
+            target.copy_(output)
 
     def _filled_us(self, number: int, load: Load) -> float:
         import torch
@@ -116,7 +115,7 @@ class Timekeeper:
         first, last = event(enable_timing=True), event(enable_timing=True)
         lead_in(None if load & Load.WARM else self._cold, primed=True)
         first.record()
-        self._fill(number)
+        self.call(number)
         last.record()
         torch.cuda.synchronize()
         return float(first.elapsed_time(last)) * 1e3

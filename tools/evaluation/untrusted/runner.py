@@ -12,9 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.untrusted import extensions, fake_device, gpu_stand_in, loading, scan_order, warmup
+from tools.evaluation.untrusted import caller_stream, extensions, fake_device, gpu_stand_in, loading, scan_order, warmup
 from tools.evaluation.untrusted.audit import heard_in
 from tools.evaluation.untrusted.caller_stream import CallerStream
+from tools.evaluation.untrusted.chain_caller import ChainCaller
 from tools.evaluation.untrusted.poison import poison
 from tools.evaluation.untrusted.sealed import SealedModel
 from tools.evaluation.untrusted.taken_outputs import TakenOutputs
@@ -69,6 +70,8 @@ class Runner:
         self._caller = CallerStream() if self._cuda else None
         self._outputs = TakenOutputs(job.abi.outputs, job.device)
         self._gate = self._made_gate(phase)
+        if self._caller is not None:
+            caller_stream.answer_when_done()
         self._pack: Callable[[], object] | None = self._sealed.pack if self._sealed is not None else None
         self._model: Any = self._sealed or self._candidate(phase, job, values)
         del values
@@ -112,8 +115,7 @@ class Runner:
                 target.copy_(source)
         if not command.load & Load.UNPOISONED:
             self._poison(command.load)
-        inputs = iter(self._inputs)
-        arguments = [a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments]
+        arguments = self._arguments()
         patches = self._staged(command) if command.load & Load.PATCHES else []
         if self._cuda:
             lead_in(self._cold, bool(command.load & Load.PRIMED))
@@ -133,26 +135,24 @@ class Runner:
         if self._gate is None:
             return Reply(State.UNABLE)
         self._outputs.make_room(kept_calls(self._abi))
-        strayed: list[bool] = []
-
-        def call(number: int) -> None:
-            inputs = iter(self._inputs)
-            result = self._model(*[a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments])
-            strayed.append(self._caller is not None and self._caller.was_left())
-            self._outputs.take(result, number)
-
-        chained_calls.issue(self._board, self._gate, self._inputs, self._cold, call, command.load)
+        caller = ChainCaller(self._model, self._arguments, self._outputs, self._caller)
+        chained_calls.issue(self._board, self._gate, self._inputs, self._cold, caller, command.load)
         chained_calls.settle(self._cold)
         self._board.set(Word.ENDED, self._board.get(Word.SEQUENCE))
-        return Reply(State.STRAYED if any(strayed) else State.DONE)
+        return Reply(State.STRAYED if caller.strayed else State.DONE)
 
     def pack(self) -> Reply:
-        """Pack the weights once more, with a head start and a cold cache as in a timed call, and say how long that took."""
+        """Pack the weights once more, with a cold cache, and say how long their user waits for that."""
         if self._pack is None:
             raise loading.InterfaceError(f"ModelNew has no {source_text.PACKING}")
         if self._cuda:
-            lead_in(self._cold, primed=True)
-        return self._timed(self._pack, _leave, primed=True)
+            lead_in(self._cold, primed=False)
+        chained_calls.settle(self._cold)
+        start = time.perf_counter()
+        self._pack()
+        chained_calls.settle(self._cold)
+        spent = (time.perf_counter() - start) * 1e6
+        return Reply(State.DONE, spent, spent)
 
     def _poison(self, load: Load) -> None:
         poison(self._job.device, [spec.nbytes for spec in self._abi.outputs], bool(load & Load.POISON_B))
@@ -196,6 +196,10 @@ class Runner:
             import torch
 
             torch.cuda.empty_cache()
+
+    def _arguments(self) -> list[Any]:
+        inputs = iter(self._inputs)
+        return [a.value if isinstance(a, ScalarSpec) else next(inputs) for a in self._abi.arguments]
 
     def _sources(self) -> list[torch.Tensor]:
         return self._exchange.inputs.tensors(self._tensors)
@@ -242,10 +246,6 @@ class Runner:
         keep(result)
         torch.cuda.synchronize()
         return Reply(State.STRAYED if strayed else State.DONE, first.elapsed_time(last) * 1e3, spent)
-
-
-def _leave(result: object) -> None:
-    """Keep nothing of it."""
 
 
 def _start_cuda() -> None:

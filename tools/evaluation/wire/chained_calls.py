@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from tools.evaluation.wire.chain_board import ChainBoard, Change, Word
 from tools.evaluation.wire.channel import Load
@@ -20,32 +20,47 @@ class _Patch(NamedTuple):
     values: torch.Tensor
 
 
-def issue(
-    board: ChainBoard, gate: Gate, inputs: Sequence[torch.Tensor], cold: ColdCache | None, call: Callable[[int], object], load: Load
-) -> None:
-    """Issue the calls that are laid out on the `board`; `call` makes one, by its number in the chain.
+class Caller(Protocol):
+    """Who makes a chain's calls."""
+
+    def call(self, number: int) -> object:
+        """Make one, by its number in the chain."""
+
+    def take(self, result: object, number: int) -> None:
+        """Copy its outputs."""
+
+
+def issue(board: ChainBoard, gate: Gate, inputs: Sequence[torch.Tensor], cold: ColdCache | None, caller: Caller, load: Load) -> None:
+    """Issue the calls that are laid out on the `board`.
 
     All of them are in the device's queue before the gate opens, unless the `load` says that it must be open: then the host waits for it.
+    Between all steps stand fences, so that what runs on other streams adds to the chain's time: no more than the longest step can hide it.
+    A warm chain has short steps alone.
     """
-    held = not load & Load.OPEN
     sequence = board.get(Word.SEQUENCE)
     sizes = [value.element_size() for value in inputs]
     calls = [[_patch(change, inputs, gate) for change in changes] for changes in board.changes(sizes)]
     settle(cold)
-    if held:
-        gate.hold(sequence)
-    else:
+    if load & Load.OPEN:
         board.set(Word.READY, sequence)
         await_open(board, sequence)
+    else:
+        gate.hold(sequence)
     gate.reveal()
     for number, patches in enumerate(calls):
         if cold is not None and not load & Load.WARM:
             cold.clear()
+            gate.fence()
         for flat, where, values in patches:
             flat.index_copy_(0, where, values)
-        call(number)
+            gate.fence()
+        result = caller.call(number)
+        gate.fence()
+        if not load & Load.WARM:
+            caller.take(result, number)
+            gate.fence()
     gate.flag(sequence)
-    if held:
+    if not load & Load.OPEN:
         board.set(Word.READY, sequence)
 
 

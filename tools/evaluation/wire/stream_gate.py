@@ -1,8 +1,9 @@
 """The gate on a device: what is issued behind it runs only when a number in shared memory says so.
 
 A kernel that reads that number takes every multiprocessor whole until the gate opens, so that nothing begins on another stream either:
-blocks that run are never put aside for others of their own process. The flag is one of CUDA's stream memory operations (driver API,
-"Stream Memory Operations"). Both are on host memory that the device can see.
+blocks that run are never put aside for others of their own process. A fence is a kernel of the same size whose blocks wait for each other:
+it ends once every multiprocessor has been free, whatever stream had it. The flag is one of CUDA's stream memory operations (driver API,
+"Stream Memory Operations"). Gate and flag are on host memory that the device can see.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _MULTIPROCESSORS, _THREADS, _SHARED, _RESERVED = 16, 39, 81, 111
 _BLOCKS = 2
 """Of one multiprocessor: one block may not have all of its threads."""
 _WARP = 32
-_KERNEL = """
+_KERNELS = """
 .version 7.0
 .target sm_70
 .address_size 64
@@ -46,6 +47,26 @@ OPEN:
   bar.sync 0;
   ret;
 }
+.visible .entry fence(.param .u64 counter, .param .u32 target)
+{
+  .reg .pred %waits;
+  .reg .b32 %seen, %target, %thread;
+  .reg .b64 %counter;
+  ld.param.u64 %counter, [counter];
+  ld.param.u32 %target, [target];
+  mov.u32 %thread, %tid.x;
+  setp.ne.u32 %waits, %thread, 0;
+  @%waits bra MET;
+  atom.global.add.u32 %seen, [%counter], 1;
+LOOK:
+  ld.volatile.global.u32 %seen, [%counter];
+  sub.u32 %seen, %seen, %target;
+  setp.lt.s32 %waits, %seen, 0;
+  @%waits bra LOOK;
+MET:
+  bar.sync 0;
+  ret;
+}
 """
 _PAUSE_S = 2e-5
 
@@ -61,6 +82,9 @@ class Gate(Protocol):
 
     def reveal(self) -> None:
         """Bring the values to the device, behind the gate."""
+
+    def fence(self) -> None:
+        """Let nothing that follows begin before the whole device has ended what it was at, on any stream."""
 
     def flag(self, sequence: int) -> None:
         """Say that all before has ended."""
@@ -85,6 +109,9 @@ class HostGate:
 
     def reveal(self) -> None:
         """Do nothing: they are there."""
+
+    def fence(self) -> None:
+        """Do nothing: each call has ended."""
 
     def flag(self, sequence: int) -> None:
         """Set it."""
@@ -113,14 +140,18 @@ class StreamGate:
         self._threads = self._attribute(_THREADS) // _BLOCKS // _WARP * _WARP
         self._shared = self._attribute(_SHARED) // _BLOCKS - self._attribute(_RESERVED)
         self._grid = (_BLOCKS * self._attribute(_MULTIPROCESSORS), 1, 1)
-        self._kernel = self._driver.function(_KERNEL.encode(), "gate", self._shared)
+        self._gate, self._fence = (self._driver.function(_KERNELS.encode(), name, self._shared) for name in ("gate", "fence"))
+        self._met = torch.zeros(1, dtype=torch.int32, device="cuda")
+        self._fences = 0
 
     def hold(self, sequence: int) -> None:
         """Let nothing run that is issued from now on, until the gate opens."""
-        values = [struct.pack("<Q", self._seen + Word.GATE), struct.pack("<I", sequence)]
-        stream = self._stream.value or 0
-        launch = self._driver.launchable(self._kernel, self._grid, self._threads, self._shared, values, stream=stream)
-        self._driver.check(launch(), "shutting the gate")
+        self._launch(self._gate, self._seen + Word.GATE, sequence)
+
+    def fence(self) -> None:
+        """Let nothing that follows begin before the whole device has ended what it was at, on any stream."""
+        self._fences += 1
+        self._launch(self._fence, self._met.data_ptr(), self._fences * self._grid[0] % (1 << 32))
 
     def reveal(self) -> None:
         """Bring the values to the device, behind the gate."""
@@ -135,6 +166,13 @@ class StreamGate:
     def close(self) -> None:
         """Give the board's memory back; nothing may be in flight."""
         self._driver.ask("cuMemHostUnregister", ctypes.c_void_p(self._host))
+
+    def _launch(self, kernel: ctypes.c_void_p, address: int, number: int) -> None:
+        """Launch a kernel that takes the whole device."""
+        values = [struct.pack("<Q", address), struct.pack("<I", number)]
+        stream = self._stream.value or 0
+        launch = self._driver.launchable(kernel, self._grid, self._threads, self._shared, values, stream=stream)
+        self._driver.check(launch(), "taking the whole device")
 
     def _attribute(self, name: int) -> int:
         import torch
