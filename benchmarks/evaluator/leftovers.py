@@ -45,8 +45,27 @@ def is_clean(before: State, after: State) -> bool:
     return none and after.get("gpu_mib", 0) <= before.get("gpu_mib", 0) + GPU_ROOM_MIB
 
 
-def _family() -> list[int]:
-    """List this process and all below it."""
+def started_below(pid: int) -> dict[int, int]:
+    """When each process below `pid` started, and it itself, in ticks since the machine did: with its number that is a process's name."""
+    return {number: began for number in _family(pid) if (began := _began(number))}
+
+
+def alive(named: dict[int, int]) -> list[int]:
+    """Which of these processes are still there; one that has ended and waits to be fetched is not."""
+    return [pid for pid, began in named.items() if _began(pid) == began]
+
+
+def _began(pid: int) -> int:
+    """When a process started; 0 where it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0
+    return 0 if fields[0] == "Z" else int(fields[19])
+
+
+def _family(root: int = 0) -> list[int]:
+    """List a process, this one unless another is named, and all below it."""
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -54,7 +73,7 @@ def _family() -> list[int]:
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
-    family = [os.getpid()]
+    family = [root or os.getpid()]
     for pid in family:
         family += [child for child, parent in parents.items() if parent == pid]
     return family

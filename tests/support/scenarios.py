@@ -53,7 +53,7 @@ def whole_team() -> list[Rule]:
 
 def block_plan(block: int | str, region: str = "exp", said: str = "try it") -> str:
     """A planner's answer for the small landscape of tests/support/loop.py."""
-    fixed = {"kind": "tiling", "region": region, "rationale": said, "predicted_gain": None, "strategies": []}
+    fixed: dict[str, object] = {"kind": "tiling", "region": region, "rationale": said, "predicted_gain": None, "strategies": []}
     return json.dumps({"plans": [{**fixed, "parameters": [{"name": "BLOCK", "value": block}]}]})
 
 

@@ -190,7 +190,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer a chat completion or a response."""
         raw = self.rfile.read(int(self.headers.get("content-length", 0)))
         owner, body = self.server.owner, json.loads(raw)
-        entry = owner.receive(body, raw, self.headers.get("authorization") or self.headers.get("api-key", ""))
+        entry = owner.receive(body, raw, self.headers.get("authorization") or self.headers.get("api-key") or "")
         self._entry, status = entry, 0
         try:
             status = self._answer(owner, entry, body)

@@ -1,0 +1,134 @@
+"""The same operators optimised beside 0, 4 and 8 busy processes: verdicts must not differ, and nothing may take minutes on idle cores.
+
+Usage: python -m benchmarks.evaluator.under_load [--loads 0,4,8] [--operators 3] [--budget 16] [--out FILE.jsonl]
+
+`--operators 12` takes four sample operators in each of float32, float16 and bfloat16. Each is a run of its own without a GPU, without
+memory and in a new home. Rows have every candidate's verdicts by stage, what was delivered, exit status, seconds by the clock and of
+the processor. Exit status 1 where an operator's verdicts or delivery differ between loads, or a run on idle cores took over two minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tools.records import Evaluation
+from tools.tracing import RunStore
+
+Row = dict[str, Any]
+
+OPERATORS = (
+    ("softmax", "exact"), ("swiglu", "fp16"), ("row_mean", "bf16"),
+    ("layer_norm", "exact"), ("rms_norm_residual", "fp16"), ("gelu_bias", "bf16"),
+    ("matmul_bias_gelu", "exact"), ("cross_entropy", "fp16"), ("log_sum_exp", "bf16"),
+    ("attention", "exact"), ("matmul_bias_gelu", "fp16"), ("hard_swish_clamp_scale", "bf16"),
+)  # fmt: skip
+"""Sample operators and their policies, so ordered that the first few have every format."""
+SLOWEST_S = 120.0
+"""What a default run may take on idle cores."""
+SPIN = "while True:\n    pass"
+
+
+def main() -> None:
+    """Run all, print a line each, and say what differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--loads", default="0,4,8")
+    parser.add_argument("--operators", type=int, default=3)
+    parser.add_argument("--budget", type=int, default=16)
+    parser.add_argument("--out", type=Path)
+    options = parser.parse_args()
+    rows: list[Row] = []
+    for load in map(int, options.loads.split(",")):
+        with busy(load):
+            for name, policy in OPERATORS[: options.operators]:
+                rows.append(one_run(name, policy, options.budget) | {"load": load})
+                print(line(rows[-1]), flush=True)
+                if options.out:
+                    with options.out.open("a") as file:
+                        file.write(json.dumps(rows[-1]) + "\n")
+    wrong = complaints(rows)
+    print("\n".join(wrong) or f"The same verdicts and deliveries in all {len(rows)} runs.")
+    sys.exit(bool(wrong))
+
+
+@contextmanager
+def busy(count: int) -> Iterator[None]:
+    """Have `count` processes compute while the block runs."""
+    spinning = [subprocess.Popen([sys.executable, "-S", "-c", SPIN]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in spinning:
+            process.kill()
+            process.wait()
+
+
+def one_run(name: str, policy: str, budget: int) -> Row:
+    """Optimise an operator by the command line, and read how every candidate ended."""
+    with tempfile.TemporaryDirectory(prefix="kernelwright-load-") as home:
+        command = [sys.executable, "-m", "kernelwright", "optimize", f"data/operators/{name}.py", "--policy", policy, "--home", home]
+        command += ["--devices", "interpreter", "--no-memory", "--json", "--budget", str(budget)]
+        before, began = _processor_s(), time.monotonic()
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        seconds, processor_s = time.monotonic() - began, _processor_s() - before
+        folder = next(iter(Path(home, "runs").glob("*")), None)
+        verdicts = _verdicts(folder) if folder else {}
+    facts = json.loads(ended.stdout) if ended.stdout else {}
+    return {
+        "operator": name,
+        "policy": policy,
+        "status": ended.returncode,
+        "seconds": round(seconds, 1),
+        "processor_s": round(processor_s, 1),
+        "delivered": facts.get("delivered"),
+        "reason": facts.get("reason") or (ended.stderr.strip().splitlines() or [""])[0],
+        "verdicts": verdicts,
+    }
+
+
+def _verdicts(folder: Path) -> dict[str, list[str]]:
+    store = RunStore(folder)
+    found: dict[str, list[str]] = {}
+    for one in store.all("evaluation", Evaluation).values():
+        found.setdefault(one.candidate, []).append(one.verdict.value)
+    store.close()
+    return found
+
+
+def _processor_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def line(row: Row) -> str:
+    """One run in a line."""
+    counts = {verdict: sum(one.count(verdict) for one in row["verdicts"].values()) for verdict in ("PASS", "TIMED_OUT", "INFRASTRUCTURE")}
+    listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    where = f"load {row['load']}: {row['operator']} ({row['policy']})"
+    return f"{where}: status {row['status']}, {row['seconds']:.0f} s ({listed or 'nothing judged'}): {row['reason'][:120]}"
+
+
+def complaints(rows: list[Row]) -> list[str]:
+    """Say what differs between loads, and what took too long without one."""
+    first: dict[tuple[str, str], Row] = {}
+    found = []
+    for row in rows:
+        name = f"{row['operator']} ({row['policy']})"
+        known = first.setdefault((row["operator"], row["policy"]), row)
+        found += [f"{name}: {key} differs at load {row['load']}." for key in ("verdicts", "delivered", "status") if row[key] != known[key]]
+        if not row["load"] and row["seconds"] > SLOWEST_S:
+            found.append(f"{name}: {row['seconds']:.0f} s on idle cores.")
+    return found
+
+
+if __name__ == "__main__":
+    main()
