@@ -127,6 +127,14 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a shard of a bench and report on it."""
+    from tools.evaluation.several import begin_local
+    from tools.references.processes import PROCESSES
+
+    if suite.is_dir():
+        # torch is imported there while the rest is imported here
+        PROCESSES.start()
+        if evaluator == "local":
+            begin_local(devices)
     from agents import TeamSettings, ready_models
     from graphs.run.assembly import resolve_target
     from graphs.run.evaluators import checked

@@ -47,6 +47,13 @@ def command(
     json: Json = False,
 ) -> None:
     """Evaluate and print."""
+    from tools.evaluation.several import begin_local
+    from tools.references.processes import PROCESSES
+
+    if problem.is_file() and kernel.is_file():
+        # torch is imported there while the rest is imported here
+        PROCESSES.start()
+        begin_local(devices)
     from kernelwright.api.judging import evaluate
     from tools.evaluation.policies import named_policies, stated_policy
 
