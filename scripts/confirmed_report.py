@@ -59,6 +59,7 @@ def report(judged: Sequence[Row], levels: dict[int, list[Row]]) -> str:
     for number, rows in levels.items():
         found = [best[row["problem"]] for row in rows if row["problem"] in best]
         lines.append(f"| {number} | {len(found)} | {_whole([(row['speedups']['eager'][0], _better(row)) for row in found], len(rows))} |")
+    lines += [f"\nFlags of {name}, the reference by itself: {_under(best.values(), name)}." for name in _other_policies(best.values())]
     timed = [row for row in judged if "us" in row and "expected_us" in row]
     lines += [
         "",
@@ -74,6 +75,16 @@ def report(judged: Sequence[Row], levels: dict[int, list[Row]]) -> str:
     lines += [_ranked("all", timed), "", f"Over the lab's time: {statistics.median(ratios.values()):.3f} in the median of {len(ratios)}."]
     lines.append(f"0.93 to 1.15: {alike}; 1.5 and more: {len(slow)}, {', '.join(slow)}.")
     return "\n".join(lines)
+
+
+def _other_policies(rows: Iterable[Row]) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row.get("other_baselines_us", {})))
+
+
+def _under(rows: Iterable[Row], policy: str) -> str:
+    """Write the mean gain of kernels over the fastest baseline under another policy's flags, a loss counting as what it is."""
+    gains = [min(times.values()) / row["us"] for row in rows if (times := row.get("other_baselines_us", {}).get(policy))]
+    return f"{_mean(gains):.2f}x over the fastest of them, {len(gains)} problems"
 
 
 def _whole(gains: Sequence[tuple[float, float]], problems: int) -> str:

@@ -27,7 +27,8 @@ from benchmarks.kept_rows import KeptRows, Row, policy_of
 from benchmarks.kernelbench.sealed_share import NOT_SEALED
 from tools.errors import KernelwrightError, UserError
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.evaluation.policies import load_policy, policy_names
+from tools.evaluation.other_flags import other_baselines
+from tools.evaluation.policies import load_policy, named_policies, policy_names
 from tools.hardware import detect_sheet, load_sheet
 from tools.hardware.devices import first_device
 from tools.problems import load_problem, small_variants
@@ -91,6 +92,7 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--stop-after", type=float, default=math.inf, help="begin no more after so many seconds")
     parser.add_argument("--stage", choices=["confirm", "search"], default="confirm", help="how thoroughly, as in a run")
     parser.add_argument("--policy", choices=policy_names(), default="default", help="as for `kernelwright evaluate`")
+    parser.add_argument("--baselines", default="", help="policies under whose flags the reference is timed too, as for `evaluate`")
     parser.add_argument("--timeout", type=float, default=240.0)
     parser.add_argument("--device", type=int, default=None, help="nvidia-smi's number; by default the first that is visible")
     return parser
@@ -151,11 +153,15 @@ async def _row(pool: LocalPool, options: argparse.Namespace, file: Path, kernel:
             stage=options.stage,
         )
         found = await pool.evaluate(request)
+        others = await other_baselines(pool, problem, sheet, named_policies(options.baselines) if found.timing else ())
     except KernelwrightError as error:
         return row | {"verdict": Verdict.INFRASTRUCTURE, "notes": [str(error)]}
     row |= {"verdict": found.verdict, "rule": found.rule, "notes": found.notes[:4], "sandbox": found.sandbox}
     row |= {"seconds": round(found.seconds, 1), "gpu_s": found.gpu_seconds, "phases": found.phase_seconds, "versions": found.versions}
     row |= {"unsealed": next((note for note in found.notes if note.startswith(NOT_SEALED)), "")}
+    row |= (
+        {"other_baselines_us": {name: {n: s.median_us for n, s in one.samples.items()} for name, one in others.items()}} if others else {}
+    )
     if found.timing is not None:
         timing = found.timing
         row |= {"us": timing.candidate.median_us, "tier": timing.tier, "device": timing.device, "speedups": timing.speedups}
