@@ -159,9 +159,8 @@ async def _row(pool: LocalPool, options: argparse.Namespace, file: Path, kernel:
     row |= {"verdict": found.verdict, "rule": found.rule, "notes": found.notes[:4], "sandbox": found.sandbox}
     row |= {"seconds": round(found.seconds, 1), "gpu_s": found.gpu_seconds, "phases": found.phase_seconds, "versions": found.versions}
     row |= {"unsealed": next((note for note in found.notes if note.startswith(NOT_SEALED)), "")}
-    row |= (
-        {"other_baselines_us": {name: {n: s.median_us for n, s in one.samples.items()} for name, one in others.items()}} if others else {}
-    )
+    if others:
+        row["other_baselines_us"] = {name: {n: s.median_us for n, s in one.samples.items()} for name, one in others.items()}
     if found.timing is not None:
         timing = found.timing
         row |= {"us": timing.candidate.median_us, "tier": timing.tier, "device": timing.device, "speedups": timing.speedups}

@@ -34,6 +34,14 @@ def test_the_fastest_kernel_that_passed_counts_whoever_chose_it() -> None:
     assert "| 1 | 3 | 2.83x, 2.00x | 2, 2 |" in text
 
 
+def test_other_flags_have_a_mean_of_their_own() -> None:
+    """Kernels of 25 and 50 µs beside 100 and 50 µs under exact's flags gain 4 and 1; a problem without those times is left out."""
+    times = {"exact": {"eager": 400.0, "compile": 100.0}}, {"exact": {"eager": 50.0}}
+    judged = [row(place, "PASS", 4.0 / place, other_baselines_us=one) for place, one in enumerate(times, 1)]
+    text = report([*judged, row(3, "PASS", 2.0)], {1: [{"problem": f"level1/{number}_a"} for number in range(1, 4)]})
+    assert "Flags of exact, the reference by itself: 2.00x over the fastest of them, 2 problems." in text
+
+
 def test_the_page_has_the_means_of_the_rows() -> None:
     """KernelBench's first table has the means of the fastest kernels and of first choices; its page of verdicts, those beside the lab."""
     folder = Path(__file__).parents[2] / "docs" / "results" / "kernelbench"
