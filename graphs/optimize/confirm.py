@@ -168,7 +168,8 @@ def praise(evaluation: Evaluation, against: Against) -> str:
     if evaluation.timing:
         name, (value, low, high) = _baseline(evaluation.timing, against)
         others = "".join(f", {one[0]:.2f}x against {other}" for other, one in evaluation.timing.speedups.items() if other != name)
-        beside = ", the faster baseline" if against == "better" else others
+        alone = len(evaluation.timing.speedups) == 1
+        beside = others if against != "better" else ", the only baseline that could be timed" if alone else ", the faster baseline"
         packed = _packed(evaluation, name, f" ({evaluation.timing.packing.tier})" if evaluation.timing.packing else "")
         return f"Right, and {value:.2f}x [{low:.2f}, {high:.2f}] against {name}{beside}; measured ({evaluation.timing.tier}).{packed}"
     assert evaluation.estimate is not None

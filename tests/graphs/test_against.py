@@ -51,3 +51,11 @@ def test_a_reviewer_says_what_keeps_a_kernel_from_being_delivered() -> None:
     )
     assert passed(timing(50.0, unsealed="x", tier=Tier.BRACKETED)).doubt == ""
     assert passed(timing(50.0)).doubt == ""
+
+
+def test_a_lone_baseline_is_not_called_the_faster_one() -> None:
+    """Where torch.compile was not there in time, what is delivered says that eager is all it was held against."""
+    found = timing(50.0, eager_us=100.0)
+    lone = found.model_copy(update={"baselines": {"eager": found.baselines["eager"]}, "speedups": {"eager": found.speedups["eager"]}})
+    assert "against eager, the only baseline that could be timed;" in praise(passed(lone), "better")
+    assert ", the faster baseline;" in praise(passed(found), "better")
