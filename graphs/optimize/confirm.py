@@ -66,10 +66,12 @@ def _unconfirmed(services: Services, name: str, reasons: list[str], ended: str) 
     """Say of the best candidate whose confirmation could not be judged that it is there, and is not delivered."""
     evaluation = services.evaluation(name)
     assert evaluation is not None
-    found = f"{evaluation.speedup or 0.0:.2f}x in the search, {evaluation.tier}"
+    why = next(reason for reason in reasons if reason.startswith(f"{name}: ")).removeprefix(f"{name}: ")
+    others = f"; {len(reasons) - 1} more could not be confirmed either" if len(reasons) > 1 else ""
+    gain = f"{evaluation.speedup or 0.0:.2f}x, {evaluation.tier}"
     said = (
-        f"Keep the reference: nothing could be confirmed ({'; '.join(reasons)}). The best that passed the search, {name} ({found}), is "
-        f"written as unconfirmed and not delivered: judge it with `kernelwright evaluate` before you use it."
+        f"Not confirmed: the best that passed the search, {name} ({gain}), ended as {why}{others}. "
+        "It is written as unconfirmed and not delivered: keep the reference until `kernelwright evaluate` says PASS."
     )
     return Delivery(candidate=ROOT, evaluation="", reason=said, ended=ended, unconfirmed=name)
 

@@ -50,6 +50,18 @@ def test_a_right_kernel_passes_and_leaves_evidence(command: Command, tmp_path: P
 
 
 @pytest.mark.slow
+def test_what_could_not_be_judged_is_status_3(command: Command, tmp_path: Path) -> None:
+    """A problem that this machine judges no kernel of has a status of its own, a reason and a mend."""
+    text = "import torch\n\ndef twice(x):\n    return x * 2\n\ndef example_inputs():\n    return [torch.randn(4096, 4096)]\n"
+    (tmp_path / "large.py").write_text(f"{text}\nSMALL_SIZES = []\n")
+    code, out, _ = command("evaluate", "large.py", "kernel.py", "--stage", "search", "--devices", "interpreter", "--json")
+    found = json.loads(out)
+    assert code == 3
+    assert found["verdict"] == "INFRASTRUCTURE"
+    assert "SMALL_SIZES" in found["notes"][0]
+
+
+@pytest.mark.slow
 def test_a_wrong_kernel_is_status_1(command: Command, tmp_path: Path) -> None:
     """Any other verdict is status 1, shown with its errors beside their limits; its bundle is written too."""
     code, out, _ = command("evaluate", "half_exp.py", "wrong.py", "--stage", "search", "--bundle", "proof")
