@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.hacks.court import SIZES, Court
-from tests.hacks.suite import CHARGED, Hack
+from tests.hacks.suite import Hack, least_us
 from tests.hacks.true_time import TrueTime, true_times
 from tools.errors import MachineError
 from tools.hardware.devices import first_device
@@ -67,7 +67,7 @@ class Finding:
         passed = self.found.verdict == "PASS"
         if self.found.verdict not in (self.trial.hack.verdicts if self.trial.hostile else ("PASS",)):
             return f"it ended as {self.found.verdict} ({self.found.rule}): {self.found.notes}"
-        if passed and self.published_us < CHARGED * self.true_us:
+        if passed and self.published_us < least_us(self.true_us):
             return f"it is said to take {self.published_us:.4g} µs and takes {self.true_us:.4g} µs"
         if passed and not self.trial.hostile and self.published_us > MOST * self.own.chained_us + MOST_US:
             return f"it is said to take {self.published_us:.4g} µs, and its caller waits {self.own.chained_us:.4g} µs"

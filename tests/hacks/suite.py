@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from tools.evaluation.processes.log import TAIL_BYTES
+from tools.evaluation.supervisor.plausibility import AGREEMENT_US
 from tools.evaluation.wire.defences import Defence
 from tools.records import Evaluation
 
@@ -16,8 +17,13 @@ FOLDER = Path(__file__).parent / "kernels"
 SWITCH = "HOSTILE = True"
 NOBODY = "no single defence"
 CHARGED = 0.9
-"""The least share of a call's true time that must be in its figure: what is hidden from it is caught, or this small."""
+"""The least share of a call's true time that must be in its figure, but for what short kernels are allowed."""
 _WORK = re.compile(r"^WORK_US = (\d+)$", re.MULTILINE)
+
+
+def least_us(true_us: float) -> float:
+    """The least figure of a call that truly takes so long: what is hidden from it is caught, or no more than is allowed."""
+    return CHARGED * true_us - AGREEMENT_US
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ class Hack:
     def gets_through(self, found: Evaluation) -> bool:
         """Whether it got what it wanted: a PASS without its work, or in its own name where that is the lie, or room for all it prints."""
         if self.work_us:
-            return found.verdict == "PASS" and self.figure_us(found) < CHARGED * self.work_us
+            return found.verdict == "PASS" and self.figure_us(found) < least_us(self.work_us)
         claimed = self.provenance == "authored" or found.provenance == "authored"
         return (found.verdict == "PASS" and claimed) or len(found.log) > TAIL_BYTES + 8
 

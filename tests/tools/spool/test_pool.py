@@ -43,7 +43,7 @@ async def test_an_evaluation_comes_back_with_who_made_it(spool: Spool, log: Path
     pool = SpoolPool(spool.folder)
     async with working(spool, log, gpu="h200"):
         found = await pool.evaluate(request_of("a", candidate="mine"))
-    assert (found.verdict, found.candidate, found.tier) == (Verdict.PASS, "mine", Tier.IN_PROCESS)
+    assert (found.verdict, found.candidate, found.tier) == (Verdict.PASS, "mine", Tier.BRACKETED)
     assert "Scripted h200" in found.notes[-1]
 
 
@@ -83,7 +83,7 @@ async def test_a_run_mixes_no_tiers(spool: Spool, log: Path) -> None:
         await asyncio.sleep(1.2)
         assert not task.done()
     async with working(spool, log, gpu="h200"):
-        assert (await task).tier is Tier.IN_PROCESS
+        assert (await task).tier is Tier.BRACKETED
 
 
 async def test_where_a_gpu_announced_itself_a_measurement_is_asked_for(spool: Spool, log: Path) -> None:

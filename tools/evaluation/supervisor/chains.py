@@ -72,10 +72,9 @@ class ChainSession:
         chains = self._fitting()
         if chains.unable:
             return chains
+        self._time(chains, chains.call_us, count, judged, Load(0) if chains.held else Load.OPEN)
         if chains.held:
-            self._time(chains, chains.call_us, count, judged, Load(0))
-        self._time(chains, chains.warm_us, count, [], Load.WARM if chains.held else Load.WARM | Load.OPEN)
-        chains.call_us = chains.call_us or chains.warm_us
+            self._time(chains, chains.warm_us, count, [], Load.WARM)
         return chains
 
     def _time(self, chains: Chains, found: list[float], count: int, judged: list[int], load: Load) -> None:
@@ -101,7 +100,7 @@ class ChainSession:
 
     def _chain(self, chains: Chains, judged: int | None, load: Load) -> Reply | None:
         """Have one made and timed; None where that cannot be done here."""
-        last = chains.calls - self._chance.randrange(min(chains.calls, kept_calls(self._abi))) - 1
+        last = chains.calls - self._chance.randrange(_taken(self._abi, chains.calls, load)) - 1
         changing = _changing(chains.calls, load)
         drawn = self._runner.draw_chain(self._chance, changing, min(last, changing - 1))
         drawn += [[] for _ in range(chains.calls - changing)]
@@ -132,6 +131,11 @@ class ChainSession:
             if timed.state is State.DONE and not timed.late:
                 return timed.event_us / chains.calls - timed.host_us
         raise MachineError("The device did not end a chain of empty calls.", "Check the device with nvidia-smi.")
+
+
+def _taken(abi: ABI, calls: int, load: Load) -> int:
+    """Of how many of the last calls outputs are copied: one of them, nobody knows which, is judged."""
+    return 1 if load & Load.OPEN else min(calls, kept_calls(abi))
 
 
 def _changing(calls: int, load: Load) -> int:

@@ -17,6 +17,11 @@ AGREEMENT = 0.05
 AGREEMENT_US = 3.0
 """or this much, whichever is more: what the events of a short kernel are off by."""
 
+LIE = 0.25
+"""Events that leave out more than this share of what they say,"""
+LIE_US = 15.0
+"""and more than this, are a lie; what is less is charged: the fences of a chain cost an honest kernel of several streams a little, too."""
+
 IDLE_US = 8.0
 """How much longer than behind others a call may take on an idle device: its first kernel is on its way for as long."""
 
@@ -38,7 +43,7 @@ FLOOR_MARGIN = 0.95
 
 
 def allowance_us(event_us: float) -> float:
-    """How much longer a call may take, by the clock outside of its process, than its events say."""
+    """How much longer a call may take, by the clock outside of its process, than its events say, and count as confirmed."""
     return max(AGREEMENT * event_us, AGREEMENT_US)
 
 
@@ -66,9 +71,16 @@ def idle_excess_us(event_us: Sequence[float], idle_us: Sequence[float]) -> float
     return excess if excess > max(IDLE_US, AGREEMENT * event) else 0.0
 
 
-def charged_us(event_us: Sequence[float], bracket_us: Sequence[float]) -> float:
-    """What the clock outside has beyond the events by their medians: within what is allowed, and where the host waits, it is charged."""
-    return max(0.0, float(np.median(bracket_us)) - float(np.median(event_us))) if bracket_us else 0.0
+def is_lie(event_us: Sequence[float], gap_us: float) -> bool:
+    """Whether what the clock outside has beyond the events is too much to be charged."""
+    event = float(np.median(event_us))
+    return gap_us > max(LIE_US, LIE * event)
+
+
+def charged_us(event_us: Sequence[float], bracket_us: Sequence[float], warm_gap_us: float = 0.0) -> float:
+    """What the clock outside has beyond the events by their medians, or by warm chains where that is more."""
+    beyond = float(np.median(bracket_us)) - float(np.median(event_us)) if bracket_us else 0.0
+    return max(0.0, beyond, warm_gap_us)
 
 
 def tier(event_us: Sequence[float], bracket_us: Sequence[float]) -> Tier:

@@ -281,12 +281,16 @@ class TimedSession:
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note], by_chance=True)
         outputs = sum(spec.nbytes for spec in self._problem.abi.outputs)
         warm_gap = plausibility.hidden_us(measured.event_us, chains.warm_us, plausibility.dirty_us(outputs, self._sheet))
-        gap = plausibility.hidden_us(measured.event_us, chains.call_us) or warm_gap
-        if gap and chains.held:
+        gap = max(plausibility.hidden_us(measured.event_us, chains.call_us), warm_gap)
+        if chains.held and plausibility.is_lie(measured.event_us, gap):
             median_us = statistics.median(measured.event_us)
             note = f"Its events say {median_us:.4g} µs, but in a chain a call takes {gap:.4g} µs more: work runs outside of them."
             return Outcome(Verdict.TIMING_INCONSISTENT, notes=[note], by_chance=True)
-        measured.charged_us = plausibility.charged_us(measured.event_us, chains.call_us)
+        if chains.held:
+            measured.charged_us = plausibility.charged_us(measured.event_us, chains.call_us, warm_gap)
+        elif chains.call_us:
+            # events hold the head start that its host waits for: its time is its caller's
+            measured.charged_us = statistics.median(chains.call_us) - statistics.median(measured.event_us)
         return None
 
     def _packing(self, times: list[float], plan: LaunchPlan | None) -> Packing | None:

@@ -39,6 +39,7 @@ class Timekeeper:
         self._inputs = [_scratch(spec, device, _SCRATCH) for spec in abi.inputs]
         self._outputs = [_scratch(spec, device) for spec in abi.outputs]
         self._taken = [_scratch(spec, device) for spec in abi.outputs]
+        self._waits = False
         self._warm_up()
 
     def time(self, command: Command) -> Reply:
@@ -67,11 +68,13 @@ class Timekeeper:
         return Reply(State.DONE, (flagged - start) / 1e3, (ended - flagged) / 1e3, late=not is_ready)
 
     def _lead_ins(self, load: Load) -> Reply:
-        """Time a chain whose calls only fill their outputs, and such a call by events."""
+        """Time a chain whose calls only fill their outputs, and such a call by events; 0 where it only waits."""
         held = not load & Load.OPEN
+        self._waits = not held
         board = self._board
         sequence = board.get(Word.SEQUENCE)
-        filled_us = statistics.median(self._filled_us(value, load) for value in range(_FILLS)) if self._cold is not None else 0.0
+        measures = held and self._cold is not None
+        filled_us = statistics.median(self._filled_us(value, load) for value in range(_FILLS)) if measures else 0.0
         start = 0 if held else _opened(board, sequence)
         rescue = Timer(HOLD_S, _opened, (board, sequence))
         rescue.start()
@@ -98,7 +101,10 @@ class Timekeeper:
         chained_calls.settle(self._cold)
 
     def call(self, number: int) -> object:
-        """Fill outputs: what stands around a call is what such a chain takes beside that."""
+        """Fill outputs, or where the gate is open wait for the device: what stands around a call is what such a chain takes beside that."""
+        if self._waits:
+            chained_calls.settle(self._cold)
+            return None
         for output in self._outputs:
             output.fill_(number % 2)
         return None

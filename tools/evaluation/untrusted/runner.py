@@ -147,7 +147,7 @@ class Runner:
             raise loading.InterfaceError(f"ModelNew has no {source_text.PACKING}")
         if self._cuda:
             lead_in(self._cold, primed=False)
-        chained_calls.settle(self._cold)
+            chained_calls.settle(self._cold)
         start = time.perf_counter()
         self._pack()
         chained_calls.settle(self._cold)

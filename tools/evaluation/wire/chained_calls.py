@@ -35,42 +35,48 @@ def issue(board: ChainBoard, gate: Gate, inputs: Sequence[torch.Tensor], cold: C
 
     All of them are in the device's queue before the gate opens, unless the `load` says that it must be open: then the host waits for it.
     Between all steps stand fences, so that what runs on other streams adds to the chain's time: no more than the longest step can hide it.
-    A warm chain has short steps alone.
+    A warm chain has short steps alone. Where the gate is open there are the calls and what clears the L2, as their caller would make them.
     """
     sequence = board.get(Word.SEQUENCE)
     sizes = [value.element_size() for value in inputs]
     calls = [[_patch(change, inputs, gate) for change in changes] for changes in board.changes(sizes)]
     settle(cold)
+    if cold is not None:
+        end_persistence()
     if load & Load.OPEN:
         board.set(Word.READY, sequence)
         await_open(board, sequence)
     else:
         gate.hold(sequence)
     gate.reveal()
+    fence = _nothing if load & Load.OPEN else gate.fence
     for number, patches in enumerate(calls):
         if cold is not None and not load & Load.WARM:
             cold.clear()
-            gate.fence()
+            fence()
         for flat, where, values in patches:
             flat.index_copy_(0, where, values)
-            gate.fence()
+            fence()
         result = caller.call(number)
-        gate.fence()
-        if not load & Load.WARM:
+        fence()
+        if not load & Load.WARM and (not load & Load.OPEN or number == len(calls) - 1):
             caller.take(result, number)
-            gate.fence()
+            fence()
     gate.flag(sequence)
     if not load & Load.OPEN:
         board.set(Word.READY, sequence)
 
 
+def _nothing() -> None:
+    """Stand where there is no fence."""
+
+
 def settle(cold: ColdCache | None) -> None:
-    """Wait until nothing is in flight on any stream, and leave nothing protected in the L2; without a cache to clear there is no device."""
+    """Wait until nothing is in flight on any stream; without a cache to clear there is no device."""
     import torch
 
     if cold is not None:
         torch.cuda.synchronize()
-        end_persistence()
 
 
 def _patch(change: Change, inputs: Sequence[torch.Tensor], gate: Gate) -> _Patch:
