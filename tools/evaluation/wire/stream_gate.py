@@ -14,7 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tools.evaluation.wire.chain_board import BOARD_BYTES, VALUES_BYTES, ChainBoard, Word
-from tools.evaluation.wire.driver_api import Driver, DriverError
+from tools.evaluation.wire.driver_api import Driver
 
 if TYPE_CHECKING:
     import torch
@@ -94,7 +94,7 @@ class Gate(Protocol):
 
 
 class HostGate:
-    """Where the host computes: calls run as they are made, so none can be held."""
+    """Where the host computes: calls run as they are made."""
 
     def __init__(self, board: ChainBoard) -> None:
         """Stand before the `board`."""
@@ -104,8 +104,8 @@ class HostGate:
         self.values = torch.from_numpy(board.values)
 
     def hold(self, sequence: int) -> None:
-        """Refuse."""
-        raise DriverError("calls on the host run as they are made")
+        """Wait for the gate: whoever opens it finds nothing issued."""
+        await_open(self._board, sequence)
 
     def reveal(self) -> None:
         """Do nothing: they are there."""

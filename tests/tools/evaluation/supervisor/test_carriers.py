@@ -18,6 +18,7 @@ from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import device_store_client
 from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, device_stores, shared
 from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
+from tools.evaluation.trusted import timekeeper
 from tools.evaluation.trusted.timekeeper import Timekeeper
 from tools.evaluation.wire.byte_views import same_bytes
 from tools.evaluation.wire.calls import CallPlan, CallSpec
@@ -33,6 +34,7 @@ from tools.hardware import load_sheet
 from tools.problems import load_problem
 from tools.records import Problem, Verdict
 
+OPEN = Load.OPEN
 RIGHT = """
 import torch
 
@@ -94,14 +96,14 @@ class Trial:
         with RunnerClient(self._workers, job, self.store, time.monotonic() + 60, -1, gpu=False, board=board) as runner:
             yield runner
 
-    def chain(self, runner: RunnerClient, board: Memory, number: int, judged: int) -> Reply:
+    def chain(self, runner: RunnerClient, board: Memory, number: int, judged: int, load: Load = OPEN) -> Reply:
         """Have four calls made in a chain, as the timekeeper does, and one of them kept as a call of the plan."""
         values = Memory(VALUES_BYTES)
         drawn = runner.draw_chain(random.Random(number), 4, judged)
         written = packed(drawn, [4])
         values.bytes_at(0, len(written)).data[:] = written
         ChainBoard(board).lay(number, drawn)
-        runner.begin_chain(Load.OPEN)
+        runner.begin_chain(load)
         timed = Timekeeper(board, values, self._problem.abi, None, "cpu").time(Command(Order.CHAIN, number=5000))
         assert runner.end_chain()
         runner.collect(number, number=judged)
@@ -178,8 +180,10 @@ def test_changed_elements_reach_the_runner_and_the_judge(trial: Trial) -> None:
 
 
 @pytest.mark.parametrize("judged", [0, 2, 3])
-def test_any_call_of_a_chain_is_judged_by_its_own_inputs(trial: Trial, judged: int) -> None:
+def test_any_call_of_a_chain_is_judged_by_its_own_inputs(trial: Trial, judged: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Inputs change before each of its calls; who answers from the call before is found, whichever is chosen."""
+    # calls on the host cannot be issued before the gate opens: it is waited for no longer than needed
+    monkeypatch.setattr(timekeeper, "HOLD_S", 0.05)
     trial.make_inputs(calls=1)
     for body, right in (("return x * 2", True), ("self.kept, kept = x * 2, self.kept; return self.kept if kept is None else kept", False)):
         board = Memory(BOARD_BYTES)
@@ -188,9 +192,9 @@ def test_any_call_of_a_chain_is_judged_by_its_own_inputs(trial: Trial, judged: i
             runner.call(Load.ALL)
             runner.collect(0)
             runner.collect(0, 1)
-            timed = [trial.chain(runner, board, number, judged) for number in (1, 2)]
+            timed = [trial.chain(runner, board, number, judged, Load(0)) for number in (1, 2)]
         assert [all(error.passed for error in call.outputs) for call in trial.judge()] == [True, right, right]
-        assert all(reply.state is State.DONE and not reply.late for reply in timed)
+        assert all(reply.state is State.DONE and reply.late for reply in timed)
 
 
 def test_a_chain_takes_as_long_as_its_caller_waits(trial: Trial) -> None:
@@ -201,7 +205,7 @@ def test_a_chain_takes_as_long_as_its_caller_waits(trial: Trial) -> None:
         runner.give(0)
         runner.call(Load.ALL)
         runner.collect(0)
-        assert trial.chain(runner, board, 1, 0).event_us > 4 * 20_000
+        assert trial.chain(runner, board, 1, 3).event_us > 4 * 20_000
 
 
 def test_new_values_are_on_the_board_only_once_the_gate_is_open(trial: Trial) -> None:
