@@ -78,7 +78,7 @@ class ChainSession:
         return chains
 
     def _time(self, chains: Chains, found: list[float], count: int, judged: list[int], load: Load) -> None:
-        lead_in_us = statistics.median(self._lead_in_us(chains, load) for _ in range(_LEAD_INS))
+        lead_in_us = statistics.median(self._lead_in_us(chains, load) for _ in range(_LEAD_INS)) if chains.held else 0.0
         for turn in range(count):
             timed = self._chain(chains, judged[turn] if turn < len(judged) else None, load)
             chains.judged += judged[turn : turn + 1]
@@ -122,8 +122,7 @@ class ChainSession:
 
     def _lead_in_us(self, chains: Chains, load: Load) -> float:
         """Time what stands around each call of such a chain."""
-        changing = _changing(chains.calls, load)
-        changes = [stand_ins(self._abi.inputs) if number < changing else [] for number in range(chains.calls)]
+        changes = [stand_ins(self._abi.inputs)] * chains.calls
         for _ in range(_LEAD_IN_TRIES):
             self._sequence += 1
             self._board.lay(self._sequence, changes)

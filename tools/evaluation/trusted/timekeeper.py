@@ -39,7 +39,6 @@ class Timekeeper:
         self._inputs = [_scratch(spec, device, _SCRATCH) for spec in abi.inputs]
         self._outputs = [_scratch(spec, device) for spec in abi.outputs]
         self._taken = [_scratch(spec, device) for spec in abi.outputs]
-        self._waits = False
         self._warm_up()
 
     def time(self, command: Command) -> Reply:
@@ -68,20 +67,16 @@ class Timekeeper:
         return Reply(State.DONE, (flagged - start) / 1e3, (ended - flagged) / 1e3, late=not is_ready)
 
     def _lead_ins(self, load: Load) -> Reply:
-        """Time a chain whose calls only fill their outputs, and such a call by events; 0 where it only waits."""
-        held = not load & Load.OPEN
-        self._waits = not held
+        """Time a chain whose calls only fill their outputs, and such a call by events."""
         board = self._board
         sequence = board.get(Word.SEQUENCE)
-        measures = held and self._cold is not None
-        filled_us = statistics.median(self._filled_us(value, load) for value in range(_FILLS)) if measures else 0.0
-        start = 0 if held else _opened(board, sequence)
+        filled_us = statistics.median(self._filled_us(value, load) for value in range(_FILLS))
         rescue = Timer(HOLD_S, _opened, (board, sequence))
         rescue.start()
         chained_calls.issue(board, self._gate, self._inputs, self._cold, self, load)
         rescue.cancel()
-        late = held and board.get(Word.GATE) == sequence
-        start = _opened(board, sequence) if held else start
+        late = board.get(Word.GATE) == sequence
+        start = _opened(board, sequence)
         found = _seen(board, Word.FLAG, sequence, HOLD_S)
         flagged = time.perf_counter_ns()
         chained_calls.settle(self._cold)
@@ -101,10 +96,7 @@ class Timekeeper:
         chained_calls.settle(self._cold)
 
     def call(self, number: int) -> object:
-        """Fill outputs, or where the gate is open wait for the device: what stands around a call is what such a chain takes beside that."""
-        if self._waits:
-            chained_calls.settle(self._cold)
-            return None
+        """Fill outputs: what stands around a call is what such a chain takes beside that."""
         for output in self._outputs:
             output.fill_(number % 2)
         return None

@@ -35,7 +35,7 @@ def issue(board: ChainBoard, gate: Gate, inputs: Sequence[torch.Tensor], cold: C
 
     All of them are in the device's queue before the gate opens, unless the `load` says that it must be open: then the host waits for it.
     Between all steps stand fences, so that what runs on other streams adds to the chain's time: no more than the longest step can hide it.
-    A warm chain has short steps alone. Where the gate is open there are the calls and what clears the L2, as their caller would make them.
+    A warm chain has short steps alone. Where the gate is open there are the calls alone, one after the other, as their caller makes them.
     """
     sequence = board.get(Word.SEQUENCE)
     sizes = [value.element_size() for value in inputs]
@@ -49,26 +49,43 @@ def issue(board: ChainBoard, gate: Gate, inputs: Sequence[torch.Tensor], cold: C
     else:
         gate.hold(sequence)
     gate.reveal()
-    fence = _nothing if load & Load.OPEN else gate.fence
-    for number, patches in enumerate(calls):
-        if cold is not None and not load & Load.WARM:
-            cold.clear()
-            fence()
-        for flat, where, values in patches:
-            flat.index_copy_(0, where, values)
-            fence()
-        result = caller.call(number)
-        fence()
-        if not load & Load.WARM and (not load & Load.OPEN or number == len(calls) - 1):
-            caller.take(result, number)
-            fence()
+    if load & Load.OPEN:
+        _call_alone(calls, caller)
+    else:
+        _call_fenced(gate, calls, cold, caller, is_warm=bool(load & Load.WARM))
     gate.flag(sequence)
     if not load & Load.OPEN:
         board.set(Word.READY, sequence)
 
 
-def _nothing() -> None:
-    """Stand where there is no fence."""
+def _call_alone(calls: Sequence[Sequence[_Patch]], caller: Caller) -> None:
+    """Make the calls one after the other, inputs changed before the first alone, and copy the outputs of the last."""
+    _apply(calls[0])
+    for number in range(len(calls)):
+        result = caller.call(number)
+    caller.take(result, len(calls) - 1)
+
+
+def _call_fenced(gate: Gate, calls: Sequence[Sequence[_Patch]], cold: ColdCache | None, caller: Caller, *, is_warm: bool) -> None:
+    """Make the calls with a fence after each step; `is_warm`, nothing is cleared before and no output copied after one."""
+    for number, patches in enumerate(calls):
+        if cold is not None and not is_warm:
+            cold.clear()
+            gate.fence()
+        for patch in patches:
+            _apply([patch])
+            gate.fence()
+        result = caller.call(number)
+        gate.fence()
+        if not is_warm:
+            caller.take(result, number)
+        # what a call lets begin on another stream as it ends begins between two fences
+        gate.fence()
+
+
+def _apply(patches: Sequence[_Patch]) -> None:
+    for flat, where, values in patches:
+        flat.index_copy_(0, where, values)
 
 
 def settle(cold: ColdCache | None) -> None:
