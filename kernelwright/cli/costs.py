@@ -40,7 +40,8 @@ def cost_facts(store: RunStore) -> Facts:
 def show_costs(facts: Facts) -> None:
     """Print a table for each grouping, then choices, failures and findings."""
     console = Console()
-    _show_wall(console, facts["wall"])
+    if facts["wall"]["seconds"]:
+        _show_wall(console, facts["wall"])
     if not facts["run"]["calls"]:
         console.print("no model calls")
     for name in ("roles", "models", "plans", "candidates") if facts["run"]["calls"] else ():

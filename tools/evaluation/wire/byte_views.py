@@ -16,7 +16,7 @@ def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     import torch
 
     a, b = as_bytes(one), as_bytes(other)
-    if a.numel() % 8 == 0:
+    if all((value.numel() | value.storage_offset()) % 8 == 0 for value in (a, b)):
         a, b = a.view(torch.int64), b.view(torch.int64)
     return all(torch.equal(a[start : start + _PIECE], b[start : start + _PIECE]) for start in range(0, a.numel(), _PIECE))
 
@@ -25,4 +25,4 @@ def as_bytes(value: torch.Tensor) -> torch.Tensor:
     """View a tensor's elements in order as bytes; a copy where they do not lie in order."""
     import torch
 
-    return value.reshape(-1).view(torch.uint8)
+    return value.reshape(-1).contiguous().view(torch.uint8)
