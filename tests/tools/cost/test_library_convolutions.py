@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,7 @@ SAMPLES = {
 }
 
 
+@cache
 def chosen(name: str) -> tuple[Problem, OperatorGraph, tuple[Choice, ...]]:
     """Trace a sample and name its choices under TF32."""
     problem, graph = traced_text(SAMPLES[name])

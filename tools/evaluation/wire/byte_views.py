@@ -16,7 +16,7 @@ def same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     import torch
 
     a, b = as_bytes(one), as_bytes(other)
-    if all((value.numel() | value.storage_offset()) % 8 == 0 for value in (a, b)):
+    if all(value.numel() % 8 == value.storage_offset() % 8 == 0 for value in (a, b)):
         a, b = a.view(torch.int64), b.view(torch.int64)
     return all(torch.equal(a[start : start + _PIECE], b[start : start + _PIECE]) for start in range(0, a.numel(), _PIECE))
 
