@@ -50,6 +50,7 @@ def test_schedules_of_a_run_are_read_in_todays_words(tmp_path: Path) -> None:
     assert {region.parameters.get("programs") for region in regions} >= {"operand_stationary"}
 
 
+@pytest.mark.slow
 async def test_a_killed_run_is_gone_on_with(tmp_path: Path) -> None:
     """From its checkpoint to its end: nothing planned or judged before is planned or judged again."""
     store = opened("killed", tmp_path)

@@ -21,6 +21,7 @@ on_gpu = [
 
 
 @pytest.mark.parametrize("hack", ON_CPU, ids=lambda hack: hack.name)
+@pytest.mark.slow
 def test_hostile_kernel_is_caught(court: Court, hack: Hack) -> None:
     """A hostile kernel ends as its header says, and its log stays bounded."""
     found = judge(court, hack)

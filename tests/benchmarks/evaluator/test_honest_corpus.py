@@ -56,6 +56,7 @@ def test_a_part_without_its_folder_is_refused() -> None:
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.slow
 def test_an_interrupted_run_keeps_its_rows_and_the_same_command_goes_on(tmp_path: Path) -> None:
     """At SIGINT the run ends soon, without a traceback and with its table; then only what is missing is judged."""
     file = tmp_path / "rows.jsonl"

@@ -62,6 +62,7 @@ def test_the_table_sets_both_verdicts_side_by_side() -> None:
     assert "* level2/1_c: WRONG  off by one" in text
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_is_found_and_what_has_a_row_is_not_judged_again(tmp_path: Path) -> None:
     """The whole evaluator judges each delivered kernel of a shard that has no row under the policy yet, and the rows are kept."""
     suite, file = tmp_path / "suite" / "level1", tmp_path / "rows.jsonl"

@@ -101,6 +101,7 @@ async def test_an_edit_costs_what_it_costs(tmp_path: Path) -> None:
     assert server.count("planner") == len(calls_for(services, ""))
 
 
+@pytest.mark.slow
 async def test_a_resumed_run_asks_no_edit_twice(tmp_path: Path) -> None:
     """Cut short three times where an edit had just been made, a run asks what an undisturbed one asks, and pays for each once."""
     expected, undisturbed = await _run(tmp_path / "a/run", GOOD)

@@ -67,6 +67,7 @@ def test_embedders_that_are_here_are_not_loaded_to_find_out() -> None:
         demand("/no/such/model")
 
 
+@pytest.mark.slow
 async def test_the_carried_model_recalls_by_meaning(
     make_base: MakeBase, make_outcome: MakeOutcome, situation: Situation, capfd: pytest.CaptureFixture[str]
 ) -> None:

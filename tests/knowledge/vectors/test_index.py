@@ -132,6 +132,7 @@ async def test_another_embedder_gets_a_collection_of_its_own(make_base: MakeBase
     assert first.notes == second.notes == ()
 
 
+@pytest.mark.slow
 def test_two_processes_learning_and_recalling_at_once_lose_nothing(
     tmp_path: Path, make_base: MakeBase, make_outcome: MakeOutcome, situation: Situation
 ) -> None:

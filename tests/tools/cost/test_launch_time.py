@@ -144,6 +144,7 @@ def test_data_is_labelled() -> None:
     assert "triton 3.6.0" in text
 
 
+@pytest.mark.slow
 def test_halves_come_near_their_measured_time() -> None:
     """The schedule of the H200 table that took 977 µs is expected within a tenth, and before every other one."""
     sheet = load_sheet("h200")

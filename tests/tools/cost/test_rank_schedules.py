@@ -134,6 +134,7 @@ def test_under_pytorchs_own_flags_convolutions_alone_are_rounded(name: str, temp
 
 
 @pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.slow
 def test_the_exact_policy_never_rounds(name: str) -> None:
     """No choice under the exact policy rounds operands, and split products of TF32 add in chunks."""
     for choice in chosen(name):
@@ -189,6 +190,7 @@ def test_the_first_choice_is_no_slower_than_the_coders_own_start(name: str) -> N
     assert chosen(name)[0].order_us <= start * 1.001
 
 
+@pytest.mark.slow
 def test_a_launch_bound_chain_is_captured_first() -> None:
     """Forty small products are captured in the first choice, at less than the host needs to launch its kernels one by one."""
     first = chosen("small steps")[0]
@@ -212,6 +214,7 @@ def test_a_recurrent_network_is_captured_though_nothing_is_generated() -> None:
     assert not any(region.is_generated for region in choice.schedule.regions)
 
 
+@pytest.mark.slow
 def test_a_network_mixes_its_own_convolutions_with_the_librarys() -> None:
     """A depthwise convolution, which the library does slowly, is generated; a dense one that may use tensor cores is left to cuDNN."""
     choice = chosen("depthwise and pointwise", TF32)[0]

@@ -13,6 +13,7 @@ from tools.machine_code.resources import read_resources, tool_path, unreadable
 
 
 @pytest.mark.parametrize("name", ["add_sm80", "add_sm90", "add_sm100"])
+@pytest.mark.slow
 def test_a_vector_sum_is_counted_exactly(read: Read, name: str) -> None:
     """1024 sums by 128 threads are 8 elements a thread: four 16-byte loads, two 16-byte stores, eight additions, on every target."""
     kernel = read(name)

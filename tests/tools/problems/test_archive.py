@@ -64,6 +64,7 @@ def test_positive_examples_stay_positive() -> None:
     assert 0.5 <= float(x.min()) < float(x.max()) <= 1.5
 
 
+@pytest.mark.slow
 def test_archive_opens_without_the_users_code(gate: tuple[Gate, Problem], tmp_path: Path) -> None:
     """Another process needs the record alone."""
     path = tmp_path / "problem.json"

@@ -138,6 +138,7 @@ def test_packing_takes_all_such_regions_or_none() -> None:
         apply(graph, schedule, Action(kind=ActionKind.LAYOUT, region=other, parameters={WEIGHTS: PREPACKED}))
 
 
+@pytest.mark.slow
 def test_the_model_takes_sums_first_and_packs_them() -> None:
     """For a wide layer whose results are summed the first choice sums the weights once; where weights change, in every call."""
     source = module("self.layer = torch.nn.Linear(4096, 4096)", "return self.layer(x).sum(1)", "torch.randn(256, 4096)")

@@ -135,6 +135,7 @@ def test_staggered_rows_are_one_a_program_and_written() -> None:
             apply(graph, schedule, wrong)
 
 
+@pytest.mark.slow
 def test_every_knob_has_a_first_value_among_its_values() -> None:
     """What defaults choose for a region is legal."""
     for name in SAMPLES:
@@ -168,6 +169,7 @@ def test_no_option_and_no_choice_writes_a_known_source(name: str) -> None:
         assert len(sources) == len(schedules) > 3
 
 
+@pytest.mark.slow
 def test_options_come_in_one_order_in_every_process() -> None:
     """A resumed run is offered what the first process was, however its sets are ordered."""
     program = (

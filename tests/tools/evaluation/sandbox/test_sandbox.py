@@ -204,6 +204,7 @@ def test_strongest_walls_come_first() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+@pytest.mark.slow
 def test_unprivileged_launcher_isolates_too() -> None:
     """A launcher that is not root still judges a candidate, with the walls that its user may build."""
     script = ROOT / "tests" / "tools" / "evaluation" / "evaluate_once.py"
@@ -224,6 +225,7 @@ def test_unprivileged_launcher_isolates_too() -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the sandbox's user is the launcher's own without root")
+@pytest.mark.slow
 def test_launcher_that_keeps_its_files_to_itself_isolates_too() -> None:
     """A launcher whose new folders nobody else may enter (umask 077) judges a candidate all the same, with a private root."""
     script = ROOT / "tests" / "tools" / "evaluation" / "evaluate_once.py"
@@ -234,6 +236,7 @@ def test_launcher_that_keeps_its_files_to_itself_isolates_too() -> None:
     assert "private root" in done.stdout
 
 
+@pytest.mark.slow
 def test_everything_dies_with_the_supervisor() -> None:
     """When the process that owns the pool is killed, its zygotes and sandboxes die too."""
     script = ROOT / "tests" / "tools" / "evaluation" / "evaluate_once.py"

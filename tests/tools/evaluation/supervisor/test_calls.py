@@ -87,6 +87,7 @@ def test_a_default_cannot_be_built_in_where_there_is_one_size(pool: LocalPool, o
     assert found.seeds[0].shake is not None
 
 
+@pytest.mark.slow
 def test_hanging_when_listened_to_costs_seconds_and_no_verdict(judge: Judge, kernel: str) -> None:
     """A candidate that never ends the call in which it is listened to keeps its verdict, and the rest of its time is not waited for."""
     listened = "triton.runtime.interpreter.GridExecutor.__call__.__name__ == 'launch'"

@@ -99,7 +99,8 @@ class Trial:
     def chain(self, runner: RunnerClient, board: Memory, number: int, judged: int, load: Load = OPEN) -> Reply:
         """Have four calls made in a chain, as the timekeeper does, and one of them kept as a call of the plan."""
         values = Memory(VALUES_BYTES)
-        drawn = runner.draw_chain(random.Random(number), 4, judged)
+        is_open = bool(load & OPEN)
+        drawn = runner.draw_chain(random.Random(number), 1 if is_open else 4, 0 if is_open else judged) + [[]] * (3 * is_open)
         written = packed(drawn, [4])
         values.bytes_at(0, len(written)).data[:] = written
         ChainBoard(board).lay(number, drawn)

@@ -91,6 +91,7 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in NOTHING])
+@pytest.mark.slow
 def test_packed_weights_give_the_same_bits(results: Any, name: str) -> None:
     """A module that packs its weights gives what one without gives, bit by bit, also after they were changed in whatever way."""
     assert "crash" not in results[name], results[name]["crash"]
