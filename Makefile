@@ -39,9 +39,9 @@ demo: setup  ## optimise a sample operator, with no key, no GPU and no server
 test: setup  ## lint, type-check and run the tests
 	$(MAKE) --no-print-directory -j2 lint check
 
-# Four workers on two cores, since many tests wait for a process or a deadline; one thread each, or torch's would wait by spinning.
+# Three workers on two cores, since many tests wait for a process or a deadline; one thread each, or torch's would wait by spinning.
 check: setup  ## the tests alone
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3
 
 lint: setup  ## ruff and mypy
 	$(BIN)/ruff check .
