@@ -104,7 +104,7 @@ def _print(found: Judgement) -> None:
     from rich.console import Console
     from rich.markup import escape
 
-    from kernelwright.cli.trace_views import evaluation_table, policy_lines
+    from kernelwright.screen.trace_views import evaluation_table, policy_lines
 
     console = Console(highlight=False)
     console.rule(escape(f"{found.problem.name} on {found.target.title}, policy {found.problem.policy}"))

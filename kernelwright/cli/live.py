@@ -21,8 +21,8 @@ from graphs.run.assembly import assemble
 from graphs.run.context import Services
 from graphs.run.records import Recall
 from kernelwright.cli.options import UNJUDGED
-from kernelwright.cli.report import result_facts
-from kernelwright.cli.trace_views import calls_ended, calls_spent, evaluation_table, policy_lines
+from kernelwright.screen.facts import result_facts
+from kernelwright.screen.trace_views import calls_ended, calls_spent, evaluation_table, policy_lines
 from tools.errors import UserError
 from tools.records import ROOT, Evaluation, Plan, Profile
 from tools.references.reading import read_again

@@ -10,7 +10,7 @@ from kernelwright.cli.options import Home, Json, home_folder
 
 def command(home: Home = None, json: Json = False) -> None:
     """Print a table of runs, newest first."""
-    from kernelwright.cli.report import run_facts
+    from kernelwright.screen.facts import run_facts
     from tools.tracing import RunStore
 
     folder = home_folder(home) / "runs"

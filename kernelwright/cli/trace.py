@@ -32,24 +32,24 @@ def command(
 ) -> None:
     """Print a trace."""
     from graphs.run.assembly import open_run
-    from kernelwright.cli import report, trace_views
     from kernelwright.cli.costs import cost_facts, show_costs
+    from kernelwright.screen import facts, trace_views
     from tools.errors import UserError
 
     if sum((bool(candidate), costs, nodes)) > 1:
         raise UserError("--candidate, --nodes and --costs are three views of a run.", "Give one of them.")
     store = open_run(home_folder(home), run)
     if candidate:
-        view = report.candidate_facts(store, candidate)
+        view = facts.candidate_facts(store, candidate)
         show = trace_views.show_candidate
     elif costs:
         view = cost_facts(store)
         show = show_costs
     elif nodes:
-        view = report.node_facts(store)
+        view = facts.node_facts(store)
         show = trace_views.show_nodes
     else:
-        view = report.tree_facts(store)
+        view = facts.tree_facts(store)
         show = trace_views.show_tree
     if json:
         from json import dumps

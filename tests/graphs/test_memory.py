@@ -9,7 +9,7 @@ import pytest
 from graphs.optimize.execute import execute
 from graphs.run.records import Recall
 from graphs.run.settings import RunSettings
-from kernelwright.cli.report import candidate_facts, tree_facts
+from kernelwright.screen.facts import candidate_facts, tree_facts
 from knowledge.records import StrategyState
 from knowledge.store import KnowledgeBase
 from knowledge.vectors.embedding import open_embedder

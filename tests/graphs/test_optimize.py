@@ -11,8 +11,8 @@ from typing import Any
 from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
-from kernelwright.cli.report import result_facts
-from kernelwright.cli.trace_views import policy_lines
+from kernelwright.screen.facts import result_facts
+from kernelwright.screen.trace_views import policy_lines
 from tests.support.loop import small_services
 from tools.guards import unguarded
 from tools.records import ROOT, Budget, Candidate, Evaluation, Plan

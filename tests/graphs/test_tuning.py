@@ -19,7 +19,7 @@ from graphs.run.context import Services
 from graphs.run.records import Tuning
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import Ask
-from kernelwright.cli.report import tree_facts
+from kernelwright.screen.facts import tree_facts
 from tests.support.loop import TextPool, small_services, small_team
 from tools.codegen import Schedule, apply, emit, initial_schedule, options, trace
 from tools.hardware import load_sheet

@@ -14,7 +14,7 @@ from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
 from kernelwright.cli.app import main
 from kernelwright.cli.knowledge_store import print_notes
-from kernelwright.cli.report import candidate_facts, tree_facts
+from kernelwright.screen.facts import candidate_facts, tree_facts
 from knowledge.records import Outcome, Situation
 from knowledge.store import KnowledgeBase
 from knowledge.vectors.embedding import HashingEmbedder

@@ -15,8 +15,8 @@ from agents.models import ChatModel, InFlight, ModelSettings, Trouble
 from graphs.run.records import Delivery
 from kernelwright.cli.app import main
 from kernelwright.cli.live import Progress, ended_in_words, stoppable
-from kernelwright.cli.report import call_facts
-from kernelwright.cli.trace_views import calls_ended, calls_spent
+from kernelwright.screen.facts import call_facts
+from kernelwright.screen.trace_views import calls_ended, calls_spent
 from tests.support.loop import small_services
 from tools.records import Budget, Spent
 from tools.tracing import RunStore
