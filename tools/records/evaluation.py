@@ -25,6 +25,8 @@ class Verdict(StrEnum):
     CHEATED = "CHEATED"
     IMPOSSIBLE_TIME = "IMPOSSIBLE_TIME"
     TIMING_INCONSISTENT = "TIMING_INCONSISTENT"
+    BUILT = "BUILT"
+    """It compiles, and no more was asked: nothing was run."""
     INFRASTRUCTURE = "INFRASTRUCTURE"
     """Says nothing about the candidate."""
 

@@ -25,6 +25,8 @@ class EvaluationRequest(Record):
     target: HardwareSheet
     stage: Literal["search", "confirm"] = "search"
     """`confirm`: more calls, new seeds, new processes, more timed repetitions."""
+    depth: Literal["whole", "check", "build"] = "whole"
+    """How far it is taken: `build` compiles it and reads its machine code, `check` also judges it at the small sizes; neither is timed."""
     timeout_s: float = Field(default=120.0, gt=0)
     """Limit of each phase (build, check, time): by the clock on a GPU, without one of the candidate's own time at each size."""
 
@@ -32,4 +34,5 @@ class EvaluationRequest(Record):
     def key(self) -> str:
         """The same job has the same key: a finished evaluation is never repeated."""
         variants = ",".join(v.id for v in self.variants)
-        return content_hash(self.problem.id, variants, self.source, self.target.name, self.stage)
+        stage = self.stage if self.depth == "whole" else self.depth
+        return content_hash(self.problem.id, variants, self.source, self.target.name, stage)

@@ -289,3 +289,18 @@ def test_class_is_known_where_launches_are_not(judge: Judge, kernel: str) -> Non
 
     assert found.launches == ()
     assert found.provenance == "mixed"
+
+
+def test_a_source_can_be_compiled_or_checked_alone(
+    judge: Judge, pool: LocalPool, request_for: Callable[..., EvaluationRequest], kernel: str
+) -> None:
+    """Compiled only, nothing is known but launches and machine code; checked only, it is judged at the small sizes and has no time."""
+    whole = request_for(kernel)
+    built, checked = (asyncio.run(pool.evaluate(whole.model_copy(update={"depth": depth}))) for depth in ("build", "check"))
+    assert (built.verdict, built.correctness, built.time_us) == ("BUILT", None, None)
+    assert built.kernels[0].registers > 0
+    assert built.launches
+    assert (checked.verdict, checked.time_us) == ("PASS", None)
+    assert checked.correctness is not None
+    assert checked.correctness.sizes == ("rows=3, columns=65",)
+    assert len({one.key for one in (whole, *(whole.model_copy(update={"depth": depth}) for depth in ("build", "check")))}) == 3

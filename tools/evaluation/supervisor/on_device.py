@@ -67,7 +67,7 @@ class OnDevice:
         refuse_too_large(case.request.problem, case.request.target)
         figures: dict[str, Any] = {}
         with self._beginning(case, cancel) as begun:
-            outcome = self._check(workers, case, check)
+            outcome = self.check(workers, case, check)
             if outcome.verdict is Verdict.PASS:
                 made = begun()
                 with self._lock.alone() as stay, case.phase("time", after=stay):
@@ -77,6 +77,18 @@ class OnDevice:
             self._passed.add(_passing(case.request))
         figures["gpu_seconds"] = sum(case.seconds.get(phase, 0.0) for phase in ("check", "baselines", "time"))
         return outcome, figures
+
+    def check(self, workers: WorkerPool, case: Case, check: Callable[[], Outcome]) -> Outcome:
+        """Check beside other candidates; one that may have failed because of them is checked again alone."""
+
+        def work(stay: Stay) -> Outcome:
+            with case.phase("check", after=stay):
+                # for those who come next: nobody is timed now
+                workers.spare_runners.refill(_SPARES, self._threads)
+                return check()
+
+        share = _share(sizes_on_device(case.request), case.request.target)
+        return self._lock.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
 
     def examined(self, workers: WorkerPool, case: Case, outcome: Outcome, cancel: int) -> Outcome:
         """Look whether the device is well after a candidate; where it is not, a failure says nothing about the candidate."""
@@ -138,18 +150,6 @@ class OnDevice:
         self._beside.shutdown()
         with self._lock.alone():
             self._baselines.clear()
-
-    def _check(self, workers: WorkerPool, case: Case, check: Callable[[], Outcome]) -> Outcome:
-        """Check beside other candidates; one that may have failed because of them is checked again alone."""
-
-        def work(stay: Stay) -> Outcome:
-            with case.phase("check", after=stay):
-                # for those who come next: nobody is timed now
-                workers.spare_runners.refill(_SPARES, self._threads)
-                return check()
-
-        share = _share(sizes_on_device(case.request), case.request.target)
-        return self._lock.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
 
     @contextmanager
     def _beginning(self, case: Case, cancel: int) -> Iterator[Callable[[], BaselineProcess | None]]:

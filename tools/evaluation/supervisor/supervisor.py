@@ -70,7 +70,9 @@ class Supervisor:
             with case.phase("build"):
                 outcome = self._build(case, cancel)
         figures: dict[str, Any] = {}
-        if outcome is None and self._device is not None:
+        if outcome is None and request.depth != "whole":
+            outcome, figures = self._inspect(case, cancel)
+        elif outcome is None and self._device is not None:
             outcome, figures = self._judge_on(self._device, case, cancel)
         elif outcome is None:
             outcome, figures = self._check_and_read(case, cancel)
@@ -103,6 +105,20 @@ class Supervisor:
         with self._reader.beside(self._workers, case, cancel):
             outcome, figures = device.judge(self._workers, case, partial(self._check, case, cancel), self._cache(case), cancel)
         return device.examined(self._workers, case, outcome, cancel), figures | {"kernels": case.kernels}
+
+    def _inspect(self, case: Case, cancel: int) -> tuple[Outcome, dict[str, Any]]:
+        """Read the compiled kernels, and check at the small sizes where that was asked; nothing is timed."""
+        with self._reader.beside(self._workers, case, cancel):
+            outcome = Outcome(Verdict.BUILT) if case.request.depth == "build" else self._check_untimed(case, cancel)
+        return outcome, {"kernels": case.kernels}
+
+    def _check_untimed(self, case: Case, cancel: int) -> Outcome:
+        check = partial(self._check, case, cancel)
+        if self._device is not None:
+            outcome = self._device.check(self._workers, case, check)
+            return self._device.examined(self._workers, case, outcome, cancel)
+        with case.phase("check"):
+            return check()
 
     def _read_source(self, case: Case) -> Outcome | None:
         """Hold the source against the static rules: an outcome ends the evaluation, the rest is said in notes."""
@@ -196,13 +212,13 @@ class Supervisor:
 
     def _lack(self, request: EvaluationRequest) -> str:
         """Why a candidate cannot be judged on this machine whatever it is like; empty where it can."""
-        if not self._gpu:
+        if not self._gpu and request.depth != "build":
             reason, mend = obstacle(request.problem, request.variants)
             if reason:
                 return f"Could not be judged: {reason}. {mend}"
         if not needs_device(request.source):
             return ""
-        if not self._gpu:
+        if not self._gpu and request.depth != "build":
             return "CUDA C++ is judged on an NVIDIA GPU only: nothing here runs it, and the interpreter is Triton's."
         missing = missing_tools()
         return f"CUDA C++ cannot be built on this machine: it lacks {missing}." if missing else ""
@@ -242,7 +258,7 @@ class Supervisor:
         """Choose the sizes to check at."""
         request = case.request
         if self._gpu:
-            return sizes_on_device(request)
+            return request.variants if request.depth == "check" and request.variants else sizes_on_device(request)
         reason, mend = "", ""
         if self._uses_bfloat16(case):
             reason, mend = "it computes in bfloat16, which Triton's interpreter does wrongly", NEEDS_DEVICE
@@ -251,6 +267,8 @@ class Supervisor:
             reason, mend = f"as written it is too large for Triton's interpreter ({fault}), and there are no small sizes", NEEDS_SIZES
         if reason:
             return Outcome(Verdict.INFRASTRUCTURE, notes=[f"Could not be judged: {reason}. {mend}"])
+        if request.depth == "check" and request.variants:
+            return request.variants
         if not fault:
             return (*request.variants, request.problem)
         case.notes.append(f"Not judged at full size: it is too large for Triton's interpreter ({fault}).")
