@@ -9,6 +9,7 @@ from agents.coder.anchors import Anchor, anchored, find_anchors, outside_change,
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.source import python_blocks, read_source
+from agents.coder.written import by_numbers
 from agents.models import Answer, Message, Model, ModelUnavailable
 from agents.prompting.frame import Frame
 from agents.prompting.render import Prompts
@@ -47,7 +48,9 @@ class LLMCoder:
         return ()
 
     async def write(self, task: CodingTask) -> Draft | Refusal:
-        """Ask for the source that the action makes of the parent."""
+        """Change the parent's numbers where the action is no more than that, else ask for the source that it makes of the parent."""
+        if (numbered := by_numbers(task.problem, task.parent, task.plan.action)) is not None:
+            return numbered
         start = await self._start(task)
         return await self._draft("coder", task, f"{task.plan.id}/write", "write", start=start)
 

@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 from agents.coder.protocol import Draft
 from agents.coder.traced import traced_graph
+from agents.coder.written import WrittenSpace, numbers_region
 from agents.records.tune import TRIALS
 from tools.codegen import LoweringError, Schedule, emit
 from tools.codegen.rewrite.bind import bind
@@ -22,12 +23,25 @@ def structure_of(schedule_json: str) -> str:
     return content_hash(*(f"{region.nodes} {first_templates(region.template)} {each}" for region, each in zip(regions, words, strict=True)))
 
 
-def tuning_action(parent: Candidate | None, trials: int, tuned: Collection[str]) -> Action | None:
-    """Make the action that tunes a parent; None where it has nothing that can be tuned, or its structure is among those `tuned`."""
-    if parent is None or parent.schedule is None or trials <= 0 or structure_of(parent.schedule) in tuned:
+def structure_in(problem: Problem, candidate: Candidate) -> str:
+    """Sign what of a candidate a tuning leaves as it is: of its schedule, or where it has none of its text."""
+    return structure_of(candidate.schedule) if candidate.schedule else WrittenSpace(problem, candidate.source).structure
+
+
+def tuning_action(parent: Candidate | None, trials: int, tuned: Collection[str], problem: Problem | None = None) -> Action | None:
+    """Make the action that tunes a parent; None where it has nothing that can be tuned, or its structure is among those `tuned`.
+
+    A parent without a schedule is tuned by the numbers that stand in its text, where its `problem` is given.
+    """
+    if parent is None or trials <= 0:
         return None
-    regions = tunable_regions(Schedule.model_validate_json(parent.schedule))
-    return Action(kind=ActionKind.LAUNCH, region="+".join(regions), parameters={TRIALS: trials}) if regions else None
+    if parent.schedule is None:
+        space = WrittenSpace(problem, parent.source) if problem else None
+        region = numbers_region(parent.source) if space and space.numbers and space.structure not in tuned else ""
+    else:
+        known = structure_of(parent.schedule) in tuned
+        region = "" if known else "+".join(tunable_regions(Schedule.model_validate_json(parent.schedule)))
+    return Action(kind=ActionKind.LAUNCH, region=region, parameters={TRIALS: trials}) if region else None
 
 
 class TuningSpace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from agents.coder.tuning import structure_of
+from agents.coder.tuning import structure_in
 from agents.records.tune import is_tuning
 from graphs.optimize.briefing import choices_tried, structures_tuned, tried
 from graphs.optimize.survey import Surveyed
@@ -56,7 +56,7 @@ class StoreArchive:
     def _may_tune(self, parent: str) -> bool:
         """Whether the parent's structure was not tuned on another parent since the survey."""
         one = self._services.store.candidate(parent)
-        return one is not None and one.schedule is not None and structure_of(one.schedule) not in self._tuned
+        return one is not None and structure_in(self._services.problem, one) not in self._tuned
 
     def answer(self, wish: Wish) -> Answer | None:
         """What the wish was granted with."""

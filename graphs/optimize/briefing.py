@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from agents.coder import modelled
 from agents.coder.protocol import Refusal
-from agents.coder.tuning import tuning_action
+from agents.coder.tuning import structure_in, tuning_action
 from agents.planner.protocol import Briefing, Tried
 from agents.reviewer.protocol import Review
 from graphs.run.context import Services
@@ -37,7 +37,7 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
     assert profile is not None
     assert recalled is not None
     options = await services.team.coder.options(services.problem, parent, services.sheet)
-    tuning = tuning_action(parent, services.settings.tune, structures_tuned(services))
+    tuning = tuning_action(parent, services.settings.tune, structures_tuned(services), services.problem)
     options = (*options, tuning) if tuning else options
     taken = {*taken, *choices_tried(services)}
     evaluation = services.evaluation(ask.parent)
@@ -71,8 +71,11 @@ def choices_tried(services: Services) -> set[str]:
 
 
 def structures_tuned(services: Services) -> set[str]:
-    """Signatures of the schedules that were tuned in this run: a tuning leaves its structure, so a second one would repeat it."""
-    return {one.structure for one in services.store.all("tuning", Tuning).values()}
+    """Signatures of the schedules and texts that were tuned in this run: a tuning leaves its structure, so a second one would repeat it."""
+    done = services.store.all("tuning", Tuning).values()
+    # numbers that a written source left to the compiler stand in it afterwards
+    left = {structure_in(services.problem, services.candidate(one.best)) for one in done if one.best}
+    return {one.structure for one in done} | left
 
 
 def tried(services: Services, made: Plan) -> Tried | None:

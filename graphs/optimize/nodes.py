@@ -19,6 +19,7 @@ from graphs.optimize.confirm import deliver
 from graphs.optimize.model_scores import score_models
 from graphs.optimize.planning import plans_for
 from graphs.optimize.state import STATE_VERSION, OptimizeState
+from graphs.optimize.sweeping import SWEEPER, sweeping_ask
 from graphs.optimize.teaching import close_lessons, error_cost, region_kind
 from graphs.optimize.wishes import grant
 from graphs.run.context import Context, Services
@@ -59,7 +60,8 @@ async def recall(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
     """Survey what the search method wants to choose among, ask it what to do next, and memory about the parents' situations."""
     services = runtime.context.services
     search = search_of(services, state["search"], state["round"])
-    if (first := starting_ask(services, state["round"])) is not None:
+    first = starting_ask(services, state["round"]) or sweeping_ask(services, state["champion"])
+    if first is not None:
         runtime.stream_writer({"event": "recalled", "recall": await recalled_for(services, first.parent, state["round"])})
         return {"asks": [first.model_dump_json()], "search": search.dump(), "ended": ""}
     try:
@@ -112,7 +114,7 @@ async def plan(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any
             services.store.put("plan", one.id, one, subject=ask.parent)
             services.store.put("asked", one.id, ask, subject=one.id)
             runtime.stream_writer({"event": "planned", "plan": one.id})
-            made[one.id], tags[one.id] = one, ask.tag if one.planner != USER else ""
+            made[one.id], tags[one.id] = one, ask.tag if one.planner not in (USER, SWEEPER) else ""
         barren.extend([text] * (not found))
     return {"plans": list(made), "tags": tags, "barren": barren, **({"ended": ended} if ended else {})}
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agents.coder.tuning import structure_of
+from agents.coder.tuning import structure_in
 from agents.records.tune import is_tuning
 from graphs.optimize.archive import surveyed_offer
 from graphs.optimize.briefing import brief, kept_action, situation_of, tried
+from graphs.optimize.sweeping import SWEEP, sweeping_plan
 from graphs.run.context import Services
 from graphs.run.starting import START, starting_plan
 from graphs.search.archive import Offer
@@ -20,6 +21,8 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
     """Return at most `count` plans for `ask`, none of them tried before or among those `made` in this round."""
     if ask.tag == START:
         return (starting_plan(services),)
+    if ask.tag == SWEEP:
+        return (sweeping_plan(services, ask.parent),)
     taken = {plan.action.id for plan in made if plan.parent == ask.parent or _same_on(services, plan, ask.parent)}
     offer = surveyed_offer(services, ask)
     if offer is not None:
@@ -38,8 +41,8 @@ def _same_on(services: Services, plan: Plan, parent: str) -> bool:
     """Whether a plan on another parent would come to the same on `parent`: a choice of the cost model, a tuning of the same structure."""
     if not is_tuning(plan.action):
         return bool(chosen_number(plan.action))
-    schedules = [one.schedule for name in (plan.parent, parent) if (one := services.store.candidate(name)) and one.schedule]
-    return len(schedules) == 2 and len({structure_of(each) for each in schedules}) == 1
+    both = [one for name in (plan.parent, parent) if (one := services.store.candidate(name))]
+    return len(both) == 2 and len({structure_in(services.problem, one) for one in both}) == 1
 
 
 async def _as_memory_expects(services: Services, plan: Plan) -> Plan:

@@ -10,7 +10,7 @@ from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.models import BudgetReached
 from agents.records.tune import is_tuning
 from graphs.refine.state import RefineState
-from graphs.refine.tuning import refusal_of, tune_schedule
+from graphs.refine.tuning import carry_out, refusal_of
 from graphs.run.assembly import open_for
 from graphs.run.context import Context, Services
 from graphs.run.counted import counters_of_best
@@ -35,7 +35,7 @@ async def tune(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]:
     services = runtime.context.services
     plan = services.store.get("plan", state["plan"], Plan)
     assert plan is not None
-    done = await tune_schedule(services, plan)
+    done = await carry_out(services, plan)
     for trial in done.trials:
         if trial.candidate:
             key = services.request(services.candidate(trial.candidate)).key

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
 
 from agents.coder.protocol import Refusal
 from agents.coder.tuning import TuningSpace, structure_of
-from agents.models import BudgetReached
 from agents.records.tune import TRIALS
+from graphs.refine.sweep import sweep_numbers
+from graphs.refine.trials import all_tried, best_of
 from graphs.run.context import Services
-from graphs.run.judge import judge
 from graphs.run.records import Trial, Tuning
-from tools.records import Candidate, Evaluation, Plan, Tier
+from tools.records import Evaluation, Plan, Tier
 from tools.tuning import Search, Tuned, TuningCache
 
 WAVE = 8
 """Trials in flight at once: builds and checks of eight share one start of the evaluator's processes."""
+
+
+async def carry_out(services: Services, plan: Plan) -> Tuning:
+    """Carry out a plan's tuning: of its parent's schedule, or where it has none of the numbers in its text."""
+    written = services.candidate(plan.parent).schedule is None
+    return await (sweep_numbers if written else tune_schedule)(services, plan)
 
 
 async def tune_schedule(services: Services, plan: Plan) -> Tuning:
@@ -34,11 +39,12 @@ async def tune_schedule(services: Services, plan: Plan) -> Tuning:
             names = search.ask(min(WAVE, begun.allowed - len(trials)))
             if not names or services.time_left() == 0:
                 break
-            wave = await _all_tried(services, plan, space, names)
+            points = [point for name in names for point in space.tunable.points if point.name == name]
+            wave = await all_tried(services, plan, points, space.draft)
             for trial in wave:
                 search.tell(trial.point, trial.time_us)
             trials += wave
-            begun = begun.model_copy(update={"trials": tuple(trials), "best": _best(trials)})
+            begun = begun.model_copy(update={"trials": tuple(trials), "best": best_of(trials)})
             services.store.put("tuning", plan.id, begun, subject=plan.parent)
         _keep(services, space, begun)
         return begun
@@ -60,40 +66,6 @@ def _begin(services: Services, plan: Plan, space: TuningSpace) -> Tuning:
     )
     services.store.put("tuning", plan.id, begun, subject=plan.parent)
     return begun
-
-
-async def _all_tried(services: Services, plan: Plan, space: TuningSpace, names: Sequence[str]) -> list[Trial]:
-    """Try points side by side; where the machine fails at one, the others end first, so that nothing that was evaluated is lost."""
-    ended = await asyncio.gather(*(_try(services, plan, space, name) for name in names), return_exceptions=True)
-    wave = [one for one in ended if isinstance(one, Trial)]
-    for one in ended:
-        if isinstance(one, BaseException):
-            raise one
-    return wave
-
-
-async def _try(services: Services, plan: Plan, space: TuningSpace, point: str) -> Trial:
-    predicted = next(one.predicted_us for one in space.tunable.points if one.name == point)
-    draft = await asyncio.to_thread(space.draft, point)
-    if draft is None:
-        return Trial(candidate="", point=point, predicted_us=predicted)
-    candidate = Candidate(
-        problem=services.problem.id, parent=plan.parent, action=plan.action, source=draft.source, schedule=draft.schedule,
-        coder="builtin", notes=draft.notes,
-    )  # fmt: skip
-    services.store.put_candidate(candidate)
-    try:
-        evaluation = await judge(services, services.request(candidate))
-    except BudgetReached:
-        return Trial(candidate="", point=point, predicted_us=predicted)
-    return Trial(
-        candidate=candidate.id, point=point, predicted_us=predicted, verdict=evaluation.verdict, time_us=evaluation.time_us
-    )  # fmt: skip
-
-
-def _best(trials: list[Trial]) -> str:
-    timed = [trial for trial in trials if trial.time_us is not None]
-    return min(timed, key=lambda trial: trial.time_us or 0.0).candidate if timed else ""
 
 
 def _keep(services: Services, space: TuningSpace, done: Tuning) -> None:

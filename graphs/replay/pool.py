@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agents.models import BudgetReached, NotRecorded
+from graphs.run.inspecting import INSPECTION
 from graphs.run.records import OTHER_BASELINES, CutOff
 from tools.profiling.ncu import Counters
 from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem
@@ -20,9 +21,11 @@ class RecordedPool:
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         """Return the recorded verdict; NotRecorded where this candidate was never judged at this stage."""
-        found = self._record.get("evaluation", request.key, Evaluation)
+        found = self._record.get("evaluation" if request.depth == "whole" else INSPECTION, request.key, Evaluation)
         if found is not None:
             return found
+        if request.depth != "whole":
+            raise NotRecorded(f"A source is looked at ({request.depth}), which the recorded run never did.", "Look at it.")
         known = list(self._record.all("evaluation", Evaluation, subject=request.candidate).values())
         cut = self._record.get("cut", request.key, CutOff)
         if cut is not None:

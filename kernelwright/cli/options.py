@@ -141,7 +141,8 @@ Tune = Annotated[
     typer.Option(
         "--tune",
         min=0,
-        help="Trials when the tuner sets all numbers of a schedule; each is an evaluation, at most half of those left. 0 never tunes.",
+        help="Trials when the tuner sets all numbers of a schedule, or of a kernel that a model or you wrote; each is an evaluation, "
+        "at most half of those left. 0 never tunes.",
     ),
 ]
 Cache = Annotated[bool, typer.Option("--cache", help="Answer from the home folder what any run there has asked of the same model before.")]

@@ -1,8 +1,8 @@
-"""The tuner of a schedule's numbers.
+"""The tuner of a schedule's numbers, and of those that stand in a written source.
 
-`space` lists what they span, the cheapest first by the cost model (`tools/cost`); `search` says which to measure next, `cache` what
-earlier runs found, and `ranks` how well the model orders them. They run nothing: `graphs/refine/tuning.py` has the points evaluated like
-any other candidate.
+`space` lists what a schedule's span, the cheapest first by the cost model (`tools/cost`); `written` finds a source's, `neighbours` the
+points around them; `search` says which to measure next, `cache` what earlier runs found, and `ranks` how well the model orders them. They
+run nothing: `graphs/refine/tuning.py` and `sweep.py` have the points evaluated like any other candidate.
 """
 
 from tools.codegen.templates.shared.knob import Parameters
