@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.kept_rows import KeptRows, Row, policy_of
-from tools.evaluation.policies import load_policy
+from tools.policies import load_policy
 from tools.records import Verdict
 from tools.tuning.ranks import spearman
 

@@ -28,9 +28,9 @@ from benchmarks.kernelbench.sealed_share import NOT_SEALED
 from tools.errors import KernelwrightError, UserError
 from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.other_flags import other_baselines
-from tools.evaluation.policies import load_policy, named_policies, policy_names
 from tools.hardware import detect_sheet, load_sheet
 from tools.hardware.devices import first_device
+from tools.policies import load_policy, named_policies, policy_names
 from tools.problems import load_problem, small_variants
 from tools.problems.suite import open_suite, parse_shard
 from tools.records import Verdict, content_hash

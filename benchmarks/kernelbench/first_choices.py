@@ -21,8 +21,8 @@ from agents.coder.traced import traced_graph
 from benchmarks.kept_rows import KeptRows, Row
 from tools.codegen import LoweringError, emit
 from tools.errors import UserError
-from tools.evaluation.policies import load_policy, policy_names
 from tools.hardware import load_sheet
+from tools.policies import load_policy, policy_names
 from tools.problems import load_problem, with_changing_weights
 from tools.problems.suite import open_suite, select
 from tools.records import DEFAULT_POLICY, HardwareSheet, PrecisionPolicy

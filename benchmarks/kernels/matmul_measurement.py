@@ -101,8 +101,8 @@ def judge(problem: Problem, got: torch.Tensor, own: torch.Tensor, oracle: torch.
 
     What the inputs' own digits leave open is not allowed for, so the limits are the strictest that the policy gives.
     """
-    from tools.evaluation.policies import load_policy
     from tools.evaluation.trusted.numerics import EXACT, distance, limits
+    from tools.policies import load_policy
 
     found, theirs = distance(got, oracle, own), distance(own, oracle, own)
     limit = limits(problem.abi.outputs[0], load_policy("exact"), theirs, EXACT)

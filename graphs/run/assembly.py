@@ -14,7 +14,7 @@ from agents.team.ready import check_prices
 from graphs.run.context import Context, Services
 from graphs.run.evaluators import announced_target, checked, open_evaluator
 from graphs.run.noted_memory import NotedMemory
-from graphs.run.settings import RunSettings, default_home
+from graphs.run.settings import RunSettings
 from graphs.run.starting import check_judgeable, check_language
 from graphs.search import open_search
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
@@ -27,6 +27,7 @@ from tools.problems import with_changing_weights
 from tools.records import HardwareSheet, Problem
 from tools.references.reading import read_again, read_problem
 from tools.tracing import RunStore
+from tools.tracing.finding import default_home, find_run
 
 ESTIMATE_TARGET = "h200"
 """Sheet that estimates are made for where this machine has no GPU and the user names none."""
@@ -81,14 +82,7 @@ def check_fallback(problem: Problem, settings: RunSettings) -> None:
 
 def open_run(home: Path, run: str) -> RunStore:
     """Open a run by its name or a prefix that only it has."""
-    runs = home / "runs"
-    # not a pattern: what was typed may be a path, or hold a star
-    matches = sorted(path.parent for path in runs.glob("*/run.db") if path.parent.name.startswith(run)) if run else []
-    exact = [path for path in matches if path.name == run]
-    if len(exact or matches) != 1:
-        what = f"{len(matches)} runs start with {run!r}" if matches else f"There is no run {run!r} in {runs}"
-        raise UserError(f"{what}.", "List the runs with `kernelwright runs`, and name one of them.")
-    return RunStore((exact or matches)[0])
+    return RunStore(find_run(home, run))
 
 
 def open_for(context: Context, run: str) -> None:

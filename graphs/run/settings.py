@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, model_validator
@@ -88,8 +87,3 @@ class RunSettings(Record):
         """Read settings that were stored without a policy as `exact`, which was the default when there were such."""
         stored = info.mode == "json" and isinstance(fields, dict)
         return {"policy": {"name": "exact"}, **fields} if stored else fields
-
-
-def default_home() -> Path:
-    """The folder that holds runs and knowledge where neither `--home` nor KERNELWRIGHT_HOME names one."""
-    return Path.home() / ".kernelwright"

@@ -13,6 +13,7 @@ from graphs.search.archive import Archive, NoArchive
 from graphs.search.driver import Search
 from graphs.search.protocol import SearchMethod, SearchSettings
 from tools.errors import UserError
+from tools.nearest import nearest
 
 METHODS = {
     "greedy": "graphs.search.greedy.Greedy",
@@ -36,7 +37,7 @@ def open_search(name: str, settings: SearchSettings, state: str = "", archive: A
 def find_tactic(name: str) -> type:
     """Find the tactic called `name`; UserError with the known ones."""
     if name not in METHODS:
-        raise UserError(f"There is no search method {name!r}.", f"Choose one of: {', '.join(METHODS)}.")
+        raise UserError(f"There is no search method {name!r}.", f"{nearest(name, METHODS)}Choose one of: {', '.join(METHODS)}.")
     module, _, attribute = METHODS[name].rpartition(".")
     tactic: type = getattr(import_module(module), attribute)
     return tactic

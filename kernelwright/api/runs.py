@@ -24,12 +24,13 @@ from agents import ready_models
 from graphs.optimize.confirm import KERNEL, UNCONFIRMED
 from graphs.optimize.execute import Listener, execute
 from graphs.run.assembly import assemble, open_run, start_run
-from graphs.run.settings import RunSettings, default_home
+from graphs.run.settings import RunSettings
 from tools.errors import UserError
 from tools.problems import problem_from_module
 from tools.records import ROOT, Evaluation, Problem, Record
 from tools.references.reading import read_problem
 from tools.tracing import RunStore
+from tools.tracing.finding import default_home
 
 if TYPE_CHECKING:
     from torch import nn

@@ -27,6 +27,7 @@ from kernelwright.cli import (
     verify,
     worker,
 )
+from kernelwright.cli.guarded import guarded, stopped_by_sigterm
 from kernelwright.cli.help import examples_kept
 from kernelwright.cli.options import UNJUDGED
 from tools.errors import KernelwrightError, Postponed, UnjudgeableError
@@ -64,6 +65,8 @@ app.add_typer(bench.app, name="bench")
 app.add_typer(knowledge.app, name="knowledge")
 for group in (app, bench.app, knowledge.app):
     for one in group.registered_commands:
+        assert one.callback is not None
+        one.callback = guarded(one.callback)
         one.help = examples_kept(one.help or getattr(one.callback, "__doc__", None) or "")
 
 
@@ -71,7 +74,8 @@ def main() -> None:
     """Run the command line; wrong input ends with one clear line, its mend and exit status 2."""
     _trace_crashes()
     try:
-        app()
+        with stopped_by_sigterm():
+            app()
     except KernelwrightError as error:
         if os.environ.get("KERNELWRIGHT_DEBUG"):
             raise

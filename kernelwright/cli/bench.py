@@ -127,14 +127,20 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a shard of a bench and report on it."""
+    from kernelwright.cli.early import check_device, check_evaluator, check_policies
+    from tools.problems.suite import open_suite
+
+    found = open_suite(suite, _numbers(levels))
+    check_device(target)
+    check_policies(baselines)
+    check_evaluator(evaluator, devices)
     from tools.evaluation.several import begin_local
     from tools.references.processes import PROCESSES
 
-    if suite.is_dir():
-        # torch is imported there while the rest is imported here
-        PROCESSES.start()
-        if evaluator == "local":
-            begin_local(devices)
+    # torch is imported there while the rest is imported here
+    PROCESSES.start()
+    if evaluator == "local":
+        begin_local(devices)
     from agents import TeamSettings, ready_models
     from graphs.run.assembly import resolve_target
     from graphs.run.evaluators import checked
@@ -144,12 +150,11 @@ def run(
     from kernelwright.bench.settings import MEMORY_ARMS, BenchSettings, MemoryArm, arm_words, read_team
     from kernelwright.cli.bench_live import see_through
     from kernelwright.cli.knowledge_store import reached_server, ready_embedder
-    from tools.evaluation.policies import named_policies
-    from tools.problems.suite import open_suite, select
+    from tools.policies import named_policies
+    from tools.problems.suite import select
     from tools.problems.suite import shard as part_of
     from tools.records import Budget, PrecisionPolicy
 
-    found = open_suite(suite, _numbers(levels))
     items = part_of(select(found.items, problems), shard)
     teams: dict[str, TeamSettings] = {}
     for word in dict.fromkeys(part.strip() for part in agents.split(",") if part.strip()):

@@ -47,15 +47,22 @@ def command(
     json: Json = False,
 ) -> None:
     """Evaluate and print."""
+    from kernelwright.cli.early import check_bundle, check_device, check_evaluator, check_kernel, check_policies, check_problem
+
+    check_problem(problem, entry)
+    check_kernel(kernel)
+    check_device(target)
+    check_bundle(bundle)
+    check_policies(f"{policy},{baselines}")
+    check_evaluator("local", devices)
     from tools.evaluation.several import begin_local
     from tools.references.processes import PROCESSES
 
-    if problem.is_file() and kernel.is_file():
-        # torch is imported there while the rest is imported here
-        PROCESSES.start()
-        begin_local(devices)
+    # torch is imported there while the rest is imported here
+    PROCESSES.start()
+    begin_local(devices)
     from kernelwright.api.judging import evaluate
-    from tools.evaluation.policies import named_policies, stated_policy
+    from tools.policies import named_policies, stated_policy
 
     found = evaluate(
         problem,

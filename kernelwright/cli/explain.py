@@ -54,8 +54,13 @@ def command(
     json: Json = False,
 ) -> None:
     """Explain and print."""
+    from kernelwright.cli.early import check_device, check_policies, check_problem
+
+    check_problem(problem, entry)
+    check_device(target)
+    check_policies(policy)
     from kernelwright.api.explaining import explain
-    from tools.evaluation.policies import load_policy
+    from tools.policies import load_policy
 
     found = explain(problem, target=target, policy=load_policy(policy), entry=entry, choice=0 if initial else choice)
     if json:

@@ -20,10 +20,11 @@ from graphs.optimize.execute import Listener, execute
 from graphs.run.assembly import assemble
 from graphs.run.context import Services
 from graphs.run.records import Recall
+from kernelwright.cli.early import check_out
+from kernelwright.cli.guarded import STOPPED
 from kernelwright.cli.options import UNJUDGED
 from kernelwright.screen.facts import result_facts
 from kernelwright.screen.trace_views import calls_ended, calls_spent, evaluation_table, policy_lines
-from tools.errors import UserError
 from tools.records import ROOT, Evaluation, Plan, Profile
 from tools.references.reading import read_again
 from tools.spool import SpoolPool
@@ -36,10 +37,17 @@ MENTIONED_S = 10.0
 def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequence[str] = ()) -> None:
     """Run or continue the run of `store`, print `notes` on its beginning and its result, copy the kernel to `out`."""
     check_out(out)
-    services = assemble(store)
-    progress = Progress(services, Console(stderr=True, highlight=False, quiet=as_json))
-    progress.open(notes)
-    asyncio.run(stoppable(services, progress))
+    try:
+        services = assemble(store)
+        progress = Progress(services, Console(stderr=True, highlight=False, quiet=as_json))
+        progress.open(notes)
+    except KeyboardInterrupt:
+        say_stopped(store.meta("run"))
+        raise typer.Exit(STOPPED) from None
+    try:
+        asyncio.run(stoppable(services, progress))
+    except KeyboardInterrupt:
+        raise typer.Exit(STOPPED) from None
     facts = result_facts(store)
     if out is not None and facts["kernel"]:
         shutil.copyfile(facts["kernel"], out)
@@ -59,22 +67,17 @@ async def stoppable(services: Services, listener: Listener) -> None:
     try:
         await execute(services, listener)
     except asyncio.CancelledError:
-        said = f"kernelwright: stopped. What was finished is kept; go on with: kernelwright resume {services.run}"
-        print(said, file=sys.stderr, flush=True)
+        say_stopped(services.run)
         raise
     finally:
         if beat is not None:
             beat.cancel()
 
 
-def check_out(out: Path | None) -> None:
-    """Raise UserError where the kernel could not be copied to `out`: before the work, not after it."""
-    if out is None:
-        return
-    if out.is_dir():
-        raise UserError(f"{out} is a folder.", "Name a file in it with --out.")
-    if not out.parent.is_dir():
-        raise UserError(f"The folder of {out} does not exist.", "Make it, or give --out another file.")
+def say_stopped(run: str) -> None:
+    """Say on standard error how to go on."""
+    said = f"kernelwright: stopped. What was finished is kept; go on with: kernelwright resume {run}"
+    print(said, file=sys.stderr, flush=True)
 
 
 def ended_in_words(ended: str) -> str:

@@ -3,7 +3,8 @@
 FILE holds a PyTorch reference: a KernelBench file (Model, get_inputs, get_init_inputs), or a plain function with
 example_inputs(). With a GPU, times are measured; without one, kernels are checked in Triton's interpreter,
 cross-compiled for the target, and times are estimated and shown as such. Exit status: 0 where the run came to an end,
-2 for a wrong input, 3 where it could not be judged whether a kernel is right.
+2 for a wrong input, 3 where it could not be judged whether a kernel is right, 130 where Ctrl-C or SIGTERM stopped it:
+`resume` goes on.
 
 Examples:
   kernelwright optimize my_operator.py
@@ -144,14 +145,21 @@ def command(
     json: Json = False,
 ) -> None:
     """Start a run and see it through."""
+    from kernelwright.cli.early import check_device, check_evaluator, check_out, check_policies, check_problem, check_search
+
+    check_problem(file, entry)
+    check_device(target)
+    check_search(search)
+    check_evaluator(evaluator, devices)
+    check_out(out)
+    check_policies(f"{policy},{baselines}")
     from tools.evaluation.several import begin_local
     from tools.references.processes import PROCESSES
 
-    if file.is_file():
-        # torch is imported there while the rest is imported here
-        PROCESSES.start()
-        if evaluator == "local":
-            begin_local(devices)
+    # torch is imported there while the rest is imported here
+    PROCESSES.start()
+    if evaluator == "local":
+        begin_local(devices)
     from agents import ready_models, team_settings
     from agents.prompting.frame import read_frame
     from graphs.run.assembly import start_run
@@ -160,13 +168,12 @@ def command(
     from graphs.run.works import COMMAND, note_work, process_began
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.knowledge_store import reached_server, reached_share, ready_embedder
-    from kernelwright.cli.live import check_out, see_through
+    from kernelwright.cli.live import see_through
     from knowledge.vectors.embedding import begin_import
-    from tools.evaluation.policies import named_policies, stated_policy
+    from tools.policies import named_policies, stated_policy
     from tools.records import Budget
     from tools.references.reading import read_problem
 
-    check_out(out)
     frame = read_frame(language, start == SCRATCH, context or [])
     shared, met = reached_share(share, chroma_server, memory=not no_memory)
     team = team_settings(model, base_url, role or [], key_file, prices, model_set or [])

@@ -194,6 +194,6 @@ def search_options(written: list[str] | None) -> dict[str, str]:
 
 def home_folder(home: Path | None) -> Path:
     """The folder the user named, or the default."""
-    from graphs.run.settings import default_home
+    from tools.tracing.finding import default_home
 
     return home or default_home()

@@ -40,10 +40,11 @@ def command(
     json: Json = False,
 ) -> None:
     """Repeat a run and compare."""
-    from graphs.replay import repeat
     from tools.errors import UserError
 
     record = _open(run, home)
+    from graphs.replay import repeat
+
     if keep is not None and keep.exists():
         raise UserError(f"{keep} exists already.", "Give --keep a folder that does not.")
     with tempfile.TemporaryDirectory(prefix="kernelwright-replay-") as scratch:
@@ -60,11 +61,11 @@ def command(
 
 
 def _open(run: str, home: Path | None) -> RunStore:
-    from graphs.run.assembly import open_run
     from tools.tracing import RunStore
+    from tools.tracing.finding import find_run
 
     folder = Path(run)
-    return RunStore(folder) if (folder / "run.db").is_file() else open_run(home_folder(home), run)
+    return RunStore(folder if (folder / "run.db").is_file() else find_run(home_folder(home), run))
 
 
 def _print(done: Repetition, *, same: bool) -> None:

@@ -38,6 +38,9 @@ def command(
     json: Json = False,
 ) -> None:
     """Continue a run and see it through."""
+    from kernelwright.cli.early import check_run
+
+    check_run(home, run)
     from agents import ready_models
     from graphs.run.assembly import change_server, open_run
     from graphs.run.evaluators import change_evaluator

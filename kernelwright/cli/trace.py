@@ -31,13 +31,16 @@ def command(
     json: Json = False,
 ) -> None:
     """Print a trace."""
-    from graphs.run.assembly import open_run
-    from kernelwright.cli.costs import cost_facts, show_costs
-    from kernelwright.screen import facts, trace_views
+    from kernelwright.cli.early import check_run
     from tools.errors import UserError
 
     if sum((bool(candidate), costs, nodes)) > 1:
         raise UserError("--candidate, --nodes and --costs are three views of a run.", "Give one of them.")
+    check_run(home, run)
+    from graphs.run.assembly import open_run
+    from kernelwright.cli.costs import cost_facts, show_costs
+    from kernelwright.screen import facts, trace_views
+
     store = open_run(home_folder(home), run)
     if candidate:
         view = facts.candidate_facts(store, candidate)

@@ -48,7 +48,7 @@ def command(
 ) -> None:
     """Verify and print."""
     from kernelwright.api.judging import verify
-    from tools.evaluation.policies import load_policy
+    from tools.policies import load_policy
 
     demanded = load_policy(policy) if policy else None
     report = verify(bundle, run=not no_run, problem=problem, entry=entry, policy=demanded, digest=digest)

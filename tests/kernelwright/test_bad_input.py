@@ -4,39 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kernelwright.cli.app import main
+from tests.kernelwright.conftest import Refused
 from tests.support.loop import small_services
 from tests.support.scripted_rules import Rule, Scenario
 from tests.support.scripted_server import ScriptedServer
 from tools.records import Evaluation
 from tools.tracing import RunStore
 
-Refused = Callable[..., str]
-
 FUNCTION = "import torch\n\ndef twice(x):\n    return {body}\n\ndef example_inputs():\n    return [torch.randn(8, 8)]\n"
-
-
-@pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Refused:
-    """Run a command that must be refused; return what it printed on standard error."""
-
-    def run(*arguments: str, status: int = 2) -> str:
-        monkeypatch.setattr(sys, "argv", ["kernelwright", *arguments])
-        monkeypatch.setenv("KERNELWRIGHT_HOME", str(tmp_path / "home"))
-        with pytest.raises(SystemExit) as ended:
-            main()
-        said = capsys.readouterr()
-        assert ended.value.code == status
-        assert said.out == ""
-        assert "Traceback" not in said.err
-        return said.err
-
-    return run
 
 
 def _write(tmp_path: Path, text: str) -> str:

@@ -13,7 +13,7 @@ import kernelwright
 from graphs.run.settings import RunSettings
 from kernelwright.api.explaining import explain
 from kernelwright.bench.settings import BenchSettings
-from tools.evaluation.policies import load_policy
+from tools.policies import load_policy
 from tools.records import DEFAULT_POLICY, PrecisionPolicy
 
 

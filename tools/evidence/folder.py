@@ -11,6 +11,7 @@ from tools.errors import UserError
 from tools.evidence import manifest
 from tools.evidence.bundle import Bundle
 from tools.evidence.files import from_files, to_files
+from tools.places import demand_writable
 
 
 def check_place(folder: Path) -> None:
@@ -20,8 +21,7 @@ def check_place(folder: Path) -> None:
     parent = folder.absolute().parent
     if not parent.is_dir():
         raise UserError(f"The folder {parent} does not exist.", "Make it, or choose another place.")
-    if not os.access(parent, os.W_OK | os.X_OK):
-        raise UserError(f"The folder {parent} cannot be written to.", "Mend its permissions, or choose another place.")
+    demand_writable(parent)
 
 
 def write_bundle(bundle: Bundle, folder: Path) -> str:

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 import tools
 from tools.errors import UserError
+from tools.nearest import nearest
 from tools.records import HardwareSheet
 
 
@@ -27,7 +28,9 @@ def sheet_names() -> tuple[str, ...]:
 def load_sheet(name: str) -> HardwareSheet:
     """Read one sheet; a name without a sheet raises UserError with the known names."""
     if name not in sheet_names():
-        raise UserError(f"There is no hardware sheet called {name!r}.", f"Choose one of: {', '.join(sheet_names())}.")
+        raise UserError(
+            f"There is no hardware sheet called {name!r}.", f"{nearest(name, sheet_names())}Choose one of: {', '.join(sheet_names())}."
+        )
     path = sheet_folder() / f"{name}.json"
     try:
         return HardwareSheet.model_validate_json(path.read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ from tools.errors import UserError
 from tools.native import in_turn
 from tools.problems.constants import takes_views, weights_change
 from tools.problems.opening import blueprint_of
-from tools.problems.source import parse, read_source, recognise
+from tools.problems.source import Recognised, parse, read_source, recognise
 from tools.problems.variants import describe_sizes, first_variant
 from tools.records import PrecisionPolicy, Problem, ProblemForm
 
@@ -31,12 +31,16 @@ def load_problem(path: Path, policy: PrecisionPolicy = _DEFAULT_POLICY, entry: s
     `entry` names the reference where a file defines several functions. The file's code is run, the reference once without
     contents (or for real where that is impossible) and twice at small sizes; whatever is wrong with it raises UserError.
     """
-    title = path.name
-    source = read_source(path)
+    source, recognised = recognise_file(path, entry)
     stem = _name(path.stem)
-    recognised = recognise(parse(source, title), title, stem, entry)
     name = stem if entry is None or entry in ("Model", stem) else _name(entry)
-    return _problem(name, title, recognised.form, recognised.entry, source, policy)
+    return _problem(name, path.name, recognised.form, recognised.entry, source, policy)
+
+
+def recognise_file(path: Path, entry: str | None = None) -> tuple[str, Recognised]:
+    """Read a file and tell what its reference is, without running it; what holds none raises UserError."""
+    source = read_source(path)
+    return source, recognise(parse(source, path.name), path.name, _name(path.stem), entry)
 
 
 @in_turn

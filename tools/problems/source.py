@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.errors import UserError
+from tools.nearest import nearest
 from tools.records import ProblemForm
 from tools.syntax import parsed
 
@@ -36,13 +37,14 @@ class Recognised:
 def read_source(path: Path) -> str:
     """Read a user's Python file; what is no readable Python file raises UserError."""
     if not path.exists():
-        raise UserError(f"There is no file {path}.", "Check the path.")
+        beside = [str(one) for one in path.parent.glob("*.py")] if path.parent.is_dir() else []
+        raise UserError(f"There is no file {path}.", nearest(str(path), beside).strip() or "Check the path.")
     if path.is_dir():
         raise UserError(f"{path} is a folder, not a file.", "Name one .py file; a folder of them is a suite, for `kernelwright bench`.")
     if path.suffix != ".py":
         raise UserError(f"{path} is not a Python file.", "Name a file that ends in .py.")
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text (byte {error.start}).", "Save it as UTF-8.") from error
     except OSError as error:

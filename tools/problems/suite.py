@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from tools.errors import UserError
+from tools.nearest import nearest
 from tools.records import Record
 
 _LEVEL = re.compile(r"level(\d+)")
@@ -40,7 +41,10 @@ def open_suite(folder: Path, levels: Sequence[int] = ()) -> Suite:
     """List the problems below `folder`: a KernelBench clone, one of its levels, or Python files; of KernelBench only `levels`, if given."""
     if not folder.is_dir():
         what = f"{folder} is a file, not a folder" if folder.exists() else f"There is no folder {folder}"
-        raise UserError(f"{what}.", "Name a KernelBench clone, one of its levels, or a folder of operator files.")
+        beside = [str(one) for one in folder.parent.glob("*/")] if folder.parent.is_dir() else []
+        raise UserError(
+            f"{what}.", f"{nearest(str(folder), beside)}Name a KernelBench clone, one of its levels, or a folder of operator files."
+        )
     folder = folder.resolve()
     found = _levels(folder)
     if not found:

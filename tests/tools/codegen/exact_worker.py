@@ -16,8 +16,8 @@ from pathlib import Path
 import torch
 from interpreter_worker import load
 
-from tools.evaluation.policies import load_policy
 from tools.evaluation.trusted.numerics import EXACT, distance, limits
+from tools.policies import load_policy
 from tools.problems import open_problem
 from tools.records import Problem
 

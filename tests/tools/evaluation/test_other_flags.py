@@ -11,7 +11,7 @@ import pytest
 from tests.support.makers import problem
 from tools.errors import UserError
 from tools.evaluation.other_flags import other_baselines
-from tools.evaluation.policies import named_policies
+from tools.policies import named_policies
 from tools.records import Baselines, HardwareSheet, Problem, Tier
 
 

@@ -1,4 +1,4 @@
-"""Precision policies by name: files of `data/policies/`, or of the user's own."""
+"""Reads precision policies: by name, from a JSON file, and with what the command line states in their place."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 import tools
 from tools.errors import UserError
+from tools.nearest import nearest
 from tools.records import PolicyName, PrecisionPolicy, Record
 
 
@@ -33,7 +34,8 @@ def load_policy(name: str) -> PrecisionPolicy:
     """Read a policy by its name or from a JSON file; what is neither raises UserError."""
     path = Path(name) if name.endswith(".json") else policy_folder() / f"{name}.json"
     if not path.is_file():
-        raise UserError(f"There is no precision policy {name!r}.", f"Choose one of {', '.join(policy_names())}, or give a JSON file.")
+        mend = f"{nearest(name, policy_names())}Choose one of {', '.join(policy_names())}, or give a JSON file."
+        raise UserError(f"There is no precision policy {name!r}.", mend)
     try:
         return PolicySheet.model_validate_json(path.read_text(encoding="utf-8")).policy
     except (ValidationError, UnicodeDecodeError) as error:

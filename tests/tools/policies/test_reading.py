@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.errors import UserError
-from tools.evaluation.policies import load_policy, policy_names, stated_policy
+from tools.policies import load_policy, policy_names, stated_policy
 
 
 def test_named_policies_are_the_five() -> None:
