@@ -176,7 +176,13 @@ def praise(evaluation: Evaluation, against: Against) -> str:
         return f"Right, and {value:.2f}x [{low:.2f}, {high:.2f}] against {name}{beside}; measured ({evaluation.timing.tier}).{packed}"
     assert evaluation.estimate is not None
     packed = _packed(evaluation, "", ", estimated")
-    return f"Right, and an estimated {evaluation.estimate.speedup:.2f}x against eager; nothing was timed.{packed}"
+    return f"Right, and an estimated {evaluation.estimate.speedup:.2f}x against eager; nothing was timed.{_emulated(evaluation)}{packed}"
+
+
+def _emulated(evaluation: Evaluation) -> str:
+    """Say which dtypes no hardware computed when it was judged."""
+    found = evaluation.correctness.emulated if evaluation.correctness else ()
+    return f" Judged with {' and '.join(found)} emulated in float32." if found else ""
 
 
 def _packed(evaluation: Evaluation, against: str, trust: str) -> str:

@@ -119,7 +119,9 @@ def evaluation_table(evaluation: Facts) -> Table:
     table.add_row("verdict", f"{evaluation['verdict']}{rule}")
     if evaluation["correctness"]:
         checked = evaluation["correctness"]
-        table.add_row("checked", f"{checked['calls']} calls by the {checked['executor']} at {'; '.join(checked['sizes'])}")
+        emulated = " and ".join(checked.get("emulated", ()))
+        said = f", {emulated} emulated in float32," if emulated else ""
+        table.add_row("checked", f"{checked['calls']} calls by the {checked['executor']}{said} at {'; '.join(checked['sizes'])}")
         for error in checked["outputs"]:
             limits = f"limit {error['limit_relative_l2']:.1e}; the reference's own {error['reference_relative_l2']:.1e}"
             table.add_row(f"error of {error['output']}", f"{error['relative_l2']:.1e} relative L2 against float64 ({limits})")

@@ -46,3 +46,5 @@ class Correctness(Record):
     sizes: tuple[str, ...]
     """The sizes checked, e.g. `as written`, `rows=37, columns=129`."""
     executor: Literal["gpu", "interpreter"]
+    emulated: tuple[str, ...] = ()
+    """Dtypes of its kernels that the interpreter does not know: their values were held in float32 and rounded as a GPU rounds them."""

@@ -222,13 +222,24 @@ def test_code_written_for_a_gpu_runs_without_one(judge: Judge, kernel: str) -> N
     assert found.provenance == "authored"
 
 
-def test_bfloat16_is_not_judged_by_the_interpreter(judge: Judge, kernel: str) -> None:
-    """Triton's interpreter gets bfloat16 wrong, so a kernel that uses it has no verdict without a GPU."""
+def test_what_bfloat16_loses_is_found_by_the_interpreter(judge: Judge, kernel: str) -> None:
+    """A kernel that drops digits by way of bfloat16 is wrong without a GPU too, and the evaluation says what was emulated."""
     load = "tl.load(x_ptr + offsets, mask=mask)"
     found = judge(kernel.replace(load, load + ".to(tl.bfloat16).to(tl.float32)"))
 
-    assert found.verdict == "INFRASTRUCTURE"
-    assert "bfloat16" in found.notes[0]
+    assert found.verdict == "WRONG"
+    assert found.correctness is not None
+    assert found.correctness.emulated == ("bfloat16",)
+    assert 1e-3 < found.correctness.outputs[0].relative_l2 < 2.0**-8
+
+
+def test_a_format_that_nothing_here_knows_is_not_judged(judge: Judge, kernel: str) -> None:
+    """A kernel in AMD's float8, which the interpreter is not taught, has no verdict without a GPU."""
+    load = "tl.load(x_ptr + offsets, mask=mask)"
+    found = judge(kernel.replace(load, load + ".to(tl.float8e4b8).to(tl.float32)"), target="mi300x")
+
+    assert found.verdict == "INFRASTRUCTURE", (found.notes, found.log)
+    assert "float8_e4m3fnuz" in found.notes[0]
 
 
 def test_problem_too_large_for_the_interpreter_is_not_judged(pool: LocalPool, kernel: str, tmp_path: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tools.evaluation.wire.jobs.builder import BuildAnswer
-from tools.records import Problem
+from tools.records import EvaluationRequest, Problem
 
 _CHEAP_PROGRAMS = 2048
 """An interpreted program takes about a millisecond or more: this many are two to ten seconds."""
@@ -14,15 +15,24 @@ _CHEAP_BYTES_BLIND = 2 << 20
 """Where the launches are not known."""
 _CHEAP_FLOPS = 2e8
 
+EMULATED = frozenset({"bfloat16", "float8_e4m3fn", "float8_e5m2"})
+"""What the interpreter is taught (`tools/evaluation/untrusted/interpreter/builder.py`)."""
+_SPELLED = {
+    "bfloat16": "bfloat16|bf16",
+    "float8_e4m3fn": "float8_e4m3fn|float8e4nv",
+    "float8_e5m2": "float8_e5m2|float8e5",
+    "float8_e4m3fnuz": "float8_e4m3fnuz|float8e4b8",
+    "float8_e5m2fnuz": "float8_e5m2fnuz|float8e5b16",
+    "float8e4b15": "float8e4b15",
+}
+"""How torch and Triton write what the interpreter does not know by itself."""
+
 NEEDS_DEVICE = "Use a GPU, or let workers with one judge it (--evaluator spool:DIR, docs/workers.md)."
 NEEDS_SIZES = f"Give the file SMALL_SIZES, sizes that an interpreter can run (docs/evaluation.md). Or: {NEEDS_DEVICE}"
 
 
 def obstacle(problem: Problem, variants: Sequence[Problem]) -> tuple[str, str]:
     """Say why no candidate for `problem` can be judged without a GPU, and what would mend it; empty where one can."""
-    abi = problem.abi
-    if any(spec.dtype == "bfloat16" for spec in (*abi.inputs, *abi.parameters, *abi.outputs)):
-        return "it has tensors of bfloat16, which Triton's interpreter computes wrongly", NEEDS_DEVICE
     fault = too_large(problem)
     if fault and not variants:
         return (
@@ -30,6 +40,19 @@ def obstacle(problem: Problem, variants: Sequence[Problem]) -> tuple[str, str]:
             NEEDS_SIZES,
         )
     return "", ""
+
+
+def emulated(request: EvaluationRequest, build: BuildAnswer) -> tuple[str, ...]:
+    """List the dtypes that a candidate's kernels compute in and the interpreter does not know.
+
+    Of a candidate whose launches are unknown they are all that it names.
+    """
+    if build.status != "opaque":
+        return build.short_floats
+    abi = request.problem.abi
+    held = {spec.dtype for spec in (*abi.inputs, *abi.parameters, *abi.outputs)}
+    named = {name for name, pattern in _SPELLED.items() if re.search(rf"\b({pattern})\b", request.source)}
+    return tuple(sorted(named | held & EMULATED))
 
 
 def too_large(problem: Problem, build: BuildAnswer | None = None) -> str:

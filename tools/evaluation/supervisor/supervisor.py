@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-import re
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from tools.evaluation.supervisor.case import Case
 from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.evaluation.supervisor.correctness import ORACLE_S, Check, Outcome, size_of
 from tools.evaluation.supervisor.counters_client import NO_DEVICE
-from tools.evaluation.supervisor.interpretable import NEEDS_DEVICE, NEEDS_SIZES, obstacle, too_large
+from tools.evaluation.supervisor.interpretable import EMULATED, NEEDS_DEVICE, NEEDS_SIZES, emulated, obstacle, too_large
 from tools.evaluation.supervisor.kernel_reader import KernelReader
 from tools.evaluation.supervisor.on_device import OnDevice, sizes_on_device
 from tools.evaluation.supervisor.provenance import named, provenance
@@ -227,6 +227,9 @@ class Supervisor:
         """Check with the interpreter while the compiled kernels are read beside it."""
         with self._reader.beside(self._workers, case, cancel), case.phase("check"):
             outcome = self._check(case, cancel)
+        if outcome.correctness is not None:
+            short = emulated(case.request, case.build)
+            outcome = replace(outcome, correctness=outcome.correctness.model_copy(update={"emulated": short}))
         if outcome.verdict is not Verdict.PASS:
             return outcome, {"kernels": case.kernels}
         return outcome, self._estimate(case)
@@ -260,8 +263,8 @@ class Supervisor:
         if self._gpu:
             return request.variants if request.depth == "check" and request.variants else sizes_on_device(request)
         reason, mend = "", ""
-        if self._uses_bfloat16(case):
-            reason, mend = "it computes in bfloat16, which Triton's interpreter does wrongly", NEEDS_DEVICE
+        if strange := set(emulated(request, case.build)) - EMULATED:
+            reason, mend = f"it computes in {', '.join(sorted(strange))}, which nothing here knows", NEEDS_DEVICE
         fault = too_large(request.problem, case.build)
         if not reason and fault and not request.variants:
             reason, mend = f"as written it is too large for Triton's interpreter ({fault}), and there are no small sizes", NEEDS_SIZES
@@ -273,10 +276,6 @@ class Supervisor:
             return (*request.variants, request.problem)
         case.notes.append(f"Not judged at full size: it is too large for Triton's interpreter ({fault}).")
         return request.variants
-
-    def _uses_bfloat16(self, case: Case) -> bool:
-        blind = case.build.status == "opaque"
-        return case.build.bfloat16 or (blind and re.search(r"\b(bfloat16|bf16)\b", case.request.source) is not None)
 
     def _estimate(self, case: Case) -> dict[str, Any]:
         """Model the time of the recorded launches."""

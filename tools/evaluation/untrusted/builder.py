@@ -77,7 +77,7 @@ def _build(job: BuilderJob, phase: Phase, interim: BuildAnswer) -> BuildAnswer:
         launches=launches,
         packing=packing,
         kernels=(*triton, *native),
-        bfloat16=any(b.bfloat16 for b in binaries),
+        short_floats=tuple(sorted({name for b in binaries for name in b.short_floats})),
         notes=tuple(gpu_stand_in.notes),
         plan=plan,
         unsealable=unsealable,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,8 +46,8 @@ class Binary(NamedTuple):
     name: str
     code: bytes
     shared_bytes: int
-    bfloat16: bool
-    """Whether its intermediate code names bfloat16."""
+    short_floats: tuple[str, ...]
+    """What its intermediate code names of bfloat16 and float8, as torch does."""
 
 
 class _Pointer:
@@ -205,9 +206,14 @@ class Recorder:
         code = kernel.asm.get("cubin") or kernel.asm.get("hsaco")
         if code is not None:
             text = str(kernel.asm.get("ttir", ""))
-            self.binaries.setdefault(
-                id(kernel), Binary(str(kernel.metadata.name), bytes(code), int(kernel.metadata.shared), "bf16" in text)
-            )
+            shared = int(kernel.metadata.shared)
+            self.binaries.setdefault(id(kernel), Binary(str(kernel.metadata.name), bytes(code), shared, short_floats(text)))
+
+
+def short_floats(text: str) -> tuple[str, ...]:
+    """List the dtypes of bfloat16 and float8 in Triton's intermediate code, by torch's names."""
+    found = {name.lower() for name in re.findall(r"bf16|f8E\d+M\d+[A-Z]*", text)}
+    return tuple(sorted(name.replace("bf16", "bfloat16").replace("f8e", "float8_e") for name in found))
 
 
 def _bound(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tools.evaluation.untrusted import caller_stream, extensions, fake_device, gpu_stand_in, loading, scan_order, warmup
+from tools.evaluation.untrusted import caller_stream, extensions, fake_device, gpu_stand_in, loading, warmup
 from tools.evaluation.untrusted.audit import heard_in
 from tools.evaluation.untrusted.caller_stream import CallerStream
 from tools.evaluation.untrusted.chain_caller import ChainCaller
@@ -53,6 +53,9 @@ class Runner:
         self._modes.enter_context(torch.no_grad())
         if not self._cuda:
             gpu_stand_in.install(job.sheet)
+            from tools.evaluation.untrusted.interpreter import builder, scan_order
+
+            builder.install()
             scan_order.install()
             self._modes.enter_context(fake_device.on_device("cpu"))
         carried = phase.shared.get("carried")

@@ -37,7 +37,10 @@ def warm_up() -> dict[str, str]:
     import triton
 
     if os.environ.get("TRITON_INTERPRET"):
-        # what listening to a call imports is imported once, here
+        # what every call needs is imported once, here: what computes in short floats, and what listening to a call imports
+        from tools.evaluation.untrusted.interpreter import builder
+
+        del builder
         heard_in(lambda: torch.ones(2) + 1)
         # and what the first launch imports, to know the type of its first argument
         jit: Any = importlib.import_module("triton.runtime.jit")

@@ -42,8 +42,8 @@ class BuildAnswer(Record):
     packing: tuple[Launch, ...] = ()
     """Of the step that packs weights."""
     kernels: tuple[KernelBinary, ...] = ()
-    bfloat16: bool = False
-    """Some kernel computes with bfloat16, which Triton's interpreter gets wrong."""
+    short_floats: tuple[str, ...] = ()
+    """Dtypes of its kernels that Triton's interpreter does not know, by torch's names: bfloat16 and those of float8."""
     notes: tuple[str, ...] = ()
     plan: LaunchPlan | None = None
     """How to do the same without the candidate's host code; None where its host code does not allow that."""

@@ -29,11 +29,20 @@ def install() -> None:
     import numpy as np
     from triton.runtime import interpreter
 
+    from tools.evaluation.untrusted.interpreter.builder import held
+
     # Triton ships no types
     scans: Any = interpreter.ScanOps
 
     def scan_with(combine: Combine) -> Callable[[Any, Any], list[Any]]:
-        return lambda self, given: [self.to_tensor(tree_scan(given.handle.data, self.axis, combine), dtype=given.dtype)]
+        def scan(self: Any, given: Any) -> list[Any]:
+            def step(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+                """Combine and round."""
+                return held(combine(left, right), given.dtype)
+
+            return [self.to_tensor(tree_scan(given.handle.data, self.axis, step), dtype=given.dtype)]
+
+        return scan
 
     scans.cumsum = scan_with(np.add)
     scans.cumprod = scan_with(np.multiply)

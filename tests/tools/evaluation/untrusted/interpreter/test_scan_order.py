@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tools.evaluation.untrusted.scan_order import tree_scan
+from tools.evaluation.untrusted.interpreter.scan_order import tree_scan
 
 
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 5), (2, 3, 17)])
