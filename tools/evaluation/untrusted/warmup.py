@@ -37,10 +37,10 @@ def warm_up() -> dict[str, str]:
     import triton
 
     if os.environ.get("TRITON_INTERPRET"):
-        # what every call needs is imported once, here: what computes in short floats, and what listening to a call imports
-        from tools.evaluation.untrusted.interpreter import builder
+        # what every call needs is imported once, here: a sandbox cannot read it; and what listening to a call imports
+        from tools.evaluation.untrusted.interpreter import builder, scan_order
 
-        del builder
+        del builder, scan_order
         heard_in(lambda: torch.ones(2) + 1)
         # and what the first launch imports, to know the type of its first argument
         jit: Any = importlib.import_module("triton.runtime.jit")
