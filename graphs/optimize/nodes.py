@@ -202,6 +202,7 @@ def route(state: OptimizeState) -> Literal["recall", "confirm"]:
 async def confirm(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any]:
     """Judge the best candidates again, with new seeds in new processes, and deliver the first that holds; memory may reflect."""
     services = runtime.context.services
+    runtime.stream_writer({"event": "confirming"})
     delivery = await deliver(services, list(dict.fromkeys(filter(None, state["results"].values()))), state["ended"])
     for said in await close_lessons(services):
         runtime.stream_writer({"event": "lessons", "said": said})

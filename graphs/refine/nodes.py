@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 from langgraph.runtime import Runtime
@@ -19,7 +20,7 @@ from graphs.run.judge import judge
 from graphs.run.spans import traced
 from graphs.run.starting import USER, starting_draft
 from graphs.search.protocol import Ask
-from tools.records import Candidate, Evaluation, Plan, Profile, Verdict
+from tools.records import Candidate, Evaluation, EvaluationRequest, Plan, Profile, Verdict
 
 
 def first(state: RefineState, runtime: Runtime[Context]) -> Literal["write", "tune"]:
@@ -35,11 +36,8 @@ async def tune(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]:
     services = runtime.context.services
     plan = services.store.get("plan", state["plan"], Plan)
     assert plan is not None
-    done = await carry_out(services, plan)
-    for trial in done.trials:
-        if trial.candidate:
-            key = services.request(services.candidate(trial.candidate)).key
-            runtime.stream_writer({"event": "evaluated", "candidate": trial.candidate, "key": key})
+    said = partial(_say_tried, runtime, plan)
+    done = await carry_out(services, plan, said)
     if not done.best:
         refusal = refusal_of(done)
         services.store.put("refusal", plan.id, refusal, subject=plan.id)
@@ -47,6 +45,10 @@ async def tune(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]:
         return {"candidate": "", "attempt": 0}
     key = services.request(services.candidate(done.best)).key
     return {"candidate": done.best, "attempt": 0, "evaluation": key, "verdict": Verdict.PASS.value}
+
+
+def _say_tried(runtime: Runtime[Context], plan: Plan, request: EvaluationRequest) -> None:
+    runtime.stream_writer({"event": "evaluated", "plan": plan.id, "candidate": request.candidate, "key": request.key})
 
 
 def after_tune(state: RefineState) -> Literal["profile", "roll_back"]:
@@ -82,7 +84,7 @@ async def evaluate(state: RefineState, runtime: Runtime[Context]) -> dict[str, A
     except BudgetReached:
         # nothing is known of the candidate; the search ends with this round
         return {"evaluation": "", "verdict": ""}
-    runtime.stream_writer({"event": "evaluated", "candidate": candidate.id, "key": request.key})
+    runtime.stream_writer({"event": "evaluated", "plan": state["plan"], "candidate": candidate.id, "key": request.key})
     return {"evaluation": request.key, "verdict": evaluation.verdict.value}
 
 

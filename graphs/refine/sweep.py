@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from agents.coder.written import WrittenSpace
 from agents.records.tune import TRIALS
-from graphs.refine.trials import all_tried, best_of
+from graphs.refine.trials import Tried, all_tried, best_of, unheard
 from graphs.run.context import Services
 from graphs.run.inspecting import inspect
 from graphs.run.records import Trial, Tuning
@@ -24,7 +24,7 @@ BROKEN = (Verdict.WRONG, Verdict.CRASHED, Verdict.UNSTABLE)
 """How a kernel ends whose number was no free one."""
 
 
-async def sweep_numbers(services: Services, plan: Plan) -> Tuning:
+async def sweep_numbers(services: Services, plan: Plan, tried: Tried = unheard) -> Tuning:
     """Sweep the numbers of a plan's parent, or finish it: what was judged before a kill is not judged again."""
     async with services.judging.setdefault("tuning", asyncio.Lock()):
         parent, before = services.candidate(plan.parent), services.evaluation(plan.parent)
@@ -39,7 +39,7 @@ async def sweep_numbers(services: Services, plan: Plan) -> Tuning:
             names = _next(search, space.own, own_us, trials, min(WAVE, begun.allowed - len(trials)))
             if not names:
                 break
-            trials += await all_tried(services, plan, [points[name] for name in names], space.draft)
+            trials += await all_tried(services, plan, [points[name] for name in names], space.draft, tried)
             begun = begun.model_copy(update={"trials": tuple(trials), "best": best_of(trials)})
             services.store.put("tuning", plan.id, begun, subject=plan.parent)
         return begun

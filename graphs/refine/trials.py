@@ -10,16 +10,22 @@ from agents.models import BudgetReached
 from graphs.run.context import Services
 from graphs.run.judge import judge
 from graphs.run.records import Trial
-from tools.records import Candidate, Plan
+from tools.records import Candidate, EvaluationRequest, Plan
 from tools.tuning import Point
 
 Write = Callable[[str], Draft | None]
 """Writes a point as a source; None where it cannot be written."""
+Tried = Callable[[EvaluationRequest], None]
+"""Hears of a trial when it has been judged."""
 
 
-async def all_tried(services: Services, plan: Plan, points: Sequence[Point], write: Write) -> list[Trial]:
+def unheard(request: EvaluationRequest) -> None:
+    """Tell nobody of a trial."""
+
+
+async def all_tried(services: Services, plan: Plan, points: Sequence[Point], write: Write, tried: Tried) -> list[Trial]:
     """Try points side by side; where the machine fails at one, the others end first, so that nothing that was evaluated is lost."""
-    ended = await asyncio.gather(*(_try(services, plan, point, write) for point in points), return_exceptions=True)
+    ended = await asyncio.gather(*(_try(services, plan, point, write, tried) for point in points), return_exceptions=True)
     wave = [one for one in ended if isinstance(one, Trial)]
     for one in ended:
         if isinstance(one, BaseException):
@@ -33,7 +39,7 @@ def best_of(trials: Sequence[Trial]) -> str:
     return min(timed, key=lambda trial: trial.time_us or 0.0).candidate if timed else ""
 
 
-async def _try(services: Services, plan: Plan, point: Point, write: Write) -> Trial:
+async def _try(services: Services, plan: Plan, point: Point, write: Write, tried: Tried) -> Trial:
     untried = Trial(candidate="", point=point.name, predicted_us=point.predicted_us)
     draft = await asyncio.to_thread(write, point.name)
     if draft is None:
@@ -43,8 +49,10 @@ async def _try(services: Services, plan: Plan, point: Point, write: Write) -> Tr
         coder="builtin" if draft.schedule else "tuner", notes=draft.notes,
     )  # fmt: skip
     services.store.put_candidate(candidate)
+    request = services.request(candidate)
     try:
-        evaluation = await judge(services, services.request(candidate))
+        evaluation = await judge(services, request)
     except BudgetReached:
         return untried
+    tried(request)
     return untried.model_copy(update={"candidate": candidate.id, "verdict": evaluation.verdict, "time_us": evaluation.time_us})

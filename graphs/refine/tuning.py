@@ -9,7 +9,7 @@ from agents.coder.protocol import Refusal
 from agents.coder.tuning import TuningSpace, structure_of
 from agents.records.tune import TRIALS
 from graphs.refine.sweep import sweep_numbers
-from graphs.refine.trials import all_tried, best_of
+from graphs.refine.trials import Tried, all_tried, best_of, unheard
 from graphs.run.context import Services
 from graphs.run.records import Trial, Tuning
 from tools.records import Evaluation, Plan, Tier
@@ -19,13 +19,13 @@ WAVE = 8
 """Trials in flight at once: builds and checks of eight share one start of the evaluator's processes."""
 
 
-async def carry_out(services: Services, plan: Plan) -> Tuning:
-    """Carry out a plan's tuning: of its parent's schedule, or where it has none of the numbers in its text."""
+async def carry_out(services: Services, plan: Plan, tried: Tried = unheard) -> Tuning:
+    """Carry out a plan's tuning: of its parent's schedule, or where it has none of the numbers in its text; `tried` hears of each trial."""
     written = services.candidate(plan.parent).schedule is None
-    return await (sweep_numbers if written else tune_schedule)(services, plan)
+    return await (sweep_numbers if written else tune_schedule)(services, plan, tried)
 
 
-async def tune_schedule(services: Services, plan: Plan) -> Tuning:
+async def tune_schedule(services: Services, plan: Plan, tried: Tried = unheard) -> Tuning:
     """Carry out a plan's tuning, or finish it: what was judged before a kill is not judged again, and the same points are asked for."""
     async with services.judging.setdefault("tuning", asyncio.Lock()):
         parent = services.candidate(plan.parent)
@@ -40,7 +40,7 @@ async def tune_schedule(services: Services, plan: Plan) -> Tuning:
             if not names or services.time_left() == 0:
                 break
             points = [point for name in names for point in space.tunable.points if point.name == name]
-            wave = await all_tried(services, plan, points, space.draft)
+            wave = await all_tried(services, plan, points, space.draft, tried)
             for trial in wave:
                 search.tell(trial.point, trial.time_us)
             trials += wave

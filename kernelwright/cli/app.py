@@ -28,7 +28,7 @@ from kernelwright.cli import (
     worker,
 )
 from kernelwright.cli.guarded import guarded, stopped_by_sigterm
-from kernelwright.cli.help import examples_kept
+from kernelwright.cli.help import WIDEST, GroupedCommand, examples_kept
 from kernelwright.cli.options import UNJUDGED
 from tools.errors import KernelwrightError, Postponed, UnjudgeableError
 from tools.version import VERSION
@@ -40,6 +40,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"max_content_width": WIDEST},
     epilog="Start with: kernelwright optimize data/operators/softmax.py",
 )
 
@@ -60,7 +61,9 @@ def _options(
 
 
 for module in (optimize, evaluate, explain, verify, resume, replay, runs, trace, doctor, hardware, actions, prompts, worker):
-    app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__)(module.command)
+    app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__, cls=GroupedCommand if module is optimize else None)(
+        module.command
+    )
 app.add_typer(bench.app, name="bench")
 app.add_typer(knowledge.app, name="knowledge")
 for group in (app, bench.app, knowledge.app):

@@ -11,6 +11,8 @@ Examples:
 
   kernelwright optimize my_operator.py --target a100 --budget 32
 
+  kernelwright optimize my_operator.py --minutes 10 --out my_kernel.py
+
   kernelwright optimize my_operator.py --model gpt-5 --usd 2
 
   kernelwright optimize my_operator.py --model qwen3-coder --base-url http://localhost:8000/v1
@@ -58,6 +60,7 @@ from kernelwright.cli.options import (
     Tolerance,
     TraceTimeout,
     Tune,
+    Verbose,
     Wait,
     Weights,
     home_folder,
@@ -142,6 +145,7 @@ def command(
     wait: Wait = True,
     out: Annotated[Path | None, typer.Option(help="Also write the kernel to this file.")] = None,
     home: Home = None,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """Start a run and see it through."""
@@ -218,7 +222,7 @@ def command(
     store = start_run(problem, settings, home_folder(home))
     store.set_meta(COMMAND, str(process_began()))
     note_work(store, "reading the file", began, ended)
-    see_through(store, as_json=json, out=out, notes=notes)
+    see_through(store, as_json=json, out=out, notes=notes, verbose=verbose)
 
 
 def _idle_limits(settings: RunSettings) -> tuple[str, ...]:

@@ -179,6 +179,7 @@ HalfLife = Annotated[
         help="Days in which what memory measured loses half of its weight; a sixth of that with other versions. 0: it does not age.",
     ),
 ]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say every step with its reasons, and all figures of the result.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on standard output, and nothing else there.")]
 
 

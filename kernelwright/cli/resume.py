@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.cli.options import Devices, Evaluator, Home, Json, Wait, home_folder
+from kernelwright.cli.options import Devices, Evaluator, Home, Json, Verbose, Wait, home_folder
 
 
 def command(
@@ -35,6 +35,7 @@ def command(
         typer.Option(metavar="NAME", help='Go on with memory shared as NAME; "": share nothing.', show_default="as the run was begun"),
     ] = None,
     home: Home = None,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """Continue a run and see it through."""
@@ -61,4 +62,4 @@ def command(
         shared, met = reached_share(name, server, memory=settings.memory)
         change_server(store, reached_server(server, memory=settings.memory), shared)
         notes = (*met, *ready_models(settings.team, settings.budget).notes)
-    see_through(store, as_json=json, out=out, notes=notes)
+    see_through(store, as_json=json, out=out, notes=notes, verbose=verbose)

@@ -12,6 +12,7 @@ from graphs.optimize.confirm import KERNEL, UNCONFIRMED
 from graphs.optimize.evidence import evidence_folder
 from graphs.run.records import OTHER_BASELINES, Considered, Delivery, Recall, Tuning
 from graphs.run.settings import RunSettings
+from kernelwright.screen.words import candidate_in_words
 from knowledge.records import Recalled
 from tools.errors import UserError
 from tools.records import ROOT, Baselines, Candidate, Evaluation, Plan, Problem, Profile, content_hash
@@ -180,6 +181,7 @@ def result_facts(store: RunStore) -> Facts:
     problem = next(iter(store.all("problem", Problem).values()))
     baselines = store.get("baselines", problem.id, Baselines)
     evaluation = store.get("evaluation", delivery.evaluation, Evaluation) if delivery.evaluation else None
+    shown = store.candidate(delivery.unconfirmed or delivery.candidate)
     kernel, unconfirmed = store.folder / "result" / KERNEL, store.folder / "result" / UNCONFIRMED
     bundle = evidence_folder(store.folder, delivery.candidate)
     return {
@@ -189,6 +191,7 @@ def result_facts(store: RunStore) -> Facts:
         "flags": str(problem.policy.precision),
         "other_baselines": _other_baselines(store),
         "marks": list(baselines.admission.marks) if baselines else [],
+        "what": candidate_in_words(shown, evaluation) if shown else None,
         "reason": delivery.reason,
         "search_ended": delivery.ended,
         "kernel": str(kernel) if kernel.is_file() else None,

@@ -84,9 +84,11 @@ def opened(folder: Path, problem: Problem, **settings: object) -> tuple[Services
 
 
 def test_trials_find_a_faster_setting(tmp_path: Path, problem: Problem) -> None:
-    """The best trial is faster than the first one, each trial is one evaluation, and the trace folds them into one candidate."""
+    """The best trial is faster than the first one, each trial is one evaluation, and told; the trace folds them into one candidate."""
     services, plan = opened(tmp_path / "run", problem, budget=Budget(evaluations=0))
-    done = asyncio.run(tune_schedule(services, plan))
+    heard: list[str] = []
+    done = asyncio.run(tune_schedule(services, plan, lambda request: heard.append(request.candidate)))
+    assert sorted(heard) == sorted(trial.candidate for trial in done.trials)
     times = [trial.time_us for trial in done.trials if trial.time_us]
     assert len(done.trials) == 8 == services.store.spent().evaluations
     best = services.evaluation(done.best)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import re
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 from rich.console import Console
 
 from agents.models import ChatModel, InFlight, ModelSettings, Trouble
 from graphs.run.records import Delivery
-from kernelwright.cli.app import main
-from kernelwright.cli.live import Progress, ended_in_words, stoppable
+from kernelwright.cli.app import app, main
+from kernelwright.cli.help import GROUPS, OTHERS
+from kernelwright.cli.live import stoppable
+from kernelwright.screen.ending import ended_in_words
 from kernelwright.screen.facts import call_facts
+from kernelwright.screen.lines import Lines
 from kernelwright.screen.trace_views import calls_ended, calls_spent
 from tests.support.loop import small_services
 from tools.records import Budget, Spent
@@ -45,6 +50,18 @@ def test_examples_keep_their_lines(
 ) -> None:
     """An example in `--help` is one line that can be copied, however narrow the terminal is."""
     assert example in _printed(monkeypatch, capsys, *command, "--help")
+
+
+def test_many_options_stand_in_groups(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`optimize --help` lists each option once, under headings, those used most first; groups name no option that is not there."""
+    shown = _printed(monkeypatch, capsys, "optimize", "--help")
+    options = [one for one in typer.main.get_group(app).commands["optimize"].params if one.param_type_name == "option"]
+    places = [shown.index(f"\n{heading}:\n") for heading in ("Arguments", *GROUPS, OTHERS)]
+    assert places == sorted(places)
+    for one in options:
+        name = max(one.opts, key=len)
+        assert len(re.findall(rf"^  (?:-\w, )?(?:[-\w]+, )?{name}\b(?!-)", shown, re.MULTILINE)) == 1, name
+    assert {name for names in GROUPS.values() for name in names} <= {one.name for one in options}
 
 
 def test_a_narrow_table_of_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -101,7 +118,7 @@ def test_a_call_that_takes_long_is_mentioned(tmp_path: Path, capsys: pytest.Capt
     model = ChatModel(ModelSettings(name="m", base_url="http://127.0.0.1:9/v1"))
     model.in_flight["key"] = InFlight("coder", "m", 300.0, began=100.0)
     services.team = dataclasses.replace(services.team, models=(model,))
-    progress = Progress(services, Console(file=sys.stdout, highlight=False))
+    progress = Lines(services, Console(file=sys.stdout, highlight=False))
     for now in (101.0, 111.0, 115.0, 140.0):
         progress.mention(now)
     lines = [line.partition("model")[2].strip() for line in capsys.readouterr().out.splitlines()]

@@ -1,0 +1,91 @@
+"""What every form of progress says: the run at its beginning, the reference, and what must not be overlooked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from graphs.run.context import Services
+from kernelwright.screen.words import SURE
+from tools.records import ROOT, Profile
+from tools.references.reading import read_again
+from tools.spool import SpoolPool
+
+MENTIONED_S = 10.0
+"""A model's call that takes longer is mentioned."""
+WARNING = "yellow"
+
+
+class Teller:
+    """Listens to a run's events and prints lines; what it says of each round is for those who extend it."""
+
+    def __init__(self, services: Services, console: Console) -> None:
+        """Print for `services`' run on `console`."""
+        self.services = services
+        self.console = console
+        self._began = time.monotonic()
+        self._said: dict[float, float] = {}
+        """By the beginning of a call in flight: after how many seconds it is mentioned next."""
+
+    def open(self, notes: Sequence[str] = ()) -> None:
+        """Say what is about to be worked on, by whom, on what."""
+        services, abi = self.services, self.services.problem.abi
+        inputs = ", ".join(f"{t.name}{list(t.shape)} {t.dtype}" for t in abi.inputs)
+        outputs = ", ".join(f"{list(t.shape)} {t.dtype}" for t in abi.outputs)
+        self.say("run", services.run)
+        self.say("problem", f"{services.problem.name}: {inputs} → {outputs}, policy {services.problem.policy}")
+        for note in (*read_again(services.problem).notes, *notes):
+            self.say("note", note, WARNING)
+        self.say("agents", services.team.describe())
+        self.say("target", f"{services.sheet.title}; evaluator {services.pool.name}")
+        self.say("memory", services.memory.name)
+        if isinstance(services.pool, SpoolPool):
+            services.pool.listener = lambda line: self.say("spool", line)
+
+    def start(self) -> None:
+        """Take the terminal, where that is drawn on."""
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Take one event in; of those that it has no words for it says nothing."""
+        handler = getattr(self, f"_on_{event['event']}", None)
+        if handler is not None:
+            handler(event)
+
+    async def watch(self) -> None:
+        """Say of calls that take long that they are in flight, until cancelled."""
+        while True:
+            self.mention(time.monotonic())
+            await asyncio.sleep(1.0)
+
+    def mention(self, now: float) -> None:
+        """Print a line for each call that has been in flight for MENTIONED_S, and for twice as long each time after."""
+        for call in self.services.team.in_flight():
+            waited = now - call.began
+            if waited >= self._said.setdefault(call.began, MENTIONED_S):
+                self._said[call.began] = 2 * waited
+                self.say("model", f"asking the model, {waited:.0f} s ({call.model} as {call.role}; at most {call.limit_s:.0f} s a reply)")
+
+    def say(self, label: str, text: str, style: str = "") -> None:
+        """Print one line."""
+        shown = f"[{style}]{escape(text)}[/]" if style else escape(text)
+        self.console.print(f"[dim]{time.monotonic() - self._began:6.1f}s[/] {label:<9} {shown}", soft_wrap=True)
+
+    def _on_measured(self, event: dict[str, Any]) -> None:
+        baselines = self.services.baselines()
+        times = ", ".join(f"{name} {sample.median_us:,.1f} µs" for name, sample in baselines.samples.items())
+        profile = self.services.store.get("profile", ROOT, Profile)
+        limited = f"; limited by {profile.bottleneck}" if profile else ""
+        self.say("reference", f"{times or f'eager {baselines.best_us:,.1f} µs'}, {SURE[baselines.tier]}{limited}")
+        self.say("gain", f"is how many times as fast as {'the fastest of these' if len(baselines.samples) > 1 else 'that'} a candidate is")
+        for note in baselines.notes:
+            self.say("note", note, WARNING)
+        for mark in baselines.admission.marks:
+            self.say("weak", mark, WARNING)
