@@ -13,12 +13,29 @@ _OTHER = re.compile(
     r"|\berror\b|\bfailed\b|\bfatal\b|\bcannot\b",
     re.IGNORECASE,
 )
+_FRAME = re.compile(r'^  File "([^"\n]*)", line \d+', re.MULTILINE)
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
 def printable(text: str) -> str:
     """Make untrusted text safe to show: what could steer a terminal becomes a replacement character, lines and tabs stay."""
     return "".join(sign if sign.isprintable() or sign in "\n\t" else "\ufffd" for sign in text)
+
+
+def own_frames(log: str, file: str) -> str:
+    """Leave out of Python's traces the frames of other files than `file`, which is how a path ends; traces without it stay whole."""
+    if not any(found[1].endswith(file) for found in _FRAME.finditer(log)):
+        return log
+    kept: list[str] = []
+    own = True
+    for line in log.splitlines(keepends=True):
+        if found := _FRAME.match(line):
+            own = found[1].endswith(file)
+        elif not line.startswith("    "):
+            own = True
+        if own:
+            kept.append(line)
+    return "".join(kept)
 
 
 def telling_part(log: str, limit: int = 600) -> str:

@@ -62,21 +62,23 @@ def command(
     PROCESSES.start()
     begin_local(devices)
     from kernelwright.api.judging import evaluate
+    from kernelwright.cli.waiting import waiting
     from tools.policies import named_policies, stated_policy
 
-    found = evaluate(
-        problem,
-        kernel,
-        target=target,
-        policy=stated_policy(policy, tolerance, row_tolerance, non_finite=non_finite),
-        baselines=named_policies(baselines),
-        entry=entry,
-        stage=stage,
-        timeout_s=timeout,
-        compile_s=compile_timeout,
-        bundle=bundle,
-        devices=devices,
-    )
+    with waiting(f"judging {kernel.name}"):
+        found = evaluate(
+            problem,
+            kernel,
+            target=target,
+            policy=stated_policy(policy, tolerance, row_tolerance, non_finite=non_finite),
+            baselines=named_policies(baselines),
+            entry=entry,
+            stage=stage,
+            timeout_s=timeout,
+            compile_s=compile_timeout,
+            bundle=bundle,
+            devices=devices,
+        )
     if json:
         from json import dumps
 

@@ -60,9 +60,11 @@ def command(
     check_device(target)
     check_policies(policy)
     from kernelwright.api.explaining import explain
+    from kernelwright.cli.waiting import printing_aside, waiting
     from tools.policies import load_policy
 
-    found = explain(problem, target=target, policy=load_policy(policy), entry=entry, choice=0 if initial else choice)
+    with printing_aside(), waiting(f"tracing {problem.name}"):
+        found = explain(problem, target=target, policy=load_policy(policy), entry=entry, choice=0 if initial else choice)
     if json:
         print(
             found.model_dump_json(

@@ -173,6 +173,7 @@ def command(
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.knowledge_store import reached_server, reached_share, ready_embedder
     from kernelwright.cli.live import see_through
+    from kernelwright.cli.waiting import waiting
     from knowledge.vectors.embedding import begin_import
     from tools.policies import named_policies, stated_policy
     from tools.records import Budget
@@ -217,7 +218,8 @@ def command(
     if settings.memory:
         begin_import(settings.embedder)
     began = time.time()
-    problem = read_problem(file, settings.policy, entry).problem
+    with waiting(f"reading {file.name}"):
+        problem = read_problem(file, settings.policy, entry).problem
     ended = time.time()
     store = start_run(problem, settings, home_folder(home))
     store.set_meta(COMMAND, str(process_began()))

@@ -48,10 +48,12 @@ def command(
 ) -> None:
     """Verify and print."""
     from kernelwright.api.judging import verify
+    from kernelwright.cli.waiting import printing_aside, waiting
     from tools.policies import load_policy
 
     demanded = load_policy(policy) if policy else None
-    report = verify(bundle, run=not no_run, problem=problem, entry=entry, policy=demanded, digest=digest)
+    with printing_aside(), waiting(f"checking {bundle}"):
+        report = verify(bundle, run=not no_run, problem=problem, entry=entry, policy=demanded, digest=digest)
     if json:
         from json import dumps
 

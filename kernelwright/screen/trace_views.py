@@ -10,10 +10,12 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.tree import Tree
 
-from tools.logs import printable
+from tools.logs import own_frames, printable
 from tools.records import ROOT, PrecisionPolicy
 
 Facts = dict[str, Any]
+CANDIDATE = "/candidate.py"
+"""How the path of a kernel ends in its own traces."""
 
 
 def show_tree(facts: Facts) -> None:
@@ -135,7 +137,7 @@ def evaluation_table(evaluation: Facts) -> Table:
     for note in evaluation["notes"]:
         table.add_row("note", escape(printable(note)))
     if evaluation["log"] and evaluation["verdict"] != "PASS" and evaluation["log"].strip() not in evaluation["notes"]:
-        table.add_row("log", escape(printable(evaluation["log"][-1500:])))
+        table.add_row("log", escape(printable(own_frames(evaluation["log"], CANDIDATE)[-1500:])))
     return table
 
 

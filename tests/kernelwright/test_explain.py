@@ -19,6 +19,7 @@ OPERATORS = {
     "product": function("torch.relu(x @ y)", "torch.randn(ROWS, COLS), torch.randn(COLS, ROWS)", "x, y"),
     "sorted": function("torch.sort(x * 2, -1)[0] + 1"),
     "branches": function("x + 1 if x.sum() > 0 else x - 1"),
+    "talkative": function("(print('I am here'), x * 2)[1]"),
     "normed": module(
         "self.layer = torch.nn.Linear(c, 16); self.norm = torch.nn.BatchNorm1d(16); self.eval()",
         "return self.norm(self.layer(x))",
@@ -136,3 +137,8 @@ def test_a_choice_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, 
         main()
     assert ended.value.code == 2
     assert "no choice 99" in capsys.readouterr().err
+
+
+def test_json_is_all_of_standard_output(explain: Explain) -> None:
+    """An operator that prints when it is called prints elsewhere."""
+    assert _facts(explain("talkative", "--json"))["problem"] == "talkative"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.logs import telling_part
+from tools.logs import own_frames, telling_part
 
 TRACEBACK = """loading
 Traceback (most recent call last):
@@ -79,3 +79,12 @@ def test_a_long_line_is_cut_in_the_middle() -> None:
 def test_any_log_is_told_within_the_limit(log: str, limit: int) -> None:
     """Whatever is logged, the part is no longer than asked."""
     assert len(telling_part(log, limit)) <= limit
+
+
+def test_only_the_frames_of_a_file_are_left() -> None:
+    """Thirty lines of torch's own calls become the one of the kernel that failed; a trace without it stays whole."""
+    torch_frame = '  File "/site/torch/nn/modules/module.py", line 1778, in _call_impl\n    return call(*args)\n           ^^^^^\n'
+    own = '  File "/scratch/candidate.py", line 4, in forward\n    return x @ y\n           ~~^~~\n'
+    head, end = "it said this\nTraceback (most recent call last):\n", "RuntimeError: shapes\n"
+    assert own_frames(head + torch_frame + own + torch_frame + end, "/candidate.py") == head + own + end
+    assert own_frames(head + torch_frame + end, "/candidate.py") == head + torch_frame + end

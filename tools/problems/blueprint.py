@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Protocol
 
 import torch
@@ -12,12 +14,17 @@ from torch import nn
 from tools.errors import UserError
 from tools.problems.constants import override
 from tools.problems.execution import blaming, forget, run_source
+from tools.problems.patience import limited
 from tools.problems.seeding import seeded
 from tools.problems.source import Recognised
 from tools.records import ProblemForm, Scalar
 
 WEIGHT_SEED = 20261120
 """Seed of every reference's weights: part of what a problem is, so it never changes."""
+
+
+MAX_ARGUMENTS = 256
+"""Arguments of a call; a generator that yields more of them is taken to have no end."""
 
 
 class Blueprint(Protocol):
@@ -119,8 +126,9 @@ class SourceBlueprint:
 
     def _generate(self, seed: int, device: str) -> Any:
         name = "example_inputs" if self._form is ProblemForm.FUNCTION else "get_inputs"
-        with self.blaming(f"{name}()"), seeded(seed, device), self._default_dtype(), torch.device(device), torch.no_grad():
-            return getattr(self._python, name)()
+        with self.blaming(f"{name}()"), seeded(seed, device), self._default_dtype(), torch.device(device), torch.no_grad(), limited():
+            made = getattr(self._python, name)()
+            return list(islice(made, MAX_ARGUMENTS + 1)) if isinstance(made, Iterator) else made
 
     def _checked(self, raw: Any, device: str) -> list[torch.Tensor | Scalar]:
         name = "example_inputs" if self._form is ProblemForm.FUNCTION else "get_inputs"
@@ -129,6 +137,9 @@ class SourceBlueprint:
         if not isinstance(raw, list | tuple):
             mend = "Return a tuple or list of the positional arguments."
             raise UserError(f"{self.title}: {name}() returns {type(raw).__name__}, not the arguments of a call.", mend)
+        if len(raw) > MAX_ARGUMENTS:
+            what = f"{self.title}: {name}() gives more than {MAX_ARGUMENTS} values for one call."
+            raise UserError(what, "Have it return, or yield, the positional arguments of one call and end.")
         return [self._argument(name, index, value, device) for index, value in enumerate(raw)]
 
     def _argument(self, name: str, index: int, value: Any, device: str) -> torch.Tensor | Scalar:
@@ -145,7 +156,7 @@ class SourceBlueprint:
         make = getattr(self._python, "get_init_inputs", None)
         if self._form is ProblemForm.FUNCTION or make is None:
             return []
-        with self.blaming("get_init_inputs()"):
+        with self.blaming("get_init_inputs()"), limited():
             arguments = make()
         if not isinstance(arguments, list | tuple):
             what = f"{self.title}: get_init_inputs() returns {type(arguments).__name__}, not the arguments of the constructor."

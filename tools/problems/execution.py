@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tools.errors import UserError
+from tools.problems.patience import EndlessError, limited
 
 _numbers = itertools.count()
 _folders: dict[int, Path] = {}
@@ -36,7 +37,7 @@ def run_source(source: str, title: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
-        with blaming(title, module, "running the file"):
+        with blaming(title, module, "running the file"), limited():
             spec.loader.exec_module(module)
     except BaseException:
         forget(name)
@@ -65,8 +66,10 @@ def blaming(title: str, module: ModuleType, doing: str) -> Iterator[None]:
 def complaint(title: str, module: ModuleType, doing: str, error: BaseException) -> UserError:
     """Say what failed while `doing`, where in the user's file, and what to do."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == module.__file__]
-    where = f" in line {frames[-1].lineno}" if frames else ""
+    where = f" in line {frames[-1].lineno}" + (f" ({frames[-1].line[:100]})" if frames[-1].line else "") if frames else ""
     text = " ".join(str(error).split())[:300] or "no message"
+    if isinstance(error, EndlessError):
+        return UserError(f"{title}: {doing} does not end: {text}{where}.", "Make it return, or choose smaller sizes.")
     what = f"{title}: {doing} raised {type(error).__name__}{where}: {text}"
     if isinstance(error, ModuleNotFoundError):
         return UserError(f"{what}.", "Install that module, or put what it defines into the file: a problem is one self-contained file.")

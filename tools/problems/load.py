@@ -75,7 +75,7 @@ def reload_problem(problem: Problem) -> Problem:
 @in_turn
 def problem_notes(problem: Problem) -> tuple[str, ...]:
     """Say what a user should know about a problem that is no error, one sentence each; runs it at a small size."""
-    from tools.problems.trial import inputs_differ, outputs_follow_inputs
+    from tools.problems.trial import inputs_differ, outputs_follow_inputs, undefined_shares
 
     notes: list[str] = []
     small = first_variant(problem) or (problem if _is_cheap(problem) else None)
@@ -83,6 +83,10 @@ def problem_notes(problem: Problem) -> tuple[str, ...]:
         notes.append("Its inputs are the same under every seed, so a candidate that ignores them cannot be told from one that computes.")
     elif small is not None and not outputs_follow_inputs(small):
         notes.append(f"Its outputs do not depend on its inputs ({describe_sizes(small)}), so any constant of that value would pass.")
+    if small is not None:
+        sizes = describe_sizes(small)
+        for output, share in undefined_shares(small).items():
+            notes.append(f"{output} of the reference is NaN in {share:.0%} of its elements ({sizes}), where a kernel must be too.")
     if small is None or small is problem:
         notes.append("It has no small variants: correctness is checked at its full size only.")
     if problem.abi.training and any("batch_norm" in operator for operator in problem.work.operators):
@@ -98,7 +102,7 @@ def with_changing_weights(problem: Problem) -> Problem:
 
 def _problem(name: str, title: str, form: ProblemForm, entry: str, source: str, policy: PrecisionPolicy) -> Problem:
     from tools.problems.analysis import analyse
-    from tools.problems.trial import refuse_random, require_deterministic
+    from tools.problems.trial import refuse_random, require_deterministic, say_nothing
 
     facts = analyse(blueprint_of(form, entry, source, {}, title))
     problem = Problem(name=name, form=form, entry=entry, source=source, abi=facts.abi, work=facts.work, policy=policy)
@@ -108,7 +112,10 @@ def _problem(name: str, title: str, form: ProblemForm, entry: str, source: str, 
         problem = with_changing_weights(problem)
     small = first_variant(problem) if form is not ProblemForm.EXPORTED else None
     if small is not None or _is_cheap(problem):
-        require_deterministic(small or problem, title, facts.random)
+        outputs = require_deterministic(small or problem, title, facts.random)
+        if say_nothing(outputs) and (small is None or not _is_cheap(problem) or say_nothing(require_deterministic(problem, title, ()))):
+            what = f"{title}: every output of the reference is NaN or infinite at all of its elements, so that nothing can be compared."
+            raise UserError(what, "Mend the reference, or make inputs for which it is defined.")
     elif facts.random:
         # too large to run twice here: what draws random numbers is taken to show in the outputs
         refuse_random(title, facts.random)

@@ -36,12 +36,27 @@ def inputs_differ(problem: Problem) -> bool:
     return not same(reference.inputs(seed=1), reference.inputs(seed=2))
 
 
-def require_deterministic(problem: Problem, title: str, random: tuple[str, ...]) -> None:
-    """Run twice on equal inputs; raise UserError where the outputs differ. `random` names suspects for the message."""
+def require_deterministic(problem: Problem, title: str, random: tuple[str, ...]) -> list[torch.Tensor]:
+    """Run twice on equal inputs and return the outputs; raise UserError where they differ. `random` names suspects for the message."""
     reference = open_problem(problem)
     inputs = reference.inputs(seed=1)
-    if not same(call(reference, inputs, seed=1), call(reference, inputs, seed=2)):
+    outputs = call(reference, inputs, seed=1)
+    if not same(outputs, call(reference, inputs, seed=2)):
         refuse_random(title, random)
+    return outputs
+
+
+def say_nothing(outputs: list[torch.Tensor]) -> bool:
+    """Whether no output has a single finite value, so that nothing could be compared with it."""
+    return all(output.is_floating_point() and not output.isfinite().any() for output in outputs)
+
+
+def undefined_shares(problem: Problem) -> dict[str, float]:
+    """Run once; the share of NaN in each output that has any, by the output's name."""
+    reference = open_problem(problem)
+    outputs = call(reference, reference.inputs(seed=1), seed=1)
+    shares = {f"output{index}": float(output.isnan().float().mean()) for index, output in enumerate(outputs) if output.is_floating_point()}
+    return {name: share for name, share in shares.items() if share}
 
 
 def refuse_random(title: str, random: tuple[str, ...]) -> None:

@@ -34,9 +34,11 @@ def warm_up() -> dict[str, str]:
 def read(phase: Phase) -> None:
     """Read a problem's file and answer with the problem, its variants and notes, or with what is wrong with it."""
     from tools.problems import load_problem, problem_notes, small_variants
+    from tools.problems.patience import STEP_S, limit_steps
     from tools.problems.trial import RandomReferenceError
 
     _use_some_cores()
+    limit_steps(STEP_S)
     job = ReadJob.model_validate_json(phase.job)
     try:
         problem = load_problem(Path(job.file), job.policy, job.entry)

@@ -1,5 +1,6 @@
 """Bad input: one clear line and its mend."""
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from tools.errors import UserError
 from tools.problems import load_problem
+from tools.problems.patience import limit_steps
 
 MODEL = "class Model(nn.Module):\n    def forward(self, x):\n        return {body}\n\n"
 INPUTS = "def get_inputs():\n    return [torch.randn(20, 30)]\n\n"
@@ -33,6 +35,12 @@ CASES = {
         "example_inputs() raised KeyError in line 9",
     ),
     "get_inputs returns a dictionary": (MODEL.format(body="x") + "def get_inputs():\n    return {'x': 1}\n", "returns dict"),
+    "endless inputs": (
+        MODEL.format(body="x") + "def get_inputs():\n    while True:\n        yield torch.randn(2)\n",
+        "get_inputs() gives more than 256 values",
+    ),
+    "no finite result": (FUNCTION.format(body="x * float('nan')"), "every output of the reference is NaN or infinite"),
+    "wrong shapes, with the line": (MODEL.format(body="x @ x") + INPUTS, "in line 7 (return x @ x): "),
     "nested argument": (
         MODEL.format(body="x") + "def get_inputs():\n    return [[torch.ones(3)]]\n",
         "argument 0 of get_inputs() is a list",
@@ -107,3 +115,25 @@ def test_wrong_entry_lists_what_there_is(write: Callable[..., Path]) -> None:
     with pytest.raises(UserError) as caught:
         load_problem(write(FUNCTION.format(body="x")), entry="g")
     assert "f" in caught.value.mend
+
+
+def test_inputs_that_never_end_are_named_with_their_line(write: Callable[..., Path]) -> None:
+    """A `get_inputs` that loops for ever is given up, whatever it catches, and the line that it was in is named."""
+    loop = "def get_inputs():\n    while True:\n        try:\n            i = 0\n            while i >= 0:\n                i += 1\n"
+    body = MODEL.format(body="x") + loop + "        except Exception:\n            pass\n"
+    limit_steps(0.2)
+    try:
+        with pytest.raises(UserError, match=r"get_inputs\(\) does not end: it had not ended after 0.2 s in line 1[3-5] "):
+            load_problem(write(body))
+    finally:
+        limit_steps(0)
+
+
+def test_steps_that_end_are_not_limited(write: Callable[..., Path]) -> None:
+    """No alarm is left behind by a file that is read in time."""
+    limit_steps(60)
+    try:
+        load_problem(write(FUNCTION.format(body="x * 2")))
+        assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    finally:
+        limit_steps(0)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from tools.errors import UserError
-from tools.problems import load_problem, problem_notes, reload_problem, with_changing_weights
+from tools.problems import load_problem, open_problem, problem_notes, reload_problem, with_changing_weights
 from tools.records import OperatorFamily, PrecisionPolicy, Problem, ProblemForm, ScalarSpec, TensorSpec
 
 Load = Callable[..., Problem]
@@ -159,3 +160,25 @@ def test_a_file_may_say_that_its_weights_change(load: Load, write: Callable[...,
     assert all(spec.dynamic for spec in reload_problem(changing).abi.parameters)
     with pytest.raises(UserError, match="WEIGHTS_CHANGE in"):
         load_problem(write(f"{LINEAR}\nWEIGHTS_CHANGE = 1\n"))
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(write: Callable[..., Path]) -> None:
+    """Files that an editor saved with a byte order mark are read like any other."""
+    path = write(PLUS_ONE)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    assert load_problem(path).source.startswith("import torch")
+
+
+def test_inputs_may_be_yielded(load: Load) -> None:
+    """A generator gives the arguments of one call, drawn under the seed as those of a list are."""
+    yielded = load(PLUS_ONE.replace("return (torch.randn(20, 30),)", "yield torch.randn(20, 30)"))
+    first, again, other = (open_problem(yielded).inputs(seed)[0] for seed in (1, 1, 2))
+    assert isinstance(first, torch.Tensor)
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_results_that_are_partly_undefined_are_noted(load: Load) -> None:
+    """A reference that gives NaN in places can be judged, and its user hears of it."""
+    notes = problem_notes(load(PLUS_ONE.replace("return x + 1", "return torch.sqrt(x)")))
+    assert any("is NaN in" in note for note in notes)
