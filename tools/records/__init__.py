@@ -9,7 +9,7 @@ from tools.records.base import Record, content_hash
 from tools.records.baselines import Baselines
 from tools.records.budget import Budget, Spent
 from tools.records.candidate import ROOT, Candidate, Plan
-from tools.records.correctness import Correctness, OutputError
+from tools.records.correctness import Correctness, OutputError, WrongElement, WrongOutput
 from tools.records.evaluation import (
     Against,
     Estimate,
@@ -89,5 +89,7 @@ __all__ = [
     "Timing",
     "Verdict",
     "Work",
+    "WrongElement",
+    "WrongOutput",
     "content_hash",
 ]

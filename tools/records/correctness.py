@@ -37,6 +37,34 @@ class OutputError(Record):
         return max(ratios)
 
 
+class WrongElement(Record):
+    """One element that is off."""
+
+    index: tuple[int, ...]
+    expected: float
+    """The oracle's."""
+    got: float
+
+
+class WrongOutput(Record):
+    """Where one output of one call is off: for whoever wrote it. Seeds of a call are drawn anew for each evaluation."""
+
+    output: str
+    shape: tuple[int, ...]
+    size: str = ""
+    """As in `Correctness.sizes`."""
+    inputs: str = ""
+    """Name of the distribution."""
+    wrong: int
+    """Elements whose error is beyond the limit times their row's magnitude."""
+    elements: int
+    box: tuple[tuple[int, int], ...]
+    """First and last index of wrong elements along each dimension."""
+    first: tuple[WrongElement, ...]
+    factor: float | None = None
+    """What came over what is right, where that is nearly the same for all wrong elements."""
+
+
 class Correctness(Record):
     """What was checked and how far off it was."""
 
@@ -48,3 +76,5 @@ class Correctness(Record):
     executor: Literal["gpu", "interpreter"]
     emulated: tuple[str, ...] = ()
     """Dtypes of its kernels that the interpreter does not know: their values were held in float32 and rounded as a GPU rounds them."""
+    wrong: tuple[WrongOutput, ...] = ()
+    """Of a candidate that is wrong: the first outputs that are off, of different sizes or distributions."""

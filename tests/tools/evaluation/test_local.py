@@ -89,6 +89,11 @@ def test_wrong_kernel_is_wrong_with_its_errors(judge: Judge, kernel: str) -> Non
     assert found.correctness is not None
     assert found.correctness.outputs[0].relative_l2 == pytest.approx(5e-4, rel=0.01)
     assert "rows=3, columns=65" in found.notes[0]
+    assert any("calls are wrong: at rows=3, columns=65; as written." in note for note in found.notes)
+    shown = found.correctness.wrong[0]
+    assert (shown.size, shown.wrong, shown.elements) == ("rows=3, columns=65", 195, 195)
+    assert shown.factor == pytest.approx(2.001 / 2)
+    assert shown.first[0].got == pytest.approx(shown.first[0].expected * 2.001 / 2)
     assert found.estimate is None
 
 

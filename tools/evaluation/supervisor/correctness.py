@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice, zip_longest
 from typing import Literal
 
 from pydantic import ValidationError
@@ -29,12 +30,14 @@ from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJ
 from tools.evaluation.wire.jobs.runner import RunnerJob
 from tools.evaluation.wire.lead_in import flush_bytes
 from tools.evaluation.wire.tensor_store import HostStore
-from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verdict
+from tools.records import Correctness, HardwareSheet, OutputError, Problem, Verdict, WrongOutput
 
 _Size = tuple[Problem, HostStore | DeviceStoreClient, CallPlan, tuple[bool, ...]]
 
 QUICK_S = 0.5
 """Seconds for which sizes are checked in turn without a GPU: what takes longer is worth runners of its own on further cores."""
+SHOWN = 3
+"""Wrong outputs of which elements are shown."""
 ORACLE_S = 600.0
 """How long a trusted process may take; the problem's own code decides that, not the candidate. Without a GPU of its own time."""
 
@@ -256,7 +259,8 @@ class Check:
     def _conclude(self, answer: OracleAnswer) -> Outcome:
         sizes = tuple(dict.fromkeys(size_of(self._problems[call.call_plan]) for call in answer.calls))
         executor: Literal["gpu", "interpreter"] = "gpu" if self._gpu else "interpreter"
-        correctness = Correctness(outputs=worst_errors(answer.calls), calls=len(answer.calls), sizes=sizes, executor=executor)
+        outputs, shown = worst_errors(answer.calls), wrong_outputs(self._problems, answer.calls)
+        correctness = Correctness(outputs=outputs, calls=len(answer.calls), sizes=sizes, executor=executor, wrong=shown)
         notes = [*self._left_out, *answer.notes]
         unstable = next((call for call in answer.calls if not call.repeat_agrees), None)
         if unstable is not None:
@@ -267,8 +271,15 @@ class Check:
         if not wrong:
             return Outcome(Verdict.PASS, None, correctness, notes)
         reasons = [self._complaint(call, error) for call, error in wrong[:3]]
-        share = f"{len({id(call) for call, _ in wrong})} of {len(answer.calls)} calls are wrong."
+        share = self._share({id(call) for call, _ in wrong}, answer)
         return Outcome(Verdict.WRONG, None, correctness, [*reasons, share, *notes])
+
+    def _share(self, wrong: set[int], answer: OracleAnswer) -> str:
+        """Say how many calls are wrong, and at which sizes."""
+        at = dict.fromkeys(size_of(self._problems[call.call_plan]) for call in answer.calls if id(call) in wrong)
+        right = dict.fromkeys(size for call in answer.calls if (size := size_of(self._problems[call.call_plan])) not in at)
+        elsewhere = f"; right at {'; '.join(right)}" if right else ""
+        return f"{len(wrong)} of {len(answer.calls)} calls are wrong: at {'; '.join(at)}{elsewhere}."
 
     def _complaint(self, call: CallVerdict, error: OutputError) -> str:
         return complaint(error, f"{size_of(self._problems[call.call_plan])}, inputs “{call.group}”")
@@ -305,6 +316,16 @@ def worst_errors(calls: tuple[CallVerdict, ...]) -> tuple[OutputError, ...]:
             if held is None or error.severity > held.severity:
                 worst[error.output] = error
     return tuple(worst.values())
+
+
+def wrong_outputs(problems: tuple[Problem, ...], calls: tuple[CallVerdict, ...]) -> tuple[WrongOutput, ...]:
+    """Choose what is shown of wrong calls: one output of a size before a second one of any."""
+    found: dict[str, list[WrongOutput]] = {}
+    for call in calls:
+        size = size_of(problems[call.call_plan])
+        found.setdefault(size, []).extend(one.model_copy(update={"size": size, "inputs": call.group}) for one in call.wrong)
+    turns = (one for turn in zip_longest(*found.values()) for one in turn if one is not None)
+    return tuple(islice(turns, SHOWN))
 
 
 def _unjudged(what: str, log: str) -> Outcome:

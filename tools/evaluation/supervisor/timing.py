@@ -18,7 +18,7 @@ from tools.evaluation.supervisor import plausibility
 from tools.evaluation.supervisor.baseline_client import BaselineProcess
 from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.chains import Chains, ChainSession
-from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, complaint, size_of, worst_errors
+from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, complaint, size_of, worst_errors, wrong_outputs
 from tools.evaluation.supervisor.measured import Measured
 from tools.evaluation.supervisor.runner_client import IN_FLIGHT, RunError, RunnerClient
 from tools.evaluation.supervisor.statistics import sample, speedup
@@ -235,7 +235,8 @@ class TimedSession:
         size = size_of(self._problem)
         note = f"{len(wrong)} of {len(answer.calls)} timed calls that were checked gave a wrong answer at {size}."
         errors = worst_errors(answer.calls)
-        correctness = Correctness(outputs=errors, calls=len(answer.calls), sizes=(size,), executor="gpu")
+        shown = wrong_outputs((self._problem,), tuple(call.model_copy(update={"call_plan": 0}) for call in wrong))
+        correctness = Correctness(outputs=errors, calls=len(answer.calls), sizes=(size,), executor="gpu", wrong=shown)
         return Outcome(Verdict.WRONG, None, correctness, [note, *(complaint(error, size) for error in errors if not error.passed)])
 
     def _conclude(self, measured: Measured, sampler: NvmlSampler, plan: LaunchPlan | None) -> Outcome | Timing:

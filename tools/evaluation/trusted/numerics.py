@@ -52,6 +52,10 @@ class Errors(NamedTuple):
     relative_l2: float
     worst_row: float
 
+    def within(self, limit: Errors) -> bool:
+        """Whether neither is beyond its limit; NaN always is."""
+        return self.relative_l2 <= limit.relative_l2 and self.worst_row <= limit.worst_row
+
     def largest(self, other: Errors) -> Errors:
         """Take the larger of each."""
         return Errors(max(self.relative_l2, other.relative_l2), max(self.worst_row, other.worst_row))

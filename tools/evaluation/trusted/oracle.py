@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from tools.evaluation.trusted import numerics
 from tools.evaluation.trusted.device_store import tensors_of
 from tools.evaluation.trusted.numerics import EXACT, Errors
-from tools.evaluation.trusted.tolerance import Scale, Tolerance, error_of, has_digits
+from tools.evaluation.trusted.picture import LARGEST, pictured
+from tools.evaluation.trusted.tolerance import Scale, Tolerance, Truth, error_of, has_digits
 from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.size_classes import MIDDLE_BYTES
-from tools.records import Problem, ScalarSpec, TensorSpec
+from tools.records import Problem, ScalarSpec, TensorSpec, WrongOutput
 
 if TYPE_CHECKING:
     import torch
@@ -48,6 +49,8 @@ class _Measured:
     """By run and output."""
     apart: tuple[Errors, ...]
     """Distance of the second run from the first."""
+    wrong: tuple[WrongOutput, ...] = ()
+    """Where its outputs are off by its own limits, which are no larger than its group's."""
 
 
 class _Judgement:
@@ -64,6 +67,8 @@ class _Judgement:
         parameters = {spec.name: value.to(job.device) for spec, value in zip(self._problem.abi.parameters, values, strict=True)}
         self._tolerance = Tolerance(self._problem, parameters, job.device)
         self._is_wrong = False
+        self._shown: set[str] = set()
+        """Groups of which a call that may be wrong was looked at."""
 
     def close(self) -> None:
         """Give the plan's memory back."""
@@ -101,7 +106,23 @@ class _Judgement:
                 notes[f"The reference fixes {value.dtype} for {spec.name}: the oracle could not compute all of it in float64."] = None
         runs = [self._run(number, run) for run in range(call.slots)]
         found = tuple(tuple(map(error_of, specs, run, truth.reference, truth.oracle)) for run in runs)
-        return _Measured(number, truth.scale, found, tuple(map(_apart, specs, runs[0], runs[-1])))
+        wrong = self._pictured(call.group, truth, found, runs)
+        return _Measured(number, truth.scale, found, tuple(map(_apart, specs, runs[0], runs[-1])), wrong)
+
+    def _pictured(
+        self, group: str, truth: Truth, found: tuple[tuple[Errors, ...], ...], runs: list[list[torch.Tensor]]
+    ) -> tuple[WrongOutput, ...]:
+        """Where the outputs of a call are off that may be wrong; of a group that has one nothing more is looked at."""
+        specs, limits = self._problem.abi.outputs, self._tolerance.limits([truth.scale])
+        if group in self._shown:
+            return ()
+        for run, errors in zip(runs, found, strict=True):
+            off = [place for place, (error, limit) in enumerate(zip(errors, limits, strict=True)) if not error.within(limit)]
+            if off:
+                self._shown.add(group)
+                fit = [at for at in off if run[at].numel() <= LARGEST]
+                return tuple(pictured(specs[at], run[at], truth.oracle[at], truth.reference[at], limits[at]) for at in fit)
+        return ()
 
     def _second_thought(self, member: _Measured, first: CallVerdict, limits: list[Errors], notes: dict[str, None]) -> CallVerdict:
         """Hold a call that is wrong against more draws of the reference's error, until one stays wrong; its group's limits stay."""
@@ -122,7 +143,8 @@ class _Judgement:
         near = all(a.relative_l2 <= b.relative_l2 and a.worst_row <= b.worst_row for a, b in zip(member.apart, limits, strict=True))
         worst = max(runs, key=lambda run: max((error.severity for error in run), default=0.0))
         agrees = len(set(passed)) == 1 and (near or not passed[0])
-        return CallVerdict(call_plan=self._index, call=member.call, group=group, outputs=worst, repeat_agrees=agrees)
+        wrong = member.wrong if not all(error.passed for error in worst) else ()
+        return CallVerdict(call_plan=self._index, call=member.call, group=group, outputs=worst, wrong=wrong, repeat_agrees=agrees)
 
     def _arguments(self, number: int) -> list[Any]:
         tensors = iter(self._store.input_tensors(number))

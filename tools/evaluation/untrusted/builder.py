@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import traceback
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.untrusted import composites, extensions, fake_device, gpu_stand_in, graph_stand_in, loading, misuse
@@ -194,11 +195,19 @@ def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or ["no message"])[0][:200]
 
 
+def _causes(error: BaseException) -> Iterator[str]:
+    """What lies behind an error, in words: Triton's compiler says where it stopped, and the error behind it says why."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+        yield "".join(traceback.format_exception_only(error))
+
+
 def _telling(error: BaseException) -> str:
     """Last lines of a traceback, with the frames of the candidate alone; what the evaluator itself says needs none."""
     if isinstance(error, loading.InterfaceError):
         return str(error)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename.endswith(loading.FILE)]
     lines = traceback.format_list(frames[-3:]) + traceback.format_exception_only(error)
+    lines += [f"{said}\n" for said in _causes(error) if said.strip() not in "".join(lines)]
     text = "".join(lines).replace(str(loading.FILE), "candidate.py")
     return "\n".join(text.strip().splitlines()[-_ERROR_LINES:])[-4000:]

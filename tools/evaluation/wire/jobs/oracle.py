@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.evaluation.wire.calls import CallPlan
-from tools.records import OutputError, Record
+from tools.records import OutputError, Record, WrongOutput
 
 
 class OracleJob(Record):
@@ -25,6 +25,8 @@ class CallVerdict(Record):
     call: int
     group: str
     outputs: tuple[OutputError, ...]
+    wrong: tuple[WrongOutput, ...] = ()
+    """Where its outputs are off; of the first wrong calls of each plan only."""
     repeat_agrees: bool = True
     """Whether the run with the other poison gave the same: bitwise, or within the limits of each other."""
 
