@@ -84,7 +84,7 @@ def command(
 
         print(dumps(facts(found), indent=1))
     else:
-        _print(found)
+        _print(found, kernel.read_text(errors="replace"))
     raise typer.Exit({"PASS": 0, "INFRASTRUCTURE": UNJUDGED}.get(found.evaluation.verdict, 1))
 
 
@@ -109,17 +109,20 @@ def facts(found: Judgement) -> dict[str, Any]:
     }
 
 
-def _print(found: Judgement) -> None:
+def _print(found: Judgement, source: str) -> None:
     from rich.console import Console
     from rich.markup import escape
 
     from kernelwright.screen.trace_views import evaluation_table, policy_lines
+    from tools.reports.evaluation import telling_lines
 
     console = Console(highlight=False)
     console.rule(escape(f"{found.problem.name} on {found.target.title}, policy {found.problem.policy}"))
     for note in found.notes:
         console.print(f"note:    {escape(note)}", soft_wrap=True)
     console.print(evaluation_table(found.evaluation.model_dump(mode="json")))
+    for line in telling_lines(found.evaluation, source):
+        console.print(escape(line), soft_wrap=True)
     for line in policy_lines(facts(found)):
         console.print(escape(line), soft_wrap=True)
     if found.bundle:
