@@ -13,7 +13,7 @@ from tools.evaluation import Baselines, EvaluationRequest, EvaluatorPool, LocalP
 from tools.evaluation.other_flags import other_baselines
 from tools.evaluation.several import open_local
 from tools.evaluation.supervisor.compiling import COMPILE_S
-from tools.evidence import Bundle, Origin, Report, Verifier, make_bundle, write_bundle
+from tools.evidence import Bundle, Origin, Report, Signature, Verifier, make_bundle, write_bundle
 from tools.evidence.bundle import candidate_id
 from tools.evidence.folder import check_place
 from tools.hardware.devices import ALL, INTERPRETER, choose_devices
@@ -124,14 +124,16 @@ def verify(
     entry: str | None = None,
     policy: PrecisionPolicy | None = None,
     digest: str = "",
+    signature: Signature | None = None,
 ) -> Report:
     """Re-check an evidence bundle: its files, its figures and, with `run`, its kernel on this machine with fresh seeds.
 
     Kernel and reference of the bundle run in the sandbox. `problem` is the user's own copy of the problem: it then takes the
-    bundle's place, and is trusted. `policy` is what the bundle must not be looser than, `digest` what it must have. Raises UserError
-    where there is no bundle.
+    bundle's place, and is trusted. `policy` is what the bundle must not be looser than, `digest` what it must have, `signature` who must
+    have signed that. Raises UserError where there is no bundle.
     """
-    verifier = Verifier(Path(bundle), digest=digest, policy=policy, own_copy=load_problem(Path(problem), entry=entry) if problem else None)
+    own_copy = load_problem(Path(problem), entry=entry) if problem else None
+    verifier = Verifier(Path(bundle), digest=digest, signature=signature, policy=policy, own_copy=own_copy)
     with _scratch() as scratch:
         return asyncio.run(_verify(verifier, scratch, run=run))
 

@@ -10,6 +10,10 @@ Examples:
   kernelwright verify evidence --problem my_operator.py
 
   kernelwright verify evidence --no-run --json
+
+  kernelwright verify evidence --digest
+
+  kernelwright verify evidence --signature evidence.digest.sig --allowed-signers signers
 """
 
 from __future__ import annotations
@@ -22,7 +26,7 @@ import typer
 from kernelwright.cli.options import Json
 
 if TYPE_CHECKING:
-    from tools.evidence import Report
+    from tools.evidence import Report, Signature
 
 _COLOURS = {"holds": "green", "fails": "bold red", "not checked": "yellow"}
 
@@ -43,7 +47,18 @@ def command(
             show_default="the bundle's",
         ),
     ] = "",
-    digest: Annotated[str, typer.Option(help="Digest the bundle must have, from a source you trust.", show_default="any")] = "",
+    digest: Annotated[bool, typer.Option("--digest", help="Only print the digest, to publish or to sign: one line; run nothing.")] = False,
+    expect: Annotated[
+        str, typer.Option(metavar="DIGEST", help="Digest the bundle must have, from a source you trust.", show_default="any")
+    ] = "",
+    signature: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Signature of the digest, which must hold: `ssh-keygen -Y sign -n kernelwright-evidence`."),
+    ] = None,
+    allowed_signers: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Whose signatures are accepted: ssh-keygen's file of names and public keys.")
+    ] = None,
+    signer: Annotated[str, typer.Option(metavar="NAME", help="Who of them must have signed.", show_default="any of them")] = "",
     json: Json = False,
 ) -> None:
     """Verify and print."""
@@ -51,9 +66,13 @@ def command(
     from kernelwright.cli.waiting import printing_aside, waiting
     from tools.policies import load_policy
 
+    if digest:
+        print(_whole_digest(bundle))
+        return
     demanded = load_policy(policy) if policy else None
+    signed = _signature(signature, allowed_signers, signer)
     with printing_aside(), waiting(f"checking {bundle}"):
-        report = verify(bundle, run=not no_run, problem=problem, entry=entry, policy=demanded, digest=digest)
+        report = verify(bundle, run=not no_run, problem=problem, entry=entry, policy=demanded, digest=expect, signature=signed)
     if json:
         from json import dumps
 
@@ -62,6 +81,30 @@ def command(
     else:
         _print(report)
     raise typer.Exit(1 if report.failed else 0)
+
+
+def _whole_digest(bundle: Path) -> str:
+    """The digest of a bundle whose files are what its manifest says; of another it would be worth nothing."""
+    from tools.errors import UserError
+    from tools.evidence import damages
+    from tools.evidence.manifest import digest_of
+
+    found = digest_of(bundle)
+    if broken := damages(bundle):
+        raise UserError(f"{bundle} is damaged: {broken[0]}.", "Get the bundle again from where it came.")
+    return found
+
+
+def _signature(file: Path | None, allowed: Path | None, signer: str) -> Signature | None:
+    """What the options demand of a signature; None where they say nothing of one."""
+    from tools.errors import UserError
+    from tools.evidence import Signature
+
+    if file is None and allowed is None and not signer:
+        return None
+    if file is None or allowed is None:
+        raise UserError("A signature is checked with both --signature and --allowed-signers.", "Name both files.")
+    return Signature(file, allowed, signer)
 
 
 def _print(report: Report) -> None:

@@ -43,7 +43,7 @@ def test_a_right_kernel_passes_and_leaves_evidence(command: Command, tmp_path: P
     assert (found["verdict"], found["rule"], found["class"]) == ("PASS", None, "authored")
     assert (found["timing"] is None) == (found["tier"] == "estimated")
     assert found["errors"][0]["relative_l2"] <= found["errors"][0]["limit_relative_l2"]
-    code, out, _ = command("verify", found["bundle"], "--digest", found["digest"], "--no-run", "--json")
+    code, out, _ = command("verify", found["bundle"], "--expect", found["digest"], "--no-run", "--json")
     assert code == 0
     assert json.loads(out)["holds"] is True
     assert {path.name for path in (tmp_path / "proof").iterdir()} >= {"manifest.json", "kernel.py", "problem.py", "seeds.json"}

@@ -15,6 +15,7 @@ import kernelwright
 from kernelwright.cli.app import main
 from tests.support.evidence import forge, real_bundle, timed_elsewhere, wary_pool
 from tools.evidence import write_bundle
+from tools.evidence.manifest import digest_of
 from tools.records import PrecisionPolicy
 
 Command = Callable[..., tuple[int, str, str]]
@@ -90,6 +91,24 @@ def test_what_was_not_run_is_said(verify: Command, folder: Path) -> None:
     assert code == 0
     assert "not checked" in out
     assert "The kernel was not run" in " ".join(out.split())
+
+
+def test_a_digest_to_publish_is_one_line(verify: Command, folder: Path) -> None:
+    """`--digest` prints it and nothing else, runs nothing, and of a damaged bundle prints none."""
+    code, out, err = verify(str(folder), "--digest")
+    assert (code, out, err) == (0, f"{digest_of(folder)}\n", "")
+    (folder / "build.log").write_text("nothing to see")
+    code, out, err = verify(str(folder), "--digest")
+    assert (code, out) == (2, "")
+    assert "build.log" in err
+
+
+def test_a_signature_needs_both_of_its_options(verify: Command, folder: Path) -> None:
+    """A signature without a file of those who may sign, or the other way round, is wrong input."""
+    for words in (("--signature", "s.sig"), ("--allowed-signers", "signers"), ("--signer", "ada")):
+        code, _, err = verify(str(folder), *words)
+        assert code == 2
+        assert "--allowed-signers" in err
 
 
 @pytest.mark.parametrize("name", ["nowhere", "empty", "file"])

@@ -10,6 +10,10 @@ from tools.evidence.bundle import Bundle, Origin, make_bundle
 from tools.evidence.claims import Claim, Report, Standing
 from tools.evidence.folder import read_bundle, write_bundle
 from tools.evidence.manifest import Damage, damages
+from tools.evidence.signature import Signature
 from tools.evidence.verify import Verifier
 
-__all__ = ["Bundle", "Claim", "Damage", "Origin", "Report", "Standing", "Verifier", "damages", "make_bundle", "read_bundle", "write_bundle"]
+__all__ = [
+    "Bundle", "Claim", "Damage", "Origin", "Report", "Signature", "Standing", "Verifier", "damages", "make_bundle", "read_bundle",
+    "write_bundle",
+]  # fmt: skip

@@ -133,7 +133,7 @@ def _seeds(bundle: Bundle) -> Claim:
     drawn = [call.seed for one in evaluation.seeds for call in one.calls]
     if checked.calls > calls or len(set(drawn)) != len(drawn):
         return fails("seeds", f"{checked.calls} calls were judged, {calls} planned, {len(set(drawn))} of {len(drawn)} seeds differ")
-    return holds("seeds", f"{len(drawn)}, all different, for {checked.calls} judged calls at {len(checked.sizes)} sizes")
+    return holds("seeds", f"{len(drawn)}, all different, for {checked.calls} judged calls at {len(checked.sizes)} sizes; told, not proved")
 
 
 def own_sheet(bundle: Bundle) -> HardwareSheet | None:

@@ -54,6 +54,21 @@ def repeated(bundle: Bundle, fresh: Evaluation) -> Iterator[Claim]:
             yield _estimate(bundle.evaluation.estimate, bundle.evaluation, fresh)
         if bundle.evaluation.timing:
             yield from _timing(bundle.evaluation.timing, bundle.evaluation, fresh)
+    if fresh.verdict is not Verdict.INFRASTRUCTURE:
+        yield from _told(bundle.evaluation, fresh)
+
+
+def _told(stated: Evaluation, fresh: Evaluation) -> Iterator[Claim]:
+    """What a bundle says of the machine that made it: nothing proves it, and where it is said of this machine too, that is all there is."""
+    for name, was, here in (("versions", _versions(stated), _versions(fresh)), ("isolation", stated.sandbox, fresh.sandbox)):
+        if was == here:
+            yield holds(name, f"said to be those of this machine: {here}" if name == "versions" else "said to be as on this machine")
+        else:
+            yield unchecked(name, f"told, and nothing proves it: {was or 'nothing'} in the bundle, {here or 'nothing'} here")
+
+
+def _versions(evaluation: Evaluation) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(evaluation.versions.items()))
 
 
 def _executor(evaluation: Evaluation) -> str:

@@ -15,6 +15,7 @@ from tools.evidence.claims import Claim, Report, Standing, either, fails, holds,
 from tools.evidence.consistency import consistency, own_sheet, policy_claim
 from tools.evidence.folder import read_bundle
 from tools.evidence.repetition import problem_claims, repeated
+from tools.evidence.signature import Signature, signature_claim
 from tools.hardware import detect_sheet
 from tools.hardware.devices import visible_devices
 from tools.records import Evaluation, EvaluationRequest, HardwareSheet, PrecisionPolicy, Problem
@@ -29,15 +30,24 @@ MAX_TIMEOUT_S = 600.0
 class Verifier:
     """Checks the bundle in one folder."""
 
-    def __init__(self, folder: Path, *, digest: str = "", policy: PrecisionPolicy | None = None, own_copy: Problem | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        digest: str = "",
+        signature: Signature | None = None,
+        policy: PrecisionPolicy | None = None,
+        own_copy: Problem | None = None,
+    ) -> None:
         """Open `folder`; one that holds no bundle raises UserError.
 
-        `digest` and `policy` are what the user demands of it. `own_copy` is the user's own problem: the reference then is the user's,
-        and is trusted.
+        `digest`, `signature` and `policy` are what the user demands of it. `own_copy` is the user's own problem: the reference then is the
+        user's, and is trusted.
         """
         self._folder = folder
         self._digest = manifest.digest_of(folder)
         self._expected = digest.strip().lower()
+        self._signature = signature
         self._policy = policy
         self._own_copy = own_copy
         self._claims: list[Claim] = []
@@ -77,6 +87,8 @@ class Verifier:
         if self._expected:
             words = f"the bundle's digest is {self._digest[:16]}…, expected {self._expected[:16]}…"
             yield either("digest", self._digest == self._expected, words)
+        if self._signature is not None:
+            yield signature_claim(self._signature, self._digest)
 
     async def _repeat(self, bundle: Bundle, open_pool: OpenPool) -> Evaluation | None:
         pool = open_pool(bundle, self._own_copy is None)

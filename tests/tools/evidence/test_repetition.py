@@ -23,6 +23,15 @@ def test_an_honest_bundle_holds_on_this_machine(folder: Path, verify: Verify) ->
     assert {"correct here", "errors", "class", "estimated time", "shapes"} <= claims.keys()
 
 
+def test_what_another_machine_tells_is_not_believed(folder: Path, verify: Verify) -> None:
+    """Versions and isolation that are not those of this machine are told, and said to be proved by nothing."""
+    forge(folder, "evaluation.json", lambda value: value["evaluation"].update(sandbox="a vault", versions={"torch": "9.9"}))
+    claims = verify(folder, run=True)
+    assert {name for name, claim in claims.items() if claim.standing == "not checked"} == {"versions", "isolation"}
+    assert "torch 9.9 in the bundle" in claims["versions"].words
+    assert "nothing proves it" in claims["isolation"].words
+
+
 def test_a_swapped_kernel_is_found_by_running_it(folder: Path, verify: Verify) -> None:
     """A forger who renames everything passes every check of figures; the kernel itself does not."""
     (folder / "kernel.py").write_text(WRONG_KERNEL)
