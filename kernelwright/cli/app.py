@@ -18,6 +18,7 @@ from kernelwright.cli import (
     explain,
     hardware,
     knowledge,
+    mcp,
     optimize,
     prompts,
     replay,
@@ -60,7 +61,7 @@ def _options(
         os.environ["KERNELWRIGHT_DEBUG"] = "1"
 
 
-for module in (optimize, evaluate, explain, verify, resume, replay, runs, trace, doctor, hardware, actions, prompts, worker):
+for module in (optimize, evaluate, explain, verify, resume, replay, runs, trace, doctor, hardware, actions, prompts, mcp, worker):
     app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__, cls=GroupedCommand if module is optimize else None)(
         module.command
     )

@@ -31,7 +31,9 @@ def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequenc
     check_out(out)
     try:
         services = assemble(store)
-        teller = teller_for(services, Console(stderr=True, highlight=False, quiet=as_json), verbose=verbose, watched=sys.stdout.isatty())
+        teller = teller_for(
+            services, Console(stderr=True, highlight=False, quiet=as_json and not verbose), verbose=verbose, watched=sys.stdout.isatty()
+        )
         teller.open(notes)
     except KeyboardInterrupt:
         say_stopped(store.meta("run"))
