@@ -6,6 +6,9 @@ from graphs.search.protocol import Ask
 from graphs.search.tactic import Nothing, Tactic, View
 from tools.records import ROOT
 
+FAR = 4.0
+"""A parent this many times slower than the fastest is not worked on beside it: a step from there would have to gain as much first."""
+
 
 class Greedy(Tactic[Nothing, Nothing]):
     """Keep the `width` fastest passing candidates; share each round's batch among them, the best first."""
@@ -32,6 +35,8 @@ class Greedy(Tactic[Nothing, Nothing]):
         return bool(self.settings.patience) and view.ledger.stale >= self.settings.patience
 
     def _beam(self, view: View) -> list[str]:
-        """The `width` fastest candidates that have steps left; the reference comes last, whatever its rank."""
+        """The `width` fastest candidates that have steps left, and the reference last; none that is far behind the first."""
         ranked = [name for name in view.ledger.ranked() if name != ROOT]
-        return ranked[: self.settings.width] + [ROOT] * (ROOT in view.ledger.fertile())
+        beam = ranked[: self.settings.width] + [ROOT] * (ROOT in view.ledger.fertile())
+        speed = view.ledger.speedups
+        return [name for name in beam if FAR * speed.get(name, 1.0) >= speed.get(beam[0], 1.0)]
