@@ -24,7 +24,10 @@ class Anchor(NamedTuple):
 
 
 def find_anchors(source: str, region: str) -> tuple[Anchor, ...]:
-    """The functions that a region names and those that call them, in order; none where the source has no such function."""
+    """The functions that a region names, those that call them and `ModelNew.forward`, in order; none where the source has no such function.
+
+    With `forward` a method that packs weights can be added beside it, and be noticed there.
+    """
     wanted = {part.strip() for part in region.split("+")}
     try:
         tree = parsed(source)
@@ -106,11 +109,19 @@ def _place(segment: list[str], there: list[str], position: int, *, fixed: bool, 
 
 
 def _python_parts(tree: ast.Module, wanted: set[str]) -> Iterator[Anchor]:
-    """Functions with a wanted name, and functions that name one of them."""
+    """Functions with a wanted name, functions that name one of them, and beside these the forward of ModelNew with its packing."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     named = {node.name for node in functions} & wanted
+    host = {id(node) for node in _host_methods(tree)} if named else set()
     for node in functions:
         uses = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)} & named
-        if node.name in named or uses:
+        if node.name in named or uses or id(node) in host:
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
             yield Anchor(first, node.end_lineno or first, "#")
+
+
+def _host_methods(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    """`forward` and `pack_weights` of ModelNew."""
+    for owner in tree.body:
+        if isinstance(owner, ast.ClassDef) and owner.name == "ModelNew":
+            yield from (node for node in owner.body if isinstance(node, ast.FunctionDef) and node.name in ("forward", "pack_weights"))

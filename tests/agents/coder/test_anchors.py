@@ -67,3 +67,23 @@ def test_changes_outside_are_named() -> None:
 def test_blank_lines_do_not_count() -> None:
     """Blank lines and spaces at the end of a line are no change."""
     assert outside_change(KERNEL, SOFTMAX, KERNEL.replace("\n\n\n", "\n\n").replace("import torch\n", "import torch  \n")) == ""
+
+
+HOST = (
+    KERNEL.replace(
+        "class ModelNew",
+        "def run(x):\n    y = torch.empty_like(x)\n    softmax_kernel[(8,)](x, y, 8, BLOCK_N=8)\n    return y\n\n\nclass ModelNew",
+    ).split("        y = torch")[0]
+    + "        return run(x)\n"
+)
+"""The kernel is launched by a function of its own, so that forward names neither."""
+
+
+def test_weights_may_be_packed_wherever_a_kernel_may_change() -> None:
+    """A method that packs weights can be added to ModelNew, and forward can use it, whatever stands between it and the kernel."""
+    anchors = find_anchors(HOST, "softmax_kernel")
+    packing = "    def pack_weights(self):\n        self.packed = 1\n\n    def forward(self, x):\n        self.packed\n"
+    new = HOST.replace("    def forward(self, x):\n", packing)
+    assert new != HOST
+    assert outside_change(HOST, anchors, new) == ""
+    assert "class ModelNew" in outside_change(HOST, anchors, new.replace("(torch.nn.Module)", "(object)"))

@@ -1,0 +1,29 @@
+"""Edits: an answer that names what to change of a source, text by text, instead of writing all of it again."""
+
+from __future__ import annotations
+
+import re
+
+_BLOCK = re.compile(r"^<{5,9} ?SEARCH[^\n]*\n(.*?)^={5,9}[ \t]*\n(.*?)^>{5,9} ?REPLACE[^\n]*$", re.DOTALL | re.MULTILINE)
+
+
+def read_edits(reply: str) -> tuple[tuple[str, str], ...]:
+    """Find the pairs of what is searched and what replaces it, in order."""
+    return tuple((found.group(1), found.group(2)) for found in _BLOCK.finditer(reply))
+
+
+def edited(source: str, edits: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """Make edits one after the other: the new source, or an empty one and what is wrong.
+
+    What is searched must be there exactly once; spaces at the ends of lines do not count.
+    """
+    lines = source.splitlines()
+    for number, (search, replace) in enumerate(edits, 1):
+        wanted = [line.rstrip() for line in search.splitlines()]
+        places = [at for at in range(len(lines) - len(wanted) + 1) if [line.rstrip() for line in lines[at : at + len(wanted)]] == wanted]
+        if not any(wanted) or len(places) != 1:
+            found = "is empty" if not any(wanted) else "is not in the source" if not places else f"is there {len(places)} times"
+            first = next(filter(None, wanted), "").strip()[:120]
+            return "", f"What edit {number} searches {found}: `{first}`. Repeat its lines exactly, with enough around them."
+        lines[places[0] : places[0] + len(wanted)] = replace.splitlines()
+    return "\n".join(lines) + "\n", ""
