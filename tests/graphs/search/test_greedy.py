@@ -75,3 +75,10 @@ def test_telling_twice_changes_nothing() -> None:
     before = search.ask()
     search.tell([_passed("a", 2.0)])
     assert search.ask() == before
+
+
+def test_what_is_far_behind_is_left() -> None:
+    """Beside a child 1,700 times as fast the reference is no parent, and a child is none that is more than four times slower."""
+    search = _open(width=3, batch=4)
+    search.tell([_passed("best", 1700.0), _passed("near", 600.0), _passed("far", 300.0)])
+    assert [ask.parent for ask in search.ask()] == ["best", "near"]
