@@ -7,8 +7,8 @@ in the registry. Agents propose and judge; they never decide what is correct or 
 """
 
 from agents.team.ready import ready_models
-from agents.team.settings import VARIANTS, TeamSettings
+from agents.team.settings import TEAMS, VARIANTS, TeamSettings
 from agents.team.team import AgentTeam, build_team
 from agents.team.words import team_settings
 
-__all__ = ["VARIANTS", "AgentTeam", "TeamSettings", "build_team", "ready_models", "team_settings"]
+__all__ = ["TEAMS", "VARIANTS", "AgentTeam", "TeamSettings", "build_team", "ready_models", "team_settings"]

@@ -1,21 +1,21 @@
-"""The LLM coder: one action on one parent, answered with a whole source in a fenced block."""
+"""The LLM coder: one action on one parent, answered with a whole source, its marked parts or edits of it."""
 
 from __future__ import annotations
 
 from importlib import metadata
 from typing import Any
 
-from agents.coder.anchors import Anchor, anchored, find_anchors, outside_change, read_parts, replaced, without_marks
+from agents.coder.anchors import anchored, find_anchors
+from agents.coder.answers import Ground, idea_of, source_of
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
-from agents.coder.source import python_blocks, read_source
 from agents.coder.written import by_numbers
-from agents.models import Answer, Message, Model, ModelUnavailable
+from agents.models import Message, Model, ModelUnavailable
 from agents.prompting.frame import Frame
 from agents.prompting.render import Prompts
 from tools.actions import GUIDE, describe
 from tools.logs import telling_part
-from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem
+from tools.records import IDEA, Action, ActionKind, Candidate, Evaluation, HardwareSheet, Problem
 
 PROMPTS = Prompts(__file__)
 LOG_LIMIT = 3000
@@ -52,13 +52,16 @@ class LLMCoder:
         if (numbered := by_numbers(task.problem, task.parent, task.plan.action)) is not None:
             return numbered
         start = await self._start(task)
-        return await self._draft("coder", task, f"{task.plan.id}/write", "write", start=start)
+        template = "design" if task.plan.action.kind is ActionKind.REWRITE else "write"
+        return await self._draft("coder", task, f"{task.plan.id}/write", template, start=start)
 
     async def repair(self, task: CodingTask, draft: Draft, evaluation: Evaluation, attempt: int) -> Draft | Refusal:
         """Show the failing source, its verdict and the telling part of the log, and ask for the mended whole."""
         log = telling_part(evaluation.log, LOG_LIMIT)
         given = {"draft": draft, "evaluation": evaluation, "log": log, "attempt": attempt}
-        return await self._draft("repairer", task, f"{task.plan.id}/repair {attempt}", "repair", **given)
+        result = await self._draft("repairer", task, f"{task.plan.id}/repair {attempt}", "repair", failing=draft.source, **given)
+        # what was mended is still the same design
+        return result.model_copy(update={"idea": draft.idea or result.idea}) if isinstance(result, Draft) else result
 
     async def _start(self, task: CodingTask) -> str:
         """The built-in coder's source of the reference, where the parent is the reference and it has one."""
@@ -67,39 +70,61 @@ class LLMCoder:
         draft = await self._builtin.start(task.problem)
         return draft.source if isinstance(draft, Draft) else ""
 
-    async def _draft(self, role: str, task: CodingTask, purpose: str, template: str, **given: Any) -> Draft | Refusal:
+    async def _draft(self, role: str, task: CodingTask, purpose: str, template: str, failing: str = "", **given: Any) -> Draft | Refusal:
         """Ask; a server that fails for good, or a prompt that is too long, costs this plan, not the run."""
+        ground, is_design = ground_of(task, failing), task.plan.action.kind is ActionKind.REWRITE
         try:
-            messages = PROMPTS.opening(template, role, self._frame, **view(task), **given)
-            return await self._asked(role, task, messages, purpose)
+            try:
+                messages = PROMPTS.opening(template, role, self._frame, **view(task, ground), **given)
+            except ModelUnavailable:
+                if task.parent is None or failing:
+                    raise
+                # of a parent that is too long to be shown, a part serves to see how it is done; nothing of it can be edited then
+                ground = Ground()
+                messages = PROMPTS.opening(template, role, self._frame, **view(task, ground), **given)
+            draft = await self._asked(role, messages, purpose, ground)
+            return draft if is_design or isinstance(draft, Refusal) else draft.model_copy(update={"idea": ""})
         except ModelUnavailable as error:
-            return Refusal(reason=error.what)
+            return Refusal(reason=f"{error.what} {error.mend}".strip())
 
-    async def _asked(self, role: str, task: CodingTask, messages: tuple[Message, ...], purpose: str) -> Draft | Refusal:
+    async def _asked(self, role: str, messages: tuple[Message, ...], purpose: str, ground: Ground) -> Draft | Refusal:
         answer = await self._model.ask(role, messages, purpose=purpose)
-        source, complaint = _source(answer, task)
+        source, complaint = source_of(answer, ground)
         notes = answer.notes
         if complaint and answer.finish != "refusal":
-            again = (*messages, Message(role="assistant", content=answer.text or "(nothing)"), _unusable(complaint, task))
+            again = (*messages, Message(role="assistant", content=answer.text or "(nothing)"), _unusable(complaint, ground))
             answer = await self._model.ask(role, again, purpose=f"{purpose}, again")
             notes = (*notes, f"The first answer could not be used: {complaint}", *answer.notes)
-            source, complaint = _source(answer, task)
+            source, complaint = source_of(answer, ground)
         if complaint:
             return Refusal(reason=f"{self.name} gave no usable source: {complaint}")
-        return Draft(source=source, notes=tuple(dict.fromkeys(notes)))
+        return Draft(source=source, notes=tuple(dict.fromkeys(notes)), idea=idea_of(answer.text))
 
 
-def view(task: CodingTask) -> dict[str, Any]:
-    """Everything the coder's prompts show of a task."""
-    anchors = _anchors(task)
+def ground_of(task: CodingTask, failing: str = "") -> Ground:
+    """What an answer may refer to: the parent's marked parts, but for a rewrite, and the source that edits are made in."""
+    parent = task.parent.source if task.parent else ""
+    anchors = find_anchors(parent, task.plan.action.region) if parent and task.plan.action.kind is not ActionKind.REWRITE else ()
+    return Ground(parent, anchors, failing or parent)
+
+
+def view(task: CodingTask, ground: Ground | None = None) -> dict[str, Any]:
+    """Everything the coder's prompts show of a task; a parent that edits cannot be made in is shown in part."""
+    ground = ground_of(task) if ground is None else ground
     return {
         "problem": task.problem,
         "parent": task.parent,
-        "marked": anchored(task.parent.source, anchors) if task.parent else "",
-        "parts": len(anchors),
+        "whole": bool(ground.edited),
+        "marked": anchored(task.parent.source, ground.anchors) if task.parent else "",
+        "parts": len(ground.anchors),
         "plan": task.plan,
+        "design": task.plan.action.kind is ActionKind.REWRITE,
+        "idea": task.plan.action.parameters.get(IDEA, ""),
         "programs": task.programs,
         "doubt": task.doubt,
+        "standing": task.standing,
+        "recalled": task.recalled,
+        "evaluated": task.evaluation,
         "action": describe(task.plan.action),
         "meaning": GUIDE[task.plan.action.kind],
         "profile": task.profile,
@@ -108,30 +133,7 @@ def view(task: CodingTask) -> dict[str, Any]:
     }
 
 
-def _anchors(task: CodingTask) -> tuple[Anchor, ...]:
-    """What of the parent may change; nothing is marked where there is no parent, or its source names no such region."""
-    return find_anchors(task.parent.source, task.plan.action.region) if task.parent else ()
-
-
-def _source(answer: Answer, task: CodingTask) -> tuple[str, str]:
-    """The whole source that an answer amounts to, and an empty complaint; or what keeps it from being used."""
-    if answer.finish == "refusal":
-        return "", f"the model declined: {answer.text[:300]}"
-    anchors = _anchors(task)
-    source, complaint = read_source(answer.text)
-    if complaint and answer.finish == "length":
-        complaint = f"The answer was cut off at the output limit. {complaint}"
-    if task.parent is None or not anchors:
-        return source, complaint
-    if complaint and (parts := read_parts("\n".join(python_blocks(answer.text)))):
-        whole, wrong = replaced(task.parent.source, anchors, parts)
-        return ("", wrong) if wrong else read_source(f"~~~~~python\n{whole}~~~~~\n")
-    if complaint:
-        return "", complaint
-    source = without_marks(source)
-    complaint = outside_change(task.parent.source, anchors, source)
-    return ("", complaint) if complaint else (source, "")
-
-
-def _unusable(complaint: str, task: CodingTask) -> Message:
-    return Message(role="user", content=PROMPTS.render("unusable", complaint=complaint, parts=len(_anchors(task))))
+def _unusable(complaint: str, ground: Ground) -> Message:
+    return Message(
+        role="user", content=PROMPTS.render("unusable", complaint=complaint, parts=len(ground.anchors), edits=bool(ground.edited))
+    )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from agents.coder.traced import traced_choices, traced_graph
 from agents.records.expectation import Expectation
-from tools.codegen import IllegalAction, Schedule, apply
+from tools.codegen import IllegalAction, Schedule, apply, initial_schedule
 from tools.codegen.ir.schedule import FORMAT
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.schedule.cuda_graph import CAPTURE
@@ -72,6 +72,14 @@ def kept_action(action: Action, problem: Problem, sheet: HardwareSheet) -> Actio
         return action
     others = {name: value for name, value in action.parameters.items() if name != CHOICE}
     return action.model_copy(update={"parameters": {**others, MADE: choice.made}})
+
+
+def regions_in_words(problem: Problem, parent: Candidate | None) -> dict[str, str]:
+    """Say by region what a parent's schedule, or the first one, runs there: `rows: mul, softmax`; empty for free text."""
+    if parent is not None and parent.schedule is None:
+        return {}
+    own = Schedule.model_validate_json(parent.schedule) if parent and parent.schedule else initial_schedule(traced_graph(problem))
+    return {region.id: f"{region.template}: {', '.join(region.nodes)}" for region in own.regions}
 
 
 def smaller_schedule(schedule: Schedule) -> Schedule | None:

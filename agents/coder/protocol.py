@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from agents.records.inspiration import Inspiration
+from agents.records.standing import Standing
+from knowledge.records import Recalled
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Plan, Problem, Profile, Record
 
 
@@ -22,6 +24,12 @@ class CodingTask(Record):
     """Other right candidates of the run that the search method wants to be seen, for ideas."""
     doubt: str = ""
     """Why the parent would not be delivered as faster, fast as it may be; empty where that is not known."""
+    standing: Standing = Standing()
+    """What was tried in this run, and what there is to beat."""
+    recalled: tuple[Recalled, ...] = ()
+    """What memory brought up for the parent."""
+    evaluation: Evaluation | None = None
+    """Of the parent; None where it is the reference."""
 
 
 class Draft(Record):
@@ -32,6 +40,8 @@ class Draft(Record):
     """JSON of the built-in coder's schedule; None for free text."""
     notes: tuple[str, ...] = ()
     """E.g. which operators were left to the reference, and why."""
+    idea: str = ""
+    """What its writer says that it does, in a sentence; empty where the action says it."""
 
 
 class Refusal(Record):

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from agents.planner.invent import LISTED_ONLY, regions
 from agents.planner.protocol import Briefing
-from tools.records import ROOT, Action, ActionKind, Plan
+from tools.records import IDEA, ROOT, Action, ActionKind, Plan
 from tools.records.renamed import present_parameters
 
 
@@ -46,6 +46,8 @@ def action_of(choice: Choice, briefing: Briefing) -> Action:
     `8`, `"8"` and `8.0` mean the same; where some parameters are left out, an option that alone has the others is meant.
     """
     written = present_parameters({p.name: p.value for p in choice.parameters})
+    if choice.kind is ActionKind.REWRITE:
+        return _rewrite(written, briefing)
     plain = _plain(written)
     there = [o for o in briefing.options if (o.kind, o.region) == (choice.kind, choice.region)]
     alike = [o for o in there if plain.items() <= _plain(o.parameters).items()]
@@ -53,6 +55,12 @@ def action_of(choice: Choice, briefing: Briefing) -> Action:
     if exact or len(alike) == 1:
         return (exact or alike)[0]
     return Action(kind=choice.kind, region=choice.region, parameters=written)
+
+
+def _rewrite(written: dict[str, bool | int | float | str], briefing: Briefing) -> Action:
+    """A rewrite is its idea and nothing else: equal ideas are one action, however they are spaced, and wherever they are said to apply."""
+    idea = " ".join(str(written.get(IDEA, "")).split())
+    return Action(kind=ActionKind.REWRITE, region=briefing.problem.entry, parameters={IDEA: idea} if idea else {})
 
 
 def _plain(values: dict[str, bool | int | float | str]) -> dict[str, str]:
@@ -70,6 +78,8 @@ def fault_of(plan: Plan, choice: Choice, briefing: Briefing) -> str:
 
 def action_fault(action: Action, briefing: Briefing) -> str:
     """Why an action cannot be the next step of a parent; empty where it can."""
+    if action.kind is ActionKind.REWRITE and briefing.free and IDEA not in action.parameters:
+        return f"a rewrite needs its design in words, as the parameter {IDEA}"
     if action.id in {one.action.id for one in briefing.tried}:
         return "this was tried on this parent already"
     if not briefing.allows(action):
@@ -81,6 +91,8 @@ def stray_fault(action: Action, briefing: Briefing) -> str:
     """Why an action that is not listed cannot be used; empty where the coder is free and knows the region."""
     if not briefing.free or LISTED_ONLY & action.parameters.keys():
         return "this is not one of the options"
+    if action.kind is ActionKind.REWRITE:
+        return ""
     names = known_regions(briefing)
     if not _names_region(action.region, names, briefing):
         return f"there is no region {action.region!r}; regions are {', '.join(names)}"

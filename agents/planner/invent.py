@@ -19,6 +19,8 @@ def invented_actions(briefing: Briefing) -> tuple[Action, ...]:
         Action(kind=kind, region=region, parameters=parameters)
         for region in regions(briefing)
         for kind in ActionKind
+        # a design is stated by whoever has one
+        if kind is not ActionKind.REWRITE
         for parameters in (*(r.strategy.parameters for r in briefing.recalled if r.strategy.kind is kind and not r.warning), {})
         if not LISTED_ONLY & parameters.keys()
     ]

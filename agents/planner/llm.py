@@ -107,6 +107,7 @@ def view(briefing: Briefing, count: int) -> dict[str, object]:
         "problem": briefing.problem,
         "profile": briefing.profile,
         "sheet": briefing.sheet,
+        "standing": briefing.standing,
         "guide": render_guide(),
         "describe": describe,
         "regions": known_regions(briefing),

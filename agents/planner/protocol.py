@@ -8,6 +8,7 @@ from pydantic import Field
 
 from agents.records.expectation import Expectation
 from agents.records.inspiration import Inspiration
+from agents.records.standing import Standing
 from knowledge.records import Recalled
 from tools.records import Action, ActionKind, Against, HardwareSheet, Plan, Problem, Profile, Record, Verdict
 
@@ -51,6 +52,12 @@ class Briefing(Record):
     expected: dict[str, Expectation] = Field(default_factory=dict)
     """By id of an option: what the cost model says of it; options it cannot tell from the parent are left out."""
 
+    standing: Standing = Standing()
+    """What was tried in this run, with times, and what there is to beat."""
+    made_of: dict[str, str] = Field(default_factory=dict)
+    """By region of the parent: what it runs, in words."""
+    begun: int = 0
+    """Designs of a model's own that this round has planned already, so that each has its number."""
     against: Against = "better"
     """What a kernel has to be faster than to be delivered."""
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from agents.planner.builtin import BuiltinPlanner, plan_of, rank
 from agents.planner.protocol import Briefing, Planner
+from agents.planner.solo import SoloPlanner
 from tools.records import Action, ActionKind, Plan, Record
 
 ASKED = 6
@@ -23,6 +24,7 @@ DIFFICULTY = {
     ActionKind.PRECISION: 3,
     ActionKind.FUSION: 3,
     ActionKind.ALGORITHM: 4,
+    ActionKind.REWRITE: 5,
 }
 """How much of a kernel each kind rewrites, from 1 to 5: a judgement of ours, no measurement."""
 
@@ -44,12 +46,14 @@ async def rate(planner: Planner, briefing: Briefing, *, ask: bool = True) -> tup
     """Rate every step not yet tried, best first; with `ask` off, or where the built-in planner plans, by its scores alone.
 
     A language model is asked for its plans by the planner's protocol: they come first, in its order; it gives no probabilities of its
-    own, so the order is all that is used. The rest follows by the built-in scores, below them.
+    own, so the order is all that is used. The rest follows by the built-in scores, below them. A solo planner's designs cost no call.
     """
-    ranked = rank(briefing, least=None)
+    joined = isinstance(planner, SoloPlanner)
+    # whoever designs takes no steps that nobody listed
+    ranked = rank(briefing.model_copy(update={"free": briefing.free and not joined}), least=None)
     known = [plan_of(one, briefing) for one in ranked]
     scores = _on_scale({one.action.id: one.score for one in ranked})
-    if not ask or isinstance(planner, BuiltinPlanner):
+    if isinstance(planner, BuiltinPlanner) or not (ask or joined):
         return tuple(_rating(plan, scores[plan.action.id]) for plan in known)
     named = await planner.plan(briefing, ASKED)
     first = {plan.action.id: _rating(plan, TOP_SCORE - 0.5 * place) for place, plan in enumerate(named)}

@@ -1,7 +1,7 @@
 """How much each kind of action promises against each bottleneck: the built-in planner's prior, before any evidence.
 
 0 is no use, 10 is what to do first. A row follows from what the bottleneck means; the figures only order the kinds, are
-judgements of ours and no measurements, and give way to recalled strategies and to what was tried.
+judgements of ours and no measurements, and give way to recalled strategies and to what was tried. A rewrite has 0: its idea is a model's.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ SCORES: dict[Bottleneck, dict[ActionKind, float]] = {
         ActionKind.PIPELINE: 1.5,
         ActionKind.LAYOUT: 1.0,
         ActionKind.REORDERING: 1.0,
+        ActionKind.REWRITE: 0.0,
     },
     # intermediates and re-reads: keep values on chip, above all by fusing
     Bottleneck.EXCESS_TRAFFIC: {
@@ -32,6 +33,7 @@ SCORES: dict[Bottleneck, dict[ActionKind, float]] = {
         ActionKind.PRECISION: 2.0,
         ActionKind.LAUNCH: 1.5,
         ActionKind.PIPELINE: 1.0,
+        ActionKind.REWRITE: 0.0,
     },
     # too little in flight: wider accesses, more rows a program, deeper pipelines, more warps
     Bottleneck.MEMORY_LATENCY: {
@@ -44,6 +46,7 @@ SCORES: dict[Bottleneck, dict[ActionKind, float]] = {
         ActionKind.REORDERING: 3.0,
         ActionKind.ALGORITHM: 3.0,
         ActionKind.PRECISION: 1.0,
+        ActionKind.REWRITE: 0.0,
     },
     # the right unit is busy: better tiles feed it, less arithmetic frees it
     Bottleneck.COMPUTE: {
@@ -56,6 +59,7 @@ SCORES: dict[Bottleneck, dict[ActionKind, float]] = {
         ActionKind.VECTORISATION: 2.0,
         ActionKind.FUSION: 2.0,
         ActionKind.LAYOUT: 2.0,
+        ActionKind.REWRITE: 0.0,
     },
     # the wrong unit is busy: move the products to tensor cores as far as the policy allows
     Bottleneck.COMPUTE_UNIT: {
@@ -68,6 +72,7 @@ SCORES: dict[Bottleneck, dict[ActionKind, float]] = {
         ActionKind.LAUNCH: 2.0,
         ActionKind.REORDERING: 1.5,
         ActionKind.VECTORISATION: 1.0,
+        ActionKind.REWRITE: 0.0,
     },
     # spills or few resident warps: smaller tiles, or the same tile spread over more warps
     Bottleneck.REGISTERS: {
@@ -80,6 +85,7 @@ SCORES: dict[Bottleneck, dict[ActionKind, float]] = {
         ActionKind.PRECISION: 2.0,
         ActionKind.LAYOUT: 1.0,
         ActionKind.FUSION: 0.5,
+        ActionKind.REWRITE: 0.0,
     },
     # staging buffers crowd the multiprocessor: fewer stages, smaller tiles
     Bottleneck.SHARED_MEMORY: {
@@ -92,6 +98,7 @@ SCORES: dict[Bottleneck, dict[ActionKind, float]] = {
         ActionKind.REORDERING: 2.0,
         ActionKind.VECTORISATION: 1.0,
         ActionKind.FUSION: 0.5,
+        ActionKind.REWRITE: 0.0,
     },
     # too few programs: smaller tiles, or split the long dimension
     Bottleneck.PARALLELISM: {
@@ -104,6 +111,7 @@ SCORES: dict[Bottleneck, dict[ActionKind, float]] = {
         ActionKind.VECTORISATION: 1.5,
         ActionKind.LAYOUT: 1.0,
         ActionKind.PRECISION: 0.5,
+        ActionKind.REWRITE: 0.0,
     },
     # launches and host work take the time: fewer kernels
     Bottleneck.LAUNCH: {
@@ -116,6 +124,7 @@ SCORES: dict[Bottleneck, dict[ActionKind, float]] = {
         ActionKind.LAYOUT: 1.0,
         ActionKind.PIPELINE: 1.0,
         ActionKind.PRECISION: 0.5,
+        ActionKind.REWRITE: 0.0,
     },
 }
 

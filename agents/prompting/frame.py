@@ -35,11 +35,16 @@ def read_frame(language: str, scratch: bool, contexts: Sequence[str]) -> Frame:
     """Read the command line's words: a language, whether to begin from scratch, and `ROLE=TOKENS`."""
     if language not in get_args(Language):
         raise UserError(f"Candidates cannot be written in {language!r}.", f"Choose one of: {', '.join(get_args(Language))}.")
+    return Frame.model_validate({"language": language, "scratch": scratch, "contexts": read_contexts(contexts)})
+
+
+def read_contexts(words: Sequence[str]) -> dict[str, int]:
+    """Read `ROLE=TOKENS`."""
     limits: dict[str, int] = {}
-    for word in contexts:
+    for word in words:
         role, equals, tokens = word.partition("=")
         if not equals or role not in CONTEXTS or not tokens.isdecimal():
             roles = ", ".join(CONTEXTS)
             raise UserError(f"{word!r} is no length of a prompt.", f"Write ROLE=TOKENS, for example coder=12000; roles: {roles}.")
         limits[role] = int(tokens)
-    return Frame.model_validate({"language": language, "scratch": scratch, "contexts": limits})
+    return limits

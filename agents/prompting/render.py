@@ -66,7 +66,8 @@ class Prompts:
             if not limit or least <= limit:
                 return messages
         raise ModelUnavailable(
-            f"The {role}'s prompt has at least {least:,} tokens, where {limit:,} are allowed.", f"Raise it with --context {role}={least}."
+            f"The {role}'s prompt has at least {least:,} tokens, where {limit:,} are allowed.",
+            f"Allow it with --context {role}={least}; `kernelwright resume` takes that, too.",
         )
 
 

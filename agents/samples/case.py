@@ -7,12 +7,14 @@ from agents.planner.protocol import Briefing, Tried
 from agents.planner.weigh import Step, WeighCase
 from agents.planner.world import Decision, Ended, TreeCase
 from agents.records.inspiration import Inspiration
+from agents.records.standing import Attempt, Standing
 from agents.reviewer.protocol import Review, ReviewCase
 from agents.samples.sources import KERNEL, REFERENCE
 from knowledge.records import Recalled, Situation, Strategy, Trial
 from tools.hardware import load_sheet
 from tools.records import (
     ABI,
+    ATTEMPT,
     ROOT,
     Action,
     ActionKind,
@@ -129,6 +131,20 @@ def briefing(**changes: object) -> Briefing:
 def tried(action: Action, gain: float | None, verdict: Verdict | None = Verdict.PASS) -> Tried:
     """An action that was tried."""
     return Tried(action=action, verdict=verdict, gain=gain, reason="The interval says so.")
+
+
+def standing() -> Standing:
+    """After a built-in kernel, a wrong design and a right one."""
+    errors = failed().correctness
+    assert errors is not None
+    built = Attempt(
+        candidate="0123456789abcdef", parent=ROOT, action=FUSION, verdict=Verdict.PASS, time_us=28.0, tier="bracketed", speedup=1.2
+    )
+    first = Action(kind=ActionKind.REWRITE, region="Model", parameters={ATTEMPT: 1})
+    wrong = Attempt(
+        candidate="fedcba9876543210", parent=ROOT, action=first, idea="Two rows a program.", verdict=Verdict.WRONG, errors=errors.outputs
+    )
+    return Standing(baselines={"eager": 41.0, "compile": 33.5}, tier="bracketed", floor_us=10.0, attempts=(built, wrong))
 
 
 def programs() -> tuple[Inspiration, ...]:

@@ -14,8 +14,9 @@ from agents.models import Message
 from agents.prompting.frame import Frame
 from agents.samples import case as samples
 from agents.samples.sources import CUDA_KERNEL, KERNEL
-from tools.records import Action, ActionKind, Verdict
+from tools.records import ATTEMPT, IDEA, Action, ActionKind, Verdict
 
+IDEAS: dict[str, dict[str, int | str]] = {"its own": {ATTEMPT: 2}, "a planner's": {IDEA: "One warp a row, four rows a program."}}
 TUNED = Action(kind=ActionKind.TILING, region="softmax_kernel", parameters={"ROWS": 4})
 
 
@@ -47,7 +48,9 @@ def corrections() -> Iterator[Sample]:
     text = planner.PROMPTS.render("edit_invalid", faults=["update 3: node 3 is closed"], free=False)
     yield Sample("Edits that cannot be made", "planner", (Message(role="user", content=text),))
     for parts in (0, 2):
-        text = coder.PROMPTS.render("unusable", complaint="There is no fenced block of Python in the answer.", parts=parts)
+        text = coder.PROMPTS.render(
+            "unusable", complaint="There is no fenced block of Python in the answer.", parts=parts, edits=bool(parts)
+        )
         yield Sample("A source that cannot be used" + (", marked parent" if parts else ""), "coder", (Message(role="user", content=text),))
 
 
@@ -59,7 +62,7 @@ def _planner() -> Iterator[Sample]:
         "The first step, built-in coder": {},
         "A step on a kernel, with memory": {"parent": parent.id, "parent_source": parent.source, "recalled": advice, "tried": done},
         "A free coder": {"free": True, "options": (), "parent": parent.id, "parent_source": parent.source},
-        "A mixed coder": {"free": True},
+        "A mixed coder": {"free": True, "standing": samples.standing(), "made_of": {"r0": "library: mul", "r1": "rows: softmax"}},
         "With programs of an archive": {
             "parent": parent.id,
             "parent_source": parent.source,
@@ -88,6 +91,16 @@ def _coder() -> Iterator[Sample]:
         ("A change of CUDA C++", samples.task(native, TUNED), "", Frame(language="cuda")),
     ):
         yield Sample(title, "coder", coder.PROMPTS.opening("write", "coder", frame, **coder.view(task), start=start))
+    for whose, parameters in IDEAS.items():
+        for title, task, start in (
+            ("from the reference", samples.task(action=_rewrite(parameters)), KERNEL),
+            ("from a kernel", samples.task(samples.candidate(), _rewrite(parameters)), ""),
+        ):
+            known = {"standing": samples.standing(), "evaluation": samples.passed(), "recalled": (samples.recalled(samples.strategy()),)}
+            told = task.model_copy(update=known if task.parent else {})
+            yield Sample(
+                f"A design, {whose}, {title}", "coder", coder.PROMPTS.opening("design", "coder", Frame(), **coder.view(told), start=start)
+            )
     shown = samples.task(samples.candidate(), TUNED).model_copy(update={"programs": samples.programs()})
     view = coder.view(shown)
     yield Sample("With programs of an archive", "coder", coder.PROMPTS.opening("write", "coder", Frame(), **view, start=""))
@@ -95,3 +108,15 @@ def _coder() -> Iterator[Sample]:
         given = {"draft": Draft(source=KERNEL), "evaluation": samples.failed(verdict), "log": log, "attempt": 1}
         view = coder.view(samples.task(samples.candidate(), TUNED))
         yield Sample(f"A candidate that ended {verdict}", "repairer", coder.PROMPTS.opening("repair", "repairer", Frame(), **view, **given))
+    given = {
+        "draft": Draft(source=KERNEL, idea="Two rows a program."),
+        "evaluation": samples.failed(Verdict.WRONG),
+        "log": "",
+        "attempt": 1,
+    }
+    view = coder.view(samples.task(action=_rewrite(IDEAS["its own"])))
+    yield Sample("A design that was wrong", "repairer", coder.PROMPTS.opening("repair", "repairer", Frame(), **view, **given))
+
+
+def _rewrite(parameters: dict[str, int | str]) -> Action:
+    return Action(kind=ActionKind.REWRITE, region="Model", parameters=parameters)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, Literal, TypeAlias, get_args
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, model_validator
 
 from agents.models import ModelSettings, PriceTable
 from agents.prompting.frame import Frame
@@ -12,9 +13,17 @@ from tools.errors import UserError
 from tools.records import Record
 
 BUILTIN = "builtin"
+SOLO = "solo"
+Team: TypeAlias = Literal["solo", "pair", "full"]
+"""How roles are shared out where a model is named: one agent designs and writes; the same with a reviewer; or one agent a role."""
+TEAMS: tuple[str, ...] = get_args(Team)
 
 VARIANTS: dict[str, dict[str, str]] = {
-    "planner": {BUILTIN: "agents.planner.builtin:BuiltinPlanner", "llm": "agents.planner.llm:LLMPlanner"},
+    "planner": {
+        BUILTIN: "agents.planner.builtin:BuiltinPlanner",
+        SOLO: "agents.planner.solo:SoloPlanner",
+        "llm": "agents.planner.llm:LLMPlanner",
+    },
     "coder": {
         BUILTIN: "agents.coder.builtin:BuiltinCoder",
         "llm": "agents.coder.llm:LLMCoder",
@@ -23,11 +32,19 @@ VARIANTS: dict[str, dict[str, str]] = {
     "profiler": {BUILTIN: "agents.profiler.builtin:BuiltinProfiler", "llm": "agents.profiler.llm:LLMProfiler"},
     "reviewer": {BUILTIN: "agents.reviewer.builtin:BuiltinReviewer", "llm": "agents.reviewer.llm:LLMReviewer"},
 }
-"""Role to variant to dotted path. `builtin` is made without arguments, every other as `(model, the role's builtin, frame)`."""
+"""Role to variant to dotted path. Those without a model are made without arguments, every other as `(model, the role's builtin, frame)`."""
+WITHOUT_MODEL = frozenset({BUILTIN, SOLO})
+"""Variants that ask no model: what a solo planner plans is stated and written by the coder."""
 
-WITH_MODEL = {"planner": "llm", "coder": "mixed", "profiler": "llm", "reviewer": "llm"}
+WITH_MODEL: dict[Team, dict[str, str]] = {
+    "solo": {"planner": SOLO, "coder": "mixed", "profiler": BUILTIN, "reviewer": BUILTIN},
+    "pair": {"planner": SOLO, "coder": "mixed", "profiler": BUILTIN, "reviewer": "llm"},
+    "full": {"planner": "llm", "coder": "mixed", "profiler": BUILTIN, "reviewer": BUILTIN},
+}
 """What a user who names a model gets. The mixed coder does by construction what the built-in one can do, so that a call is paid only
 for what it cannot."""
+FIRST_ROLES = {"profiler": "llm", "reviewer": "llm"}
+"""Variants that a model implied beyond those of `full` before there were teams: settings that were stored then are read so."""
 
 
 class TeamSettings(Record):
@@ -35,6 +52,8 @@ class TeamSettings(Record):
 
     model: ModelSettings | None = None
     """None: no language model, every role built-in."""
+    team: Team = "solo"
+    """How roles are shared out; `roles` goes before it."""
     roles: dict[str, str] = Field(default_factory=dict)
     """Variant by role, where it differs from what `model` implies."""
     role_models: dict[str, ModelSettings] = Field(default_factory=dict)
@@ -56,10 +75,30 @@ class TeamSettings(Record):
     cache: bool = False
     """Whether answers are shared too: a question that any run asked is not asked again."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _stored_without_team(cls, fields: Any, info: ValidationInfo) -> Any:
+        """Read settings that were stored before there were teams as what they meant."""
+        if info.mode != "json" or not isinstance(fields, dict) or "team" in fields:
+            return fields
+        named = fields.get("role_models", {})
+        first = {role: variant for role, variant in FIRST_ROLES.items() if fields.get("model") or role in named}
+        return {**fields, "team": "full", "roles": {**first, **fields.get("roles", {})}}
+
     def variant(self, role: str) -> str:
         """Variant that plays `role`."""
-        implied = "llm" if role == "coder" and self.frame.language != "triton" else WITH_MODEL[role]
-        return self.roles.get(role) or (implied if self.model_of(role) else BUILTIN)
+        return self.roles.get(role) or self._implied(role)
+
+    def _implied(self, role: str) -> str:
+        """Variant of a role that no word names: what the team makes of it."""
+        if role == "planner" and self.team != "full" and self.variant("coder") != BUILTIN:
+            return SOLO
+        if self.model_of(role) is None:
+            return BUILTIN
+        if role == "coder" and self.frame.language != "triton":
+            return "llm"
+        # a coder that asks no model leaves the model to the planner
+        return WITH_MODEL["full" if role == "planner" else self.team][role]
 
     def model_of(self, role: str) -> ModelSettings | None:
         """Model that `role` uses."""
@@ -68,7 +107,7 @@ class TeamSettings(Record):
     def models_of(self, role: str) -> tuple[ModelSettings, ...]:
         """Every model that `role` chooses from; none where it is built-in."""
         first = self.model_of(role)
-        if first is None or self.variant(role) == BUILTIN:
+        if first is None or self.variant(role) in WITHOUT_MODEL:
             return ()
         return (first, *(self.role_others.get(role, ()) if role in self.role_models else self.others))
 
@@ -91,5 +130,5 @@ def check_team(settings: TeamSettings) -> None:
         variant = settings.variant(role)
         if variant not in variants:
             raise UserError(f"There is no {role} called {variant!r}.", f"Choose one of: {', '.join(variants)}.")
-        if variant != BUILTIN and settings.model_of(role) is None:
+        if variant not in WITHOUT_MODEL and settings.model_of(role) is None:
             raise UserError(f"The {role} {variant!r} needs a language model.", f"Name one with --model, or take {role}={BUILTIN}.")

@@ -75,7 +75,7 @@ def build_team(
         models = [made[one.model_dump_json()] for one in settings.models_of(role)]
         chooses = chooses or len(models) > 1
         if not models:
-            agents[role] = _builtin(role)
+            agents[role] = _load(role, settings.variant(role))()
             continue
         ensemble: Model = Ensemble(models, store, prices, seed=settings.seed, cost_weight=settings.cost_weight)
         agents[role] = _load(role, settings.variant(role))(ensemble if len(models) > 1 else models[0], _builtin(role), settings.frame)

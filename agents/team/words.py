@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from agents.models import ModelSettings
 from agents.models.words import ROLES, Overrides, read_models, read_overrides
-from agents.team.settings import VARIANTS, TeamSettings, check_team
+from agents.team.settings import TEAMS, VARIANTS, Team, TeamSettings, check_team
 from tools.errors import UserError
 
 
@@ -17,6 +18,7 @@ def team_settings(
     key_file: str = "",
     prices: str = "",
     model_set: Sequence[str] = (),
+    team: str = "solo",
 ) -> TeamSettings:
     """Read the command line's words: models, their server, and `ROLE=VARIANT` or `ROLE=VARIANT:MODEL` for single roles.
 
@@ -25,6 +27,8 @@ def team_settings(
     """
     if (base_url or key_file) and not model and not any(":" in word for word in roles):
         raise UserError("A server is named, but no model.", "Add --model NAME; most servers list theirs at BASE_URL/models.")
+    if team not in TEAMS:
+        raise UserError(f"There is no team called {team!r}.", f"Choose one of: {', '.join(TEAMS)}.")
     overrides = read_overrides(model_set)
     variants: dict[str, str] = {}
     models: dict[str, tuple[ModelSettings, ...]] = {}
@@ -43,6 +47,7 @@ def team_settings(
     _check_owners(overrides, [*every, *(one for some in models.values() for one in some)])
     made = TeamSettings(
         model=every[0] if every else None,
+        team=cast("Team", team),
         others=every[1:],
         roles=variants,
         role_models={role: some[0] for role, some in models.items()},

@@ -31,6 +31,8 @@ class Point(Record):
 class Simulation:
     """One method on one problem of a table; it stands for graph, planner, coder, evaluator and archive."""
 
+    designs = False
+
     def __init__(self, landscape: Landscape, name: str, settings: SearchSettings, state: str = "") -> None:
         """Open the method called `name`, fresh or continued."""
         self.landscape = landscape

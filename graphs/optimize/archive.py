@@ -32,6 +32,7 @@ class StoreArchive:
         """Look at `services`' run in its round `round_`."""
         self._services = services
         self._round = round_
+        self.designs = services.team.coder.free
 
     def offers(self, parent: str, *, fresh: bool = False, rated: bool = False) -> tuple[Offer, ...] | None:
         """Steps of the last survey, and steps that the planner opened in a tree, that were not tried since."""

@@ -8,11 +8,13 @@ from collections.abc import Collection
 from agents.coder import modelled
 from agents.coder.protocol import Refusal
 from agents.coder.tuning import structure_in, tuning_action
+from agents.planner.builtin import BuiltinPlanner
 from agents.planner.protocol import Briefing, Tried
 from agents.reviewer.protocol import Review
 from graphs.run.context import Services
 from graphs.run.inspirations import inspirations
 from graphs.run.records import Recall, Tuning
+from graphs.run.standing import standing_of
 from graphs.search.protocol import Ask
 from knowledge.records import Situation
 from knowledge.records.describe import describe_situation
@@ -29,8 +31,8 @@ async def recalled_for(services: Services, parent: str, round_: int) -> str:
     return name
 
 
-async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str] = ()) -> Briefing:
-    """Put together what a planner sees for one ask; `taken` are ids of actions that this round has planned already."""
+async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str] = (), begun: int = 0) -> Briefing:
+    """Put together what a planner sees for one ask; `taken` are ids of actions that this round has planned already, `begun` its designs."""
     store, parent = services.store, services.store.candidate(ask.parent)
     profile = store.get("profile", ask.parent, Profile)
     recalled = store.get("recall", f"{round_}/{ask.parent}", Recall)
@@ -58,10 +60,16 @@ async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str
         regions=ask.regions,
         against=services.settings.against,
         inspirations=inspirations(services, ask),
+        standing=standing_of(services),
+        begun=begun,
     )
     allowed = tuple(o for o in fitting if briefing.allows(o))
-    expected = await asyncio.to_thread(modelled.expectations, services.problem, parent, allowed, services.sheet) if allowed else {}
-    return briefing.model_copy(update={"options": allowed, "expected": expected})
+    if not allowed:
+        return briefing.model_copy(update={"options": ()})
+    expected = await asyncio.to_thread(modelled.expectations, services.problem, parent, allowed, services.sheet)
+    is_listed = isinstance(services.team.planner, BuiltinPlanner)
+    made_of = {} if is_listed else await asyncio.to_thread(modelled.regions_in_words, services.problem, parent)
+    return briefing.model_copy(update={"options": allowed, "expected": expected, "made_of": made_of})
 
 
 def choices_tried(services: Services) -> set[str]:

@@ -25,6 +25,7 @@ from graphs.optimize.wishes import grant
 from graphs.run.context import Context, Services
 from graphs.run.records import Recall
 from graphs.run.spans import traced
+from graphs.run.standing import keep_attempt
 from graphs.run.starting import USER, check_started, starting_ask
 from graphs.run.waiting import pausing
 from graphs.run.works import note_steps
@@ -152,6 +153,7 @@ async def _review_one(services: Services, plan_id: str, candidate_id: str, tag: 
         parent=made.parent, plan=plan_id, kind=made.action.kind, region=made.action.region, predicted_gain=made.predicted_gain, tag=tag
     )
     if evaluation is None:
+        keep_attempt(services, made, "")
         return told
     check_started(services, made, candidate_id)
     case = ReviewCase(
@@ -170,6 +172,7 @@ async def _review_one(services: Services, plan_id: str, candidate_id: str, tag: 
     if judged is None:
         judged = await checked_review(services, case.candidate, await services.team.reviewer.review(case))
         store.put("review", plan_id, judged, subject=candidate_id)
+    keep_attempt(services, made, candidate_id)
     passed = judged.verdict is Verdict.PASS
     ended = {"verdict": judged.verdict, "speedup": (evaluation.speedup or 0.0) if passed else 0.0, "accepted": judged.accepted}
     return told.model_copy(update={"candidate": candidate_id, **ended})

@@ -14,7 +14,7 @@ from graphs.run.starting import START, starting_plan
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask
 from tools.cost.choice import chosen_number
-from tools.records import Plan
+from tools.records import ActionKind, Plan
 
 
 async def plans_for(services: Services, ask: Ask, round_: int, count: int, made: Iterable[Plan]) -> tuple[Plan, ...]:
@@ -23,6 +23,7 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
         return (starting_plan(services),)
     if ask.tag == SWEEP:
         return (sweeping_plan(services, ask.parent),)
+    made = tuple(made)
     taken = {plan.action.id for plan in made if plan.parent == ask.parent or _same_on(services, plan, ask.parent)}
     offer = surveyed_offer(services, ask)
     if offer is not None:
@@ -30,7 +31,7 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
         known = services.store.get("plan", plan.id, Plan)
         fresh = plan.action.id not in taken and (known is None or tried(services, known) is None)
         return (await _as_memory_expects(services, plan),) if fresh else ()
-    briefing = await brief(services, ask, round_, taken)
+    briefing = await brief(services, ask, round_, taken, sum(plan.action.kind is ActionKind.REWRITE for plan in made))
     if not briefing.options and not briefing.free:
         return ()
     found = await services.team.planner.plan(briefing, count)

@@ -17,9 +17,12 @@ from graphs.run.context import Context, Services
 from graphs.run.counted import counters_of_best
 from graphs.run.inspirations import inspirations
 from graphs.run.judge import judge
+from graphs.run.records import Recall
 from graphs.run.spans import traced
+from graphs.run.standing import standing_of
 from graphs.run.starting import USER, starting_draft
 from graphs.search.protocol import Ask
+from knowledge.records import Recalled
 from tools.records import Candidate, Evaluation, EvaluationRequest, Plan, Profile, Verdict
 
 
@@ -106,7 +109,7 @@ async def repair(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any
     failed = services.candidate(state["candidate"])
     evaluation = services.store.get("evaluation", state["evaluation"], Evaluation)
     assert evaluation is not None
-    draft = Draft(source=failed.source, schedule=failed.schedule, notes=failed.notes)
+    draft = Draft(source=failed.source, schedule=failed.schedule, notes=failed.notes, idea=failed.idea)
     attempt = state["attempt"] + 1
     try:
         mended = await services.team.coder.repair(task, draft, evaluation, attempt)
@@ -160,7 +163,16 @@ def _task(services: Services, plan_id: str) -> CodingTask:
         sheet=services.sheet,
         programs=inspirations(services, ask) if ask else (),
         doubt=evaluation.doubt if evaluation else "",
+        standing=standing_of(services),
+        recalled=_recalled(services, plan.parent),
+        evaluation=evaluation,
     )
+
+
+def _recalled(services: Services, parent: str) -> tuple[Recalled, ...]:
+    """What memory brought up last for a parent."""
+    found = list(services.store.all("recall", Recall, subject=parent).values())
+    return found[-1].recalled if found else ()
 
 
 def _keep(runtime: Runtime[Context], task: CodingTask, draft: Draft | Refusal, repairs: int) -> dict[str, Any]:
@@ -179,6 +191,7 @@ def _keep(runtime: Runtime[Context], task: CodingTask, draft: Draft | Refusal, r
         coder=USER if task.plan.planner == USER and not repairs else services.team.coder.name,
         repairs=repairs,
         notes=draft.notes,
+        idea=draft.idea,
     )
     services.store.put_candidate(candidate)
     runtime.stream_writer({"event": "written", "candidate": candidate.id, "plan": task.plan.id, "repairs": repairs})

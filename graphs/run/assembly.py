@@ -143,6 +143,14 @@ def change_server(store: RunStore, server: str, share: str) -> None:
     store.set_meta("settings", settings.model_copy(update={"chroma_server": server, "share": share}).model_dump_json())
 
 
+def change_contexts(store: RunStore, contexts: dict[str, int]) -> None:
+    """Have a run go on with these lengths of prompts, in tokens by role; the others stay."""
+    settings = RunSettings.model_validate_json(store.meta("settings"))
+    frame = settings.team.frame.model_copy(update={"contexts": {**settings.team.frame.contexts, **contexts}})
+    team = settings.team.model_copy(update={"frame": frame})
+    store.set_meta("settings", settings.model_copy(update={"team": team}).model_dump_json())
+
+
 def resolve_target(name: str) -> HardwareSheet:
     """Sheet called `name`, else this machine's GPU, else the one that estimates are made for."""
     if name:

@@ -66,6 +66,10 @@ class Portrait(Record):
 class Archive(Protocol):
     """Read access to a run, shared by every method that works on it."""
 
+    @property
+    def designs(self) -> bool:
+        """Whether the run's coder takes rewrites, which no survey can list in full."""
+
     def offers(self, parent: str, *, fresh: bool = False, rated: bool = False) -> tuple[Offer, ...] | None:
         """Steps not tried on `parent`, best first; None without a survey (`fresh`: of this round, `rated`: by the planner)."""
 
@@ -78,6 +82,8 @@ class Archive(Protocol):
 
 class NoArchive:
     """Knows nothing: for methods that need no look-up, and for opening one only to check its settings."""
+
+    designs = False
 
     def offers(self, parent: str, *, fresh: bool = False, rated: bool = False) -> tuple[Offer, ...] | None:
         """Nothing was surveyed."""

@@ -26,9 +26,10 @@ RESOURCE = {
     ActionKind.PRECISION: "sm",
     ActionKind.ALGORITHM: "dram",
     ActionKind.LAUNCH: "sm",
+    ActionKind.REWRITE: "none",
 }
 """The resource that each kind relieves. The paper's six strategies have theirs; reordering, which here orders tiles for the L2 cache, and
-the three kinds that the paper lacks have ours."""
+the kinds that the paper lacks have ours; a rewrite relieves none in particular."""
 
 
 class BanditOptions(Record):
@@ -142,6 +143,7 @@ class Bandit(Tactic[BanditOptions, BanditState]):
         """Kinds with a step left on a cluster's members, without those that its fastest one saturates as long as one stays."""
         barren = reduce(and_, (self.state.barren.get(name, 0) for name in members))
         left = [kind for kind in range(len(KINDS)) if not barren >> kind & 1]
+        left = [kind for kind in left if KINDS[kind] is not ActionKind.REWRITE or view.archive.designs]
         used = view.archive.portrait(fastest).saturation if fastest else {}
         return [kind for kind in left if used.get(RESOURCE[KINDS[kind]], 0.0) < self.options.saturated] or left
 

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from agents import TeamSettings, team_settings
+from agents import TEAMS, TeamSettings, team_settings
 from graphs.run.settings import RunSettings
 from tools.errors import UserError
 from tools.records import Record, content_hash
@@ -115,14 +115,16 @@ def _flat(value: object, prefix: str = "") -> dict[str, object]:
 
 
 def read_team(word: str, model: str, base_url: str, key_file: str, prices: str) -> TeamSettings:
-    """Read `builtin`, `llm`, `llm:MODEL`, or roles joined by `+`; a word that is none of these raises UserError."""
+    """Read `builtin`, a team or `llm` for the default one (each also as TEAM:MODEL), or roles joined by `+`; else a UserError."""
     if word == "builtin":
         return TeamSettings()
     kind, _, own = word.partition(":")
-    if kind == "llm":
+    if kind in ("llm", *TEAMS):
         if not (own or model):
-            raise UserError("The agents `llm` need a language model.", "Name one with --model, or write llm:MODEL.")
-        return team_settings(own or model, base_url, (), key_file, prices)
+            raise UserError(f"The agents `{kind}` need a language model.", f"Name one with --model, or write {kind}:MODEL.")
+        return team_settings(own or model, base_url, (), key_file, prices, team="solo" if kind == "llm" else kind)
     if "=" not in word:
-        raise UserError(f"There are no agents {word!r}.", "Write builtin, llm, llm:MODEL, or roles as in planner=llm+coder=builtin.")
+        raise UserError(
+            f"There are no agents {word!r}.", "Write builtin, solo, pair, full, llm:MODEL, or roles as in planner=llm+coder=builtin."
+        )
     return team_settings(model, base_url, word.split("+"), key_file, prices)

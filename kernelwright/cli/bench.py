@@ -92,7 +92,8 @@ def run(
     search: Annotated[str, typer.Option(help="Search methods to compare, a comma list; `optimize --help` names them.")] = "greedy",
     memory: Annotated[str, typer.Option(help="Memories to compare, a comma list: off, frozen (recalls, never learns), learning.")] = "off",
     agents: Annotated[
-        str, typer.Option(help="Agents to compare, a comma list: builtin, llm, llm:MODEL, or roles as in planner=llm+coder=builtin.")
+        str,
+        typer.Option(help="Agents to compare, a comma list: builtin, solo, pair, full, solo:MODEL, or roles: planner=llm+coder=builtin."),
     ] = "builtin",
     seeds: Annotated[int, typer.Option(min=1, help="Runs of each problem and arm, with seeds 0, 1, …")] = 1,
     width: Annotated[int, typer.Option(min=1, help="Candidates that greedy search keeps as parents.")] = 2,

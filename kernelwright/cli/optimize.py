@@ -38,6 +38,7 @@ from kernelwright.cli.options import (
     Cache,
     ChromaServer,
     CompileTimeout,
+    Context,
     Counters,
     Devices,
     Evaluator,
@@ -57,6 +58,7 @@ from kernelwright.cli.options import (
     SearchSet,
     Seed,
     Share,
+    Team,
     Tolerance,
     TraceTimeout,
     Tune,
@@ -118,13 +120,9 @@ def command(
         typer.Option(metavar="FILE|scratch", help="A kernel of your own to start from, or `scratch`: none, not even the built-in coder's."),
     ] = "",
     language: Annotated[str, typer.Option(metavar="triton|cuda", help="What candidates are written in; cuda needs a model.")] = "triton",
-    context: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ROLE=TOKENS", help="Longest prompt of a role, e.g. coder=12000; may be repeated.", show_default="kernelwright prompts"
-        ),
-    ] = None,
+    context: Context = None,
     model: Model = "",
+    team: Team = "solo",
     base_url: BaseUrl = "",
     key_file: KeyFile = "",
     prices: Annotated[str, typer.Option(help="Price table of your own, a JSON file as docs/models.md describes.")] = "",
@@ -181,7 +179,7 @@ def command(
 
     frame = read_frame(language, start == SCRATCH, context or [])
     shared, met = reached_share(share, chroma_server, memory=not no_memory)
-    team = team_settings(model, base_url, role or [], key_file, prices, model_set or [])
+    agents = team_settings(model, base_url, role or [], key_file, prices, model_set or [], team)
     settings = RunSettings(
         problem_file=str(file),
         start=read_start(Path(start)) if start not in ("", SCRATCH) else "",
@@ -210,7 +208,7 @@ def command(
         chroma_server=reached_server(chroma_server, memory=not no_memory),
         share=shared,
         half_life=half_life,
-        team=team.model_copy(update={"cache": cache, "frame": frame}),
+        team=agents.model_copy(update={"cache": cache, "frame": frame}),
     )
     ready = ready_models(settings.team, settings.budget)
     settings = settings.model_copy(update={"team": ready.settings})

@@ -94,9 +94,17 @@ Model = Annotated[
     typer.Option(
         "--model",
         metavar="NAME[@URL][,…]",
-        help="Language model for planner, coder, profiler and reviewer; of several one is chosen for each question, by what it achieved "
+        help="Language model that designs and writes kernels (--team); of several one is chosen for each question, by what it achieved "
         "and cost.",
         show_default="none: built-in",
+    ),
+]
+Team = Annotated[
+    Literal["solo", "pair", "full"],
+    typer.Option(
+        "--team",
+        help="How a model works. solo: one agent designs and writes whole kernels. pair: solo, and a reviewer's second look. "
+        "full: planner and coder are agents of their own. Profiler and reviewer are built-in unless --role says else.",
     ),
 ]
 BaseUrl = Annotated[str, typer.Option("--base-url", help="An OpenAI-compatible server, e.g. http://localhost:8000/v1.")]
@@ -112,6 +120,15 @@ Role = Annotated[
         "--role",
         metavar="ROLE=VARIANT[:MODEL[@URL]]",
         help="Who plays a role (planner, coder, profiler, reviewer): builtin or llm, or mixed for the coder; may be repeated.",
+    ),
+]
+Context = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--context",
+        metavar="ROLE=TOKENS",
+        help="Longest prompt of a role, e.g. coder=12000; may be repeated.",
+        show_default="kernelwright prompts",
     ),
 ]
 ModelSet = Annotated[

@@ -1,7 +1,7 @@
 """Go on with a run that was killed or stopped.
 
-Finished evaluations and paid model calls are never repeated. Evaluator, devices, Chroma server and share stay as the run was begun, unless
-others are named. A run that has ended is only shown again.
+Finished evaluations and paid model calls are never repeated. Evaluator, devices, Chroma server, share and lengths of
+prompts stay as the run was begun, unless others are named. A run that has ended is only shown again.
 
 Example: kernelwright resume softmax-20261121
 """
@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.cli.options import Devices, Evaluator, Home, Json, Verbose, Wait, home_folder
+from kernelwright.cli.options import Context, Devices, Evaluator, Home, Json, Verbose, Wait, home_folder
 
 
 def command(
@@ -34,6 +34,7 @@ def command(
         str | None,
         typer.Option(metavar="NAME", help='Go on with memory shared as NAME; "": share nothing.', show_default="as the run was begun"),
     ] = None,
+    context: Context = None,
     home: Home = None,
     verbose: Verbose = False,
     json: Json = False,
@@ -43,13 +44,15 @@ def command(
 
     check_run(home, run)
     from agents import ready_models
-    from graphs.run.assembly import change_server, open_run
+    from agents.prompting.frame import read_contexts
+    from graphs.run.assembly import change_contexts, change_server, open_run
     from graphs.run.evaluators import change_evaluator
     from graphs.run.records import Delivery
     from graphs.run.settings import RunSettings
     from kernelwright.cli.knowledge_store import reached_server, reached_share
     from kernelwright.cli.live import see_through
 
+    contexts = read_contexts(context or [])
     store = open_run(home_folder(home), run)
     change_evaluator(store, evaluator, devices, wait=wait)
     settings = RunSettings.model_validate_json(store.meta("settings"))
@@ -60,6 +63,7 @@ def command(
         # without a server there is nothing to share; what the run learns meanwhile is shared by the next that does
         name = (settings.share if server else "") if share is None else share
         shared, met = reached_share(name, server, memory=settings.memory)
+        change_contexts(store, contexts)
         change_server(store, reached_server(server, memory=settings.memory), shared)
         notes = (*met, *ready_models(settings.team, settings.budget).notes)
     see_through(store, as_json=json, out=out, notes=notes, verbose=verbose)

@@ -25,6 +25,8 @@ PROMPTS = {
     f"{one.role} {message.role}: {one.title}": message.content for one in [*sample_prompts(), *corrections()] for message in one.messages
 }
 EXAMPLES = coder.PROMPTS
+STEPS = [kind for kind in ActionKind if kind is not ActionKind.REWRITE]
+"""Kinds whose change can be shown on an example; a rewrite's is all of the file."""
 
 
 def coding(kind: ActionKind, language: Language) -> str:
@@ -67,11 +69,11 @@ def test_system_prompt_names_its_role_and_the_rule_about_data(role: str) -> None
 def test_every_template_is_rendered_here() -> None:
     """No prompt file is left out of these tests."""
     shared = {path.name for path in SHARED.glob("*.j2")}
-    included = {"contract.j2", "pitfalls_triton.j2", "pitfalls_cuda.j2", "skeleton_cuda.j2", "task.j2"}
-    examples = {f"examples/{language}/{kind}.j2" for language in ("triton", "cuda") for kind in ActionKind}
+    included = {"contract.j2", "pitfalls_triton.j2", "pitfalls_cuda.j2", "skeleton_cuda.j2", "task.j2", "report.j2"}
+    examples = {f"examples/{language}/{kind}.j2" for language in ("triton", "cuda") for kind in STEPS}
     own = {name for prompts in (planner, coder, profiler, reviewer) for name in prompts.PROMPTS.names()} - shared - included - examples
     planning = {"plan.j2", "invalid.j2", "edit.j2", "edit_invalid.j2", "weigh.j2"}
-    assert own == planning | {"system.j2", "write.j2", "repair.j2", "unusable.j2", "diagnose.j2", "review.j2"}
+    assert own == planning | {"system.j2", "write.j2", "design.j2", "repair.j2", "unusable.j2", "diagnose.j2", "review.j2"}
 
 
 def test_planner_is_told_every_kind() -> None:
@@ -92,7 +94,7 @@ def test_reviewer_is_told_every_check() -> None:
 
 
 @pytest.mark.parametrize("language", ["triton", "cuda"])
-@pytest.mark.parametrize("kind", ActionKind)
+@pytest.mark.parametrize("kind", STEPS)
 def test_coder_is_told_what_its_action_means(kind: ActionKind, language: Language) -> None:
     """Whatever the kind and the language, the coder's prompt names it, says what it means, and shows an example of it."""
     text = coding(kind, language)
@@ -114,7 +116,7 @@ def test_kinds_bottlenecks_and_verdicts_that_are_named_exist() -> None:
 def test_parameters_of_the_examples_are_in_the_guide() -> None:
     """An example passes no parameter of an action under a name that the guide does not have."""
     known = {parameter.name for meaning in GUIDE.values() for parameter in meaning.parameters}
-    for kind in ActionKind:
+    for kind in STEPS:
         passed = set(re.findall(r"\b((?:BLOCK_)?[A-Z_]{2,}|num_\w+)=", EXAMPLES.render(f"examples/triton/{kind}")))
         assert passed - {"BLOCK"} <= known, kind
 
@@ -125,7 +127,7 @@ def test_interfaces_of_triton_that_are_named_exist() -> None:
     import triton
     import triton.language as tl
 
-    texts = [*PROMPTS.values(), *(coding(kind, language) for kind in ActionKind for language in ("triton", "cuda"))]
+    texts = [*PROMPTS.values(), *(coding(kind, language) for kind in STEPS for language in ("triton", "cuda"))]
     roots = {"tl": tl, "triton": triton, "torch": torch}
     named = {match for text in texts for match in re.findall(r"(?<![\w./])(tl|triton|torch)\.([A-Za-z_][\w.]*\w)", text)}
     for root, path in named:
@@ -147,7 +149,7 @@ def test_functions_of_triton_that_the_pitfalls_list_exist() -> None:
     assert not hasattr(tl, listed.group(2))
 
 
-@pytest.mark.parametrize("kind", ActionKind)
+@pytest.mark.parametrize("kind", STEPS)
 def test_triton_examples_are_python(kind: ActionKind) -> None:
     """The code of each example is valid Python."""
     code = EXAMPLES.render(f"examples/triton/{kind}").split("```")[1].removeprefix("python")
@@ -197,7 +199,7 @@ def test_a_prompt_that_is_too_long_is_cut_and_says_so() -> None:
 def test_what_cannot_be_cut_is_not_asked() -> None:
     """Where even the shortest form is over the limit, the question is not put, and the reason names the setting."""
     task = samples.task(samples.candidate().model_copy(update={"source": KERNEL + "# long\n" * 20_000}))
-    with pytest.raises(ModelUnavailable, match=r"20,000 are allowed. Raise it with --context coder="):
+    with pytest.raises(ModelUnavailable, match=r"20,000 are allowed. Allow it with --context coder="):
         coder.PROMPTS.opening("write", "coder", Frame(), **coder.view(task), start="")
 
 

@@ -122,7 +122,23 @@ def test_a_language_model_writes_fails_repairs_and_delivers(command: Any) -> Non
         Rule(role="reviewer", answer=json.dumps({"concerns": [], "lesson": "Divide by the sum."})),
     ]
     with ScriptedServer(Scenario(rules=rules)) as server:
-        words = ("--model", "scripted", "--base-url", server.url, "--role", "coder=llm", "--budget", "4", "--no-memory")
+        words = (
+            "--model",
+            "scripted",
+            "--base-url",
+            server.url,
+            "--team",
+            "full",
+            "--role",
+            "coder=llm",
+            "--role",
+            "profiler=llm",
+            "--role",
+            "reviewer=llm",
+            "--budget",
+            "4",
+            "--no-memory",
+        )
         result = command("optimize", "operator.py", *words)
     assert result["evaluation"]["verdict"] == "PASS"
     trace = command("trace", result["run"])

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from agents import TeamSettings
 from kernelwright.cli.app import app
-from tests.agents.models.playing import model_settings, play
+from tests.agents.models.playing import EVERY, model_settings, play
 from tests.support.recorded import restored
 from tests.support.scenarios import block_code, block_plan, block_team
 from tests.support.scripted_rules import Rule, Scenario
@@ -119,5 +119,5 @@ def test_the_record_is_left_as_it_was(recorded: Path) -> None:
 
 def _record(folder: Path, rules: list[Rule]) -> None:
     with ScriptedServer(Scenario(rules=rules)) as server:
-        team = TeamSettings(model=model_settings(server, retries=0), roles={"coder": "llm"})
+        team = TeamSettings(model=model_settings(server, retries=0), team="full", roles=EVERY)
         asyncio.run(play(folder, team)).store.close()

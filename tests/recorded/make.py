@@ -10,7 +10,7 @@ import tempfile
 from pathlib import Path
 
 from agents import TeamSettings
-from tests.agents.models.playing import model_settings, play
+from tests.agents.models.playing import EVERY, model_settings, play
 from tests.support.scenarios import block_code, block_plan, block_team
 from tests.support.scripted_rules import Rule, Scenario
 from tests.support.scripted_server import ScriptedServer
@@ -27,7 +27,7 @@ def main() -> None:
     """Record a run and write it down as text."""
     with tempfile.TemporaryDirectory() as scratch, ScriptedServer(Scenario(rules=[*TROUBLE, *block_team()])) as server:
         folder = Path(scratch) / "scripted"
-        team = TeamSettings(model=model_settings(server), roles={"coder": "llm"})
+        team = TeamSettings(model=model_settings(server), team="full", roles=EVERY)
         asyncio.run(play(folder, team)).store.close()
         shutil.rmtree(HERE, ignore_errors=True)
         HERE.mkdir()

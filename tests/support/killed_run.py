@@ -95,7 +95,7 @@ def _run(folder: Path, node: str, edge: str, base_url: str = "", search: str = "
     team, batch = None, 2
     if base_url:
         # one plan at a time: a kill then finds no request of another plan under way, so every request can be counted
-        team, batch = build_team(team_settings("scripted", base_url, ["coder=llm"]), store), 1
+        team, batch = build_team(team_settings("scripted", base_url, ["coder=llm", "profiler=llm", "reviewer=llm"], team="full"), store), 1
     settings = RunSettings(
         target="h200", memory=False, search=search, budget=Budget(evaluations=40), search_settings=SearchSettings(batch=batch)
     )

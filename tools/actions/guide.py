@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.records import Action, ActionKind
+from tools.records import ATTEMPT, IDEA, Action, ActionKind
 
 
 @dataclass(frozen=True)
@@ -204,6 +204,16 @@ GUIDE: dict[ActionKind, Meaning] = {
             ),
         ),
         "Reductions across many warps go through shared memory.",
+    ),
+    ActionKind.REWRITE: Meaning(
+        "Rewrite by another design",
+        "Replaces the kernel by one of another design, stated in words and written as a whole.",
+        "Where no single step leads there: another algorithm, another division of the work among programs, one kernel for everything.",
+        (
+            _P(IDEA, "one or two sentences", "the design; two rewrites differ where their ideas do"),
+            _P(ATTEMPT, "a whole number", "instead: its number in the run, where the coder states the idea itself"),
+        ),
+        "Nothing of the parent is sure to be kept: what it had right must be right again.",
     ),
 }
 

@@ -3,7 +3,7 @@
 Records hold facts and validate them; they run nothing. Import them from here.
 """
 
-from tools.records.action import Action, ActionKind
+from tools.records.action import ATTEMPT, IDEA, Action, ActionKind
 from tools.records.admission import Admission, NullPass
 from tools.records.base import Record, content_hash
 from tools.records.baselines import Baselines
@@ -44,7 +44,9 @@ from tools.records.request import EvaluationRequest
 
 __all__ = [
     "ABI",
+    "ATTEMPT",
     "DEFAULT_POLICY",
+    "IDEA",
     "ITEM_BYTES",
     "ROOT",
     "Action",

@@ -23,6 +23,14 @@ class ActionKind(StrEnum):
     PRECISION = "precision"
     ALGORITHM = "algorithm"
     LAUNCH = "launch"
+    REWRITE = "rewrite"
+    """Another design in words, written as a whole: only a language model carries it out."""
+
+
+IDEA = "idea"
+"""Parameter of a rewrite: the design in a sentence, which is its identity."""
+ATTEMPT = "attempt"
+"""Parameter of a rewrite whose writer states the idea itself: its number in the run."""
 
 
 class Action(Record):

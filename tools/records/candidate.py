@@ -48,6 +48,8 @@ class Candidate(Record):
     """How many repairs it took to reach this source."""
     notes: tuple[str, ...] = ()
     """What the coder says about it, e.g. which operators it left to the reference."""
+    idea: str = ""
+    """What its writer says that it does, in a sentence; empty where the action says it."""
 
     @property
     def id(self) -> str:

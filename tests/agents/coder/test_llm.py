@@ -10,7 +10,7 @@ from agents.samples import case as samples
 from agents.samples.sources import CUDA_KERNEL, KERNEL
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule
-from tools.records import Action, ActionKind, Verdict
+from tools.records import Action, ActionKind, Problem, Verdict
 
 GOOD = f"I use one row a program.\n```python\n{KERNEL}```"
 
@@ -136,3 +136,68 @@ async def test_cuda_is_asked_for_where_it_is_the_language(serve: Serve, model: A
     asked = "".join(m["content"] for m in server.requests[0].body["messages"])
     assert "load_inline" in asked
     assert "tl.load" not in asked
+
+
+async def test_a_long_start_is_cut_instead_of_refused(serve: Serve, model: Ask) -> None:
+    """The built-in coder's source of a loop unrolled 192 times is shown in part: the model is asked all the same."""
+
+    class Unrolled(BuiltinCoder):
+        async def start(self, problem: Problem) -> Draft | Refusal:
+            return Draft(source=KERNEL + "# unrolled\n" * 12_000)
+
+    server = serve(Rule(role="coder", answer=GOOD))
+    draft = await LLMCoder(model(server), Unrolled()).write(samples.task())
+    assert isinstance(draft, Draft)
+    assert "characters left out" in server.last_user()
+    assert len(server.last_user()) < 25_000
+
+
+async def test_a_long_parent_is_shown_in_part(serve: Serve, model: Ask) -> None:
+    """Of a parent that is longer than a prompt may be a part is shown, and the answer is a whole file that may differ anywhere."""
+    long = samples.candidate().model_copy(update={"source": KERNEL + "# unrolled\n" * 12_000})
+    server = serve(Rule(role="coder", match="shown in part.*whole file of your own", answer=GOOD))
+    draft = await LLMCoder(model(server), BuiltinCoder()).write(samples.task(long, TUNED))
+    assert isinstance(draft, Draft)
+    assert draft.source == KERNEL
+
+
+async def test_a_refusal_names_the_option_that_helps(serve: Serve, model: Ask) -> None:
+    """Where nothing can be cut the refusal says which option allows it, and that resume takes it."""
+    result = await LLMCoder(model(serve()), BuiltinCoder(), Frame(contexts={"coder": 100})).write(samples.task())
+    assert isinstance(result, Refusal)
+    assert "--context coder=" in result.reason
+    assert "kernelwright resume" in result.reason
+
+
+DESIGN = Action(kind=ActionKind.REWRITE, region="Model", parameters={"attempt": 2})
+
+
+async def test_a_design_states_its_idea(serve: Serve, model: Ask) -> None:
+    """For a rewrite the model sees limits, times and what was tried, and its idea is kept with the source."""
+    server = serve(Rule(role="coder", answer=f"Idea: one warp a row.\n```python\n{KERNEL}```"))
+    task = samples.task(action=DESIGN).model_copy(update={"standing": samples.standing()})
+    draft = await LLMCoder(model(server), BuiltinCoder(), Frame(scratch=True)).write(task)
+    assert isinstance(draft, Draft)
+    assert draft.idea == "one warp a row."
+    for told in ("eager: 41 us", "roofline leaves: 10 us", "relative L2 error 4e-07", "WRONG", "Two rows a program.", "28 us"):
+        assert told in server.last_user()
+
+
+async def test_a_design_may_edit_its_parent(serve: Serve, model: Ask) -> None:
+    """Edits of the parent are an answer, wherever they are: a rewrite has no marked parts."""
+    edit = "Idea: two.\n<<<<<<< SEARCH\nimport torch\n=======\nimport math\n\nimport torch\n>>>>>>> REPLACE\n"
+    draft = await LLMCoder(model(serve(Rule(answer=edit))), BuiltinCoder()).write(samples.task(samples.candidate(), DESIGN))
+    assert isinstance(draft, Draft)
+    assert draft.source == "import math\n\n" + KERNEL
+
+
+async def test_a_repair_may_edit_what_failed(serve: Serve, model: Ask) -> None:
+    """A repair by edits changes the failing source, and the design's idea stays."""
+    edit = "The bound was off.\n<<<<<<< SEARCH\n    off_n = tl.arange(0, BLOCK_N)\n=======\n    off_n = tl.arange(0, 8)\n>>>>>>> REPLACE\n"
+    failing = Draft(source=KERNEL, idea="one warp a row.")
+    draft = await LLMCoder(model(serve(Rule(answer=edit))), BuiltinCoder()).repair(
+        samples.task(action=DESIGN), failing, samples.failed(), 1
+    )
+    assert isinstance(draft, Draft)
+    assert draft.source == KERNEL.replace("BLOCK_N)\n    x", "8)\n    x")
+    assert draft.idea == "one warp a row."

@@ -19,6 +19,8 @@ from tests.support.scripted_server import ScriptedServer
 from tools.records import Budget, Candidate, Plan
 from tools.tracing import RunStore
 
+EVERY = {"coder": "llm", "profiler": "llm", "reviewer": "llm"}
+"""Variants of a team in which the model plays every role, the planner's with `full`."""
 Listener = Callable[[dict[str, Any]], None]
 
 

@@ -11,7 +11,7 @@ from agents.models.bills import Bill
 from graphs.optimize.costs import SEARCH, costs
 from kernelwright.cli.costs import cost_facts, show_costs
 from tests.agents.conftest import Serve
-from tests.agents.models.playing import model_settings, play
+from tests.agents.models.playing import EVERY, model_settings, play
 from tests.support.loop import small_services
 from tests.support.scenarios import block_team
 from tests.support.scripted_rules import Rule
@@ -24,7 +24,7 @@ async def test_a_run_adds_up_by_role_plan_and_candidate(tmp_path: Path, serve: S
     """Every grouping adds up to what the run spent; a failed call is listed and costs nothing."""
     (tmp_path / "prices.json").write_text(PRICES)
     server = serve(Rule(role="reviewer", status=500, uses=1), *block_team())
-    team = TeamSettings(model=model_settings(server, retries=0), roles={"coder": "llm"}, prices=str(tmp_path / "prices.json"))
+    team = TeamSettings(model=model_settings(server, retries=0), team="full", roles=EVERY, prices=str(tmp_path / "prices.json"))
     played = await play(tmp_path / "run", team)
     found, spent = costs(played.store), played.store.spent()
     assert found.run.input_tokens + found.run.output_tokens == spent.tokens
@@ -41,7 +41,7 @@ async def test_a_run_adds_up_by_role_plan_and_candidate(tmp_path: Path, serve: S
 
 async def test_an_unknown_price_is_said(tmp_path: Path, serve: Serve) -> None:
     """Where the price is not known there are tokens, and no sum that looks like money."""
-    played = await play(tmp_path / "run", TeamSettings(model=model_settings(serve(*block_team())), roles={"coder": "llm"}))
+    played = await play(tmp_path / "run", TeamSettings(model=model_settings(serve(*block_team())), team="full", roles=EVERY))
     found = costs(played.store)
     assert found.run.unpriced == found.run.calls > 0
     assert found.run.usd == 0

@@ -10,7 +10,7 @@ from agents import TeamSettings, team_settings
 from agents.models import ChatModel, MemoryCalls, Message, ModelSettings, Price, PriceTable
 from agents.models.ensemble import CHOICE, LATEST, SCORES, Arm, Choice, Ensemble, ModelScores
 from tests.agents.conftest import Serve
-from tests.agents.models.playing import model_settings, play
+from tests.agents.models.playing import EVERY, model_settings, play
 from tests.support.scenarios import block_team
 from tests.support.scripted_rules import Rule
 from tools.errors import UserError
@@ -70,7 +70,7 @@ async def test_a_run_with_two_models_scores_them(tmp_path: Path, serve: Serve) -
     """After a run each model's record is there by role, every choice has its reason, and a plan names the model that made it."""
     server = serve(*block_team((64, 128, 256)), models=["one", "two"])
     first, second = (model_settings(server, name=name) for name in ("one", "two"))
-    played = await play(tmp_path / "run", TeamSettings(model=first, others=(second,), roles={"coder": "llm"}))
+    played = await play(tmp_path / "run", TeamSettings(model=first, others=(second,), team="full", roles=EVERY))
     scores = played.store.get(SCORES, LATEST, ModelScores)
     assert played.block == "128"
     assert scores is not None

@@ -10,7 +10,7 @@ import pytest
 
 from agents import TeamSettings
 from tests.agents.conftest import Serve
-from tests.agents.models.playing import Played, model_settings, play
+from tests.agents.models.playing import EVERY, Played, model_settings, play
 from tests.support.scenarios import block_code, block_plan, block_team
 from tests.support.scripted_rules import Rule
 from tests.support.scripted_server import ScriptedServer
@@ -103,7 +103,7 @@ async def test_a_server_that_dies_in_mid_run_leaves_the_best_so_far(tmp_path: Pa
         if event["event"] == "evaluated" and not server.stopping.is_set():
             server.stop()
 
-    played = await play(tmp_path / "run", TeamSettings(model=model_settings(server, retries=0), roles={"coder": "llm"}), die)
+    played = await play(tmp_path / "run", TeamSettings(model=model_settings(server, retries=0), team="full", roles=EVERY), die)
     assert played.block == "64"
     assert "connection was lost" in played.said
 
@@ -111,7 +111,7 @@ async def test_a_server_that_dies_in_mid_run_leaves_the_best_so_far(tmp_path: Pa
 async def test_a_wrong_kernel_is_not_delivered_whatever_the_model_claims(tmp_path: Path, serve: Serve) -> None:
     """Answers that command the harness change nothing: what does not pass is not delivered."""
     rules = [Rule(role="coder", answer=block_code(64, "WRONG", before=COMMAND)), Rule(role="repairer", answer=COMMAND)]
-    team = TeamSettings(model=model_settings(serve(*rules, *block_team((64,)))), roles={"coder": "llm"})
+    team = TeamSettings(model=model_settings(serve(*rules, *block_team((64,)))), team="full", roles=EVERY)
     played = await play(tmp_path / "run", team)
     assert played.block == "root"
     assert [e.verdict for e in played.store.all("evaluation", Evaluation).values()] == ["WRONG"]
@@ -120,12 +120,12 @@ async def test_a_wrong_kernel_is_not_delivered_whatever_the_model_claims(tmp_pat
 async def test_a_wrong_key_at_the_first_call_stops_the_run_for_the_user(tmp_path: Path, serve: Serve) -> None:
     """What was wrong from the beginning is the user's to mend, in one line; nothing was spent."""
     with pytest.raises(UserError, match="needs a key"):
-        await play(tmp_path / "run", TeamSettings(model=model_settings(serve(key="another"))))
+        await play(tmp_path / "run", TeamSettings(model=model_settings(serve(key="another")), team="full"))
 
 
 async def test_a_plan_by_the_fallback_says_who_chose(tmp_path: Path, serve: Serve) -> None:
     """A plan of the built-in planner is not shown as the model's."""
     server: ScriptedServer = serve(Rule(role="planner", status=500), *block_team())
-    played = await play(tmp_path / "run", TeamSettings(model=model_settings(server, retries=0)))
+    played = await play(tmp_path / "run", TeamSettings(model=model_settings(server, retries=0), team="full"))
     assert "gave no usable plan" in played.said
     assert {c.coder for c in played.store.all("candidate", Candidate).values()} <= {"builtin+scripted"}

@@ -48,7 +48,7 @@ def _rules(outside: str = "") -> list[Rule]:
 async def _run(folder: Path, rules: list[Rule]) -> Services:
     store = RunStore.create(folder, {"run": folder.name, "created": "0"})
     with ScriptedServer(Scenario(rules=rules)) as server:
-        made = build_team(team_settings("scripted", server.url, ["coder=llm"]), store)
+        made = build_team(team_settings("scripted", server.url, ["coder=llm"], team="full"), store)
         team = AgentTeam(planner=made.planner, coder=made.coder, profiler=BuiltinProfiler(), reviewer=BuiltinReviewer(), models=made.models)
         services = small_services(folder, SETTINGS, team=team, store=store)
         await execute(services, lambda event: None)

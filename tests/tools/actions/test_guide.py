@@ -36,6 +36,8 @@ def test_no_parameter_is_explained_in_vain() -> None:
         (ActionKind.ALGORITHM, "sms"),
         (ActionKind.LAUNCH, "capture"),
         (ActionKind.LAUNCH, "tune"),
+        (ActionKind.REWRITE, "attempt"),
+        (ActionKind.REWRITE, "idea"),
     }
     assert {(kind, parameter.name) for kind, meaning in GUIDE.items() for parameter in meaning.parameters} == used
 
