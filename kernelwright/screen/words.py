@@ -9,7 +9,7 @@ from tools.codegen import Schedule
 from tools.codegen.schedule.words import parameter_in_words, place_in_words, schedule_in_words
 from tools.cost.choice import chosen_number
 from tools.logs import printable, telling_part
-from tools.records import Action, Candidate, Evaluation, Tier, Verdict
+from tools.records import IDEA, Action, ActionKind, Candidate, Evaluation, Tier, Verdict
 
 VERDICTS: dict[Verdict, str] = {
     Verdict.PASS: "right",
@@ -47,7 +47,7 @@ def candidate_in_words(candidate: Candidate, evaluation: Evaluation | None = Non
     elif is_tuning(candidate.action):
         said = f"numbers: {candidate.notes[0].partition(': ')[2].rstrip('.')}" if candidate.notes else "other numbers"
     else:
-        said = action_in_words(candidate.action, None)
+        said = shortened(candidate.idea) if candidate.idea else action_in_words(candidate.action, None)
     mended = ["1 repair" if candidate.repairs == 1 else f"{candidate.repairs} repairs"] if candidate.repairs else []
     return printable(", ".join(filter(None, [_launched(candidate, evaluation), said, *mended])))
 
@@ -56,6 +56,8 @@ def action_in_words(action: Action, parent: Candidate | None) -> str:
     """Say what an action is about to change; its region is named by the operators that the parent's schedule has there."""
     if number := chosen_number(action):
         return "what the cost model likes best" if number == 1 else f"what the cost model likes next (number {number})"
+    if action.kind is ActionKind.REWRITE:
+        return f"a design: {shortened(str(action.parameters[IDEA]))}" if IDEA in action.parameters else "a design of the model's own"
     place = place_in_words(action.region, schedule_of(parent) if parent and parent.schedule else None)
     if is_tuning(action):
         return f"tune the numbers{f' of {place}' if place else ''}, {counted(int(action.parameters[TRIALS]), 'trial')} at most"

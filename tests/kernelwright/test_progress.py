@@ -274,3 +274,13 @@ def test_a_reason_is_one_line() -> None:
     assert said.startswith("first")
     assert "\x1b" not in said
     assert len(said) <= 162
+
+
+def test_a_design_is_shown_by_its_idea() -> None:
+    """What a model wrote as a whole is named by the idea that it stated; a design that a planner stated by that, one to come as such."""
+    own = Action(kind=ActionKind.REWRITE, region="f", parameters={"attempt": 2})
+    said = Action(kind=ActionKind.REWRITE, region="f", parameters={"idea": "a chunked scan"})
+    written = Candidate(problem="p", parent="root", action=own, source="x = 1\n", coder="m", idea="One pass over the row.")
+    assert candidate_in_words(written) == "One pass over the row."
+    assert action_in_words(own, None) == "a design of the model's own"
+    assert action_in_words(said, None) == "a design: a chunked scan"
