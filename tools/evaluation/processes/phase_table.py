@@ -31,8 +31,10 @@ PHASES = {
     "read": "tools.references.phases:read",
     "vary": "tools.references.phases:vary",
     "trace": "tools.references.phases:trace",
+    "model_capture": "tools.models.phases:capture",
+    "model_proof": "tools.models.phases:prove",
 }
-"""Phase to function; only `builder`, `runner` and `counters` ever meet candidate code."""
+"""Phase to function; only `builder`, `runner`, `counters` and `model_proof` ever meet candidate code."""
 
 WARM_UPS = {
     "evaluation": "tools.evaluation.untrusted.warmup:warm_up",

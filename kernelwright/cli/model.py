@@ -1,0 +1,109 @@
+"""Make a whole model faster: find what is hot, write operators for it, put them in, and prove the model with them.
+
+FILE has make(), which returns an nn.Module, and workloads(), which returns {name: (argument, …)}; FILE:factory makes it by
+another function. An operator file will do, too. A package is written to --out: `import OUT; OUT.apply(model)`, and `OUT.remove(model)`.
+With a GPU the whole model is timed, against eager and torch.compile; without one kernels are interpreted and nothing is timed.
+Exit status: 0 where the work came to an end, 1 where the model could not be proven right with operators, 2 for a wrong input.
+
+Examples:
+  kernelwright model data/models/decoder.py --out faster_decoder
+
+  kernelwright model my_model.py:large --budget 16 --out faster
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kernelwright.cli.options import (
+    BaseUrl,
+    CompileTimeout,
+    Devices,
+    Home,
+    Json,
+    KeyFile,
+    Model,
+    ModelSet,
+    Policy,
+    Role,
+    Seed,
+    Tune,
+    home_folder,
+)
+
+LARGEST = 24
+"""Of `--largest`; the same as in tools/models/capture.py, which is imported only when it is needed."""
+
+
+def command(
+    file: Annotated[str, typer.Argument(metavar="FILE[:FACTORY]", help="The model's file.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder of the package; must not exist, or be empty.")],
+    budget: Annotated[int, typer.Option(min=1, help="Evaluations an operator, on average; what could gain more gets more of them.")] = 8,
+    most: Annotated[int, typer.Option(min=1, help="Operators that are worked on.")] = 6,
+    largest: Annotated[
+        int, typer.Option(min=1, help="ATen operators of a module that is made into one operator; of larger ones the modules inside.")
+    ] = LARGEST,
+    target: Annotated[
+        str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
+    ] = "",
+    policy: Policy = "default",
+    compiled: Annotated[bool, typer.Option("--compile/--no-compile", help="Look at the model under torch.compile, too.")] = True,
+    max_autotune: Annotated[
+        bool, typer.Option("--max-autotune", help="Time that mode of torch.compile, too: minutes of compiling.")
+    ] = False,
+    rounds: Annotated[int, typer.Option(min=3, help="Timed runs of the whole model for each way of running it.")] = 30,
+    tune: Tune = 8,
+    seed: Seed = 0,
+    compile_timeout: CompileTimeout = 120.0,
+    model: Model = "",
+    base_url: BaseUrl = "",
+    key_file: KeyFile = "",
+    role: Role = None,
+    model_set: ModelSet = None,
+    no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither recall strategies nor learn any.")] = False,
+    devices: Devices = "all",
+    home: Home = None,
+    json: Json = False,
+) -> None:
+    """Work on a model and print what came of it."""
+    from tools.references.processes import PROCESSES
+
+    name, _, factory = file.partition(":")
+    if Path(name).is_file():
+        # torch is imported there while the rest is imported here
+        PROCESSES.start()
+    from agents import ready_models, team_settings
+    from graphs.run.settings import RunSettings
+    from graphs.search.protocol import SearchSettings
+    from kernelwright.cli.knowledge_store import ready_embedder
+    from kernelwright.cli.model_live import ModelProgress, print_outcome
+    from kernelwright.models.records import ModelSettings
+    from kernelwright.models.working import work_on_file
+    from tools.evaluation.policies import stated_policy
+
+    team = team_settings(model, base_url, role or [], key_file, "", model_set or [])
+    run = RunSettings(
+        target=target,
+        policy=stated_policy(policy, 0.0, 0.0, non_finite=False),
+        search_settings=SearchSettings(seed=seed, batch=2),
+        tune=tune,
+        compile_timeout_s=compile_timeout,
+        devices=devices,
+        memory=not no_memory,
+        embedder=ready_embedder("default", memory=not no_memory),
+        team=team,
+    )
+    run = run.model_copy(update={"team": ready_models(team, run.budget).settings})
+    settings = ModelSettings(
+        run=run, budget=budget, most=most, largest=largest, compiled=compiled, max_autotune=max_autotune, rounds=rounds
+    )
+    outcome = work_on_file(Path(name), factory, out, settings, home_folder(home), ModelProgress(quiet=json))
+    if json:
+        print(outcome.model_dump_json(indent=1))
+    else:
+        print_outcome(outcome, out)
+    if outcome.package and not outcome.proof.holds:
+        raise typer.Exit(1)

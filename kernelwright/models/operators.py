@@ -1,0 +1,111 @@
+"""Has each chosen group optimised as an ordinary run, one after the other, with one evaluator and one memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from graphs.optimize.confirm import KERNEL
+from graphs.optimize.evidence import evidence_folder
+from graphs.optimize.execute import execute
+from graphs.run.assembly import Shared, assemble, start_run
+from graphs.run.context import Services
+from graphs.run.settings import RunSettings
+from kernelwright.bench.borrowed import Borrowed
+from kernelwright.models.records import ModelSettings, OperatorOutcome
+from tools.errors import KernelwrightError, UserError
+from tools.evaluation.protocol import EvaluatorPool
+from tools.evidence import manifest
+from tools.guards import contract_of
+from tools.models.choice import Chosen
+from tools.models.package import Delivered
+from tools.models.records import Group, Trace
+from tools.problems.variants import MAX_ELEMENTS
+from tools.records import ROOT, Evaluation
+from tools.references.reading import Read, read_problem
+
+Listener = Callable[[dict[str, Any]], None]
+_SMALL = re.compile(r"\nSMALL_SIZES = .*\n")
+
+
+async def optimise_all(
+    rows: Sequence[Chosen],
+    groups: Sequence[Group],
+    settings: ModelSettings,
+    pool: EvaluatorPool,
+    folder: Path,
+    home: Path,
+    listener: Listener,
+) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
+    """Run each; a run that fails is told as its operator's outcome, and the next begins. Problem files are written to `folder`."""
+    by_name = {group.name: group for group in groups}
+    outcomes: list[OperatorOutcome] = []
+    delivered: list[Delivered] = []
+    for row in rows:
+        group = by_name[row.group]
+        assert group.trace is not None
+        listener({"event": "operator", "row": row})
+        try:
+            outcome, kernel = await _optimise(row, group, group.trace, settings, pool, folder, home, listener)
+        except KernelwrightError as error:
+            outcome, kernel = OperatorOutcome(name=row.group, run="", reason=f"{error.what} {error.mend}", delivered=False), None
+        outcomes.append(outcome)
+        delivered += [kernel] if kernel else []
+        listener({"event": "outcome", "outcome": outcome})
+    return tuple(outcomes), tuple(delivered)
+
+
+async def _optimise(
+    row: Chosen, group: Group, trace: Trace, settings: ModelSettings, pool: EvaluatorPool, folder: Path, home: Path, listener: Listener
+) -> tuple[OperatorOutcome, Delivered | None]:
+    file = folder / f"{row.group}.py"
+    read, source = _read(file, trace, settings.run, measured=not row.eager_us)
+    budget = settings.run.budget.model_copy(update={"evaluations": row.budget})
+    store = start_run(read.problem, settings.run.model_copy(update={"problem_file": str(file), "budget": budget}), home)
+    try:
+        services = assemble(store, Shared(pool=Borrowed(pool), variants=read.variants))
+        delivery = await execute(services, lambda event: listener({"event": "inside", "inner": event, "services": services, "row": row}))
+        outcome = OperatorOutcome(name=row.group, run=services.run, reason=delivery.reason, delivered=delivery.candidate != ROOT)
+        if delivery.candidate == ROOT:
+            return outcome, None
+        return _delivered(outcome, services, delivery.candidate, delivery.evaluation, group, trace.model_copy(update={"source": source}))
+    finally:
+        store.close()
+
+
+def _delivered(
+    outcome: OperatorOutcome, services: Services, candidate: str, key: str, group: Group, trace: Trace
+) -> tuple[OperatorOutcome, Delivered]:
+    folder = services.store.folder
+    evaluation = services.store.get("evaluation", key, Evaluation)
+    assert evaluation is not None
+    bundle = evidence_folder(folder, candidate)
+    told = {
+        "speedup": evaluation.speedup or 0.0,
+        "tier": str(evaluation.tier or ""),
+        "digest": manifest.digest_of(bundle) if bundle.is_dir() else "",
+    }
+    kernel = Delivered(
+        group=group,
+        trace=trace,
+        contract=contract_of(services.problem, services.variants),
+        kernel=(folder / "result" / KERNEL).read_text(),
+        evidence=bundle if bundle.is_dir() else None,
+    )
+    return outcome.model_copy(update=told), kernel
+
+
+def _read(file: Path, trace: Trace, settings: RunSettings, *, measured: bool) -> tuple[Read, str]:
+    """Write and read the problem; small sizes that do not fit together, or whose weights are too much for an interpreter, are left out."""
+    held = 0 if measured else sum(spec.numel for spec in trace.abi.parameters)
+    sources = [trace.source, _SMALL.sub("\n", trace.source)]
+    failure = UserError("", "")
+    for source in sources[0 if held <= MAX_ELEMENTS else 1 :]:
+        file.write_text(source)
+        try:
+            return read_problem(file, settings.policy), source
+        except UserError as error:
+            failure = error
+    raise failure

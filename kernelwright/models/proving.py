@@ -1,0 +1,141 @@
+"""Proves a package on the whole model, and takes out again what makes it wrong or does not make it faster."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kernelwright.models.operators import Listener
+from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome, Ratio
+from tools.evaluation.supervisor.statistics import speedup
+from tools.models.apart import ModelProcesses
+from tools.models.jobs import Proof, ProofJob
+from tools.models.package import Delivered, write_package
+from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
+from tools.records import HardwareSheet
+
+PAIRS = ((EAGER, OURS), (COMPILED, COMPILED_OURS), (AUTOTUNED, AUTOTUNED_OURS))
+"""Ways of running the model without the operators and with them."""
+PACKAGE_SUFFIXES = (".py",)
+
+
+@dataclass(frozen=True)
+class Proving:
+    """What proofs of one model have in common."""
+
+    processes: ModelProcesses
+    file: Path
+    source: str
+    factory: str
+    sheet: HardwareSheet
+    settings: ModelSettings
+    timed: bool
+    seed: int
+    listener: Listener
+
+    def settle(self, outcome: Outcome, delivered: Sequence[Delivered]) -> tuple[Outcome, tuple[Delivered, ...]]:
+        """Prove; take out what has to go, and prove the rest again until it stands."""
+        left = tuple(delivered)
+        for _ in range(2 * len(delivered) + 1):
+            self.listener({"event": "proving", "operators": [one.group.name for one in left]})
+            proof = self.prove(left)
+            outcome = outcome.model_copy(update={"proof": proof, "ratios": ratios(proof, outcome.capture.weights)})
+            going = self._going(outcome, left)
+            outcome = outcome.model_copy(update={"operators": tuple(_taken_out(one, going) for one in outcome.operators)})
+            before, left = left, tuple(one for one in left if one.group.name not in going)
+            changed = self._for_compilers(outcome, left)
+            if not left or (len(left) == len(before) and changed == left):
+                break
+            left = changed
+        return outcome.model_copy(update={"expected": expected_gain(outcome)}), left
+
+    def prove(self, delivered: Sequence[Delivered]) -> Proof:
+        """Run the model with these operators."""
+        settings = self.settings
+        job = ProofJob(
+            file=str(self.file.absolute()),
+            source=self.source,
+            factory=self.factory,
+            device=self.processes.device,
+            policy=settings.run.policy,
+            sheet=self.sheet,
+            package=_texts(delivered),
+            operators=tuple(one.group.name for one in delivered),
+            timed=self.timed,
+            compiled=settings.compiled,
+            max_autotune=settings.max_autotune and self.timed,
+            rounds=settings.rounds,
+            seed=self.seed,
+            threads=1,
+        )
+        return self.processes.prove(job)
+
+    def _going(self, outcome: Outcome, left: Sequence[Delivered]) -> dict[str, str]:
+        """Say which operators go, and why."""
+        proof = outcome.proof
+        if proof.what:
+            return {}
+        unused = {one.group.name: "its kernels were never reached" for one in left if not proof.hits.get(one.group.name)}
+        if not proof.holds and not unused:
+            # what it is cannot be seen in the sum of all: the one that the model gains least by goes first
+            return {left[-1].group.name: "the model's outputs were not right with it"}
+        slow = {
+            name: f"the model is no faster with it ({ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}])"
+            for name, ratio in self._shares(outcome, left).items()
+            if ratio.low <= 1.0
+        }
+        return {**slow, **unused}
+
+    def _shares(self, outcome: Outcome, left: Sequence[Delivered]) -> dict[str, Ratio]:
+        """Find what the model gains by each operator: by leaving it out, or of the only one against eager."""
+        over = {f"{WITHOUT}{one.group.name}": one.group.name for one in left} if len(left) > 1 else {EAGER: left[0].group.name}
+        return {over[one.over]: one for one in outcome.ratios if one.over in over and one.under == OURS}
+
+    def _for_compilers(self, outcome: Outcome, left: tuple[Delivered, ...]) -> tuple[Delivered, ...]:
+        """Have torch.compile see the original where operators do not make it faster."""
+        found = next((one for one in outcome.ratios if one.over == COMPILED and one.under == COMPILED_OURS), None)
+        if found is None or found.low > 1.0:
+            return left
+        return tuple(replace(one, compiled=False) for one in left)
+
+
+def ratios(proof: Proof, weights: dict[str, float]) -> tuple[Ratio, ...]:
+    """Compare ways of running the model: each with and without operators, ours with the best baseline, and without each operator."""
+    totals = {
+        way: [sum(weights[name] * times[name][turn] for name in times) for turn in range(min(map(len, times.values())))]
+        for way, times in proof.times.items()
+    }
+    wanted = [pair for pair in PAIRS if pair[0] in totals and pair[1] in totals]
+    wanted += [(way, OURS) for way in totals if way.startswith(WITHOUT)]
+    return tuple(_ratio(over, under, totals) for over, under in wanted)
+
+
+def expected_gain(outcome: Outcome) -> float:
+    """Work out the model's speed-up by Amdahl's law from shares of the capture and the operators' own speed-ups."""
+    shares = {row.group: row.share for row in outcome.chosen}
+    kept = [one for one in outcome.operators if one.kept and one.speedup]
+    left = 1.0 - sum(shares[one.name] * (1.0 - 1.0 / one.speedup) for one in kept)
+    return 1.0 / max(left, 1e-3)
+
+
+def _ratio(over: str, under: str, totals: dict[str, list[float]]) -> Ratio:
+    value, low, high = speedup(totals[over], totals[under])
+    return Ratio(over=over, under=under, value=value, low=low, high=high)
+
+
+def _taken_out(one: OperatorOutcome, going: dict[str, str]) -> OperatorOutcome:
+    return one.model_copy(update={"taken_out": going[one.name]}) if one.name in going else one
+
+
+def _texts(delivered: Sequence[Delivered]) -> dict[str, str]:
+    """Write the package to see its files, without the evidence."""
+    with tempfile.TemporaryDirectory(prefix="kernelwright-package-") as place:
+        folder = Path(place)
+        write_package(folder, "a model", "", [replace(one, evidence=None) for one in delivered], {})
+        return {
+            str(path.relative_to(folder)): path.read_text()
+            for path in sorted(folder.rglob("*"))
+            if path.is_file() and path.suffix in PACKAGE_SUFFIXES
+        }

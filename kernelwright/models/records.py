@@ -1,0 +1,90 @@
+"""What the work on a whole model is asked for, and what came of it."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from graphs.run.settings import RunSettings
+from tools.models.capture import LARGEST
+from tools.models.choice import Chosen
+from tools.models.jobs import Proof
+from tools.models.records import Capture
+from tools.records import Record
+
+MOST = 6
+"""Operators that are optimised at most."""
+ROUNDS = 30
+"""Timed runs of the whole model for each way of running it."""
+
+
+class ModelSettings(Record):
+    """What the user asked for."""
+
+    run: RunSettings
+    """Of each operator's run; its budget is replaced."""
+    budget: int = Field(default=8, ge=1)
+    """Evaluations an operator, on average; those with more to gain get more."""
+    most: int = Field(default=MOST, ge=1)
+    largest: int = Field(default=LARGEST, ge=1)
+    """ATen operators of a module that is made into one operator, at most."""
+    compiled: bool = True
+    """Whether torch.compile is looked at."""
+    max_autotune: bool = False
+    rounds: int = Field(default=ROUNDS, ge=3)
+
+
+class OperatorOutcome(Record):
+    """What came of one chosen group."""
+
+    name: str
+    run: str
+    """The run's name; empty where there was none."""
+    reason: str
+    """Why it was delivered, or was not."""
+    delivered: bool
+    speedup: float = 0.0
+    """Of the operator by itself, against the better baseline; 0 where it was not delivered."""
+    tier: str = ""
+    """How far that can be trusted."""
+    digest: str = ""
+    """Of its evidence bundle."""
+    taken_out: str = ""
+    """Why it was taken out of the package again; empty where it is in it."""
+
+    @property
+    def kept(self) -> bool:
+        """Whether it is in the package."""
+        return self.delivered and not self.taken_out
+
+
+class Ratio(Record):
+    """One way of running the model over another, all workloads by their weights."""
+
+    over: str
+    under: str
+    value: float
+    low: float
+    high: float
+    """95 % interval."""
+
+
+class Outcome(Record):
+    """What the work on a model came to; `report.json` is this."""
+
+    file: str
+    factory: str
+    target: str
+    device: str
+    """`cuda` or `cpu`."""
+    policy: str
+    capture: Capture
+    chosen: tuple[Chosen, ...]
+    operators: tuple[OperatorOutcome, ...]
+    proof: Proof
+    ratios: tuple[Ratio, ...] = ()
+    """Measured ends of the whole model; empty where nothing was timed."""
+    expected: float = 1.0
+    """Speed-up of the whole model by shares and the operators' own speed-ups, estimated."""
+    package: str = ""
+    """Folder of the package; empty where no operator is in it."""
+    seconds: float = 0.0

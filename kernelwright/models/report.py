@@ -1,0 +1,165 @@
+"""The report of the work on a model: what was hot, what was chosen, what each operator came to, and what the whole model does now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from kernelwright.models.records import Outcome
+from tools.models.choice import Chosen
+from tools.models.jobs import OutputProof
+from tools.models.proof import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
+from tools.models.records import Capture
+
+REPORT, FACTS = "report.md", "report.json"
+
+
+def write_report(outcome: Outcome, folder: Path) -> None:
+    """Write `report.md` and `report.json`."""
+    (folder / FACTS).write_text(outcome.model_dump_json(indent=1) + "\n")
+    (folder / REPORT).write_text(report_text(outcome))
+
+
+def summary(outcome: Outcome) -> str:
+    """Say in a sentence or two what came out."""
+    kept = [one.name for one in outcome.operators if one.kept]
+    if not kept:
+        return f"No operator helps {outcome.capture.title}: keep the model as it is."
+    proof = outcome.proof
+    right = "right" if proof.holds else "NOT PROVEN right"
+    said = f"{len(kept)} operators take the place of {len(proof.replaced)} modules of {outcome.capture.title}; the whole model is {right}"
+    measured = {(one.over, one.under): one for one in outcome.ratios}
+    if eager := measured.get((EAGER, OURS)):
+        compiled = measured.get((COMPILED, COMPILED_OURS))
+        beside = f", and {compiled.value:.2f}x [{compiled.low:.2f}, {compiled.high:.2f}] inside torch.compile" if compiled else ""
+        return f"{said}, and {eager.value:.2f}x [{eager.low:.2f}, {eager.high:.2f}] as fast as eager{beside}; measured on {outcome.target}."
+    return (
+        f"{said}. Not timed: an estimated {outcome.expected:.2f}x on {outcome.target}, by shares of the time and each operator's estimate."
+    )
+
+
+def report_text(outcome: Outcome) -> str:
+    """Write the report as Markdown."""
+    parts = [
+        f"# {outcome.capture.title}",
+        summary(outcome),
+        f"File `{outcome.file}`, target {outcome.target}, policy {outcome.policy}; {outcome.seconds:.0f} s of work.",
+        "## What was hot",
+        f"Times are by {outcome.capture.clock}. Gain: of the whole model, if the calls took what one launch could at best.",
+        *table(*chosen_table(outcome.chosen)),
+        f"Not chosen: {not_chosen(outcome.chosen) or 'nothing else'}.",
+        *_left_alone(outcome.capture),
+        "## What was made",
+        *table(("operator", "by itself", "in the package", "what its run said"), operator_rows(outcome)),
+        "## The whole model",
+        *_whole(outcome),
+    ]
+    return "\n".join(parts).replace("\n## ", "\n\n## ").replace("\n|", "\n|") + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Write a table of Markdown, with an empty line around it."""
+    lines = [head, ["---"] * len(head), *rows]
+    return ["", *(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines), ""]
+
+
+def chosen_table(rows: Sequence[Chosen]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Give head and rows of what is worked on."""
+    own = "µs, estimated" if any(row.eager_us for row in rows) else "µs a call"
+    head = ("operator", "modules", "calls", "share", own, "over roofline", "gain", "evaluations")
+    found: list[tuple[str, ...]] = []
+    for row in rows:
+        if row.budget:
+            over = "–" if row.over > 999 else f"{row.over:.1f}x"
+            figures = (f"{row.share:.1%}", f"{row.eager_us or row.us:.1f}", over, f"{row.gain:.2f}x", str(row.budget))
+            found.append((row.group, str(row.modules), str(row.calls), *figures))
+    return head, found
+
+
+def not_chosen(rows: Sequence[Chosen]) -> str:
+    """Say what is not worked on, and why."""
+    return ", ".join(f"{row.group} ({row.why_not})" for row in rows if not row.budget)
+
+
+def left_alone(capture: Capture) -> list[tuple[str, str, str]]:
+    """Name what cannot be replaced, with its share and the reason."""
+    return [(_named(group.title, group.paths), f"{group.share:.1%}", group.reason) for group in capture.groups if group.reason]
+
+
+def operator_rows(outcome: Outcome) -> list[tuple[str, str, str, str]]:
+    """Say what came of each chosen operator."""
+    return [
+        (
+            one.name,
+            f"{one.speedup:.2f}x ({one.tier})" if one.delivered else "–",
+            "yes" if one.kept else f"no: {one.taken_out or 'kept as it is'}",
+            one.reason,
+        )
+        for one in outcome.operators
+    ]
+
+
+def time_rows(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """Say what was measured: each way over the other with its interval."""
+    names = {EAGER: "against eager", COMPILED: "inside torch.compile, against torch.compile"}
+    return [
+        (names.get(one.over, one.over.replace(WITHOUT, "gain by ")), f"{one.value:.3f}x", f"[{one.low:.3f}, {one.high:.3f}]")
+        for one in outcome.ratios
+    ]
+
+
+def _left_alone(capture: Capture) -> list[str]:
+    rows = left_alone(capture)
+    return ["Left alone:", *table(("module", "share", "because"), rows)] if rows else []
+
+
+def _named(title: str, paths: Sequence[str]) -> str:
+    return f"{title} ({paths[0] or 'the model'}" + (f" and {len(paths) - 1} more)" if len(paths) > 1 else ")")
+
+
+def _whole(outcome: Outcome) -> list[str]:
+    proof = outcome.proof
+    if proof.what:
+        return [proof.what]
+    lines = [
+        f"Compared with {proof.oracle}, on two fresh sets of inputs, {'interpreted' if outcome.device == 'cpu' else 'on the device'}:",
+        *table(("workload", "output", "error with operators", "the original's own", "limit"), map(_output, proof.outputs)),
+        f"`remove` brings the model back to the bit: {'yes' if proof.restored else 'NO'}. {_breaks(proof.breaks)}",
+        f"Calls that operators took: {_counts(proof.hits)}. Calls that went to the original: {_counts(proof.misses)}.",
+    ]
+    if outcome.ratios:
+        lines += [
+            "",
+            "Times of the whole model, in turn, in its own process:",
+            *table(("", "speed-up", "95 % interval"), time_rows(outcome)),
+        ]
+        lines += table(("way", "workload", "median µs"), _medians(outcome))
+    else:
+        lines.append(f"Not timed. By shares and the operators' own figures, the model is an estimated {outcome.expected:.2f}x as fast.")
+    return [*lines, *(f"* {note}" for note in proof.notes)]
+
+
+def _output(one: OutputProof) -> tuple[str, ...]:
+    return (
+        one.workload,
+        f"{one.output} ({one.dtype})",
+        f"{one.error:.1e}",
+        f"{one.own:.1e}",
+        f"{one.limit:.1e}" + ("" if one.holds else " EXCEEDED"),
+    )
+
+
+def _medians(outcome: Outcome) -> list[tuple[str, str, str]]:
+    return [
+        (way, name, f"{sorted(each)[len(each) // 2]:,.1f}") for way, times in outcome.proof.times.items() for name, each in times.items()
+    ]
+
+
+def _breaks(found: dict[str, int]) -> str:
+    if not {"with", "without"} <= found.keys():
+        return "Graph breaks were not looked for."
+    return f"Graph breaks under torch.compile: {found['with']} with the operators, {found['without']} without."
+
+
+def _counts(found: dict[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in found.items()) or "none"

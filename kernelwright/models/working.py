@@ -1,0 +1,132 @@
+"""The work on one model from its file to a proven package: capture, choose, optimise, put back, prove, take out what does not help."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphs.run.assembly import resolve_target
+from kernelwright.models.operators import Listener, optimise_all
+from kernelwright.models.proving import Proving
+from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
+from kernelwright.models.report import summary, write_report
+from tools.errors import UserError
+from tools.evaluation.several import open_local
+from tools.evidence.folder import check_place
+from tools.hardware.devices import choose_devices
+from tools.models.apart import ModelProcesses, model_processes
+from tools.models.choice import Chosen, choose
+from tools.models.jobs import CaptureJob, Proof
+from tools.models.package import Delivered, write_package
+from tools.models.records import Capture
+from tools.problems.source import read_source
+from tools.records import HardwareSheet
+
+SEED_BITS = 31
+
+
+def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, home: Path, listener: Listener) -> Outcome:
+    """Do all of it; wrong input raises UserError before anything is spent. `out` must be empty or not there."""
+    began = time.monotonic()
+    check_place(out)
+    if not out.name.isidentifier():
+        raise UserError(f"{out.name} is no name that Python can import a package by.", "Use letters, digits and _ in the name of --out.")
+    source = read_source(file)
+    sheet = resolve_target(settings.run.target)
+    settings = settings.model_copy(update={"run": settings.run.model_copy(update={"target": sheet.name})})
+    with model_processes(settings.run.devices, sheet.title) as processes:
+        job = CaptureJob(
+            file=str(file.absolute()),
+            factory=factory,
+            device=processes.device,
+            policy=settings.run.policy,
+            largest=settings.largest,
+            threads=1,
+        )
+        captured = processes.capture(job)
+        rows = choose_from(captured, sheet, settings, measured=processes.device != "cpu")
+        listener({"event": "chosen", "capture": captured, "rows": rows})
+        outcomes, delivered = optimise(rows, captured, settings, home, listener)
+        outcome = Outcome(
+            file=str(file),
+            factory=factory,
+            target=sheet.title,
+            device=processes.device,
+            policy=str(settings.run.policy),
+            capture=captured,
+            chosen=rows,
+            operators=outcomes,
+            proof=Proof(what="No operator was delivered, so there is nothing to prove.", mend="Give a larger --budget."),
+        )
+        if delivered:
+            proving = _proving(processes, file, source, factory, sheet, settings, listener)
+            outcome, delivered = proving.settle(outcome, delivered)
+        return finish(outcome, delivered, out, time.monotonic() - began)
+
+
+def choose_from(captured: Capture, sheet: HardwareSheet, settings: ModelSettings, *, measured: bool) -> tuple[Chosen, ...]:
+    """Choose what to work on."""
+    return choose(captured, sheet, settings.run.policy, budget=settings.budget, most=settings.most, measured=measured)
+
+
+def optimise(
+    rows: Sequence[Chosen], captured: Capture, settings: ModelSettings, home: Path, listener: Listener
+) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
+    """Have what was chosen optimised, with one evaluator for all."""
+    chosen = [row for row in rows if row.budget]
+    if not chosen:
+        return (), ()
+    folder = Path(tempfile.mkdtemp(prefix="kernelwright-operators-"))
+    try:
+        return asyncio.run(_optimise(chosen, captured, settings, folder, home, listener))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _optimise(
+    chosen: Sequence[Chosen], captured: Capture, settings: ModelSettings, folder: Path, home: Path, listener: Listener
+) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
+    run = settings.run
+    title = resolve_target(run.target).title
+    pool = open_local(folder / "evaluator", run.devices, title, compile_s=run.compile_timeout_s)
+    try:
+        return await optimise_all(chosen, captured.groups, settings, pool, folder, home, listener)
+    finally:
+        await pool.close()
+
+
+def finish(outcome: Outcome, delivered: Sequence[Delivered], out: Path, seconds: float) -> Outcome:
+    """Write the package with its report; without an operator the report alone."""
+    outcome = outcome.model_copy(update={"seconds": seconds, "package": str(out) if delivered else ""})
+    out.mkdir(parents=True, exist_ok=True)
+    if delivered:
+        facts = {
+            "made_for": outcome.target,
+            "policy": outcome.policy,
+            "operators": [one.model_dump(mode="json") for one in outcome.operators if one.kept],
+            "measured": bool(outcome.ratios),
+        }
+        write_package(out, outcome.capture.title, summary(outcome), delivered, facts)
+    write_report(outcome, out)
+    return outcome
+
+
+def _proving(
+    processes: ModelProcesses, file: Path, source: str, factory: str, sheet: HardwareSheet, settings: ModelSettings, listener: Listener
+) -> Proving:
+    return Proving(
+        processes=processes,
+        file=file,
+        source=source,
+        factory=factory,
+        sheet=sheet,
+        settings=settings,
+        timed=bool(choose_devices(settings.run.devices, sheet.title)),
+        seed=secrets.randbits(SEED_BITS),
+        listener=listener,
+    )

@@ -1,0 +1,48 @@
+"""Writes how a tensor like a given one is drawn: same shape and dtype, contents of the same mean and spread, or of the same range."""
+
+from __future__ import annotations
+
+import torch
+
+SHORTEST = 1e-30
+"""A spread below this is none."""
+
+
+class UndrawableError(Exception):
+    """A tensor whose contents no distribution here gives; the text says why."""
+
+
+def drawn_text(value: torch.Tensor, shape: str) -> str:
+    """Write the expression that draws a tensor like `value` with the sizes that `shape` has as text, e.g. `1, size0, 64`."""
+    if value.is_complex():
+        raise UndrawableError("complex numbers")
+    shape = f"({shape})" if "," in shape or not shape else f"({shape},)"
+    if value.dtype is torch.bool:
+        return f"torch.rand({shape}) < {_short(value.double().mean().item() if value.numel() else 0.5)}"
+    if not value.numel():
+        return _typed(f"torch.zeros({shape})", value.dtype)
+    if not value.is_floating_point():
+        low, high = int(value.min()), int(value.max())
+        return _typed(f"torch.randint({low}, {high + 1}, {shape})", value.dtype, whole=torch.int64)
+    numbers = value.detach().double()
+    if not bool(numbers.isfinite().all()):
+        raise UndrawableError("infinities or NaN, as a mask has them")
+    return _float_text(numbers, value.dtype, shape)
+
+
+def _float_text(numbers: torch.Tensor, dtype: torch.dtype, shape: str) -> str:
+    low, high, mean, spread = (each.item() for each in (numbers.min(), numbers.max(), numbers.mean(), numbers.std(correction=0)))
+    if spread < SHORTEST:
+        return _typed(f"torch.full({shape}, {_short(mean)})", dtype)
+    if low < 0.0 < high:
+        shift = f" + {_short(mean)}" if abs(mean) > spread / 100 else ""
+        return _typed(f"torch.randn({shape}) * {_short(spread)}{shift}", dtype)
+    return _typed(f"torch.rand({shape}) * {_short(high - low)} + {_short(low)}", dtype)
+
+
+def _typed(text: str, dtype: torch.dtype, whole: torch.dtype = torch.float32) -> str:
+    return text if dtype is whole else f"({text}).to({dtype})"
+
+
+def _short(number: float) -> str:
+    return repr(float(f"{number:.4g}"))

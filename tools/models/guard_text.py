@@ -1,0 +1,81 @@
+"""Writes the guard of an operator: which tensors its kernel was made and tried for, as Python that a compiler can trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tools.guards import Contract
+from tools.guards.contract import Size, TensorRule
+from tools.models.records import Input, Output, Trace
+
+SPAN = 2
+"""A size that may vary may be by this factor smaller or larger than the captured one: beyond, it was tried, and nobody knows whether it is
+faster."""
+
+
+def fits_text(name: str, contract: Contract, inputs: Sequence[Input]) -> str:
+    """Write the function that says whether inputs are of the captured kind."""
+    rules = {rule.name: rule for rule in contract.inputs if isinstance(rule, TensorRule)}
+    lines = [line for each in inputs for line in [*_facts(rules[each.name], each.shape), *_layout(each)]]
+    return _function(f"fits_{name}", [each.name for each in inputs], lines, f"Whether {name} was made for these inputs.")
+
+
+def state_text(name: str, contract: Contract) -> str:
+    """Write the function that says whether parameters are of the kind."""
+    lines = [
+        line for rule in contract.parameters for line in [*_facts(rule, tuple(map(_fixed, rule.sizes))), f"{rule.name}.is_contiguous()"]
+    ]
+    return _function(f"state_{name}", [rule.name for rule in contract.parameters], lines, f"Whether {name} was made for these parameters.")
+
+
+def fake_text(name: str, trace: Trace) -> str:
+    """Write the function that makes empty results."""
+    made = [_empty(trace.inputs[0].name, output) for output in trace.outputs]
+    names = ", ".join(each.name for each in trace.inputs)
+    head = f'def fake_{name}({names}):\n    """Make empty tensors like the results of {name}."""\n'
+    return f"{head}    return [{', '.join(made)}]\n"
+
+
+def _empty(first: str, output: Output) -> str:
+    sizes = "".join(f"{size}, " for size in output.shape)
+    return f"{first}.new_empty(({sizes.rstrip() if len(output.shape) == 1 else sizes.removesuffix(', ')}), dtype=torch.{output.dtype})"
+
+
+def _function(head: str, names: Sequence[str], lines: Sequence[str], says: str) -> str:
+    body = "\n        and ".join(lines) or "True"
+    return f'def {head}({", ".join(names)}):\n    """{says}"""\n    return (\n        {body}\n    )\n'
+
+
+def _facts(rule: TensorRule, captured: Sequence[int]) -> list[str]:
+    lines = [f"{rule.name}.dtype is torch.{rule.dtype}", f"{rule.name}.dim() == {len(rule.sizes)}"]
+    for place, (size, was) in enumerate(zip(rule.sizes, captured, strict=True)):
+        real = f"{rule.name}.shape[{place}]"
+        if isinstance(size, int):
+            lines.append(f"{real} == {size}")
+        elif size.text.startswith("any"):
+            step = int(size.text.split()[-1].replace("any", "1"))
+            lines.append(f"{max(1, -(-was // SPAN))} <= {real} <= {was * SPAN}")
+            lines += [f"{real} % {step} == 0"] if step > 1 else []
+        else:
+            lines.append(f"{real} == {_expression(size.text)}")
+    return lines
+
+
+def _layout(given: Input) -> list[str]:
+    """A call whose input lay in order is answered for such inputs alone: another one would cost a copy that nobody timed."""
+    return [f"{given.name}.is_contiguous()"] if given.contiguous else []
+
+
+def _expression(text: str) -> str:
+    """Write a size in terms of others, which a contract works out from left to right."""
+    words = text.split()
+    found = words[0]
+    for sign, term in zip(words[1::2], words[2::2], strict=True):
+        found = f"({found} {sign} {term})"
+    return found
+
+
+def _fixed(size: int | Size) -> int:
+    if isinstance(size, Size):
+        raise TypeError(f"a parameter's size varies: {size.text}")
+    return size

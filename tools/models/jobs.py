@@ -1,0 +1,97 @@
+"""What processes for whole models are asked, and what they answer."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from tools.models.records import Capture
+from tools.records import HardwareSheet, PrecisionPolicy, Record
+
+
+class CaptureJob(Record):
+    """A model's file to be run under its workloads."""
+
+    file: str
+    factory: str
+    device: str
+    """`cpu` or `cuda`."""
+    policy: PrecisionPolicy
+    largest: int
+    """ATen operators of a module that is looked at as a whole."""
+    threads: int
+
+
+class CaptureAnswer(Record):
+    """What was captured, or what is wrong with the file."""
+
+    capture: Capture | None = None
+    what: str = ""
+    mend: str = ""
+
+
+class ProofJob(Record):
+    """A model to be run with and without a package."""
+
+    file: str
+    """The user's, whose folder it may import from."""
+    source: str
+    factory: str
+    device: str
+    policy: PrecisionPolicy
+    sheet: HardwareSheet
+    package: dict[str, str]
+    """Text of its files by path."""
+    operators: tuple[str, ...]
+    """Whose share of the gain is to be found by leaving each out."""
+    timed: bool
+    compiled: bool
+    """Whether torch.compile is a baseline, and is timed with the operators, too."""
+    max_autotune: bool
+    rounds: int
+    seed: int
+    threads: int
+
+
+class OutputProof(Record):
+    """One output of the whole model under one workload and seed."""
+
+    workload: str
+    output: int
+    dtype: str
+    error: float
+    """Relative L2 distance from the oracle with the operators in place."""
+    own: float
+    """The original's."""
+    limit: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether it is right."""
+        return self.error <= self.limit
+
+
+class Proof(Record):
+    """What the whole model does with the operators in place."""
+
+    oracle: str = ""
+    """Dtype that outputs are compared with."""
+    outputs: tuple[OutputProof, ...] = ()
+    replaced: tuple[str, ...] = ()
+    """Paths of the modules."""
+    hits: dict[str, int] = Field(default_factory=dict)
+    misses: dict[str, int] = Field(default_factory=dict)
+    breaks: dict[str, int] = Field(default_factory=dict)
+    """Graph breaks under torch.compile, `without` and `with` the operators; empty where they were not looked for."""
+    restored: bool = False
+    """Whether `remove` brings back every output to the bit, and the state dict stayed as it was all the time."""
+    times: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
+    """Microseconds of each round, by way of running the model and by workload."""
+    notes: tuple[str, ...] = ()
+    what: str = ""
+    """Why there is no proof; empty where there is one."""
+    mend: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether all outputs are right and the model can be had back."""
+        return not self.what and bool(self.outputs) and all(one.holds for one in self.outputs) and self.restored

@@ -1,0 +1,179 @@
+"""Writes the package that is delivered: kernels, operators, guards, evidence and tests, as files that need torch and triton alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from pprint import pformat
+from typing import Any
+
+from tools.guards import Contract
+from tools.models import guard_text
+from tools.models.records import Group, Trace
+from tools.records import content_hash
+
+RUNTIME = Path(__file__).with_name("runtime")
+COPIED = ("config.py", "operators.py", "patching.py", "trees.py")
+"""Files of the runtime that a package carries."""
+TABLE = "table.py"
+TESTS = Path(__file__).with_name("package_tests.txt")
+
+TOP = '''"""Faster operators for {title}, written by kernelwright: `apply(model)` puts them in, `remove(model)` takes them out.
+
+{summary}
+"""
+
+from .runtime.config import config_of as _config_of
+from .runtime.patching import counted as _counted
+from .runtime.patching import place as _place
+from .runtime.patching import reset as _reset
+from .runtime.patching import take_out as _take_out
+from .table import PLACES
+
+
+def apply(model, *, without=(), verify=False):
+    """Replace the modules that kernels were made for, and return their paths; calls that a guard turns away go to the original.
+
+    `without` names operators to leave out. With `verify` each module's first call is compared with the original.
+    """
+    return _place(model, PLACES, _config_of, without=without, verify=verify)
+
+
+def remove(model):
+    """Give every module its own forward back, and return their paths."""
+    return _take_out(model)
+
+
+def counts(*, reset=False):
+    """Say how often each operator ran, and how often the original did, and why."""
+    found = _counted()
+    if reset:
+        _reset()
+    return found
+'''
+
+HEAD = '''"""What each operator was made for, and where it goes; written by kernelwright."""
+
+import torch
+
+from .runtime.operators import KernelOperator
+from .runtime.patching import Entry, Place
+
+NAMESPACE = "{namespace}"
+
+
+'''
+
+ENTRY = """    Entry(
+        operator=KernelOperator(NAMESPACE, "{name}", f"{{__package__}}.kernels.{name}", {inputs}, {names}, fake_{name}),
+        structure={structure},
+        result={result},
+        parameters={parameters},
+        fits=fits_{name},
+        state=state_{name},
+        compiled={compiled},
+        replays={replays},
+    )"""
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """A kernel that a run delivered for one group."""
+
+    group: Group
+    trace: Trace
+    contract: Contract
+    kernel: str
+    """The guarded file."""
+    evidence: Path | None
+    """Its bundle."""
+    compiled: bool = True
+    """Whether it is used inside torch.compile."""
+
+    @property
+    def replays(self) -> bool:
+        """Whether the kernel's forward is a CUDA graph of its own."""
+        return "def replayed(" in self.kernel
+
+
+def write_package(folder: Path, title: str, summary: str, delivered: Sequence[Delivered], facts: dict[str, Any]) -> None:
+    """Write a package to `folder`, which is empty or not there yet; `facts` go into its `package.json`."""
+    for name in ("kernels", "problems", "runtime", "tests", "evidence"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name in COPIED:
+        text = (RUNTIME / name).read_text()
+        (folder / "runtime" / name).write_text(text.replace("from tools.models.runtime.", "from ."))
+    (folder / "__init__.py").write_text(TOP.format(title=title, summary=summary))
+    (folder / "tests" / "test_package.py").write_text(TESTS.read_text())
+    write_operators(folder, delivered)
+    (folder / "package.json").write_text(json.dumps(facts, indent=1) + "\n")
+
+
+def write_operators(folder: Path, delivered: Sequence[Delivered]) -> None:
+    """Write or rewrite the part of a package that depends on which operators are in it; files of others are removed."""
+    kept = {one.group.name for one in delivered}
+    for part in ("kernels", "problems", "evidence"):
+        for path in (folder / part).iterdir():
+            if path.stem not in kept and path.name != "__pycache__":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+    for one in delivered:
+        (folder / "kernels" / f"{one.group.name}.py").write_text(one.kernel)
+        (folder / "problems" / f"{one.group.name}.py").write_text(one.trace.source)
+        if one.evidence is not None and not (folder / "evidence" / one.group.name).exists():
+            shutil.copytree(one.evidence, folder / "evidence" / one.group.name)
+    (folder / TABLE).write_text(table_text(delivered))
+
+
+def table_text(delivered: Sequence[Delivered]) -> str:
+    """Write the table of operators; its namespace is its own, so that two packages fit into one process."""
+    functions = "\n\n".join(part for one in delivered for part in _functions(one))
+    namespace = f"kernelwright_{content_hash(*(one.kernel for one in delivered))[:8]}"
+    alike: dict[str, list[Delivered]] = {}
+    for one in delivered:
+        alike.setdefault(one.group.config, []).append(one)
+    places = "".join(f"{_place(ones)},\n" for ones in alike.values())
+    listed = f"PLACES = (\n{places})\n" if delivered else "PLACES = ()\n"
+    return HEAD.format(namespace=namespace) + (f"{functions}\n\n" if functions else "") + listed
+
+
+def _functions(one: Delivered) -> list[str]:
+    name = one.group.name
+    return [
+        guard_text.fits_text(name, one.contract, one.trace.inputs),
+        guard_text.state_text(name, one.contract),
+        guard_text.fake_text(name, one.trace),
+    ]
+
+
+def _place(ones: Sequence[Delivered]) -> str:
+    """Write where the operators for modules of one configuration go, one for each kind of call."""
+    first = ones[0].group
+    paths = tuple(dict.fromkeys(path for one in ones for path in one.group.paths))
+    lines = [
+        "Place(",
+        f"    title={first.title!r},",
+        *f"    paths={pformat(paths, width=120)},".split("\n"),
+        f"    config={first.config!r},",
+        "    entries=(",
+        *(f"    {line}" for one in ones for line in f"{_entry(one)},".split("\n")),
+        "    ),",
+        ")",
+    ]
+    return "\n".join(f"    {line}" for line in lines)
+
+
+def _entry(one: Delivered) -> str:
+    names = [rule.name for rule in one.contract.parameters]
+    return ENTRY.format(
+        name=one.group.name,
+        inputs=len(one.trace.inputs),
+        names=names,
+        structure=repr(one.trace.structure),
+        result=repr(one.trace.result),
+        parameters=repr(tuple(tuple(one.trace.parameters[each].split(".")) for each in names)),
+        compiled=one.compiled and not one.replays,
+        replays=one.replays,
+    )

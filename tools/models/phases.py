@@ -1,0 +1,99 @@
+"""What happens in the processes for whole models: capturing one, and proving one with its operators in place."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tools.errors import UserError
+from tools.evaluation.wire.phase import Phase
+from tools.evaluation.wire.precision import set_precision
+from tools.models.jobs import CaptureAnswer, CaptureJob, Proof, ProofJob
+
+PACKAGE = "kernelwright_package"
+"""Name that a package is imported by where it is proven."""
+
+
+def capture(phase: Phase) -> None:
+    """Run a model and answer with what its modules do, or with what is wrong with its file."""
+    import torch
+
+    from tools.models.capture import capture as captured
+    from tools.models.loading import ModelFile
+
+    job = CaptureJob.model_validate_json(phase.job)
+    torch.set_num_threads(job.threads)
+    set_precision(job.policy.precision)
+    try:
+        file = ModelFile(Path(job.file), job.factory)
+        model = file.model(job.device)
+        found = CaptureAnswer(capture=captured(model, file.workloads(model, 1, job.device), job.largest))
+    except UserError as error:
+        found = CaptureAnswer(what=error.what, mend=error.mend)
+    phase.answer(found.model_dump_json().encode())
+
+
+def prove(phase: Phase) -> None:
+    """Run a model with and without a package and answer with what was found; each part is answered as soon as it is known."""
+    import torch
+
+    job = ProofJob.model_validate_json(phase.job)
+    torch.set_num_threads(job.threads)
+    set_precision(job.policy.precision)
+    try:
+        _prove(phase, job)
+    except UserError as error:
+        phase.answer(Proof(what=error.what, mend=error.mend).model_dump_json().encode())
+
+
+def _prove(phase: Phase, job: ProofJob) -> None:
+    from tools.models.loading import ModelFile
+    from tools.models.proof import Prover
+
+    if job.device == "cpu":
+        _stand_in(job)
+    file = ModelFile(_written(phase.scratch, job), job.factory)
+    sys.path.append(str(Path(job.file).parent))
+    model = file.model(job.device)
+    package = importlib.import_module(PACKAGE)
+    prover = Prover(model, package, lambda seed: file.workloads(model, seed, job.device), job.seed)
+    found = prover.correctness(graphs=job.compiled)
+    phase.answer(found.model_dump_json().encode())
+    if job.timed and found.holds:
+        times = prover.times(job.operators, job.rounds, compiled=job.compiled, max_autotune=job.max_autotune)
+        found = found.model_copy(update={"times": times, "notes": prover.notes})
+        phase.answer(found.model_dump_json().encode())
+
+
+def _written(scratch: Path, job: ProofJob) -> Path:
+    """Write model and package to scratch, where this process may read, and return the model's file."""
+    for name, text in job.package.items():
+        place = scratch / PACKAGE / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    sys.path.insert(0, str(scratch))
+    place = scratch / Path(job.file).name
+    place.write_text(job.source)
+    return place
+
+
+def _stand_in(job: ProofJob) -> None:
+    """Have host code find the target where there is no device; kernels are interpreted."""
+    from tools.evaluation.untrusted import gpu_stand_in, scan_order
+
+    gpu_stand_in.install(job.sheet)
+    scan_order.install()
+
+
+@contextlib.contextmanager
+def imported_package(folder: Path) -> Iterator[Any]:
+    """Import a package from its folder, in this process, under its folder's name."""
+    sys.path.insert(0, str(folder.absolute().parent))
+    try:
+        yield importlib.import_module(folder.name)
+    finally:
+        sys.path.remove(str(folder.absolute().parent))

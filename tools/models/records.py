@@ -1,0 +1,83 @@
+"""What is known of a model's modules: the calls they get, and what each call was traced to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tools.records import ABI, Record, Work
+
+TENSOR = "<tensor>"
+"""Stands for a tensor in the structure of a call or of its result."""
+
+
+class Input(Record):
+    """One tensor that a call was given, in the order in which they stand in it."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    contiguous: bool
+
+
+class Output(Record):
+    """One tensor of a result."""
+
+    shape: tuple[str, ...]
+    """Each size as Python, by the inputs' names: `x.shape[1]`."""
+    dtype: str
+
+
+class Trace(Record):
+    """A module's call as a problem: what an ordinary run optimises."""
+
+    source: str
+    """A problem file in KernelBench's form."""
+    structure: Any
+    """`[arguments, keywords]` of the call, tensors as TENSOR, all else by value."""
+    result: Any
+    """The result in the same way; a list for a tuple or list."""
+    inputs: tuple[Input, ...]
+    outputs: tuple[Output, ...]
+    parameters: dict[str, str]
+    """Of the problem's parameters: the name each has in the module."""
+    abi: ABI
+    work: Work
+
+
+class Group(Record):
+    """Calls that are equal: one class, one configuration, the same shapes, dtypes and other arguments."""
+
+    name: str
+    """Unique in a model, of `[a-z0-9_]`."""
+    title: str
+    """The class."""
+    paths: tuple[str, ...]
+    """Where its modules are in the model; empty string for the model itself."""
+    config: str
+    """What `apply` compares: the class, plain attributes, and parameters with shapes and dtypes."""
+    calls: dict[str, int]
+    """By workload: calls in one run of it."""
+    us: float
+    """Microseconds a call, on average, as `Capture.clock` says."""
+    share: float
+    """Of the time of all workloads by their weights, what is inside of it is its own, too."""
+    operators: int
+    """ATen operators of a call that compute or move anything; 0 where it was not run by itself."""
+    trace: Trace | None = None
+    reason: str = ""
+    """Why it is left alone; empty where it is not."""
+
+
+class Capture(Record):
+    """What a model does under its workloads."""
+
+    title: str
+    """The model's class."""
+    clock: str
+    """What times are from: `CUDA events of an eager run` or `wall clock of an eager run on the CPU`."""
+    us: dict[str, float]
+    """Microseconds of one eager run, by workload."""
+    weights: dict[str, float]
+    """How often each workload counts."""
+    modules: int
+    groups: tuple[Group, ...]

@@ -1,0 +1,81 @@
+"""Makes a `torch.library` operator of a kernel file: inputs and parameters in, new tensors out, with a fake for compilers."""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+MOST_KEPT = 512
+"""Sets of parameters for which an operator keeps a module, one for each place in a model; the one used longest ago goes first."""
+HITS: Counter[str] = Counter()
+"""By operator: how often its kernels ran. A replay of a CUDA graph is not seen."""
+_LIBRARIES: list[Any] = []
+
+
+class KernelOperator:
+    """One operator; `call` is what a compiler sees."""
+
+    def __init__(
+        self, namespace: str, name: str, kernel: str, inputs: int, names: Sequence[str], fake: Callable[..., Sequence[torch.Tensor]]
+    ) -> None:
+        """Define `namespace::name` by the module called `kernel`, whose ModelNew takes `inputs` tensors and has parameters `names`.
+
+        `fake` makes empty tensors of the result's shapes from the inputs.
+        """
+        self.name, self._kernel, self._inputs, self.names = name, kernel, inputs, tuple(names)
+        self._template: Any = None
+        self._kept: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        given = ", ".join(f"Tensor t{place}" for place in range(inputs + len(names)))
+        make: Any = torch.library.Library
+        library = make(namespace, "FRAGMENT")
+        library.define(f"{name}({given}) -> Tensor[]", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
+        library.impl(name, self.run, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"{namespace}::{name}", lambda *tensors: list(fake(*tensors[:inputs])), lib=library)
+        _LIBRARIES.append(library)
+        self.call: Any = getattr(getattr(torch.ops, namespace), name).default
+
+    def run(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
+        """Run the kernels; results are contiguous and share no memory with what is given."""
+        HITS[self.name] += 1
+        given, held = tensors[: self._inputs], tensors[self._inputs :]
+        with torch.no_grad():
+            found = self._module(held, tensors[0].device)(*given)
+        results = [found] if isinstance(found, torch.Tensor) else list(found)
+        used = {tensor.data_ptr() for tensor in tensors}
+        return [one.clone() if one.data_ptr() in used else one.contiguous() for one in results]
+
+    def forget(self) -> None:
+        """Let go of all parameters."""
+        self._kept.clear()
+
+    def _module(self, held: Sequence[torch.Tensor], device: torch.device) -> Any:
+        """Give the kernel's module with these parameters: what it packs of them it keeps from call to call."""
+        key = tuple([tensor.data_ptr() for tensor in held])
+        known = self._kept.get(key)
+        if known is not None and tuple([tensor.data_ptr() for tensor in known.kernelwright_held]) == key:
+            self._kept.move_to_end(key)
+            return known
+        made = copy.copy(self._made(device))
+        made._parameters, made._buffers = dict(made._parameters), dict(made._buffers)
+        for name, tensor in zip(self.names, held, strict=True):
+            (made._parameters if name in made._parameters else made._buffers)[name] = tensor
+        made.__dict__["kernelwright_held"] = list(held)
+        self._kept[key] = made
+        while len(self._kept) > MOST_KEPT:
+            self._kept.popitem(last=False)
+        return made
+
+    def _made(self, device: torch.device) -> Any:
+        """Make the module once; the parameters that it draws for itself are replaced in every copy."""
+        if self._template is None or self._template[0] != device:
+            module = importlib.import_module(self._kernel).ModelNew().eval()
+            for name in self.names:
+                own = module._parameters if name in module._parameters else module._buffers
+                own[name] = None
+            self._template = device, module.to(device)
+        return self._template[1]

@@ -1,0 +1,183 @@
+"""Puts operators in the place of a model's modules, behind guards, and takes them out again."""
+
+from __future__ import annotations
+
+import functools
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from tools.models.runtime.operators import HITS, KernelOperator
+from tools.models.runtime.trees import filled, is_like, leaves
+
+MISSES: Counter[str] = Counter()
+"""By `module: reason`: calls that the original module answered. What a compiler has traced is not counted."""
+ENTRIES = "kernelwright_entries"
+SLACK = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 5e-2}
+"""Relative L2 distance from the original that a verified first call may have: enough for another order of sums, not for an error."""
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+"""Whether kernels can run on the CPU."""
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """One kind of call that an operator takes over."""
+
+    operator: KernelOperator
+    structure: Any
+    """Of `[arguments, keywords]`."""
+    result: Any
+    """Of what the module returns."""
+    parameters: tuple[tuple[str, ...], ...]
+    """Where the module keeps what the operator takes behind the inputs, each as a path of attributes."""
+    fits: Callable[..., bool]
+    """Whether tensors have shapes, dtypes and layouts that it was made for."""
+    state: Callable[..., bool]
+    """Whether parameters have theirs."""
+    compiled: bool
+    """Whether it is of use inside torch.compile; else the original is traced there."""
+    replays: bool
+    """Whether it replays a CUDA graph of its own, which no other graph can hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """Modules that entries take over."""
+
+    title: str
+    paths: tuple[str, ...]
+    config: str
+    """What a module has to be."""
+    entries: tuple[Entry, ...]
+
+
+def reason_against(entry: Entry, module: nn.Module, call: Any, given: Sequence[torch.Tensor], held: Sequence[torch.Tensor]) -> str:
+    """Say why a call goes to the original; empty where the operator takes it."""
+    if not is_like(call, entry.structure):
+        return "other arguments"
+    if not entry.fits(*given):
+        return "other shapes, dtypes or strides"
+    if not entry.state(*held):
+        return "other parameters"
+    return _mode_against(entry, module, given, [*given, *held])
+
+
+def _mode_against(entry: Entry, module: nn.Module, given: Sequence[torch.Tensor], every: Sequence[torch.Tensor]) -> str:
+    """Say which mode speaks against it."""
+    device = given[0].device
+    if module.training:
+        return "training mode"
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in every):
+        return "a gradient is wanted"
+    if any(tensor.device != device for tensor in every) or not (device.type == "cuda" or (device.type == "cpu" and INTERPRETED)):
+        return "another device"
+    if torch.is_autocast_enabled(device.type):
+        return "autocast"
+    return "a CUDA graph is being captured" if entry.replays and torch.cuda.is_current_stream_capturing() else ""
+
+
+def _forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Have the first entry that a call fits answer it, else the original."""
+    given = leaves((args, kwargs))
+    compiling = torch.compiler.is_compiling()
+    reason = "not of use when compiled"
+    for entry in self.kernelwright_entries:
+        if compiling and not entry.compiled:
+            continue
+        held = [_attribute(self, path) for path in entry.parameters]
+        reason = reason_against(entry, self, [args, kwargs], given, held)
+        if not reason:
+            return filled(entry.result, entry.operator.call(*given, *held))
+    if not compiling:
+        MISSES[f"{self.kernelwright_title}: {reason}"] += 1
+    return self.kernelwright_original(self, *args, **kwargs)
+
+
+def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Compare a first call with the original, and go back to that for good where they differ."""
+    found = _forward(self, *args, **kwargs)
+    expected = self.kernelwright_original(self, *args, **kwargs)
+    for mine, theirs in zip(leaves(found), leaves(expected), strict=True):
+        distance = float((mine.double() - theirs.double()).norm() / (theirs.double().norm() + 1e-30))
+        if not distance <= SLACK.get(theirs.dtype, 0.0):
+            warnings.warn(
+                f"kernelwright: {self.kernelwright_title} differs from the original by {distance:.1e}; it is not used.", stacklevel=2
+            )
+            self.__class__ = self.kernelwright_class
+            return expected
+    self.__class__ = _class_of(self.kernelwright_class, self.kernelwright_entries, self.kernelwright_title, verify=False)
+    return found
+
+
+def _attribute(module: Any, path: tuple[str, ...]) -> Any:
+    for name in path:
+        module = getattr(module, name)
+    return module
+
+
+@functools.cache
+def _class_of(original: Any, entries: tuple[Entry, ...], title: str, *, verify: bool) -> Any:
+    """Make a subclass with another forward: it is copied, compiled and asked for its state as the original is."""
+    own = {
+        "forward": _verified if verify else _forward,
+        ENTRIES: entries,
+        "kernelwright_title": title,
+        "kernelwright_original": staticmethod(original.forward),
+        "kernelwright_class": original,
+        "__doc__": original.__doc__,
+        "__module__": original.__module__,
+    }
+    return type(original.__name__, (original,), own)
+
+
+def place(
+    model: nn.Module, places: Sequence[Place], config_of: Callable[[nn.Module], str], *, without: Sequence[str] = (), verify: bool = False
+) -> list[str]:
+    """Replace what fits, and return the paths; a module of another configuration is left alone with a warning."""
+    modules = dict(model.named_modules())
+    done, odd = [], []
+    for one in places:
+        entries = tuple(entry for entry in one.entries if entry.operator.name not in without)
+        for path in one.paths if entries else ():
+            module: Any = modules.get(path)
+            if hasattr(type(module), ENTRIES):
+                continue
+            if module is None or "forward" in module.__dict__ or config_of(module) != one.config:
+                odd.append(path)
+                continue
+            module.__class__ = _class_of(module.__class__, entries, one.title, verify=verify)
+            done.append(path)
+    if odd:
+        shown = ", ".join(odd[:3]) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
+        warnings.warn(f"kernelwright: {len(odd)} modules are not what the kernels were made for, and left alone: {shown}.", stacklevel=3)
+    return done
+
+
+def take_out(model: nn.Module) -> list[str]:
+    """Put every module's own class back, and return the paths."""
+    done = []
+    for path, module in model.named_modules():
+        if hasattr(type(module), ENTRIES):
+            for entry in getattr(type(module), ENTRIES):
+                entry.operator.forget()
+            any_module: Any = module
+            any_module.__class__ = any_module.kernelwright_class
+            done.append(path)
+    return done
+
+
+def counted() -> dict[str, dict[str, int]]:
+    """Say how often each operator ran since the last `reset`, and how often the original did, and why."""
+    return {"hits": dict(HITS), "misses": dict(MISSES)}
+
+
+def reset() -> None:
+    """Count from nothing."""
+    HITS.clear()
+    MISSES.clear()
