@@ -51,6 +51,10 @@ def __getattr__(name: str) -> Any:
         from kernelwright.api import runs
 
         return getattr(runs, name)
+    if name == "accelerate":
+        from kernelwright.api import models
+
+        return models.accelerate
     if name in {"evaluate", "verify", "Judgement"}:
         from kernelwright.api import judging
 

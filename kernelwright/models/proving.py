@@ -6,11 +6,11 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from kernelwright.models.operators import Listener
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome, Ratio
 from tools.evaluation.supervisor.statistics import speedup
-from tools.models.apart import ModelProcesses
 from tools.models.jobs import Proof, ProofJob
 from tools.models.package import Delivered, write_package
 from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
@@ -21,11 +21,22 @@ PAIRS = ((EAGER, OURS), (COMPILED, COMPILED_OURS), (AUTOTUNED, AUTOTUNED_OURS))
 PACKAGE_SUFFIXES = (".py",)
 
 
+class Provable(Protocol):
+    """A model that can be run with a package: in processes of its own, or here."""
+
+    @property
+    def device(self) -> str:
+        """`cuda` or `cpu`."""
+
+    def prove(self, job: ProofJob) -> Proof:
+        """Run it with and without the package."""
+
+
 @dataclass(frozen=True)
 class Proving:
     """What proofs of one model have in common."""
 
-    processes: ModelProcesses
+    processes: Provable
     file: Path
     source: str
     factory: str

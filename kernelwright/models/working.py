@@ -18,8 +18,7 @@ from kernelwright.models.report import summary, write_report
 from tools.errors import UserError
 from tools.evaluation.several import open_local
 from tools.evidence.folder import check_place
-from tools.hardware.devices import choose_devices
-from tools.models.apart import ModelProcesses, model_processes
+from tools.models.apart import model_processes
 from tools.models.choice import Chosen, choose
 from tools.models.jobs import CaptureJob, Proof
 from tools.models.package import Delivered, write_package
@@ -33,12 +32,9 @@ SEED_BITS = 31
 def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, home: Path, listener: Listener) -> Outcome:
     """Do all of it; wrong input raises UserError before anything is spent. `out` must be empty or not there."""
     began = time.monotonic()
-    check_place(out)
-    if not out.name.isidentifier():
-        raise UserError(f"{out.name} is no name that Python can import a package by.", "Use letters, digits and _ in the name of --out.")
+    check_out(out)
     source = read_source(file)
-    sheet = resolve_target(settings.run.target)
-    settings = settings.model_copy(update={"run": settings.run.model_copy(update={"target": sheet.name})})
+    sheet, settings = targeted(settings)
     with model_processes(settings.run.devices, sheet.title) as processes:
         job = CaptureJob(
             file=str(file.absolute()),
@@ -52,21 +48,49 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
         rows = choose_from(captured, sheet, settings, measured=processes.device != "cpu")
         listener({"event": "chosen", "capture": captured, "rows": rows})
         outcomes, delivered = optimise(rows, captured, settings, home, listener)
-        outcome = Outcome(
-            file=str(file),
-            factory=factory,
-            target=sheet.title,
-            device=processes.device,
-            policy=str(settings.run.policy),
-            capture=captured,
-            chosen=rows,
-            operators=outcomes,
-            proof=Proof(what="No operator was delivered, so there is nothing to prove.", mend="Give a larger --budget."),
-        )
+        outcome = first_outcome(str(file), factory, sheet, processes.device, settings, captured, rows, outcomes)
         if delivered:
-            proving = _proving(processes, file, source, factory, sheet, settings, listener)
+            seed = secrets.randbits(SEED_BITS)
+            proving = Proving(processes, file, source, factory, sheet, settings, processes.device != "cpu", seed, listener)
             outcome, delivered = proving.settle(outcome, delivered)
         return finish(outcome, delivered, out, time.monotonic() - began)
+
+
+def check_out(out: Path) -> None:
+    """Refuse a place that no package can be written to or imported from."""
+    check_place(out)
+    if not out.name.isidentifier():
+        raise UserError(f"{out.name} is no name that Python can import a package by.", "Use letters, digits and _ in the name of --out.")
+
+
+def targeted(settings: ModelSettings) -> tuple[HardwareSheet, ModelSettings]:
+    """Find the device that operators are made for, and name it in the settings of runs."""
+    sheet = resolve_target(settings.run.target)
+    return sheet, settings.model_copy(update={"run": settings.run.model_copy(update={"target": sheet.name})})
+
+
+def first_outcome(
+    file: str,
+    factory: str,
+    sheet: HardwareSheet,
+    device: str,
+    settings: ModelSettings,
+    captured: Capture,
+    rows: Sequence[Chosen],
+    outcomes: tuple[OperatorOutcome, ...],
+) -> Outcome:
+    """Write down what is known before the whole model is proven."""
+    return Outcome(
+        file=file,
+        factory=factory,
+        target=sheet.title,
+        device=device,
+        policy=str(settings.run.policy),
+        capture=captured,
+        chosen=tuple(rows),
+        operators=outcomes,
+        proof=Proof(what="No operator was delivered, so there is nothing to prove.", mend="Give a larger --budget."),
+    )
 
 
 def choose_from(captured: Capture, sheet: HardwareSheet, settings: ModelSettings, *, measured: bool) -> tuple[Chosen, ...]:
@@ -114,19 +138,3 @@ def finish(outcome: Outcome, delivered: Sequence[Delivered], out: Path, seconds:
         write_package(out, outcome.capture.title, summary(outcome), delivered, facts)
     write_report(outcome, out)
     return outcome
-
-
-def _proving(
-    processes: ModelProcesses, file: Path, source: str, factory: str, sheet: HardwareSheet, settings: ModelSettings, listener: Listener
-) -> Proving:
-    return Proving(
-        processes=processes,
-        file=file,
-        source=source,
-        factory=factory,
-        sheet=sheet,
-        settings=settings,
-        timed=bool(choose_devices(settings.run.devices, sheet.title)),
-        seed=secrets.randbits(SEED_BITS),
-        listener=listener,
-    )

@@ -32,7 +32,7 @@ class ModelProcesses:
     def __init__(self, scratch: Path, devices: str = ALL, title: str = "") -> None:
         """Work in `scratch`, on the first of `devices`; without a GPU, kernels are interpreted."""
         chosen = choose_devices(devices, title)
-        self.device = "cuda" if chosen else "cpu"
+        self.device: str = "cuda" if chosen else "cpu"
         self._workers = WorkerPool(scratch, chosen[0] if chosen else None)
 
     def capture(self, job: CaptureJob, limit_s: float = CAPTURE_S) -> Capture:

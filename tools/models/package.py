@@ -62,7 +62,7 @@ import torch
 from .runtime.operators import KernelOperator
 from .runtime.patching import Entry, Place
 
-NAMESPACE = "{namespace}"
+NAMESPACE = "{namespace}_" + __package__.replace(".", "_")
 
 
 '''

@@ -188,7 +188,7 @@ class ProblemText:
         alive = {id(node) for node in self._results()}
         kept = []
         for node in reversed(list(graph.nodes)):
-            if node.op == "call_function" and id(node) in alive:
+            if node.op == "call_function" and (id(node) in alive or _writes(node)):
                 kept.append(node)
                 alive.update(id(other) for other in node.all_input_nodes)
         for node in reversed(kept):
@@ -206,6 +206,8 @@ class ProblemText:
             return f"{args[0]}.shape[{args[1]}]"
         if not isinstance(target, torch._ops.OpOverload):
             raise UntraceableError(f"its trace holds {getattr(target, '__name__', target)}")
+        if target._schema.is_mutable and any(isinstance(one, torch.fx.Node) and one.op == "placeholder" for one in node.args):
+            raise UntraceableError("it updates a tensor in place")
         if any(name in str(target) for name in _CHECKS):
             raise UntraceableError("a check in it is used as a value")
         named = [f"{key}={self._reference(value)}" for key, value in node.kwargs.items()]
@@ -232,6 +234,11 @@ class ProblemText:
             name, count = f"{wanted}_{count}", count + 1
         self._taken.add(name)
         return name
+
+
+def _writes(node: Any) -> bool:
+    """Whether an operator writes to what it is given, so that it counts although nobody uses its result."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 def _exported(flat: nn.Module, leaves: list[torch.Tensor]) -> Any:

@@ -1,0 +1,89 @@
+"""Capturing a model: equal calls are one group, what cannot be replaced is named with its reason, and the rest is traced."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.tools.models.samples import Mixed, Norm
+from tools.models.capture import capture
+from tools.models.loading import Workload
+from tools.models.records import TENSOR, Capture, Group
+from tools.models.suitability import static_reason
+
+
+@pytest.fixture(scope="module")
+def found() -> Capture:
+    """A capture of the model that holds everything."""
+    torch.manual_seed(0)
+    return capture(Mixed().eval(), [Workload("rows", (torch.randn(6, 16),), {}, 1.0), Workload("row", (torch.randn(1, 16),), {}, 3.0)])
+
+
+def of(found: Capture, title: str) -> list[Group]:
+    """Groups of a class, those of six rows alone."""
+    return [group for group in found.groups if group.title == title and "rows" in group.calls]
+
+
+@pytest.mark.parametrize(
+    ("title", "reason"),
+    [
+        ("Noisy", "it draws random numbers (aten.rand_like.default)"),
+        ("InPlace", "it updates a tensor in place"),
+        ("Remembers", "it keeps state between calls"),
+        ("Branches", "its control flow depends on data"),
+        ("Narrow", "it is quantised (weights of torch.int8)"),
+        ("Odd", "it works on a subclass of tensor (Labelled)"),
+        ("Linear", "its weights are tied to another module's"),
+        ("Masked", "it is given infinities or NaN, as a mask has them"),
+    ],
+)
+def test_what_cannot_be_replaced_is_named_with_its_reason(found: Capture, title: str, reason: str) -> None:
+    """Random numbers, writes in place, state, control flow by data, quantised and tied weights, subclasses of tensor, masks."""
+    groups = of(found, title)
+    assert {group.reason for group in groups} == {reason}
+    assert not any(group.trace for group in groups)
+
+
+def test_the_rest_is_traced_all_the_same(found: Capture) -> None:
+    """Modules beside those that are left alone can be optimised."""
+    assert all(group.trace and not group.reason for group in of(found, "Norm"))
+
+
+def test_equal_calls_are_one_group(found: Capture) -> None:
+    """Modules of one class and configuration with equal inputs are together; another eps is another group."""
+    assert {group.paths for group in of(found, "Norm")} == {("first", "second"), ("other",)}
+
+
+def test_other_shapes_are_another_group(found: Capture) -> None:
+    """Each group has the calls of the workloads that have its shapes."""
+    assert {tuple(group.calls.items()) for group in found.groups if group.paths == ("first", "second")} == {(("rows", 2),), (("row", 2),)}
+
+
+def test_shares_are_of_all_workloads_by_their_weights(found: Capture) -> None:
+    """The whole model takes all of the time, its parts less than that together."""
+    [whole] = [group for group in found.groups if group.paths == ("",) and "row" in group.calls]
+    leaves = [group for group in found.groups if group.paths != ("",)]
+    assert 0.0 < whole.share <= 1.0
+    assert all(0.0 <= group.share <= 1.0 for group in leaves)
+    assert found.weights == {"rows": 1.0, "row": 3.0}
+
+
+def test_a_trace_says_how_the_module_is_called(found: Capture) -> None:
+    """Structure of the call and the result, and which parameter is which."""
+    [group] = [one for one in of(found, "Norm") if one.paths == ("other",)]
+    assert group.trace is not None
+    assert group.trace.structure == [[TENSOR], {}]
+    assert group.trace.result == TENSOR
+    assert group.trace.parameters == {"weight": "weight"}
+    assert [one.shape for one in group.trace.outputs] == [("x.shape[0]", "16")]
+
+
+def test_tensors_on_several_devices_are_named() -> None:
+    """A module whose weights and input lie on different devices is left alone."""
+    reason = static_reason(Norm().eval().to("meta"), (torch.randn(2, 16),), set())
+    assert reason == "its tensors are on several devices (cpu, meta)"
+
+
+def test_a_module_in_training_mode_is_named() -> None:
+    """What trains is left alone."""
+    assert static_reason(Norm(), (torch.randn(2, 16),), set()) == "it is in training mode"

@@ -1,0 +1,76 @@
+"""What is worth the work: shares of the time against the roofline, nothing twice, the budget where most can be gained."""
+
+from __future__ import annotations
+
+from tools.hardware import load_sheet
+from tools.models.choice import choose
+from tools.models.records import TENSOR, Capture, Group, Input, Output, Trace
+from tools.records import ABI, DEFAULT_POLICY, OperatorFamily, TensorSpec, Work
+
+MIB = 1 << 20
+
+
+def group(name: str, paths: tuple[str, ...], share: float, us: float, mib: int = 8) -> Group:
+    """A pointwise group that moves twice `mib` MiB, and takes `us` microseconds a call."""
+    x = TensorSpec(name="x", shape=(mib * MIB // 4,), dtype="float32")
+    work = Work(
+        operators=("aten.exp.default",) * 3,
+        families=(OperatorFamily.POINTWISE,),
+        matmul_flops=0,
+        pointwise_flops=x.numel,
+        eager_bytes=6 * x.nbytes,
+    )
+    trace = Trace(
+        source="",
+        structure=[[TENSOR], {}],
+        result=TENSOR,
+        inputs=(Input(name="x", shape=x.shape, dtype="float32", contiguous=True),),
+        outputs=(Output(shape=("x.shape[0]",), dtype="float32"),),
+        parameters={},
+        abi=ABI(arguments=(x,), outputs=(x,)),
+        work=work,
+    )
+    return Group(name=name, title=name, paths=paths, config="", calls={"a": 1}, us=us, share=share, operators=3, trace=trace)
+
+
+def chosen(*groups: Group, budget: int = 4, most: int = 6, measured: bool = True) -> dict[str, tuple[int, str]]:
+    """Budget and reason by group."""
+    found = Capture(title="M", clock="", us={"a": 1.0}, weights={"a": 1.0}, modules=1, groups=groups)
+    rows = choose(found, load_sheet("h200"), DEFAULT_POLICY, budget=budget, most=most, measured=measured)
+    return {row.group: (row.budget, row.why_not) for row in rows}
+
+
+def test_the_budget_goes_where_most_time_can_be_saved() -> None:
+    """Twelve evaluations of three are spread by what each could save of the whole time."""
+    found = chosen(group("large", ("a",), 0.6, 100.0), group("small", ("b",), 0.1, 100.0))
+    assert found["large"][0] > 3 * found["small"][0] - 2
+    assert found["small"][0] >= 2
+
+
+def test_what_is_near_the_roofline_is_not_worth_a_run() -> None:
+    """A large share of the time is nothing where the device can do no better."""
+    assert chosen(group("near", ("a",), 0.9, 6.7)) == {"near": (0, "too little to gain")}
+
+
+def test_nothing_is_worked_on_twice() -> None:
+    """Of a module and the modules inside of it, that with the larger gain is chosen."""
+    found = chosen(group("outer", ("block",), 0.5, 100.0), group("inner", ("block.norm", "norm"), 0.3, 100.0))
+    assert found["outer"][0] > 0
+    assert found["inner"] == (0, "in or around outer")
+
+
+def test_names_that_only_begin_alike_do_not_overlap() -> None:
+    """`layer.10` does not lie in `layer.1`."""
+    found = chosen(group("one", ("layer.1",), 0.3, 100.0), group("ten", ("layer.10",), 0.3, 100.0))
+    assert all(budget for budget, _ in found.values())
+
+
+def test_no_more_than_so_many_are_chosen() -> None:
+    """The rest says that it was not among the first."""
+    found = chosen(group("one", ("a",), 0.4, 100.0), group("two", ("b",), 0.3, 100.0), most=1)
+    assert found["two"] == (0, "not among the first 1")
+
+
+def test_without_the_target_the_cost_model_says_how_long_a_call_takes() -> None:
+    """A CPU's microseconds say nothing about a GPU: the estimate of eager execution does."""
+    assert chosen(group("slow here", ("a",), 0.9, 1e6), measured=False)["slow here"][0] > 0

@@ -1,0 +1,230 @@
+"""A delivered package: operators take the place of modules, guards send other calls to the original, and everything can be undone."""
+
+# ruff: noqa: D102 - what a forward does, its class says
+
+from __future__ import annotations
+
+import copy
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.tools.models.samples import Norm
+from tools.guards.contract import Contract, Size, TensorRule
+from tools.models.capture import capture
+from tools.models.loading import Workload
+from tools.models.package import Delivered, write_operators, write_package
+from tools.models.proof import Prover
+
+KERNEL = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(16))
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
+"""
+"""Stands for a kernel: the walls and the interpreter are tested elsewhere."""
+CONTRACT = Contract(
+    inputs=(TensorRule("x", "float32", (Size("any"), 16)),),
+    parameters=(TensorRule("weight", "float32", (16,)),),
+    constructor=(),
+    training=None,
+)
+
+
+class Pair(nn.Module):
+    """Two norms, and a linear layer between that nobody touches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.middle, self.last = Norm(), nn.Linear(16, 16), Norm()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.last(self.middle(self.first(x)))
+
+
+@pytest.fixture(scope="module")
+def delivered() -> Delivered:
+    """What a run would have delivered for the norms."""
+    found = capture(Pair().eval(), [Workload("rows", (torch.randn(6, 16),), {}, 1.0)])
+    [norm] = [group for group in found.groups if group.title == "Norm"]
+    assert norm.trace is not None
+    return Delivered(group=norm, trace=norm.trace, contract=CONTRACT, kernel=KERNEL, evidence=None)
+
+
+def opened(folder: Path, one: Delivered) -> Any:
+    """Write a package and import it as if kernels could run on the CPU."""
+    write_package(folder, "Pair", "A test.", [one], {})
+    with pytest.MonkeyPatch.context() as patches:
+        patches.setenv("TRITON_INTERPRET", "1")
+        patches.syspath_prepend(str(folder.parent))
+        return importlib.import_module(folder.name)
+
+
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory, delivered: Delivered) -> Any:
+    """The package, imported once: operators are registered for the life of a process."""
+    return opened(tmp_path_factory.mktemp("packages") / "right_package", delivered)
+
+
+@pytest.fixture
+def package(imported: Any) -> Any:
+    """The package, which has counted nothing."""
+    imported.counts(reset=True)
+    return imported
+
+
+@pytest.fixture
+def model() -> nn.Module:
+    """A model whose norms have been captured."""
+    return Pair().eval().requires_grad_(False)
+
+
+X = torch.linspace(-1.0, 1.0, 96).view(6, 16)
+
+
+def test_operators_take_the_place_of_modules_and_give_it_back(package: Any, model: nn.Module) -> None:
+    """The outputs are the model's, its state dict and classes stay, and removing brings its own forward back."""
+    before, keys = model(X), list(model.state_dict())
+    assert package.apply(model) == ["first", "last"]
+    assert torch.allclose(model(X), before)
+    assert package.counts(reset=True) == {"hits": {"norm": 2}, "misses": {}}
+    assert list(model.state_dict()) == keys
+    assert isinstance(model.first, Norm)
+    assert package.remove(model) == ["first", "last"]
+    assert type(model.first) is Norm
+    assert torch.equal(model(X), before)
+    assert package.counts()["hits"] == {}
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (lambda model: model(X.repeat(4, 1)), "other shapes, dtypes or strides"),
+        (lambda model: model(X.view(2, 3, 16)), "other shapes, dtypes or strides"),
+        (lambda model: model.double()(X.double()), "other shapes, dtypes or strides"),
+        (lambda model: model.first(X.t().contiguous().t()), "other shapes, dtypes or strides"),
+        (lambda model: model.first(x=X), "other arguments"),
+        (lambda model: model.train()(X), "training mode"),
+        (lambda model: model.requires_grad_()(X), "a gradient is wanted"),
+    ],
+)
+def test_a_call_that_no_kernel_was_made_for_goes_to_the_original_and_is_counted(
+    package: Any, model: nn.Module, call: Any, reason: str
+) -> None:
+    """Four times as many rows, another rank, dtype, layout or way of calling, training, gradients."""
+    expected = call(copy.deepcopy(model))
+    package.apply(model)
+    assert torch.equal(call(model), expected)
+    found = package.counts(reset=True)
+    assert set(found["misses"]) == {f"Norm: {reason}"}
+    assert not found["hits"]
+
+
+def test_under_autocast_the_original_answers(package: Any, model: nn.Module) -> None:
+    """What autocast would compute in another dtype is not a kernel's to say."""
+    package.apply(model)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        model(X)
+    assert "Norm: autocast" in package.counts(reset=True)["misses"]
+
+
+def test_new_weights_are_used_at_once(package: Any, model: Any) -> None:
+    """Weights that are written, loaded or replaced show in the next call; a copy of the model has its own."""
+    package.apply(model)
+    model(X)
+    twin = copy.deepcopy(model)
+    model.first.weight.mul_(3.0)
+    model.last.load_state_dict({"weight": torch.full((16,), 2.0)})
+    plain = copy.deepcopy(model)
+    package.remove(plain)
+    assert torch.allclose(model(X), plain(X))
+    assert not torch.allclose(model(X), twin(X))
+
+
+def test_torch_compile_sees_one_graph_with_the_operator_in_it(package: Any, model: nn.Module) -> None:
+    """There is no graph break, and the compiled model gives the same."""
+    package.apply(model)
+    seen: list[str] = []
+
+    def backend(graph: Any, inputs: Any) -> Any:
+        seen.extend(str(node.target) for node in graph.graph.nodes)
+        return graph
+
+    found = torch.compile(model, backend=backend, fullgraph=True)(X)
+    torch._dynamo.reset()
+    assert torch.allclose(found, model(X))
+    assert sum(one.endswith(".norm.default") for one in seen) == 2
+
+
+def test_an_operator_can_be_left_out(package: Any, model: nn.Module) -> None:
+    """Named in `without`, its modules stay as they are."""
+    assert package.apply(model, without=("norm",)) == []
+
+
+def test_a_module_of_another_configuration_is_left_alone(package: Any, model: Any) -> None:
+    """A kernel for one eps does not take the place of a module with another, and that is said."""
+    model.last.eps = 1e-2
+    with pytest.warns(UserWarning, match="1 modules are not what the kernels were made for, and left alone: last"):
+        assert package.apply(model) == ["first"]
+
+
+def test_a_first_call_can_be_verified(tmp_path: Path, delivered: Delivered, model: nn.Module) -> None:
+    """An operator that differs from the original is not used, and says so; the call gives the original's result."""
+    wrong = Delivered(group=delivered.group, trace=delivered.trace, contract=CONTRACT, kernel=KERNEL.replace("1e-5", "0.5"), evidence=None)
+    package = opened(tmp_path / "wrong_package", wrong)
+    expected = model(X)
+    package.apply(model, verify=True)
+    with pytest.warns(UserWarning, match="Norm differs from the original"):
+        assert torch.equal(model(X), expected)
+    assert type(model.first) is Norm
+
+
+def test_operators_that_are_taken_out_leave_no_file(tmp_path: Path, delivered: Delivered) -> None:
+    """A package without operators is still a package, and has none of their files."""
+    write_package(tmp_path / "made", "Pair", "A test.", [delivered], {})
+    write_operators(tmp_path / "made", [])
+    assert not list((tmp_path / "made" / "kernels").iterdir())
+    assert (tmp_path / "made" / "table.py").read_text().rstrip().endswith("PLACES = ()")
+
+
+def prover(package: Any, model: nn.Module) -> Prover:
+    """A prover of the model on fresh rows."""
+
+    def workloads(seed: int) -> list[Workload]:
+        return [Workload("rows", (torch.randn(6, 16, generator=torch.Generator().manual_seed(seed)),), {}, 1.0)]
+
+    return Prover(model, package, workloads, seed=1)
+
+
+def test_a_model_with_right_operators_is_proven(package: Any, model: nn.Module) -> None:
+    """Outputs against float64, what the guards did, and that everything can be had back."""
+    found = prover(package, model).correctness(graphs=False)
+    assert found.holds
+    assert found.oracle == "float64"
+    assert found.hits == {"norm": 4}
+    assert found.misses == {}
+    assert found.replaced == ("first", "last")
+    assert all(one.error <= one.limit for one in found.outputs)
+    assert len(found.outputs) == 2
+
+
+def test_a_model_with_a_wrong_operator_is_not_proven(tmp_path: Path, delivered: Delivered, model: nn.Module) -> None:
+    """The distance from float64 is larger than the original's by more than the limit."""
+    wrong = Delivered(group=delivered.group, trace=delivered.trace, contract=CONTRACT, kernel=KERNEL.replace("1e-5", "1e-3"), evidence=None)
+    assert not prover(opened(tmp_path / "unproven_package", wrong), model).correctness(graphs=False).holds
+
+
+def test_all_ways_of_running_a_model_are_timed_in_turn(package: Any, model: nn.Module) -> None:
+    """Eager with and without operators, as many rounds each; what fails is noted and left out."""
+    found = prover(package, model).times(["norm"], 3, compiled=False, max_autotune=False)
+    assert {way: len(times["rows"]) for way, times in found.items()} == {"eager": 3, "eager, ours": 3}

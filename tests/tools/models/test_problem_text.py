@@ -1,0 +1,106 @@
+"""A module's call written as a problem file: it computes the same, and its sizes may vary where the module leaves them free."""
+
+# ruff: noqa: D102 - what a forward does, its class says
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.tools.models.samples import Norm
+from tools.models.problem_text import ProblemText, UntraceableError
+
+
+class Joined(nn.Module):
+    """Takes a pair and a number, keeps a table and a constant, gives two results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 4)
+        self.register_buffer("table", torch.arange(4.0), persistent=False)
+
+    def forward(self, pair: tuple[torch.Tensor, torch.Tensor], factor: float) -> tuple[torch.Tensor, torch.Tensor]:
+        left, right = pair
+        places = torch.arange(left.shape[0], device=left.device)
+        found = self.inner(left).view(left.shape[0], 2, 2).transpose(1, 2).flatten(1)
+        return found * factor + self.table, right.float() + places[:, None] * torch.tensor([0.5, 1.5])
+
+
+def run(text: ProblemText, module: nn.Module, inputs: list[torch.Tensor]) -> Any:
+    """Run the file's Model with the module's own weights."""
+    space: dict[str, Any] = {}
+    exec(text.source, space)
+    model = space["Model"]()
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    with torch.no_grad():
+        for name, own in text.parameters.items():
+            getattr(model, name).copy_(state[own])
+        return model(*inputs)
+
+
+def test_the_file_computes_what_the_module_does() -> None:
+    """Pairs are flattened, numbers are written, parameters have their names, buffers and constants are kept."""
+    module = Joined().eval()
+    pair = (torch.randn(5, 8), torch.randint(0, 9, (5, 2)))
+    text = ProblemText(module, (pair,), {"factor": 3.0}, "Joined")
+    assert text.inputs == ["pair_0", "pair_1"]
+    assert text.parameters == {"inner_weight": "inner.weight", "inner_bias": "inner.bias", "table": "table"}
+    for mine, theirs in zip(run(text, module, list(pair)), module(pair, 3.0), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_sizes_that_a_module_leaves_free_are_constants_of_the_file() -> None:
+    """The file runs at other sizes, which its name for small sizes lists."""
+    module = Norm().eval()
+    text = ProblemText(module, (torch.randn(2, 6, 16),), {}, "Norm")
+    assert "size0 = 2\nsize1 = 6\n" in text.source
+    assert "SMALL_SIZES = [{'size0': 7, 'size1': 5}, {'size0': 1, 'size1': 1}]" in text.source
+    x = torch.randn(3, 4, 16)
+    assert torch.equal(run(text, module, [x]), module(x))
+
+
+def test_inputs_are_drawn_like_those_that_were_captured() -> None:
+    """Half types, whole numbers in their range, booleans and tensors of one sign."""
+
+    class Sum(nn.Module):
+        def forward(self, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor, d: torch.Tensor) -> torch.Tensor:
+            return a + b + c.to(a.dtype) + d
+
+    given = (torch.randn(4).bfloat16(), torch.tensor([3, 9, 5, 4]), torch.rand(4) < 0.5, torch.full((4,), 2.5))
+    space: dict[str, Any] = {}
+    exec(ProblemText(Sum().eval(), given, {}, "Sum").source, space)
+    drawn = space["get_inputs"]()
+    assert [(value.dtype, value.shape) for value in drawn] == [(value.dtype, value.shape) for value in given]
+    assert int(drawn[1].min()) >= 3
+    assert int(drawn[1].max()) <= 9
+    assert torch.equal(drawn[3], given[3])
+
+
+def test_a_call_with_an_object_is_refused() -> None:
+    """Whatever is neither tensor nor plain value, such as a cache, is named."""
+
+    class Cached(nn.Module):
+        def forward(self, x: torch.Tensor, cache: object) -> torch.Tensor:
+            return x + 1
+
+    with pytest.raises(UntraceableError, match="it is called with object"):
+        ProblemText(Cached().eval(), (torch.randn(2), object()), {}, "Cached")
+
+
+def test_a_buffer_that_is_written_to_is_refused() -> None:
+    """A module that keeps something in a buffer changes it in place."""
+
+    class Counts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("calls", torch.zeros(1))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            self.calls += 1
+            return x * 2
+
+    with pytest.raises(UntraceableError, match="updates a tensor in place"):
+        ProblemText(Counts().eval(), (torch.randn(2),), {}, "Counts")
