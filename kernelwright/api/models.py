@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents import ready_models
-from graphs.run.settings import RunSettings, default_home
+from graphs.run.settings import RunSettings
 from kernelwright.models.here import work_here
 from kernelwright.models.operators import Listener
 from kernelwright.models.records import ModelSettings, Outcome
+from tools.tracing.finding import default_home
 
 if TYPE_CHECKING:
     from torch import nn

@@ -69,12 +69,21 @@ def command(
     json: Json = False,
 ) -> None:
     """Work on a model and print what came of it."""
-    from tools.references.processes import PROCESSES
+    from kernelwright.cli.early import check_device, check_evaluator, check_policies
+    from tools.models.form import check_form, check_package_place
 
     name, _, factory = file.partition(":")
-    if Path(name).is_file():
-        # torch is imported there while the rest is imported here
-        PROCESSES.start()
+    check_form(Path(name), factory)
+    check_package_place(out)
+    check_device(target)
+    check_evaluator("local", devices)
+    check_policies(policy)
+    from tools.evaluation.several import begin_local
+    from tools.references.processes import PROCESSES
+
+    # torch is imported there while the rest is imported here
+    PROCESSES.start()
+    begin_local(devices)
     from agents import ready_models, team_settings
     from graphs.run.settings import RunSettings
     from graphs.search.protocol import SearchSettings
@@ -82,7 +91,7 @@ def command(
     from kernelwright.cli.model_live import ModelProgress, print_outcome
     from kernelwright.models.records import ModelSettings
     from kernelwright.models.working import work_on_file
-    from tools.evaluation.policies import stated_policy
+    from tools.policies import stated_policy
 
     team = team_settings(model, base_url, role or [], key_file, "", model_set or [])
     run = RunSettings(

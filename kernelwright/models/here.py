@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from kernelwright.models.operators import Listener
 from kernelwright.models.proving import Proving
 from kernelwright.models.records import ModelSettings, Outcome
-from kernelwright.models.working import check_out, choose_from, finish, first_outcome, optimise, targeted
+from kernelwright.models.working import choose_from, finish, first_outcome, optimise, targeted
 from tools.errors import UserError
+from tools.models.form import check_package_place
 from tools.models.jobs import Proof, ProofJob
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings,
     from tools.models.capture import capture
 
     began = time.monotonic()
-    check_out(out)
+    check_package_place(out)
     if model.training:
         raise UserError("The model is in training mode, for which no kernel is made.", "Call model.eval() first.")
     workloads = calls_of(inputs)

@@ -15,11 +15,10 @@ from kernelwright.models.operators import Listener, optimise_all
 from kernelwright.models.proving import Proving
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.report import summary, write_report
-from tools.errors import UserError
 from tools.evaluation.several import open_local
-from tools.evidence.folder import check_place
 from tools.models.apart import model_processes
 from tools.models.choice import Chosen, choose
+from tools.models.form import check_package_place
 from tools.models.jobs import CaptureJob, Proof
 from tools.models.package import Delivered, write_package
 from tools.models.records import Capture
@@ -32,7 +31,7 @@ SEED_BITS = 31
 def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, home: Path, listener: Listener) -> Outcome:
     """Do all of it; wrong input raises UserError before anything is spent. `out` must be empty or not there."""
     began = time.monotonic()
-    check_out(out)
+    check_package_place(out)
     source = read_source(file)
     sheet, settings = targeted(settings)
     with model_processes(settings.run.devices, sheet.title) as processes:
@@ -54,13 +53,6 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
             proving = Proving(processes, file, source, factory, sheet, settings, processes.device != "cpu", seed, listener)
             outcome, delivered = proving.settle(outcome, delivered)
         return finish(outcome, delivered, out, time.monotonic() - began)
-
-
-def check_out(out: Path) -> None:
-    """Refuse a place that no package can be written to or imported from."""
-    check_place(out)
-    if not out.name.isidentifier():
-        raise UserError(f"{out.name} is no name that Python can import a package by.", "Use letters, digits and _ in the name of --out.")
 
 
 def targeted(settings: ModelSettings) -> tuple[HardwareSheet, ModelSettings]:

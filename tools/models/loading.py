@@ -14,16 +14,10 @@ import torch
 from torch import nn
 
 from tools.errors import UserError
+from tools.models.form import EXPECTED, WEIGHTS, WORKLOADS, factory_of
 from tools.problems.blueprint import WEIGHT_SEED
 from tools.problems.execution import blaming
 from tools.problems.seeding import seeded
-
-MAKE, WORKLOADS, WEIGHTS = "make", "workloads", "WEIGHTS"
-"""Names that a file of a model has; the last is optional."""
-EXPECTED = (
-    "Give the file make(), which returns an nn.Module, and workloads() or workloads(model), which returns {name: (argument, …)}; "
-    "or a class Model with get_inputs(), as an operator's file has them."
-)
 
 
 @dataclass(frozen=True)
@@ -43,8 +37,8 @@ class ModelFile:
         """Import it; what is wrong with it raises UserError. `factory` names the function that makes the model."""
         self._title = file.name
         self._python = _imported(file)
-        self._is_operator = not factory and not hasattr(self._python, MAKE) and hasattr(self._python, "Model")
-        self._factory = "Model" if self._is_operator else factory or MAKE
+        self._factory = factory_of(set(vars(self._python)), factory)
+        self._is_operator = self._factory == "Model"
         for name in (self._factory, "get_inputs" if self._is_operator else WORKLOADS):
             if not callable(getattr(self._python, name, None)):
                 raise UserError(f"{self._title} defines no {name}().", EXPECTED)
