@@ -88,7 +88,7 @@ def command(
     from graphs.run.settings import RunSettings
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.knowledge_store import ready_embedder
-    from kernelwright.cli.model_live import ModelProgress, print_outcome
+    from kernelwright.models.live import ModelProgress, print_outcome
     from kernelwright.models.records import ModelSettings
     from kernelwright.models.working import work_on_file
     from tools.policies import stated_policy
