@@ -27,8 +27,8 @@ from kernelwright.bench.borrowed import Borrowed
 from kernelwright.bench.reading import facts_of
 from kernelwright.bench.row import ResultRow
 from kernelwright.bench.statistics import interval
-from kernelwright.cli.calibration_plot import draw, draw_trend, in_words, trend_in_words
 from kernelwright.cli.knowledge_worth import page
+from kernelwright.worth.calibration_plot import draw, draw_trend, in_words, trend_in_words
 from kernelwright.worth.records import WorthReport
 from kernelwright.worth.report import report_worth
 from knowledge.learning.calibration import by_runs, compare

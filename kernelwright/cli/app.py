@@ -19,6 +19,7 @@ from kernelwright.cli import (
     hardware,
     knowledge,
     mcp,
+    model,
     optimize,
     prompts,
     replay,
@@ -61,7 +62,7 @@ def _options(
         os.environ["KERNELWRIGHT_DEBUG"] = "1"
 
 
-for module in (optimize, evaluate, explain, verify, resume, replay, runs, trace, doctor, hardware, actions, prompts, mcp, worker):
+for module in (optimize, model, evaluate, explain, verify, resume, replay, runs, trace, doctor, hardware, actions, prompts, mcp, worker):
     app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__, cls=GroupedCommand if module is optimize else None)(
         module.command
     )

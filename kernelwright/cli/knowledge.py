@@ -135,7 +135,7 @@ def stats(
     if json:
         print_json({**found, "trend": [{**one.model_dump(mode="json"), "error": one.error} for one in stretches]})
         return
-    from kernelwright.cli.calibration_plot import in_words, trend_in_words
+    from kernelwright.worth.calibration_plot import in_words, trend_in_words
 
     states = ", ".join(f"{count} {state}" for state, count in dict(found["by_state"]).items() if count)  # type: ignore[call-overload]
     print(f"{found['folder']}: {found['entries']} strategies ({states}), {found['trials']} trials, embedder {found['embedder']}")
@@ -148,13 +148,13 @@ def stats(
 
 
 def _calibration(base: KnowledgeBase) -> str:
-    from kernelwright.cli.calibration_plot import draw
+    from kernelwright.worth.calibration_plot import draw
 
     return draw(base.experiences(), base.calibration())
 
 
 def _trend(stretches: tuple[Stretch, ...]) -> str:
-    from kernelwright.cli.calibration_plot import draw_trend
+    from kernelwright.worth.calibration_plot import draw_trend
 
     return draw_trend(stretches)
 
