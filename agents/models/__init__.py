@@ -11,7 +11,7 @@ from agents.models.check import check_model
 from agents.models.ensemble import Ensemble
 from agents.models.errors import BudgetReached, ModelUnavailable, NotRecorded
 from agents.models.guard import Guard, budget_guard
-from agents.models.messages import Answer, Message, Usage
+from agents.models.messages import Answer, Message, ToolCall, ToolSpec, Usage
 from agents.models.prices import Price, PriceTable
 from agents.models.protocol import Model
 from agents.models.recording import Recording
@@ -38,6 +38,8 @@ __all__ = [
     "PriceTable",
     "Recording",
     "Shared",
+    "ToolCall",
+    "ToolSpec",
     "Trouble",
     "Usage",
     "budget_guard",

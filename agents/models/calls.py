@@ -6,7 +6,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar
 
 from pydantic import Field
 
-from agents.models.messages import Finish, Message, Usage
+from agents.models.messages import Finish, Message, ToolCall, Usage
 from tools.records import Record
 from tools.tracing import RunStore
 
@@ -36,6 +36,8 @@ class CallRecord(Record):
     text: str
     odds: dict[str, float] = Field(default_factory=dict)
     """Log-probabilities of the first token and its alternatives, where they were asked for and given."""
+    calls: tuple[ToolCall, ...] = ()
+    """Tools that the reply calls."""
     finish: Finish = "stop"
     usage: Usage = Usage()
     cost_usd: float | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
@@ -11,7 +11,7 @@ from agents.models.calls import CallRecord, CallStore, Findings, Hindrance, Memo
 from agents.models.deadline import in_time
 from agents.models.errors import BudgetReached, ModelUnavailable, NotRecorded
 from agents.models.guard import Guard, OverBudget, tokens_of
-from agents.models.messages import Answer, Message, Usage
+from agents.models.messages import Answer, Message, ToolSpec, Usage
 from agents.models.prices import PriceTable
 from agents.models.reading import read_json
 from agents.models.recording import Recording
@@ -36,6 +36,8 @@ class Question(Record):
     purpose: str
     odds: bool = False
     """Whether the log-probabilities of the reply's first token are wanted."""
+    tools: tuple[ToolSpec, ...] = ()
+    may_call: bool = True
 
 
 class InFlight(NamedTuple):
@@ -99,6 +101,13 @@ class ChatModel:
             second, record = await self._exchange(question.model_copy(update={"messages": again}))
             answer = _joined(answer, _parse(second, record, schema))
         return answer
+
+    async def ask_with_tools(
+        self, role: str, messages: tuple[Message, ...], tools: tuple[ToolSpec, ...], *, may_call: bool = True, purpose: str = ""
+    ) -> Answer:
+        """Put a question that may be answered with calls of tools first; a server that takes none is asked without, which is noted."""
+        question = Question(role=role, messages=messages, schema_type=None, purpose=purpose, tools=tools, may_call=may_call)
+        return (await self._exchange(question))[0]
 
     async def ask_odds(self, role: str, messages: tuple[Message, ...], *, purpose: str = "") -> Answer:
         """Put a question that one token answers, and read that token's log-probabilities beside those of its alternatives.
@@ -183,9 +192,10 @@ class ChatModel:
         """Get a reply, leaving out one by one what the server turns out to lack."""
         role, messages, schema = question.role, question.messages, question.schema_type
         known = lacks = self._known_lacks()
-        wanted = make_request(role, messages, schema, self.settings, frozenset(), limit, odds=question.odds).features
+        extras: dict[str, Any] = {"odds": question.odds, "tools": question.tools, "may_call": question.may_call}
+        wanted = make_request(role, messages, schema, self.settings, frozenset(), limit, **extras).features
         while True:
-            request = make_request(role, messages, schema, self.settings, lacks, limit, odds=question.odds)
+            request = make_request(role, messages, schema, self.settings, lacks, limit, **extras)
             try:
                 reply = await self._transport.send(request, question.purpose)
                 break
@@ -221,6 +231,7 @@ class ChatModel:
             parameters=request.parameters,
             text=reply.text,
             odds=reply.odds,
+            calls=reply.calls,
             finish=reply.finish,
             usage=usage,
             cost_usd=self._prices.cost(self.name, usage),
@@ -230,7 +241,10 @@ class ChatModel:
         )
 
     def _key(self, question: Question, purpose: str, place: str = "") -> str:
-        return question_key(question.role, question.messages, question.schema_type, self.settings, purpose, place, odds=question.odds)
+        return question_key(
+            question.role, question.messages, question.schema_type, self.settings, purpose, place,
+            odds=question.odds, tools=question.tools, may_call=question.may_call,
+        )  # fmt: skip
 
     def _shared_key(self, question: Question) -> str:
         return self._key(question, question.purpose, place=self.settings.endpoint)
@@ -277,6 +291,7 @@ class ChatModel:
             seconds=0.0 if cached else record.seconds,
             cached=cached,
             odds=record.odds,
+            calls=record.calls,
             key=key,
             notes=record.notes,
         )

@@ -15,7 +15,7 @@ from pydantic import BaseModel, Field
 from agents.models.calls import CallStore
 from agents.models.chat import ChatModel
 from agents.models.errors import ModelUnavailable
-from agents.models.messages import Answer, Message
+from agents.models.messages import Answer, Message, ToolSpec
 from agents.models.prices import PriceTable
 from tools.errors import UserError
 from tools.records import Record, content_hash
@@ -80,6 +80,14 @@ class Ensemble:
     ) -> Answer:
         """Choose a model and put the question to it; what only one of several models cannot do is another's to answer."""
         return await self._first(role, purpose, lambda model: model.ask(role, messages, schema, purpose=purpose))
+
+    async def ask_with_tools(
+        self, role: str, messages: tuple[Message, ...], tools: tuple[ToolSpec, ...], *, may_call: bool = True, purpose: str = ""
+    ) -> Answer:
+        """Choose a model, the same in each turn of one purpose, and let it call tools."""
+        return await self._first(
+            role, purpose, lambda model: model.ask_with_tools(role, messages, tools, may_call=may_call, purpose=purpose)
+        )  # fmt: skip
 
     async def ask_odds(self, role: str, messages: tuple[Message, ...], *, purpose: str = "") -> Answer:
         """Choose a model and read its log-probabilities; empty where the chosen one gives none."""

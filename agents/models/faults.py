@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 REJECTED = (400, 422)
 REFUSED_KEY = (401, 403)
+TOOLS_UNREADY = "tools param requires"
+"""How llama.cpp's server says, with status 500, that it was started without its chat templates."""
 OTHER_ENDPOINT = "v1/responses"
 """How the hosted service says, with status 404, that a model answers elsewhere."""
 
@@ -64,7 +66,7 @@ async def _status(error: Any, settings: ModelSettings, key_source: str, client: 
         return Fault(f"it answers elsewhere ({said}).", rejected=True)
     if status == 404:
         return Fault(said, mend=await _no_such_model(said, settings, client))
-    if status in REJECTED:
+    if status in REJECTED or (status >= 500 and TOOLS_UNREADY in said):
         return Fault(f"it rejects the request ({status}: {said}).", rejected=True)
     if status == 429 and "insufficient_quota" in f"{error.code} {said}":
         what = f"The account behind the key ({key_source}) has no quota left at {settings.endpoint}: {said}"

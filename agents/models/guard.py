@@ -93,7 +93,7 @@ class Guard:
 
 def tokens_of(messages: Iterable[Message]) -> int:
     """Estimate what a prompt may count for, on the side of too many."""
-    return sum(len(m.content) for m in messages) // CHARACTERS_A_TOKEN + 1
+    return sum(len(m.content) + sum(len(one.arguments) for one in m.calls) for m in messages) // CHARACTERS_A_TOKEN + 1
 
 
 def cost_ahead(sent_tokens: int, reply_tokens: int, price: Price | None) -> Forecast:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, SerializeAsAny
 
@@ -11,11 +11,41 @@ from tools.records import Record
 Finish: TypeAlias = Literal["stop", "length", "refusal"]
 
 
+class ToolSpec(Record):
+    """A tool that a model may call instead of answering."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    """JSON schema of its arguments."""
+
+
+class ToolCall(Record):
+    """One call of a tool, as a model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+    """JSON, or what was meant to be."""
+
+
 class Message(Record):
     """One turn of a conversation."""
 
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
     content: str
+    calls: tuple[ToolCall, ...] = ()
+    """Tools that an assistant's turn calls."""
+    answers: str = ""
+    """Of a tool's turn: the id of the call that it answers."""
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As a chat endpoint wants it."""
+        if self.role == "tool":
+            return {"role": "tool", "content": self.content, "tool_call_id": self.answers}
+        calls = [{"id": one.id, "type": "function", "function": {"name": one.name, "arguments": one.arguments}} for one in self.calls]
+        return {"role": self.role, "content": self.content, **({"tool_calls": calls} if calls else {})}
 
 
 class Usage(Record):
@@ -66,6 +96,8 @@ class Answer(Record):
     """Whether every reply came from the call store: nothing was sent and nothing paid."""
     odds: dict[str, float] = Field(default_factory=dict)
     """Log-probabilities of the first token and of its alternatives; empty where they were not asked for or not given."""
+    calls: tuple[ToolCall, ...] = ()
+    """Tools that it calls; an answer that calls some is none yet."""
     key: str = ""
     """Key of the last call in the store."""
     notes: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents.models.messages import Message
+from agents.models.messages import Message, ToolSpec
 from agents.models.settings import ModelSettings
 from tools.records import content_hash
 
@@ -20,6 +20,8 @@ class Feature(StrEnum):
 
     LOGPROBS = "logprobs"
     """Log-probabilities of the reply's tokens, of the first of which the alternatives are read."""
+    TOOLS = "tools"
+    """Tools that a model may call before it answers."""
     JSON_SCHEMA = "json_schema"
     TEMPERATURE = "temperature"
     SEED = "seed"
@@ -34,6 +36,7 @@ class Feature(StrEnum):
 
 WORDS = {
     Feature.LOGPROBS: ("logprobs",),
+    Feature.TOOLS: ("tool", "function call", "function_call", "--jinja"),
     Feature.JSON_SCHEMA: ("response_format", "json_schema", "json schema", "structured output", "guided", "grammar"),
     Feature.TEMPERATURE: ("temperature",),
     Feature.SEED: ("seed",),
@@ -46,6 +49,7 @@ WORDS = {
 
 WORKAROUNDS = {
     Feature.LOGPROBS: "The server gives no log-probabilities for this model: it was asked without.",
+    Feature.TOOLS: "The server takes no tools for this model: it was asked to answer without them.",
     Feature.JSON_SCHEMA: "The server takes no JSON schema: the answer was asked for as a JSON block and checked here.",
     Feature.TEMPERATURE: "The server takes no temperature for this model: it was left out.",
     Feature.SEED: "The server takes no seed: it was left out.",
@@ -72,12 +76,16 @@ class Request:
     """Whether the server is asked to hold the answer to the schema."""
     responses: bool = False
     """Whether it goes to the Responses endpoint."""
+    tools: tuple[ToolSpec, ...] = ()
+    may_call: bool = True
+    """Whether it may call them still; they are named as long as the conversation has calls of them."""
 
     @property
     def features(self) -> tuple[Feature, ...]:
         """The optional features it uses."""
         used = {
             Feature.LOGPROBS: "logprobs" in self.parameters,
+            Feature.TOOLS: bool(self.tools),
             Feature.JSON_SCHEMA: self.as_schema,
             Feature.TEMPERATURE: "temperature" in self.parameters,
             Feature.SEED: "seed" in self.parameters,
@@ -107,19 +115,22 @@ def question_key(
     place: str = "",
     *,
     odds: bool = False,
+    tools: tuple[ToolSpec, ...] = (),
+    may_call: bool = True,
 ) -> str:
     """Name a question by its contents, as it was asked and before anything was worked around.
 
     The server's address is left out, so that a run can go on with its server elsewhere; `place` adds what must set it apart.
     """
     parts = {
-        "messages": [m.model_dump() for m in messages],
+        "messages": [m.model_dump(exclude_defaults=True) for m in messages],
         "temperature": settings.temperature_of(role),
         "seed": settings.seed,
         "max_output_tokens": settings.max_output_tokens,
         "schema": json_schema(schema) if schema else None,
         # questions without have the keys that they have always had
         **({"odds": True} if odds else {}),
+        **({"tools": [one.name for one in tools] if may_call else []} if tools else {}),
     }
     return content_hash("call", place, purpose, role, settings.name, json.dumps(parts, sort_keys=True))
 
@@ -133,6 +144,8 @@ def make_request(
     limit: int | None = None,
     *,
     odds: bool = False,
+    tools: tuple[ToolSpec, ...] = (),
+    may_call: bool = True,
 ) -> Request:
     """Shape a question for a server that lacks some features; `limit` is the output limit, the settings' own where it is None."""
     responses = settings.api == "responses" or Feature.CHAT in lacks
@@ -153,7 +166,9 @@ def make_request(
         messages = (*messages[:-1], _with_json_rule(messages[-1], schema))
     if Feature.SYSTEM_ROLE in lacks:
         messages = _without_system(messages)
-    return Request(role=role, messages=messages, schema=schema, parameters=parameters, as_schema=as_schema, responses=responses)
+    if Feature.TOOLS in lacks:
+        messages, tools = _without_tools(messages), ()
+    return Request(role, messages, schema, parameters, as_schema, responses, tools, may_call)
 
 
 def _limit_name(settings: ModelSettings, lacks: frozenset[Feature], *, responses: bool) -> str:
@@ -210,6 +225,20 @@ def _with_json_rule(message: Message, schema: type[BaseModel]) -> Message:
         f"and nothing after it:\n{json.dumps(json_schema(schema))}"
     )
     return message.model_copy(update={"content": f"{message.content}\n\n{rule}"})
+
+
+def _without_tools(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Tell in words what was called and what came of it."""
+    told: list[Message] = []
+    for message in messages:
+        if message.calls:
+            called = "\n".join(f"I call {one.name}({one.arguments})" for one in message.calls)
+            told.append(Message(role="assistant", content=f"{message.content}\n{called}".strip()))
+        elif message.role == "tool" and told and told[-1].role == "user":
+            told[-1] = told[-1].model_copy(update={"content": f"{told[-1].content}\n\n{message.content}"})
+        else:
+            told.append(Message(role="user", content=message.content) if message.role == "tool" else message)
+    return tuple(told)
 
 
 def _without_system(messages: tuple[Message, ...]) -> tuple[Message, ...]:

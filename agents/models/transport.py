@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import time
 from dataclasses import dataclass, field, replace
@@ -12,13 +13,14 @@ from agents.models.bounded import bounded
 from agents.models.clients import make_client
 from agents.models.errors import ModelUnavailable
 from agents.models.faults import Fault, classify
-from agents.models.messages import Finish, Usage
+from agents.models.messages import Finish, ToolCall, Usage
 from agents.models.pace import Pace
 from agents.models.request import Request, body
 from agents.models.settings import Key, ModelSettings, find_key
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage
+    from langchain_core.runnables import RunnableConfig
     from langchain_openai.chat_models.base import BaseChatOpenAI
 
 PATIENCE = 1.5
@@ -41,6 +43,8 @@ class Reply:
     retries: int
     odds: dict[str, float] = field(default_factory=dict)
     """Log-probabilities of the first token that says something, and of its alternatives."""
+    calls: tuple[ToolCall, ...] = ()
+    """Tools that it calls."""
     seconds: float = 0.0
     """Retries and waiting included."""
 
@@ -115,9 +119,14 @@ class Transport:
         self._clients, self._http, self._loop = {}, None, None
 
     async def _once(self, client: BaseChatOpenAI, request: Request, purpose: str) -> AIMessage:
-        turns = [{"role": m.role, "content": m.content} for m in request.messages]
+        turns = [message.fields for message in request.messages]
+        config: RunnableConfig = {"run_name": request.role, "metadata": {"purpose": purpose}}
         async with asyncio.timeout(self._settings.timeout_s):
-            return await client.ainvoke(turns, {"run_name": request.role, "metadata": {"purpose": purpose}}, extra_body=body(request))
+            if not request.tools:
+                return await client.ainvoke(turns, config, extra_body=body(request))
+            tools = [{"type": "function", "function": tool.model_dump()} for tool in request.tools]
+            bound = client.bind_tools(tools, tool_choice="auto" if request.may_call else "none")
+            return await bound.ainvoke(turns, config, extra_body=body(request))
 
     async def _wait_or_raise(self, fault: Fault, attempt: int, began: float, last: bool) -> None:
         if fault.rejected:
@@ -167,7 +176,17 @@ def _read(message: AIMessage, retries: int) -> Reply:
     stopped = facts.get("finish_reason") or (facts.get("incomplete_details") or {}).get("reason")
     cut_off = stopped in ("length", "max_output_tokens")
     finish: Finish = "refusal" if refusal or stopped == "content_filter" else "length" if cut_off else "stop"
-    return Reply(text=refusal or str(message.text), finish=finish, usage=_usage(message), retries=retries, odds=_odds(facts))
+    text = refusal or str(message.text)
+    return Reply(text=text, finish=finish, usage=_usage(message), retries=retries, odds=_odds(facts), calls=_calls(message))
+
+
+def _calls(message: AIMessage) -> tuple[ToolCall, ...]:
+    """Tools that a message calls, those with broken arguments too: whoever carries them out says what is wrong."""
+    whole = [ToolCall(id=one["id"] or "", name=one["name"], arguments=json.dumps(one["args"])) for one in message.tool_calls]
+    broken = [
+        ToolCall(id=one["id"] or "", name=one["name"] or "", arguments=one["args"] or "") for one in message.invalid_tool_calls
+    ]  # fmt: skip
+    return (*whole, *broken)
 
 
 def _odds(facts: dict[str, Any]) -> dict[str, float]:

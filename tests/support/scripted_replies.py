@@ -25,6 +25,7 @@ def refused(scenario: Scenario, authorization: str, body: dict[str, Any], path: 
         "temperature": "temperature" in body,
         "seed": "seed" in body,
         "logprobs": "logprobs" in body,
+        "tools": "tools" in body,
         "max_tokens": "max_tokens" in body,
         "max_completion_tokens": "max_completion_tokens" in body,
         "system_role": any(m["role"] == "system" for m in _turns(body)),
@@ -42,7 +43,7 @@ def error(message: str, code: str | None) -> dict[str, Any]:
 
 def completion(body: dict[str, Any], rule: Rule, answer: str) -> dict[str, Any]:
     """An answer as the chat endpoint writes it."""
-    message = {"role": "assistant", "content": None if rule.fault == "refusal" else answer}
+    message: dict[str, Any] = {"role": "assistant", "content": None if rule.fault == "refusal" else answer}
     message |= {"refusal": answer if rule.fault == "refusal" else None}
     prompt, reply = len(json.dumps(_turns(body))) // 4, max(1, len(answer) // 4)
     usage = {
@@ -53,6 +54,10 @@ def completion(body: dict[str, Any], rule: Rule, answer: str) -> dict[str, Any]:
         "completion_tokens_details": {"reasoning_tokens": reply // 2},
     }
     finish = "length" if rule.fault == "length" else "stop"
+    if rule.calls and "tools" in body and body.get("tool_choice") != "none":
+        called = enumerate(rule.calls)
+        calls = [{"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": given}} for i, (name, given) in called]
+        message, finish = {**message, "tool_calls": calls}, "tool_calls"
     whole = {"id": "chatcmpl-scripted", "object": "chat.completion", "created": 0, "model": body["model"]}
     whole["choices"] = [{"index": 0, "message": message, "finish_reason": finish, "logprobs": _logprobs(body, rule)}]
     return whole if rule.fault == "no_usage" else {**whole, "usage": usage}

@@ -29,6 +29,8 @@ class Rule(BaseModel):
     fault: Fault | None = None
     logprobs: dict[str, float] = Field(default_factory=dict)
     """Log-probabilities of the answer's first token and its alternatives, given where the request asks for them."""
+    calls: list[tuple[str, str]] = Field(default_factory=list)
+    """Tools that the answer calls, with the JSON of their arguments; left out where the request offers none."""
     uses: int = 0
     """How many requests it answers before later rules get their turn; 0 means any number."""
 
@@ -41,7 +43,7 @@ class Scenario(BaseModel):
     rules: list[Rule] = Field(default_factory=list)
     models: list[str] = Field(default_factory=lambda: ["scripted"])
     unsupported: list[
-        Literal["json_schema", "temperature", "seed", "system_role", "max_tokens", "max_completion_tokens", "chat", "logprobs"]
+        Literal["json_schema", "temperature", "seed", "system_role", "max_tokens", "max_completion_tokens", "chat", "logprobs", "tools"]
     ] = Field(default_factory=list)
     """What it answers with 400."""
     vague: bool = False
