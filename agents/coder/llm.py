@@ -10,12 +10,15 @@ from agents.coder.answers import Ground, idea_of, source_of
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.coder.written import by_numbers
-from agents.models import Message, Model, ModelUnavailable
+from agents.models import Answer, Message, Model, ModelUnavailable
 from agents.prompting.frame import Frame
 from agents.prompting.render import Prompts
+from agents.writing.bench import Bench, NoBench
+from agents.writing.session import Session
+from agents.writing.tools import with_tools
 from tools.actions import GUIDE, describe
 from tools.logs import telling_part
-from tools.records import IDEA, Action, ActionKind, Candidate, Evaluation, HardwareSheet, Problem
+from tools.records import IDEA, Action, ActionKind, Candidate, Evaluation, HardwareSheet, Plan, Problem
 
 PROMPTS = Prompts(__file__)
 LOG_LIMIT = 3000
@@ -33,6 +36,8 @@ class LLMCoder:
         self._builtin = builtin
         self._frame = frame or Frame()
         self.name = model.name
+        self.bench: Bench = NoBench()
+        """Who carries out the calls of its tools."""
 
     async def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
         """Have the built-in coder begin, where its source is what the model starts from."""
@@ -82,13 +87,13 @@ class LLMCoder:
                 # of a parent that is too long to be shown, a part serves to see how it is done; nothing of it can be edited then
                 ground = Ground()
                 messages = PROMPTS.opening(template, role, self._frame, **view(task, ground), **given)
-            draft = await self._asked(role, messages, purpose, ground)
+            draft = await self._asked(role, task.plan, messages, purpose, ground)
             return draft if is_design or isinstance(draft, Refusal) else draft.model_copy(update={"idea": ""})
         except ModelUnavailable as error:
             return Refusal(reason=f"{error.what} {error.mend}".strip())
 
-    async def _asked(self, role: str, messages: tuple[Message, ...], purpose: str, ground: Ground) -> Draft | Refusal:
-        answer = await self._model.ask(role, messages, purpose=purpose)
+    async def _asked(self, role: str, plan: Plan, messages: tuple[Message, ...], purpose: str, ground: Ground) -> Draft | Refusal:
+        answer = await self._answer(role, messages, purpose, plan)
         source, complaint = source_of(answer, ground)
         notes = answer.notes
         if complaint and answer.finish != "refusal":
@@ -99,6 +104,16 @@ class LLMCoder:
         if complaint:
             return Refusal(reason=f"{self.name} gave no usable source: {complaint}")
         return Draft(source=source, notes=tuple(dict.fromkeys(notes)), idea=idea_of(answer.text))
+
+    async def _answer(self, role: str, messages: tuple[Message, ...], purpose: str, plan: Plan) -> Answer:
+        """Ask, with tools where the run allows calls of them."""
+        calls = self._frame.tools
+        if not calls:
+            return await self._model.ask(role, messages, purpose=purpose)
+        from agents.writing.conversation import converse
+
+        opening = with_tools(messages, calls)
+        return await converse(self._model, role, opening, purpose, Session(self.bench, plan, purpose, calls))
 
 
 def ground_of(task: CodingTask, failing: str = "") -> Ground:

@@ -9,6 +9,7 @@ from agents.coder.llm import LLMCoder
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.models import Model
 from agents.prompting.frame import Frame
+from agents.writing.bench import Bench
 from tools.records import Action, Candidate, Evaluation, HardwareSheet, Problem
 
 
@@ -26,6 +27,15 @@ class MixedCoder:
         self._builtin = builtin
         self._llm = LLMCoder(model, builtin, frame)
         self.name = f"builtin+{model.name}"
+
+    @property
+    def bench(self) -> Bench:
+        """Who carries out the calls of the model's tools."""
+        return self._llm.bench
+
+    @bench.setter
+    def bench(self, bench: Bench) -> None:
+        self._llm.bench = bench
 
     async def begin(self, problem: Problem, sheet: HardwareSheet, trace_s: float) -> None:
         """Have the built-in coder begin."""

@@ -23,6 +23,8 @@ class Frame(Record):
     """Candidates are Python with Triton kernels, or Python that builds CUDA C++."""
     scratch: bool = False
     """True: where there is no kernel yet, the built-in coder's is not shown."""
+    tools: int = Field(default=0, ge=0)
+    """Calls of tools that the coder's model may make for one kernel, before it hands that in; 0: it has no tools."""
     contexts: dict[str, int] = Field(default_factory=dict)
     """Tokens a prompt may have, by role, instead of `CONTEXTS`; 0 sets no limit."""
 

@@ -13,6 +13,7 @@ from agents.planner.protocol import Planner
 from agents.profiler.protocol import Profiler
 from agents.reviewer.protocol import Reviewer
 from agents.team.settings import BUILTIN, VARIANTS, TeamSettings, check_team, price_table
+from agents.writing.bench import Bench, Equipped
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ class AgentTeam:
         names = (self.planner.name, self.coder.name, self.profiler.name, self.reviewer.name)
         line = ", ".join(f"{role} {name}" for role, name in zip(VARIANTS, names, strict=True))
         return line if self.models else f"{line} (no language model)"
+
+    def equip(self, bench: Bench) -> None:
+        """Give the coder who carries out the calls of its tools."""
+        if isinstance(self.coder, Equipped):
+            self.coder.bench = bench
 
     def in_flight(self) -> tuple[InFlight, ...]:
         """Calls of its models that are not answered yet."""

@@ -19,6 +19,7 @@ from graphs.optimize.state import STATE_VERSION
 from graphs.run.context import Context, Services
 from graphs.run.evaluators import spool_folder
 from graphs.run.records import Delivery
+from graphs.run.workbench import RunBench
 from tools.errors import Postponed, UserError
 from tools.tracing.database import readable
 
@@ -63,6 +64,7 @@ async def _checkpoints(file: Path) -> AsyncIterator[AsyncSqliteSaver]:
 
 async def _execute(services: Services, listener: Listener) -> Delivery:
     services.store.open_session()
+    services.team.equip(RunBench(services))
     async with _checkpoints(services.store.folder / "checkpoints.db") as saver:
         graph = build(saver)
         config = _config(services)

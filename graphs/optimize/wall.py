@@ -10,6 +10,7 @@ from tools.tracing.work import Share, Work, shares
 
 ORDER = (
     "evaluation",
+    "inspection",
     "counters",
     "model calls",
     "baseline timing",

@@ -125,6 +125,16 @@ def command(
     team: Team = "solo",
     base_url: BaseUrl = "",
     key_file: KeyFile = "",
+    coder_tools: Annotated[
+        int,
+        typer.Option(
+            "--coder-tools",
+            min=0,
+            metavar="CALLS",
+            help="Calls of tools that the coder's model may make for one kernel before it hands that in: compile, check, time, profile, "
+            "memory. 0: none.",
+        ),
+    ] = 0,
     prices: Annotated[str, typer.Option(help="Price table of your own, a JSON file as docs/models.md describes.")] = "",
     role: Role = None,
     model_set: ModelSet = None,
@@ -177,7 +187,7 @@ def command(
     from tools.records import Budget
     from tools.references.reading import read_problem
 
-    frame = read_frame(language, start == SCRATCH, context or [])
+    frame = read_frame(language, start == SCRATCH, context or []).model_copy(update={"tools": coder_tools})
     shared, met = reached_share(share, chroma_server, memory=not no_memory)
     agents = team_settings(model, base_url, role or [], key_file, prices, model_set or [], team)
     settings = RunSettings(

@@ -12,6 +12,7 @@ from graphs.optimize.confirm import KERNEL, UNCONFIRMED
 from graphs.optimize.evidence import evidence_folder
 from graphs.run.records import OTHER_BASELINES, Considered, Delivery, Recall, Tuning
 from graphs.run.settings import RunSettings
+from graphs.run.workbench import USE, ToolUse
 from kernelwright.screen.words import candidate_in_words
 from knowledge.records import Recalled
 from tools.errors import UserError
@@ -98,6 +99,7 @@ def _candidate_line(store: RunStore, candidate: Candidate) -> Facts:
         "action": str(candidate.action),
         "rationale": plan.rationale if plan else "",
         "planner": plan.planner if plan else "",
+        "tools": [one.line for one in store.all(USE, ToolUse, subject=plan.id).values()] if plan else [],
         "strategies": list(plan.strategies) if plan else [],
         "predicted_gain": plan.predicted_gain if plan else None,
         "coder": candidate.coder,

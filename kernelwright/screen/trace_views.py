@@ -32,6 +32,8 @@ def show_tree(facts: Facts) -> None:
         branches[line["id"]].add(f"[dim]why: {escape(line['rationale'])}[/]")
         if line["strategies"]:
             branches[line["id"]].add(f"[dim]knowledge: {', '.join(line['strategies'])}[/]")
+        if line["tools"]:
+            branches[line["id"]].add(f"[dim]tools of its writer: {escape('; '.join(line['tools']))}[/]")
         if line["trials"]:
             branches[line["id"]].add(f"[dim]{escape(_trials(line['trials']))}[/]")
         if line["review"]:

@@ -1,0 +1,70 @@
+"""The tools of whoever writes a kernel, as a model sees them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from agents.models import Message, ToolSpec
+from agents.prompting.render import Prompts
+
+PROMPTS = Prompts(__file__)
+
+SUBMIT = "submit"
+SOURCE = "source"
+
+
+class Tool(NamedTuple):
+    """One tool."""
+
+    name: str
+    does: str
+    takes_source: bool = True
+
+
+TOOLS = (
+    Tool(
+        "compile",
+        "Compile the kernels for the target, run nothing: registers, spills, shared memory, occupancy, counts of the machine's "
+        "instructions, or the compiler's error at its line. Quick, and free.",
+    ),
+    Tool(
+        "check",
+        "Compile, and judge it at the small sizes: right or wrong, with the first wrong elements beside what is "
+        "expected. Nothing is timed. Free.",
+    ),
+    Tool(
+        "time",
+        "Judge it in full, as it will be when you hand it in, and time it where there is a GPU (else its time is estimated, and said to "
+        "be). It counts as one evaluation of the run's budget; handing in the same source afterwards costs nothing more.",
+    ),
+    Tool(
+        "profile",
+        "Hardware counters of a source that was timed, by Nsight Compute: memory and arithmetic units in per cent, and what its warps "
+        "wait for. Says so where there are none.",
+    ),
+    Tool("memory", "What earlier runs taught about operators like this one on this hardware.", takes_source=False),
+    Tool(
+        SUBMIT,
+        "Hand the kernel in: it is then judged in full. Leave `source` empty to hand in the source of your last call. This ends your turn.",
+    ),
+)
+"""In the order in which they are shown."""
+_SCHEMA = {
+    "type": "object",
+    "properties": {SOURCE: {"type": "string", "description": "The whole file; empty: that of your last call."}},
+    "required": [SOURCE],
+    "additionalProperties": False,
+}
+_NOTHING = {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def with_tools(messages: tuple[Message, ...], calls: int) -> tuple[Message, ...]:
+    """Tell of the tools in the first message."""
+    names = [f"`{tool.name}`" for tool in TOOLS]
+    told = PROMPTS.render("tools", calls=calls, names=names)
+    return (messages[0].model_copy(update={"content": f"{messages[0].content}\n{told}"}), *messages[1:])
+
+
+def specs() -> tuple[ToolSpec, ...]:
+    """The tools as a server is told them."""
+    return tuple(ToolSpec(name=one.name, description=one.does, parameters=_SCHEMA if one.takes_source else _NOTHING) for one in TOOLS)

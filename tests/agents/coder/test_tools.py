@@ -1,0 +1,132 @@
+"""A model that compiles, checks and times before it hands a kernel in, over real HTTP."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agents.coder.builtin import BuiltinCoder
+from agents.coder.llm import LLMCoder
+from agents.coder.protocol import Draft
+from agents.models import MemoryCalls
+from agents.prompting.frame import Frame
+from agents.samples import case as samples
+from agents.samples.sources import KERNEL
+from agents.writing.session import NOTHING, SHOWN, SPENT, Session
+from agents.writing.tools import TOOLS
+from tests.agents.conftest import Ask, Serve
+from tests.support.scripted_rules import Rule
+from tests.support.scripted_server import ScriptedServer
+from tools.records import Plan
+
+GOOD = f"```python\n{KERNEL}```"
+SOURCE = json.dumps({"source": KERNEL})
+AGAIN = json.dumps({"source": ""})
+
+
+class Bench:
+    """Answers with the tool's name and how long the source is."""
+
+    def __init__(self) -> None:
+        """Keep what was called."""
+        self.used: list[tuple[str, str]] = []
+
+    async def use(self, tool: str, source: str, plan: Plan, purpose: str) -> str:
+        """Tell."""
+        self.used.append((tool, source))
+        return f"{tool}: {len(source)} characters"
+
+
+def coder(model: Ask, server: ScriptedServer, bench: Bench, calls: int = 4, store: MemoryCalls | None = None) -> LLMCoder:
+    """A coder with tools."""
+    made = LLMCoder(model(server, store), BuiltinCoder(), Frame(tools=calls))
+    made.bench = bench
+    return made
+
+
+def turns(server: ScriptedServer, number: int = -1) -> list[dict[str, object]]:
+    """The conversation of a request."""
+    found: list[dict[str, object]] = server.requests[number].body["messages"]
+    return found
+
+
+async def test_tools_are_called_before_the_kernel_is_handed_in(serve: Serve, model: Ask) -> None:
+    """What a tool says comes back to the model, an empty source means the last one, and what was handed in is the draft."""
+    server, bench = serve(
+        Rule(calls=[("compile", SOURCE)], uses=1), Rule(calls=[("check", AGAIN), ("time", AGAIN)], uses=1), Rule(calls=[("submit", AGAIN)])
+    ), Bench()  # fmt: skip
+    draft = await coder(model, server, bench).write(samples.task(samples.candidate()))
+    assert isinstance(draft, Draft)
+    assert draft.source == KERNEL
+    assert "compile 1, check 1, time 1" in draft.notes[-1]
+    assert bench.used == [("compile", KERNEL), ("check", KERNEL), ("time", KERNEL)]
+    offered = [one["function"]["name"] for one in server.requests[0].body["tools"]]
+    assert offered == [one.name for one in TOOLS]
+    last = turns(server)
+    assert [one["role"] for one in last[2:]] == ["assistant", "tool", "assistant", "tool", "tool"]
+    assert str(last[3]["content"]).startswith(f"compile: {len(KERNEL)} characters\n(3 calls of tools left.)")
+    assert "4 times in all" in str(last[0]["content"])
+
+
+async def test_a_plain_answer_needs_no_tool(serve: Serve, model: Ask) -> None:
+    """A model that answers with a file at once is taken at its word."""
+    server = serve(Rule(answer=GOOD))
+    draft = await coder(model, server, Bench()).write(samples.task(samples.candidate()))
+    assert isinstance(draft, Draft)
+    assert (draft.source, draft.notes, server.count()) == (KERNEL, (), 1)
+
+
+async def test_calls_come_to_an_end(serve: Serve, model: Ask) -> None:
+    """After the last call that is allowed no more may be made, and the answer is asked for."""
+    server, bench = serve(Rule(answer=GOOD, calls=[("compile", SOURCE)])), Bench()
+    draft = await coder(model, server, bench, calls=2).write(samples.task(samples.candidate()))
+    assert isinstance(draft, Draft)
+    assert draft.source == KERNEL
+    assert len(bench.used) == 2
+    assert [one.body["tool_choice"] for one in server.requests] == ["auto", "auto", "none"]
+
+
+async def test_a_server_without_tools_is_asked_without(serve: Serve, model: Ask) -> None:
+    """One clear line says that the server takes none, and the kernel is written all the same; it is not asked again with tools."""
+    server = serve(Rule(answer=GOOD), unsupported=["tools"])
+    writer = coder(model, server, Bench())
+    for _ in range(2):
+        draft = await writer.write(samples.task(samples.candidate()))
+        assert isinstance(draft, Draft)
+        assert draft.notes == ("The server takes no tools for this model: it was asked to answer without them.",)
+    assert ["tools" in one.body for one in server.requests] == [True, False]
+
+
+async def test_a_turn_with_tools_is_answered_from_the_store(serve: Serve, model: Ask) -> None:
+    """Asked again, no call is sent, and the conversation goes the same way."""
+    server, store = serve(Rule(calls=[("compile", SOURCE)], uses=1), Rule(calls=[("submit", AGAIN)])), MemoryCalls()
+    drafts = [await coder(model, server, Bench(), store=store).write(samples.task(samples.candidate())) for _ in range(2)]
+    assert drafts[0] == drafts[1]
+    assert server.count() == 2
+
+
+@pytest.mark.parametrize("call", [("unheard_of", SOURCE), ("compile", "{broken"), ("check", '{"other": 1}')])
+async def test_a_call_that_cannot_be_carried_out_is_told(serve: Serve, model: Ask, call: tuple[str, str]) -> None:
+    """A tool that there is not, and arguments that are none, are answered in words; the turn goes on."""
+    server, bench = serve(Rule(calls=[call], uses=1), Rule(answer=GOOD)), Bench()
+    draft = await coder(model, server, bench).write(samples.task(samples.candidate()))
+    assert isinstance(draft, Draft)
+    assert turns(server)[-1]["role"] == "tool"
+    assert bench.used == []
+
+
+async def test_a_session_counts_and_cuts() -> None:
+    """Without a source there is nothing to do, a long answer is cut, handing in is always possible, and the count is told."""
+
+    class Talkative:
+        async def use(self, tool: str, source: str, plan: Plan, purpose: str) -> str:
+            return "x" * 2 * SHOWN
+
+    session = Session(Talkative(), samples.plan(), "p", 1)
+    assert await session.call("compile", "") == NOTHING
+    assert len(await session.call("memory", None)) < SHOWN + 100
+    assert await session.call("compile", "a = 1") == SPENT
+    assert await session.call("submit", "") == "Handed in."
+    assert session.submitted == "a = 1\n"
+    assert session.note.endswith("memory 1.")
