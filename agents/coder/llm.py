@@ -19,6 +19,7 @@ from agents.writing.tools import with_tools
 from tools.actions import GUIDE, describe
 from tools.logs import telling_part
 from tools.records import IDEA, Action, ActionKind, Candidate, Evaluation, HardwareSheet, Plan, Problem
+from tools.reports.evaluation import report
 
 PROMPTS = Prompts(__file__)
 LOG_LIMIT = 3000
@@ -62,8 +63,7 @@ class LLMCoder:
 
     async def repair(self, task: CodingTask, draft: Draft, evaluation: Evaluation, attempt: int) -> Draft | Refusal:
         """Show the failing source, its verdict and the telling part of the log, and ask for the mended whole."""
-        log = telling_part(evaluation.log, LOG_LIMIT)
-        given = {"draft": draft, "evaluation": evaluation, "log": log, "attempt": attempt}
+        given = failure_view(task, draft, evaluation, attempt)
         result = await self._draft("repairer", task, f"{task.plan.id}/repair {attempt}", "repair", failing=draft.source, **given)
         # what was mended is still the same design
         return result.model_copy(update={"idea": draft.idea or result.idea}) if isinstance(result, Draft) else result
@@ -123,6 +123,12 @@ def ground_of(task: CodingTask, failing: str = "") -> Ground:
     return Ground(parent, anchors, failing or parent)
 
 
+def failure_view(task: CodingTask, draft: Draft, evaluation: Evaluation, attempt: int) -> dict[str, Any]:
+    """What a repair's prompt shows of a draft that failed, beside the task."""
+    ended = report(task.problem, evaluation, task.sheet, draft.source)
+    return {"draft": draft, "ended": ended, "log": telling_part(evaluation.log, LOG_LIMIT), "attempt": attempt}
+
+
 def view(task: CodingTask, ground: Ground | None = None) -> dict[str, Any]:
     """Everything the coder's prompts show of a task; a parent that edits cannot be made in is shown in part."""
     ground = ground_of(task) if ground is None else ground
@@ -139,7 +145,7 @@ def view(task: CodingTask, ground: Ground | None = None) -> dict[str, Any]:
         "doubt": task.doubt,
         "standing": task.standing,
         "recalled": task.recalled,
-        "evaluated": task.evaluation,
+        "judged": report(task.problem, task.evaluation, task.sheet, task.parent.source) if task.evaluation and task.parent else "",
         "action": describe(task.plan.action),
         "meaning": GUIDE[task.plan.action.kind],
         "profile": task.profile,

@@ -105,16 +105,12 @@ def _coder() -> Iterator[Sample]:
     view = coder.view(shown)
     yield Sample("With programs of an archive", "coder", coder.PROMPTS.opening("write", "coder", Frame(), **view, start=""))
     for verdict, log in ((Verdict.WRONG, ""), (Verdict.CRASHED, "RuntimeError: boom")):
-        given = {"draft": Draft(source=KERNEL), "evaluation": samples.failed(verdict), "log": log, "attempt": 1}
-        view = coder.view(samples.task(samples.candidate(), TUNED))
+        task = samples.task(samples.candidate(), TUNED)
+        view, given = coder.view(task), coder.failure_view(task, Draft(source=KERNEL), samples.failed(verdict, log), 1)
         yield Sample(f"A candidate that ended {verdict}", "repairer", coder.PROMPTS.opening("repair", "repairer", Frame(), **view, **given))
-    given = {
-        "draft": Draft(source=KERNEL, idea="Two rows a program."),
-        "evaluation": samples.failed(Verdict.WRONG),
-        "log": "",
-        "attempt": 1,
-    }
-    view = coder.view(samples.task(action=_rewrite(IDEAS["its own"])))
+    task = samples.task(action=_rewrite(IDEAS["its own"]))
+    design = Draft(source=KERNEL, idea="Two rows a program.")
+    view, given = coder.view(task), coder.failure_view(task, design, samples.failed(Verdict.WRONG), 1)
     yield Sample("A design that was wrong", "repairer", coder.PROMPTS.opening("repair", "repairer", Frame(), **view, **given))
 
 

@@ -18,7 +18,7 @@ from agents.writing.tools import TOOLS
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Rule
 from tests.support.scripted_server import ScriptedServer
-from tools.records import Plan
+from tools.records import Action, ActionKind, Plan
 
 GOOD = f"```python\n{KERNEL}```"
 SOURCE = json.dumps({"source": KERNEL})
@@ -130,3 +130,12 @@ async def test_a_session_counts_and_cuts() -> None:
     assert await session.call("submit", "") == "Handed in."
     assert session.submitted == "a = 1\n"
     assert session.note.endswith("memory 1.")
+
+
+async def test_the_idea_of_a_design_is_kept_where_its_kernel_is_handed_in(serve: Serve, model: Ask) -> None:
+    """What a model writes beside its calls counts: the line that states the design."""
+    server = serve(Rule(answer="Idea: two rows a program.", calls=[("compile", SOURCE)], uses=1), Rule(calls=[("submit", AGAIN)]))
+    design = Action(kind=ActionKind.REWRITE, region="forward", parameters={"attempt": 1})
+    draft = await coder(model, server, Bench()).write(samples.task(action=design))
+    assert isinstance(draft, Draft)
+    assert (draft.source, draft.idea) == (KERNEL, "two rows a program.")
