@@ -1,19 +1,24 @@
 """Integer constants of a user's file: where they are, what reaches them, and how to give them other values.
 
 A constant is a module-level name bound to an integer expression without names (`N = 1024 * 2`), an integer element of a
-module-level tuple (`shape[0]`), or an integer literal inside an input maker (`get_inputs#0`, counted in reading order).
+module-level tuple (`shape[0]`), or an integer literal inside an input maker (`get_inputs#0`, counted in reading order). Where a
+condition chooses between integers (`N = 64 if FLAG else 32`, or an `if` statement), all of them together are one constant.
 """
 
 from __future__ import annotations
 
 import ast
 import symtable
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tools.errors import UserError
 from tools.records import Problem, ProblemForm
 from tools.syntax import parsed
+
+Span = tuple[int, int, int, int]
+"""First line, first column, last line, last column of an expression; lines from 1, columns in bytes of UTF-8."""
 
 
 @dataclass(frozen=True)
@@ -25,8 +30,15 @@ class Constant:
     name: str
     """The module-level name it belongs to, or the function it stands in."""
     value: int
-    span: tuple[int, int, int, int]
-    """First line, first column, last line, last column of its expression; lines from 1, columns in bytes of UTF-8."""
+    span: Span
+    """Of its expression."""
+    others: tuple[tuple[int, Span], ...] = ()
+    """What else a condition may choose in its place: value and expression; a new value replaces them all."""
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """What it may be; the file's conditions decide."""
+        return (self.value, *(value for value, _ in self.others))
 
 
 def constants(tree: ast.Module, makers: Iterable[str]) -> tuple[Constant, ...]:
@@ -54,8 +66,8 @@ def override(source: str, sizes: dict[str, int], makers: Iterable[str], title: s
     if unknown := sorted(set(sizes) - set(known)):
         raise UserError(f"{title} has no integer constant {unknown[0]!r} to override.", f"It has: {', '.join(known) or 'none'}.")
     lines = [line.encode() for line in source.splitlines(keepends=True)]
-    for key in sorted(sizes, key=lambda k: known[k].span, reverse=True):
-        line, start, last, end = known[key].span
+    spans = [(span, key) for key in sizes for span in (known[key].span, *(other for _, other in known[key].others))]
+    for (line, start, last, end), key in sorted(spans, reverse=True):
         # an expression over several lines leaves its line breaks behind, so that later lines keep their numbers
         breaks = b"".join(b" \\\n" for _ in range(last - line))
         lines[line - 1 : last] = [lines[line - 1][:start] + str(sizes[key]).encode() + breaks + lines[last - 1][end:]]
@@ -113,8 +125,14 @@ def _flag(tree: ast.Module, title: str, name: str) -> bool:
 
 def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
     """Module-level assignments, tuples taken apart: `a, b = 1, 2` gives two."""
-    for node in tree.body:
-        if isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
+    yield from _bound_in(tree.body)
+
+
+def _bound_in(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.expr]]:
+    for node in body:
+        if isinstance(node, ast.If):
+            yield from _bound_in_either(node)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
             yield node.target.id, node.value
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield from ((node.target.id, node.value), (node.target.id, node.value))
@@ -123,23 +141,62 @@ def _bindings(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
                 yield from _pairs(target, node.value)
 
 
+def _bound_in_either(node: ast.If) -> Iterator[tuple[str, ast.expr]]:
+    """Names that both branches of an `if` statement bind, each once: to one of two values. Others are left out."""
+    one, other = (Counter(name for name, _ in _bound_in(branch)) for branch in (node.body, node.orelse))
+    values = dict(_bound_in(node.orelse))
+    for name, value in _bound_in(node.body):
+        if one[name] == other[name] == 1:
+            yield name, ast.IfExp(node.test, value, values[name])
+
+
 def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         for left, right in zip(target.elts, value.elts, strict=True):
             yield from _pairs(left, right)
+    elif isinstance(target, ast.Tuple) and isinstance(value, ast.IfExp) and (split := _split(value, len(target.elts))):
+        for left, right in zip(target.elts, split, strict=True):
+            yield from _pairs(left, right)
     elif isinstance(target, ast.Tuple):
         yield from ((name.id, value) for name in ast.walk(target) if isinstance(name, ast.Name))
 
 
+def _split(value: ast.IfExp, count: int) -> list[ast.expr]:
+    """Take a choice between tuples of `count` elements apart, element by element; empty where it is none."""
+    parts = []
+    for branch in (value.body, value.orelse):
+        inner = _split(branch, count) if isinstance(branch, ast.IfExp) else branch.elts if isinstance(branch, ast.Tuple) else []
+        if len(inner) != count:
+            return []
+        parts.append(inner)
+    return [ast.IfExp(value.test, one, other) for one, other in zip(*parts, strict=True)]
+
+
 def _of_binding(name: str, value: ast.expr) -> Iterator[Constant]:
-    if (number := _integer(value)) is not None:
-        yield Constant(name, name, number, _span(value))
+    whole = _constant(name, name, value)
+    if whole is not None:
+        yield whole
+    elif isinstance(value, ast.IfExp):
+        counts = {len(choice.elts) for choice in _choices(value) if isinstance(choice, ast.Tuple)}
+        split = _split(value, counts.pop()) if len(counts) == 1 else []
+        yield from filter(None, (_constant(f"{name}[{index}]", name, element) for index, element in enumerate(split)))
     elif isinstance(value, ast.Tuple | ast.List):
-        for index, element in enumerate(value.elts):
-            if (number := _integer(element)) is not None:
-                yield Constant(f"{name}[{index}]", name, number, _span(element))
+        yield from filter(None, (_constant(f"{name}[{index}]", name, element) for index, element in enumerate(value.elts)))
+
+
+def _constant(key: str, name: str, value: ast.expr) -> Constant | None:
+    """Make a constant of an integer, or of a choice between integers; None where it is neither."""
+    found = [(number, _span(choice)) for choice in _choices(value) if (number := _integer(choice)) is not None]
+    if len(found) < len(_choices(value)):
+        return None
+    return Constant(key, name, *found[0], others=tuple(found[1:]))
+
+
+def _choices(value: ast.expr) -> list[ast.expr]:
+    """List what conditions choose between; a value that none chooses is alone."""
+    return [*_choices(value.body), *_choices(value.orelse)] if isinstance(value, ast.IfExp) else [value]
 
 
 def _literals(function: ast.FunctionDef) -> Iterator[Constant]:

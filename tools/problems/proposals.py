@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.problems.constants import Constant, constants, override, reachable
 from tools.problems.source import Recognised
@@ -83,7 +83,8 @@ def adjustable(problem: Problem) -> Adjustable:
     extents = {size for spec in (*problem.abi.inputs, *problem.abi.parameters) for size in spec.shape}
     sizes: list[Constant] = []
     others: list[int] = []
-    for constant in constants(tree, recognised.makers):
+    for choice in constants(tree, recognised.makers):
+        constant = _chosen(choice, extents)
         if constant.name not in used or constant.value < 2:
             continue
         large = constant.value >= _SMALL or _ROWS.match(constant.name) is not None
@@ -95,6 +96,12 @@ def adjustable(problem: Problem) -> Adjustable:
     rows = _rows(sizes, problem.abi)
     ordered = ([rows] if rows else []) + [constant for constant in sizes if constant is not rows]
     return Adjustable(tuple(ordered), rows is not None, tuple(others))
+
+
+def _chosen(constant: Constant, extents: set[int]) -> Constant:
+    """Give a constant the value that the file's conditions chose: one that is the extent of some dimension."""
+    value = next((value for value in constant.values if value in extents), constant.value)
+    return replace(constant, value=value)
 
 
 def proposals(found: Adjustable, tiers: Sequence[Tier]) -> Iterator[dict[str, int]]:

@@ -135,3 +135,27 @@ def test_variants_are_the_same_every_time(load: Load) -> None:
     """An evaluation is keyed by its variants: they depend on the problem alone."""
     problem = load(FILES["image"])
     assert [v.id for v in small_variants(problem)] == [v.id for v in small_variants(problem)]
+
+
+CHOSEN = {
+    "one of two": "batch = 2048 if FAST else 32\nwidth = 4096",
+    "two of four": "batch, width = (2048, 4096) if FAST else (32, 64)",
+    "of three": "batch = 2048 if FAST else 64 if not FAST else 32\nwidth = 4096",
+    "nested": "(batch, (width,)) = (2048, (4096,))",
+    "nested choice": "batch, (width, _) = (2048, (4096, 4)) if FAST else (64, (32, 4))",
+    "in a tuple": "shape = (2048 if FAST else 32, 4096)\nbatch, width = shape",
+    "a statement": "if FAST:\n    batch, width = 2048, 4096\nelse:\n    batch = 32\n    width = 64",
+    "the other branch": "if not FAST:\n    batch, width = 32, 64\nelse:\n    batch, width = 2048, 4096",
+}
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_sizes_that_a_condition_chooses_are_varied(name: str, load: Load) -> None:
+    """A size that a condition chooses between integers, alone or in tuples, by an expression or a statement, is varied as one constant."""
+    source = (
+        f"def f(a):\n    return a.sum(1)\n\nFAST = True\n{CHOSEN[name]}\n\ndef example_inputs():\n    return (torch.rand(batch, width),)\n"
+    )
+    shapes = {variant.abi.inputs[0].shape for variant in small_variants(load(source))}
+
+    assert len(shapes) >= 2
+    assert all(rows < 2048 and columns < 2048 for rows, columns in shapes)
