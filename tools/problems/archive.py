@@ -3,37 +3,57 @@
 from __future__ import annotations
 
 import base64
+import copy
 import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
 from torch import nn
+from torch.export import Dim, ExportedProgram
+from torch.export.graph_signature import InputKind
 
 from tools.errors import UserError
+from tools.problems.archive_sizes import ARGUMENTS, archive_sizes
 from tools.problems.seeding import seeded
 from tools.records import Scalar
 
-_EXTRA = "arguments.json"
-
 
 class ArchiveBlueprint:
-    """The blueprint of an exported module: contents of inputs follow the ranges of the examples it was exported with."""
+    """The blueprint of an exported module: contents of inputs follow the ranges of the examples it was exported with.
+
+    `sizes` replaces sizes that the export left free (`archive_sizes`); an index stays within the sizes that it stayed within.
+    """
 
     init = "[]"
 
-    def __init__(self, title: str, source: str) -> None:
-        """Open the base64 archive `source`."""
+    def __init__(self, title: str, source: str, sizes: Mapping[str, int]) -> None:
+        """Open the base64 archive `source`; `sizes` that it does not have raise UserError."""
         self.title = title
-        extra = {_EXTRA: ""}
+        self._free = {constant.key: constant.value for constant in archive_sizes(source)}
+        self._sizes: Mapping[str, int] = {}
+        self._resize(sizes)
+        extra = {ARGUMENTS: ""}
         try:
             self._program = torch.export.load(io.BytesIO(base64.b64decode(source)), extra_files=extra)
-            self._arguments = json.loads(extra[_EXTRA])
+            self._arguments = json.loads(extra[ARGUMENTS])
         except Exception as error:
             what = f"The exported module of {title} cannot be opened by torch {torch.__version__}: {' '.join(str(error).split())[:200]}."
             raise UserError(what, "Open it with the version of torch that exported it, or export it again.") from error
+
+    def resized(self, sizes: Mapping[str, int]) -> ArchiveBlueprint:
+        """Give the same module at other sizes, without opening it again; weights are shared, so nothing may be computed with both."""
+        twin = copy.copy(self)
+        twin._resize(sizes)
+        return twin
+
+    def _resize(self, sizes: Mapping[str, int]) -> None:
+        if unknown := sorted(set(sizes) - set(self._free)):
+            raise UserError(f"{self.title} has no free size {unknown[0]!r}.", f"It has: {', '.join(self._free) or 'none'}.")
+        self._sizes = sizes
 
     def build(self) -> nn.Module:
         """Make the module; its weights are those it was exported with."""
@@ -42,7 +62,20 @@ class ArchiveBlueprint:
     def inputs(self, seed: int, device: str = "cpu") -> list[torch.Tensor | Scalar]:
         """Draw the arguments of one call from the distributions noted at export."""
         with seeded(seed, device):
-            return [_draw(argument, device) for argument in self._arguments]
+            return [_draw(self._resized(argument), device) for argument in self._arguments]
+
+    def _resized(self, noted: dict[str, Any]) -> dict[str, Any]:
+        if not self._sizes or noted["kind"] == "scalar":
+            return noted
+        labels = noted.get("sizes", [None] * len(noted["shape"]))
+        made = {**noted, "shape": [self._sizes.get(label, size) for label, size in zip(labels, noted["shape"], strict=True)]}
+        reached = noted["high"] if _counts(noted) else math.inf
+        within = min(((size, label) for label, size in self._free.items() if size > reached), default=None)
+        if within is not None:
+            # the least free size that no value of an index reached is taken for what it counts within
+            made["high"] = min(noted["high"], self._sizes.get(within[1], within[0]) - 1)
+            made["low"] = min(noted["low"], made["high"])
+        return made
 
     @contextmanager
     def blaming(self, doing: str) -> Iterator[None]:
@@ -61,16 +94,64 @@ def pack(module: nn.Module, example_inputs: tuple[Any, ...], title: str) -> str:
     try:
         # the examples decide shapes, dtypes and ranges; they are not kept, large inputs would swell every record
         with torch.no_grad():
-            program = torch.export.export(module, example_inputs)
+            program, labels = _export(module, example_inputs)
         program.example_inputs = None
+        arguments = [
+            _describe(value, title) | ({"sizes": sizes} if sizes else {}) for value, sizes in zip(example_inputs, labels, strict=True)
+        ]
         buffer = io.BytesIO()
-        torch.export.save(program, buffer, extra_files={_EXTRA: json.dumps([_describe(value, title) for value in example_inputs])})
+        torch.export.save(program, buffer, extra_files={ARGUMENTS: json.dumps(arguments)})
     except UserError:
         raise
     except Exception as error:
         what = f"{title} cannot be exported by torch.export: {type(error).__name__}: {' '.join(str(error).split())[:300]}."
         raise UserError(what, "Put the module into a file with `Model` and `get_inputs()` instead.") from error
     return base64.b64encode(buffer.getvalue()).decode()
+
+
+def _export(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[ExportedProgram, list[list[str | None]]]:
+    """Export with every size of the inputs left free that the module leaves free, labelled; as they are, where that does not work."""
+    free = [[True] * value.dim() if isinstance(value, torch.Tensor) else [] for value in inputs]
+    with suppress(Exception):
+        for _ in range(2):
+            shapes = [{dim: Dim.AUTO if one else Dim.STATIC for dim, one in enumerate(dims)} or None for dims in free]
+            program = torch.export.export(module, inputs, dynamic_shapes=tuple(shapes))
+            found = _expressions(program)
+            if all(one is None or one.isidentifier() for dims in found for one in dims):
+                return program, _labels(program, found)
+            # a size that others determine, such as twice another, cannot be chosen
+            free = [[one is not None and one.isidentifier() for one in dims] for dims in found]
+    return torch.export.export(module, inputs), [[] for _ in inputs]
+
+
+def _user_inputs(program: ExportedProgram) -> list[torch.fx.Node]:
+    names = {spec.arg.name for spec in program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT}
+    return [node for node in program.graph.nodes if node.op == "placeholder" and node.name in names]
+
+
+def _expressions(program: ExportedProgram) -> list[list[str | None]]:
+    """Give the symbolic expression of each size of each input; None where it is a number."""
+    shapes = [node.meta["val"].shape if isinstance(node.meta.get("val"), torch.Tensor) else () for node in _user_inputs(program)]
+    return [[_expression(size) for size in shape] for shape in shapes]
+
+
+def _expression(size: int | torch.SymInt) -> str | None:
+    return str(size.node.expr) if isinstance(size, torch.SymInt) and size.node.maybe_as_int() is None else None
+
+
+def _labels(program: ExportedProgram, expressions: list[list[str | None]]) -> list[list[str | None]]:
+    """Name each symbol by the first place it stands in."""
+    places: dict[str, str] = {}
+    for node, symbols in zip(_user_inputs(program), expressions, strict=True):
+        for dim, symbol in enumerate(symbols):
+            if symbol is not None:
+                places.setdefault(symbol, f"{node.name}[{dim}]")
+    return [[places[symbol] if symbol is not None else None for symbol in symbols] for symbols in expressions]
+
+
+def _counts(noted: dict[str, Any]) -> bool:
+    """Whether an argument holds integers that may be indices."""
+    return bool(noted["kind"] == "integer" and noted["dtype"] != "bool")
 
 
 def _describe(value: Any, title: str) -> dict[str, Any]:

@@ -88,7 +88,8 @@ def problem_notes(problem: Problem) -> tuple[str, ...]:
         for output, share in undefined_shares(small).items():
             notes.append(f"{output} of the reference is NaN in {share:.0%} of its elements ({sizes}), where a kernel must be too.")
     if small is None or small is problem:
-        notes.append("It has no small variants: correctness is checked at its full size only.")
+        mend = "" if problem.form is ProblemForm.EXPORTED else " SMALL_SIZES in the file names some (docs/evaluation.md)."
+        notes.append(f"It has no small variants: correctness is checked at its full size only.{mend}")
     if problem.abi.training and any("batch_norm" in operator for operator in problem.work.operators):
         notes.append("Its module is in training mode, so batch norm uses the statistics of the batch.")
     return tuple(notes)
@@ -110,7 +111,7 @@ def _problem(name: str, title: str, form: ProblemForm, entry: str, source: str, 
     takes_views(problem)
     if weights_change(problem):
         problem = with_changing_weights(problem)
-    small = first_variant(problem) if form is not ProblemForm.EXPORTED else None
+    small = first_variant(problem)
     if small is not None or _is_cheap(problem):
         outputs = require_deterministic(small or problem, title, facts.random)
         if say_nothing(outputs) and (small is None or not _is_cheap(problem) or say_nothing(require_deterministic(problem, title, ()))):

@@ -62,7 +62,7 @@ def blueprint_of(form: ProblemForm, entry: str, source: str, sizes: dict[str, in
     from tools.problems.blueprint import SourceBlueprint
 
     if form is ProblemForm.EXPORTED:
-        return ArchiveBlueprint(title, source)
+        return ArchiveBlueprint(title, source, sizes)
     blueprint = SourceBlueprint(title, Recognised(form, entry), source, sizes)
     weakref.finalize(blueprint, forget, blueprint.python_module)
     return blueprint

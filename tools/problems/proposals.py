@@ -7,9 +7,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tools.problems.archive_sizes import archive_sizes
 from tools.problems.constants import Constant, constants, override, reachable
 from tools.problems.source import Recognised
-from tools.records import ABI, Problem
+from tools.records import ABI, Problem, ProblemForm
 from tools.syntax import parsed
 
 _SMALL = 16
@@ -18,6 +19,9 @@ _SMALL = 16
 _ROWS = re.compile(r"^(b|bs|n|m|batch|batch_?size|num_?(rows|tokens|samples)|rows|tokens)$", re.IGNORECASE)
 
 _MAX_ALIGNMENT = 1024
+
+_POWERS = (2, 4, 8, 16, 32)
+"""What sizes of an exported module may have to be multiples of: its own numbers are out of sight."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +70,20 @@ class Adjustable:
     """Whether the first of them counts rows."""
     structure: tuple[int, ...]
     """Values of the other constants that sizes may have to be multiples of."""
+    readable: bool = True
+    """Whether that is known of a source; of an archive it is guessed, so each tier is tried with every relation before the next."""
 
 
 def adjustable(problem: Problem) -> Adjustable:
     """Find the size constants of `problem`.
 
     A size is reachable from the input makers, unused by the reference itself (a candidate may hold it fixed), and the
-    extent of some dimension of an argument or a parameter; or a divisor of one, if the arguments are made with it.
+    extent of some dimension of an argument or a parameter; or a divisor of one, if the arguments are made with it. Of an
+    exported module they are the sizes that its export left free.
     """
+    if problem.form is ProblemForm.EXPORTED:
+        sizes = [size for size in archive_sizes(problem.source) if size.value > 1]
+        return replace(_ordered(sizes, problem.abi, _POWERS), readable=False)
     recognised = Recognised(problem.form, problem.entry)
     source = override(problem.source, problem.sizes, recognised.makers, problem.name)
     tree = parsed(source)
@@ -81,7 +91,7 @@ def adjustable(problem: Problem) -> Adjustable:
     used = reachable(source, recognised.makers)
     direct = reachable(source, recognised.makers[:1])
     extents = {size for spec in (*problem.abi.inputs, *problem.abi.parameters) for size in spec.shape}
-    sizes: list[Constant] = []
+    sizes = []
     others: list[int] = []
     for choice in constants(tree, recognised.makers):
         constant = _chosen(choice, extents)
@@ -93,9 +103,13 @@ def adjustable(problem: Problem) -> Adjustable:
             sizes.append(constant)
         else:
             others.append(constant.value)
-    rows = _rows(sizes, problem.abi)
+    return _ordered(sizes, problem.abi, tuple(others))
+
+
+def _ordered(sizes: list[Constant], abi: ABI, structure: tuple[int, ...]) -> Adjustable:
+    rows = _rows(sizes, abi)
     ordered = ([rows] if rows else []) + [constant for constant in sizes if constant is not rows]
-    return Adjustable(tuple(ordered), rows is not None, tuple(others))
+    return Adjustable(tuple(ordered), rows is not None, structure)
 
 
 def _chosen(constant: Constant, extents: set[int]) -> Constant:
@@ -109,7 +123,8 @@ def proposals(found: Adjustable, tiers: Sequence[Tier]) -> Iterator[dict[str, in
     seen: set[tuple[tuple[str, int], ...]] = set()
     if tiers is SINGLE_ROW and not found.has_rows:
         yield {constant.key: 1 for constant in found.sizes}
-    for relations in _PASSES:
+    passes = _PASSES if found.readable else (tuple(relate for relations in _PASSES for relate in relations),)
+    for relations in passes:
         for sizes in (sizes for tier in tiers for relate in relations for sizes in relate(found, tier)):
             key = tuple(sorted(sizes.items()))
             if key not in seen:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
 from tools.errors import UserError
 from tools.native import in_turn
@@ -13,6 +15,9 @@ from tools.problems.proposals import EVEN, ODD, SINGLE_ROW, TINY, Tier, adjustab
 from tools.problems.source import Recognised
 from tools.records import ABI, Problem, ProblemForm, ScalarSpec, TensorSpec
 from tools.syntax import parsed
+
+if TYPE_CHECKING:
+    from tools.problems.blueprint import Blueprint
 
 MAX_ELEMENTS = 100_000
 """Elements of all tensors of a variant together: an interpreted kernel takes about a millisecond a program."""
@@ -43,15 +48,15 @@ def remember_variants(problem: Problem, variants: tuple[Problem, ...]) -> None:
 
 
 def known_variants(problem: Problem) -> tuple[Problem, ...] | None:
-    """Variants that were found elsewhere, or that need no search; None where they would have to be sought by running the reference."""
-    return () if problem.form is ProblemForm.EXPORTED else _known.get(problem.model_dump_json())
+    """Variants that were found elsewhere; None where they would have to be sought by running the reference."""
+    return _known.get(problem.model_dump_json())
 
 
 def small_variants(problem: Problem) -> tuple[Problem, ...]:
     """Derive up to four variants: odd sizes, powers of two, a single row, and odd sizes of the smallest tiers.
 
-    `SMALL_SIZES` in the file replaces the choice. Empty where nothing can be varied: an exported module, a file without
-    size constants, a reference that is too large at any size.
+    `SMALL_SIZES` in the file replaces the choice. Empty where nothing can be varied: a file without size constants, an exported
+    module that leaves no size free, a reference that is too large at any size.
     """
     known = known_variants(problem)
     return _sought(problem) if known is None else known
@@ -59,11 +64,12 @@ def small_variants(problem: Problem) -> tuple[Problem, ...]:
 
 @in_turn
 def _sought(problem: Problem) -> tuple[Problem, ...]:
-    if problem.form is ProblemForm.EXPORTED:
-        return ()
-    declared = small_sizes(parsed(problem.source), problem.name)
+    declared = _declared_sizes(problem)
     if declared is not None:
         return tuple(_declared(problem, sizes, index) for index, sizes in enumerate(declared))
+    if problem.form is ProblemForm.EXPORTED and first_variant(problem) is None:
+        # its sizes may be free by themselves, and tied to one another by what is out of sight
+        return ()
     for meaningful in (True, False):
         found: dict[str, Problem] = {}
         for tiers in (ODD, EVEN, SINGLE_ROW, TINY):
@@ -78,10 +84,14 @@ def _sought(problem: Problem) -> tuple[Problem, ...]:
 @in_turn
 def first_variant(problem: Problem) -> Problem | None:
     """Return one odd variant that runs, keeps the ABI's ranks and dtypes, and fits the limits; None where there is none."""
-    declared = small_sizes(parsed(problem.source), problem.name) if problem.form is not ProblemForm.EXPORTED else []
+    declared = _declared_sizes(problem)
     if declared is not None:
         return _declared(problem, declared[0], 0) if declared else None
     return _first(problem, ODD, meaningful=True) or _first(problem, ODD, meaningful=False)
+
+
+def _declared_sizes(problem: Problem) -> list[dict[str, int]] | None:
+    return None if problem.form is ProblemForm.EXPORTED else small_sizes(parsed(problem.source), problem.name)
 
 
 def _first(problem: Problem, tiers: Sequence[Tier], *, meaningful: bool) -> Problem | None:
@@ -112,6 +122,7 @@ def _candidates(problem: Problem, tiers: Sequence[Tier]) -> Iterator[Problem]:
     if not found.sizes:
         return
     tries = _TRIES // 16 if len(problem.work.operators) > _LONG else _TRIES
+    resized = _resizing(problem)
     for sizes in proposals(found, tiers):
         if _least_elements(problem.abi, found.sizes, sizes) > MAX_ELEMENTS:
             continue
@@ -119,7 +130,7 @@ def _candidates(problem: Problem, tiers: Sequence[Tier]) -> Iterator[Problem]:
         if tries < 0:
             return
         try:
-            variant = with_sizes(problem, sizes)
+            variant = resized(sizes)
         except UserError:
             # these sizes do not fit together: the next proposal may
             continue
@@ -130,12 +141,30 @@ def _candidates(problem: Problem, tiers: Sequence[Tier]) -> Iterator[Problem]:
 @in_turn
 def with_sizes(problem: Problem, sizes: dict[str, int]) -> Problem:
     """Return `problem` at other sizes, its ABI and work read afresh; sizes that do not run raise UserError."""
+    merged = {**problem.sizes, **sizes}
+    return _analysed(problem, merged, blueprint_of(problem.form, problem.entry, problem.source, merged, problem.name))
+
+
+def _resizing(problem: Problem) -> Callable[[dict[str, int]], Problem]:
+    """Give what makes variants of `problem`; an exported module is opened once for all of them."""
+    if problem.form is not ProblemForm.EXPORTED:
+        return partial(with_sizes, problem)
+    from tools.problems.archive import ArchiveBlueprint
+
+    opened = ArchiveBlueprint(problem.name, problem.source, problem.sizes)
+    return lambda sizes: _analysed(problem, sizes, opened.resized(sizes))
+
+
+def _analysed(problem: Problem, merged: dict[str, int], blueprint: Blueprint) -> Problem:
     from tools.problems.analysis import analyse
 
-    merged = {**problem.sizes, **sizes}
     # most proposals do not fit; their errors are not reported, so they need no real run to confirm them
-    facts = analyse(blueprint_of(problem.form, problem.entry, problem.source, merged, problem.name), confirm=False)
-    return problem.model_copy(update={"sizes": merged, "abi": facts.abi, "work": facts.work})
+    facts = analyse(blueprint, confirm=False)
+    abi = facts.abi
+    if problem.form is ProblemForm.EXPORTED:
+        # an exported graph no longer knows its mode
+        abi = abi.model_copy(update={"training": problem.abi.training})
+    return problem.model_copy(update={"sizes": merged, "abi": abi, "work": facts.work})
 
 
 def _declared(problem: Problem, sizes: dict[str, int], index: int) -> Problem:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tools.errors import UserError
 from tools.evaluation.processes.child import CancelledError
 from tools.logs import telling_part
-from tools.problems import problem_notes
+from tools.problems import problem_notes, small_variants
 from tools.problems.variants import remember_variants
 from tools.records import PrecisionPolicy, Problem, ProblemForm
 from tools.references.jobs import ReadAnswer, ReadJob
@@ -46,7 +46,7 @@ def read_problem(file: Path, policy: PrecisionPolicy, entry: str | None = None) 
 def read_again(problem: Problem) -> Read:
     """Look for a problem's variants and notes in a process of its own, or give back what was found; UserError where it does not run."""
     if problem.form is ProblemForm.EXPORTED and problem.id not in _READ:
-        return Read(problem, (), problem_notes(problem))
+        return Read(problem, small_variants(problem), problem_notes(problem))
     return _demanded(_READ.get(problem.id) or _ask("vary", problem.model_dump_json().encode(), problem.name, READ_S))
 
 

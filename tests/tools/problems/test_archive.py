@@ -77,11 +77,6 @@ def test_archive_opens_without_the_users_code(gate: tuple[Gate, Problem], tmp_pa
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_exported_problems_have_no_variants(gate: tuple[Gate, Problem]) -> None:
-    """Sizes are built into an exported graph."""
-    assert small_variants(gate[1]) == ()
-
-
 def test_random_module_is_refused() -> None:
     """Dropout in training mode is no function of its inputs."""
     with pytest.raises(UserError, match="not deterministic"):
@@ -104,3 +99,43 @@ def test_damaged_archive_is_refused(gate: tuple[Gate, Problem]) -> None:
     """A record whose archive cannot be read gets a clear line."""
     with pytest.raises(UserError, match="cannot be opened"):
         open_problem(gate[1].model_copy(update={"source": "bm90aGluZw=="}))
+
+
+class Rows(nn.Module):
+    """What of its inputs must have which size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(48, 96)
+
+    def forward(self, x: torch.Tensor, kept: torch.Tensor, scale: float) -> torch.Tensor:
+        """Multiply by a weight of one size, add in groups of eight, and choose rows."""
+        return (self.linear(x) * scale).view(x.shape[0], x.shape[1] // 8, 8, 96).sum(2)[kept]
+
+
+def test_free_sizes_of_a_module_are_varied() -> None:
+    """Of a module given in Python the sizes that its weights and views leave free are varied, and indices stay within them."""
+    module = Rows().eval()
+    problem = problem_from_module(module, (torch.randn(4096, 128, 48), torch.randint(0, 4096, (500,)), 2.0), name="rows")
+    variants = small_variants(problem)
+
+    assert len(variants) >= 2
+    for variant in variants:
+        rows, groups, columns = variant.abi.inputs[0].shape
+        assert rows < 100
+        assert not groups % 8
+        assert columns == 48
+        reference = open_problem(variant)
+        inputs = reference.inputs(seed=3)
+        assert torch.equal(reference.outputs(inputs)[0], module(*inputs))
+
+
+def test_a_module_that_leaves_no_size_free_has_no_variants() -> None:
+    """A module whose sizes are tied to numbers of its own has no variants, and is a problem all the same."""
+
+    class Fixed(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            """Take a fixed shape alone."""
+            return x.reshape(16, 2048).cumsum(0) + torch.ones(128, 256).reshape(16, 2048)
+
+    assert small_variants(problem_from_module(Fixed(), (torch.randn(128, 256),))) == ()

@@ -182,3 +182,9 @@ def test_results_that_are_partly_undefined_are_noted(load: Load) -> None:
     """A reference that gives NaN in places can be judged, and its user hears of it."""
     notes = problem_notes(load(PLUS_ONE.replace("return x + 1", "return torch.sqrt(x)")))
     assert any("is NaN in" in note for note in notes)
+
+
+def test_a_file_without_small_variants_is_told_how_to_name_some(load: Load) -> None:
+    """Where no small size can be derived, the note names SMALL_SIZES."""
+    notes = problem_notes(load("def f(x):\n    return x + 1\n\ndef example_inputs():\n    return (torch.randn(3, 5),)\n"))
+    assert any("SMALL_SIZES" in note for note in notes)

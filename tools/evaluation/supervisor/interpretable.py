@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from tools.evaluation.wire.jobs.builder import BuildAnswer
-from tools.records import EvaluationRequest, Problem
+from tools.records import EvaluationRequest, Problem, ProblemForm
 
 _CHEAP_PROGRAMS = 2048
 """An interpreted program takes about a millisecond or more: this many are two to ten seconds."""
@@ -29,16 +29,15 @@ _SPELLED = {
 
 NEEDS_DEVICE = "Use a GPU, or let workers with one judge it (--evaluator spool:DIR, docs/workers.md)."
 NEEDS_SIZES = f"Give the file SMALL_SIZES, sizes that an interpreter can run (docs/evaluation.md). Or: {NEEDS_DEVICE}"
+NEEDS_FILE = f"Put the module into a file with get_inputs() and SMALL_SIZES (docs/evaluation.md). Or: {NEEDS_DEVICE}"
 
 
 def obstacle(problem: Problem, variants: Sequence[Problem]) -> tuple[str, str]:
     """Say why no candidate for `problem` can be judged without a GPU, and what would mend it; empty where one can."""
     fault = too_large(problem)
     if fault and not variants:
-        return (
-            f"no small sizes could be derived from its file, and as written it is too large for Triton's interpreter ({fault})",
-            NEEDS_SIZES,
-        )
+        what = f"no small sizes could be derived of it, and as written it is too large for Triton's interpreter ({fault})"
+        return what, NEEDS_FILE if problem.form is ProblemForm.EXPORTED else NEEDS_SIZES
     return "", ""
 
 
