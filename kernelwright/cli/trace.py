@@ -1,12 +1,19 @@
-"""Show what the agents of a run did and why: the tree of candidates, or one candidate whole.
+"""Show what the agents of a run did and why: what came of it first, then one line a candidate.
 
-The tree shows each candidate's action, verdict, time, speed-up and the strategies its plan rests on.
-With --candidate: plan, difference from its parent, evaluation and profile.
+With --why: the steps from the reference to the best kernel, each with its gain and its reasons. With --candidate: plan,
+difference from its parent, evaluation and profile. With --verbose: every candidate with every reason. A second RUN puts
+both side by side.
 
 Examples:
   kernelwright trace softmax-20261121
 
+  kernelwright trace softmax-20261121 --why
+
   kernelwright trace softmax-20261121 --candidate 3f2a
+
+  kernelwright trace softmax-20261121 softmax-20261122
+
+  kernelwright trace softmax-20261121 --follow
 
   kernelwright trace softmax-20261121 --nodes
 
@@ -15,7 +22,9 @@ Examples:
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -24,9 +33,13 @@ from kernelwright.cli.options import Home, Json, home_folder
 
 def command(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Name of the run, or the start of it.")],
+    other: Annotated[str, typer.Argument(metavar="RUN", help="Another run, to be shown beside it.")] = "",
     candidate: Annotated[str, typer.Option(help="Show one candidate whole: its id, or the start of it.")] = "",
+    why: Annotated[bool, typer.Option("--why", help="Show how the run came to its best kernel, step by step.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", help="Print a line for each candidate while a process works on the run.")] = False,
     nodes: Annotated[bool, typer.Option("--nodes", help="Show every execution of a node with its time, and every model call.")] = False,
     costs: Annotated[bool, typer.Option("--costs", help="Show where the wall time went, and what model calls cost.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every candidate with every reason.")] = False,
     home: Home = None,
     json: Json = False,
 ) -> None:
@@ -34,29 +47,57 @@ def command(
     from kernelwright.cli.early import check_run
     from tools.errors import UserError
 
-    if sum((bool(candidate), costs, nodes)) > 1:
-        raise UserError("--candidate, --nodes and --costs are three views of a run.", "Give one of them.")
-    check_run(home, run)
-    from graphs.run.assembly import open_run
-    from kernelwright.cli.costs import cost_facts, show_costs
-    from kernelwright.screen import facts, trace_views
-
-    store = open_run(home_folder(home), run)
-    if candidate:
-        view = facts.candidate_facts(store, candidate)
-        show = trace_views.show_candidate
-    elif costs:
-        view = cost_facts(store)
-        show = show_costs
-    elif nodes:
-        view = facts.node_facts(store)
-        show = trace_views.show_nodes
-    else:
-        view = facts.tree_facts(store)
-        show = trace_views.show_tree
+    views = {"RUN RUN": other, "--candidate": candidate, "--why": why, "--follow": follow, "--nodes": nodes, "--costs": costs}
+    if sum(map(bool, views.values())) > 1:
+        raise UserError(f"{', '.join(views)} are different views of a run.", "Give one of them.")
+    for name in filter(None, (run, other)):
+        check_run(home, name)
+    if follow:
+        _follow(home_folder(home), run)
+        return
+    view, show = _view(home_folder(home), run, other, candidate, why=why, nodes=nodes, costs=costs, verbose=verbose)
     if json:
         from json import dumps
 
         print(dumps(view, indent=1))
     else:
         show(view)
+
+
+def _view(
+    home: Path, run: str, other: str, candidate: str, *, why: bool, nodes: bool, costs: bool, verbose: bool
+) -> tuple[dict[str, Any], Callable[[dict[str, Any]], None]]:
+    """The facts that were asked for, and what prints them."""
+    from graphs.run.assembly import open_run
+    from kernelwright.cli.costs import cost_facts, show_costs
+    from kernelwright.screen import chain, facts, summary, trace_views, versus
+
+    store = open_run(home, run)
+    if other:
+        return versus.versus_facts((store, open_run(home, other))), versus.show_versus
+    if candidate:
+        return facts.candidate_facts(store, candidate), trace_views.show_candidate
+    if costs:
+        return cost_facts(store), show_costs
+    if nodes:
+        return facts.node_facts(store), trace_views.show_nodes
+    tree = facts.tree_facts(store)
+    if why:
+        return chain.why_facts(tree), chain.show_why
+    return tree, trace_views.show_tree if verbose else summary.show_summary
+
+
+def _follow(home: Path, run: str) -> None:
+    """Print lines until the run ends; where it does not, how to go on with it."""
+    from rich.console import Console
+
+    from graphs.run.assembly import open_run
+    from kernelwright.screen.facts import tree_facts
+    from kernelwright.screen.follow import follow
+    from kernelwright.screen.summary import show_summary
+
+    store = open_run(home, run)
+    if follow(store, Console(highlight=False)):
+        show_summary(tree_facts(store))
+    else:
+        print(f"Nobody works on this run now. Go on with: kernelwright resume {store.meta('run')}")

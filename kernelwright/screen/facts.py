@@ -13,7 +13,7 @@ from graphs.optimize.evidence import evidence_folder
 from graphs.run.records import OTHER_BASELINES, Considered, Delivery, Recall, Tuning
 from graphs.run.settings import RunSettings
 from graphs.run.workbench import USE, ToolUse
-from kernelwright.screen.words import candidate_in_words
+from kernelwright.screen.words import action_in_words, candidate_in_words, why_in_words
 from knowledge.records import Recalled
 from tools.errors import UserError
 from tools.records import ROOT, Baselines, Candidate, Evaluation, Plan, Problem, Profile, content_hash
@@ -63,7 +63,8 @@ def tree_facts(store: RunStore) -> Facts:
         "baselines": baselines.model_dump(mode="json") if baselines else None,
         "reference_profile": profile.model_dump(mode="json") if profile else None,
         "candidates": _candidate_lines(store),
-        "refused": [{"plan": name, "parent": plans[name].parent, "action": str(plans[name].action), "reason": refusals[name].reason}
+        "refused": [{"plan": name, "parent": plans[name].parent, "action": str(plans[name].action),
+                     "did": action_in_words(plans[name].action, store.candidate(plans[name].parent)), "reason": refusals[name].reason}
                     for name in refusals if name in plans],
         "considered": [said for one in store.all("considered", Considered).values() for said in one.said],
         "delivery": delivery.model_dump(mode="json") if delivery else None,
@@ -97,6 +98,8 @@ def _candidate_line(store: RunStore, candidate: Candidate) -> Facts:
         "parent": candidate.parent,
         "plan": plan.id if plan else None,
         "action": str(candidate.action),
+        "did": action_in_words(candidate.action, store.candidate(candidate.parent)),
+        "what": candidate_in_words(candidate, evaluation),
         "rationale": plan.rationale if plan else "",
         "planner": plan.planner if plan else "",
         "tools": [one.line for one in store.all(USE, ToolUse, subject=plan.id).values()] if plan else [],
@@ -105,6 +108,7 @@ def _candidate_line(store: RunStore, candidate: Candidate) -> Facts:
         "coder": candidate.coder,
         "repairs": candidate.repairs,
         "verdict": evaluation.verdict.value if evaluation else None,
+        "why_not": why_in_words(evaluation) if evaluation else "",
         "tier": evaluation.tier if evaluation else None,
         "time_us": evaluation.time_us if evaluation else None,
         "speedup": evaluation.speedup if evaluation else None,

@@ -19,7 +19,7 @@ CANDIDATE = "/candidate.py"
 
 
 def show_tree(facts: Facts) -> None:
-    """Print the candidates below the parents they came from."""
+    """Print the candidates below the parents they came from, each with every reason there is."""
     console = Console()
     top = Tree(f"[bold]{escape(facts['run'])}[/] {escape(facts['problem'])} on {facts['target']} ({facts['state']})")
     for line in policy_lines(facts):
@@ -45,7 +45,7 @@ def show_tree(facts: Facts) -> None:
         console.print(f"[dim]search: {escape(said)}[/]", highlight=False)
     if facts["delivery"]:
         console.print(f"delivered: {facts['delivery']['candidate']}. {escape(facts['delivery']['reason'])}")
-    console.print(_spent(facts["spent"], facts["model_calls"]))
+    console.print(spent_in_words(facts["spent"], facts["model_calls"]))
     console.print(f"One candidate whole: kernelwright trace {facts['run']} --candidate ID", markup=False)
 
 
@@ -64,7 +64,8 @@ def _headline(line: Facts) -> str:
     return f"{line['id']} {line['action']} by {line['coder']}{repairs}: {line['verdict'] or 'not evaluated'} {time} {speed} {marks}".strip()
 
 
-def _spent(spent: Facts, calls: Facts) -> str:
+def spent_in_words(spent: Facts, calls: Facts) -> str:
+    """Say in a line what a run used, and what its model's calls came to."""
     failed = f"; model: {calls_ended(calls)}" if calls["failed"] else ""
     used = f"{spent['evaluations']} evaluations, {spent['wall_s']:.0f} s, {spent['gpu_s']:.1f} GPU s"
     return f"spent: {used}, {calls_spent(spent, calls)}{failed}"
@@ -211,4 +212,4 @@ def show_nodes(facts: Facts) -> None:
                 f"{call.get('seconds', 0):.1f}",
             )
         console.print(calls)
-    console.print(_spent(facts["spent"], facts["model_calls"]))
+    console.print(spent_in_words(facts["spent"], facts["model_calls"]))

@@ -25,19 +25,10 @@ from kernelwright.screen.reasons import Reasons
 from kernelwright.screen.table import LiveTable
 from kernelwright.screen.telling import Teller
 from kernelwright.screen.words import SURE, VERDICTS, action_in_words, candidate_in_words, shortened
-from tests.support.loop import BlockCoder, small_services, small_team
+from tests.support.loop import BadFirst, small_services, small_team
 from tools.codegen import Region, Schedule
 from tools.cost.choice import choice_action
-from tools.records import Action, ActionKind, Budget, Candidate, HardwareSheet, Problem, Tier, Verdict
-
-
-class BadFirst(BlockCoder):
-    """Offers first what ends WRONG, 16, and what it refuses, 512."""
-
-    async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
-        """Those two, then the others."""
-        found = await super().options(problem, parent, sheet)
-        return tuple(sorted(found, key=lambda one: one.parameters["BLOCK"] not in {16, 512}))
+from tools.records import Action, ActionKind, Budget, Candidate, Tier, Verdict
 
 
 @pytest.fixture

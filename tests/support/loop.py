@@ -167,6 +167,15 @@ class BlockCoder:
         return Draft(source=draft.source.replace("WRONG", "PASS"))
 
 
+class BadFirst(BlockCoder):
+    """Offers first what ends WRONG, 16, and what it refuses, 512."""
+
+    async def options(self, problem: Problem, parent: Candidate | None, sheet: HardwareSheet) -> tuple[Action, ...]:
+        """Those two, then the others."""
+        found = await super().options(problem, parent, sheet)
+        return tuple(sorted(found, key=lambda one: one.parameters["BLOCK"] not in {16, 512}))
+
+
 class FirstOptionPlanner:
     """Takes the first options not tried yet, in the coder's order."""
 
