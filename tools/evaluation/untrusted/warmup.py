@@ -38,9 +38,11 @@ def warm_up() -> dict[str, str]:
 
     if os.environ.get("TRITON_INTERPRET"):
         # what every call needs is imported once, here: a sandbox cannot read it; and what listening to a call imports
-        from tools.evaluation.untrusted.interpreter import builder, scan_order
+        from tools.evaluation.untrusted.interpreter import builder, combining, libdevice, scan_order
 
-        del builder, scan_order
+        del builder, combining, scan_order
+        libdevice.functions()
+        importlib.import_module("triton.language.extra.cuda.libdevice")
         heard_in(lambda: torch.ones(2) + 1)
         # and what the first launch imports, to know the type of its first argument
         jit: Any = importlib.import_module("triton.runtime.jit")
