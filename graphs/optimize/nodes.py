@@ -22,6 +22,7 @@ from graphs.optimize.state import STATE_VERSION, OptimizeState
 from graphs.optimize.sweeping import SWEEPER, sweeping_ask
 from graphs.optimize.teaching import close_lessons, error_cost, region_kind
 from graphs.optimize.wishes import grant
+from graphs.run.compiled import COMPILED, compiled_ask
 from graphs.run.context import Context, Services
 from graphs.run.records import Recall
 from graphs.run.spans import traced
@@ -72,7 +73,7 @@ async def recall(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
                     runtime.stream_writer({"event": "considered", "said": said})
     except BudgetReached as reached:
         return {"asks": [], "ended": reached.what}
-    asks = search.ask()
+    asks = (*search.ask(), *compiled_ask(services, state["round"]))
     for ask in asks:
         runtime.stream_writer({"event": "recalled", "recall": await recalled_for(services, ask.parent, state["round"])})
     return {"asks": [ask.model_dump_json() for ask in asks], "search": search.dump(), "ended": "" if asks else search.reason()}
@@ -115,7 +116,7 @@ async def plan(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any
             services.store.put("plan", one.id, one, subject=ask.parent)
             services.store.put("asked", one.id, ask, subject=one.id)
             runtime.stream_writer({"event": "planned", "plan": one.id})
-            made[one.id], tags[one.id] = one, ask.tag if one.planner not in (USER, SWEEPER) else ""
+            made[one.id], tags[one.id] = one, "" if one.planner in (USER, COMPILED, SWEEPER) else ask.tag
         barren.extend([text] * (not found))
     return {"plans": list(made), "tags": tags, "barren": barren, **({"ended": ended} if ended else {})}
 
@@ -218,7 +219,8 @@ def _outcome(services: Services, plan_id: str, candidate_id: str, round_: int) -
     made = store.get("plan", plan_id, Plan)
     judged = store.get("review", plan_id, Review)
     evaluation: Evaluation | None = services.evaluation(candidate_id) if candidate_id else None
-    if made is None or judged is None or evaluation is None:
+    if made is None or judged is None or evaluation is None or made.planner == COMPILED:
+        # of what torch.compile wrote there is nothing to learn: it is tried without being told
         return None
     recalled = store.get("recall", f"{round_}/{made.parent}", Recall)
     return Outcome(

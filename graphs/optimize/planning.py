@@ -9,6 +9,7 @@ from agents.records.tune import is_tuning
 from graphs.optimize.archive import surveyed_offer
 from graphs.optimize.briefing import brief, kept_action, situation_of, tried
 from graphs.optimize.sweeping import SWEEP, sweeping_plan
+from graphs.run.compiled import compiled_plan, is_compiled_ask
 from graphs.run.context import Services
 from graphs.run.starting import START, starting_plan
 from graphs.search.archive import Offer
@@ -23,6 +24,8 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
         return (starting_plan(services),)
     if ask.tag == SWEEP:
         return (sweeping_plan(services, ask.parent),)
+    if is_compiled_ask(ask):
+        return (compiled_plan(services),)
     made = tuple(made)
     taken = {plan.action.id for plan in made if plan.parent == ask.parent or _same_on(services, plan, ask.parent)}
     offer = surveyed_offer(services, ask)

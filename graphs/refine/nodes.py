@@ -13,6 +13,7 @@ from agents.records.tune import is_tuning
 from graphs.refine.state import RefineState
 from graphs.refine.tuning import carry_out, refusal_of
 from graphs.run.assembly import open_for
+from graphs.run.compiled import COMPILED, compiled_draft
 from graphs.run.context import Context, Services
 from graphs.run.counted import counters_of_best
 from graphs.run.inspirations import inspirations
@@ -65,10 +66,17 @@ async def write(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]
     services = runtime.context.services
     task = _task(services, state["plan"])
     try:
-        draft = starting_draft(services) if task.plan.planner == USER else await services.team.coder.write(task)
+        draft = await _draft(services, task)
     except BudgetReached as reached:
         draft = Refusal(reason=reached.what)
     return _keep(runtime, task, draft, repairs=0)
+
+
+async def _draft(services: Services, task: CodingTask) -> Draft | Refusal:
+    """The user's kernel, or torch.compile's, where that is what is planned; else what the coder writes."""
+    if task.plan.planner == USER:
+        return starting_draft(services)
+    return await compiled_draft(services) if task.plan.planner == COMPILED else await services.team.coder.write(task)
 
 
 def after_write(state: RefineState) -> Literal["evaluate", "roll_back"]:
@@ -96,7 +104,9 @@ def after_evaluate(state: RefineState, runtime: Runtime[Context]) -> Literal["pr
     services = runtime.context.services
     if state["verdict"] == Verdict.PASS:
         return "profile"
-    if state["verdict"] in ("", Verdict.INFRASTRUCTURE) or state["attempt"] >= services.settings.repairs:
+    plan = services.store.get("plan", state["plan"], Plan)
+    written_by_coder = plan is None or plan.planner != COMPILED
+    if state["verdict"] in ("", Verdict.INFRASTRUCTURE) or state["attempt"] >= services.settings.repairs or not written_by_coder:
         return "roll_back"
     return "roll_back" if services.exhausted() else "repair"
 
@@ -188,7 +198,7 @@ def _keep(runtime: Runtime[Context], task: CodingTask, draft: Draft | Refusal, r
         action=task.plan.action,
         source=draft.source,
         schedule=draft.schedule,
-        coder=USER if task.plan.planner == USER and not repairs else services.team.coder.name,
+        coder=task.plan.planner if task.plan.planner in (USER, COMPILED) and not repairs else services.team.coder.name,
         repairs=repairs,
         notes=draft.notes,
         idea=draft.idea,

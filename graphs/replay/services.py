@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from agents import build_team
+from agents.coder.protocol import Draft
 from agents.models import NotRecorded, Recording, Trouble
 from agents.models.calls import recorded_calls
 from graphs.optimize.execute import Listener, execute
@@ -75,6 +76,8 @@ def _copy(record: RunStore, folder: Path) -> RunStore:
     for problem in record.all("problem", Problem).values():
         store.put("problem", problem.id, problem)
         store.put_root(problem.source)
+    for name, draft in record.all("compiled", Draft).items():
+        store.put("compiled", name, draft)
     for name, recall in record.all("recall", Recall).items():
         store.put("recall", name, recall, subject=name.partition("/")[2])
     return store

@@ -40,6 +40,8 @@ class RunSettings(Record):
     """Text of the kernel that the user brings: the first candidate, and a parent where it passes; empty: none."""
     start_file: str = ""
     """Where it came from, for people."""
+    parents: Literal["auto", "torch.compile", "none"] = "auto"
+    """Whether torch.compile's own kernels are a parent beside the coder's: `auto` where times are measured, `torch.compile` everywhere."""
     tune: int = Field(default=0, ge=0)
     """Trials of the tuner on one schedule's numbers, at most; 0 never offers the action."""
     tuned: str = ""

@@ -10,6 +10,8 @@ Examples:
   kernelwright explain my_operator.py --stage regions --stage library --target a100
 
   kernelwright explain my_operator.py --stage kernels --source
+
+  kernelwright explain my_operator.py --compiled
 """
 
 from __future__ import annotations
@@ -51,6 +53,10 @@ def command(
     choice: Annotated[int, typer.Option(min=1, help="Which of the cost model's choices, the best first.")] = 1,
     initial: Annotated[bool, typer.Option("--initial", help="The schedule a search starts from: all is the library's.")] = False,
     source: Annotated[bool, typer.Option("--source", help="Print the emitted file, too.")] = False,
+    compiled: Annotated[
+        bool,
+        typer.Option("--compiled", help="Instead, print the file made of torch.compile's own kernels: a parent where times are measured."),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Explain and print."""
@@ -59,9 +65,17 @@ def command(
     check_problem(problem, entry)
     check_device(target)
     check_policies(policy)
-    from kernelwright.api.explaining import explain
     from kernelwright.cli.waiting import printing_aside, waiting
     from tools.policies import load_policy
+
+    if compiled:
+        from kernelwright.api.compiling import compiled_source
+
+        with printing_aside(), waiting(f"having Inductor write for {problem.name}"):
+            text = compiled_source(problem, target=target, policy=load_policy(policy), entry=entry)
+        print(text, end="")
+        return
+    from kernelwright.api.explaining import explain
 
     with printing_aside(), waiting(f"tracing {problem.name}"):
         found = explain(problem, target=target, policy=load_policy(policy), entry=entry, choice=0 if initial else choice)

@@ -52,6 +52,7 @@ from kernelwright.cli.options import (
     ModelSet,
     NonFinite,
     OtherBaselines,
+    Parents,
     Policy,
     Role,
     RowTolerance,
@@ -108,6 +109,7 @@ def command(
     weights: Weights = "fixed",
     fallback: Fallback = "error",
     tune: Tune = 8,
+    parents: Parents = "auto",
     repairs: Annotated[int, typer.Option(min=0, help="Repairs of a failing draft before it is rolled back.")] = 3,
     timeout: Annotated[
         float,
@@ -205,6 +207,7 @@ def command(
         weights=weights,
         fallback=fallback,
         tune=tune,
+        parents=parents,
         repairs=repairs,
         timeout_s=timeout,
         trace_timeout_s=trace_timeout,

@@ -162,6 +162,14 @@ Tune = Annotated[
         "at most half of those left. 0 never tunes.",
     ),
 ]
+Parents = Annotated[
+    Literal["auto", "torch.compile", "none"],
+    typer.Option(
+        "--parents",
+        help="auto: where times are measured, torch.compile's own kernels are judged as well, as a file of their own, and searched from. "
+        "torch.compile: everywhere, also where times are estimates. none: nowhere.",
+    ),
+]
 Cache = Annotated[bool, typer.Option("--cache", help="Answer from the home folder what any run there has asked of the same model before.")]
 SERVER_VARIABLE = "KERNELWRIGHT_CHROMA_SERVER"
 ChromaServer = Annotated[

@@ -147,8 +147,9 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P(
                 "implementation",
-                "library, generated, modelled",
-                "who runs a region; modelled: all of forward as the cost model has it",
+                "library, generated, modelled, torch.compile",
+                "who runs a region; modelled: all of forward as the cost model has it; torch.compile: as Inductor writes it, "
+                "which a run tries by itself",
             ),
             _P(
                 "choice",

@@ -36,3 +36,12 @@ class TraceJob(Record):
     """None where they are not known yet: they are sought, which runs the reference at many sizes."""
     sheet: HardwareSheet | None
     """The device for which the cost model is to choose schedules; None for none."""
+
+
+class WriteJob(Record):
+    """A reference that Inductor is to write kernels for."""
+
+    problem: Problem
+    variants: tuple[Problem, ...]
+    sheet: HardwareSheet
+    """The device."""

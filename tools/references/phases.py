@@ -8,7 +8,7 @@ from pathlib import Path
 from tools.errors import UserError
 from tools.evaluation.wire.phase import Phase
 from tools.records import Problem
-from tools.references.jobs import ReadAnswer, ReadJob, TraceJob
+from tools.references.jobs import ReadAnswer, ReadJob, TraceJob, WriteJob
 
 
 def warm_up() -> dict[str, str]:
@@ -75,6 +75,16 @@ def trace(phase: Phase) -> None:
         remember_variants(job.problem, job.variants)
     graph = traced(job.problem)
     phase.answer(as_text(graph, modelled_choices(graph, job.sheet, job.problem.policy) if job.sheet else ()))
+
+
+def write(phase: Phase) -> None:
+    """Have Inductor write kernels for a reference, and answer with its text."""
+    from tools.inductor.generate import write as written
+
+    _use_some_cores()
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(phase.scratch)
+    job = WriteJob.model_validate_json(phase.job)
+    phase.answer(written(job.problem, job.variants, job.sheet).model_dump_json().encode())
 
 
 def _use_some_cores() -> None:

@@ -22,6 +22,8 @@ DEFAULTS = {"num_warps": 4, "num_stages": 3}
 LARGEST = 1 << 15
 TUNING_WORD = re.compile(r"BLOCK|TILE|CHUNK|GROUP|SPLIT|UNROLL|PER_|VEC|THREADS|WARPS|STAGES|^B[A-Z]$|^BLK", re.IGNORECASE)
 """Names that mean a free number even where it is 1, or equals one of the problem's sizes."""
+SIZE_WORD = re.compile(r"numel$|^n\d+$")
+"""Names by which files made of Inductor's kernels give sizes of the problem, or what follows from them."""
 _NATIVE = re.compile(rb"(?:#define\s+(\w+)[ \t]+|constexpr\s+(?:unsigned\s+)?(?:int|unsigned|long|size_t)\s+(\w+)\s*=\s*)(\d+)\b(?![.\w])")
 
 
@@ -90,6 +92,8 @@ def text_around(source: str, numbers: Collection[Number]) -> str:
 
 def _allowed(number: Number, sizes: Collection[int]) -> tuple[int, ...]:
     own, last = number.value, number.name.rpartition(".")[2]
+    if SIZE_WORD.search(last):
+        return ()
     if last == "num_warps":
         return tuple(sorted({*WARPS, own}))
     if last == "num_stages":

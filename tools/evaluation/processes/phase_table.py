@@ -31,6 +31,7 @@ PHASES = {
     "read": "tools.references.phases:read",
     "vary": "tools.references.phases:vary",
     "trace": "tools.references.phases:trace",
+    "write": "tools.references.phases:write",
     "model_capture": "tools.models.phases:capture",
     "model_proof": "tools.models.phases:prove",
 }

@@ -1,0 +1,83 @@
+"""The candidate file: kernels, host functions for the sizes that Inductor wrote for, and `ModelNew`."""
+
+from __future__ import annotations
+
+import re
+
+from tools.codegen.module.forward import attribute
+from tools.codegen.module.reference_text import KeptText, keep
+from tools.inductor.helpers import helper_texts
+from tools.inductor.host import HELPERS
+from tools.inductor.records import RefusedError, Written
+from tools.inductor.sizes import Sized, programs_text
+from tools.inductor.translate import Translation
+from tools.records import Problem, ProblemForm, TensorSpec
+
+PROVENANCE = "Derived from torch.compile"
+"""How notes and docstrings of such files begin."""
+_TAKEN = frozenset(["n", "torch", "triton", "tl", "nn", "F", "inf", "nan", "meta", "compiled", *HELPERS])
+"""Names that host functions use."""
+
+
+def candidate_text(problem: Problem, written: Written) -> str:
+    """Write the file; raises RefusedError where what Inductor wrote has no plain form."""
+    if written.refused:
+        raise RefusedError(written.refused)
+    if problem.form is ProblemForm.EXPORTED and problem.abi.parameters:
+        raise RefusedError("an exported module's parameters are not declared in a text")
+    kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
+    translation = Translation(written.programs, kept.names if kept else frozenset())
+    sized = [_sized(translation, place) for place in range(len(written.programs))]
+    helpers = [*helper_texts(translation.device_helpers), *(HELPERS[name] for name in sorted(translation.host_helpers))]
+    parts = [kept.module if kept else "", *helpers, *translation.kernel_texts(), programs_text(sized), _class_text(problem, kept, written)]
+    text = "\n\n\n".join(part.strip("\n") for part in parts if part.strip())
+    return "\n".join([f'"""{_docstring(problem, written)}"""', "", *_imports(text, kept), "", "", text, ""])
+
+
+def _sized(translation: Translation, place: int) -> Sized:
+    operands = translation.programs[place].operands
+    if not operands:
+        raise RefusedError("the reference reads no tensor")
+    host = translation.host(place, [_local(operand.name) for operand in operands])
+    return Sized(tuple(operand.shape for operand in operands), host)
+
+
+def _local(name: str) -> str:
+    """Name a tensor within a host function: `net.0.weight` is `net_0_weight`."""
+    name = re.sub(r"\W", "_", name)
+    return f"p_{name}" if name[:1].isdigit() or name.startswith("buf") or name in _TAKEN or name.endswith("_kernel") else name
+
+
+def _docstring(problem: Problem, written: Written) -> str:
+    shapes = ", ".join(f"{spec.name} {list(spec.shape)} {spec.dtype}" for spec in problem.abi.inputs)
+    results = ", ".join(f"{spec.name} {list(spec.shape)} {spec.dtype}" for spec in problem.abi.outputs)
+    others = len(written.programs) - 1
+    sizes = f" and for {others} more size{'s' * (others != 1)}" if others else ""
+    return (
+        f"{problem.name}: {PROVENANCE[0].lower()}{PROVENANCE[1:]}, the kernels that Inductor of torch {written.torch} writes for it.\n\n"
+        f"Written for {shapes} -> {results}{sizes};\nsizes are compile-time numbers, and other sizes are refused.\n"
+    )
+
+
+def _imports(text: str, kept: KeptText | None) -> list[str]:
+    lines = ["import torch", *(["import triton", "import triton.language as tl"] if "triton." in text else []), "from torch import nn"]
+    lines += ["from triton.language.extra import libdevice"] if "libdevice." in text else []
+    if re.search(r"(?<![\w.])(inf|nan)\b", text):
+        lines.insert(0, "from math import inf, nan")
+    if re.search(r"(?<![\w.])F\.", text):
+        lines.append("import torch.nn.functional as F")
+    return lines + [line for line in (kept.imports if kept else ()) if line not in lines]
+
+
+def _class_text(problem: Problem, kept: KeptText | None, written: Written) -> str:
+    """Write `ModelNew`: the reference's constructor, and a forward that runs the program for the tensors' sizes."""
+    lines = [f"class ModelNew({kept.base if kept else 'nn.Module'}):"]
+    lines += [f'    """Takes the place of `{problem.entry}`: same constructor, same parameters, same results."""', ""]
+    if kept and kept.body:
+        lines += [kept.body, ""]
+    operands = written.programs[0].operands
+    given = ", ".join(one.name if one.kind == "input" else attribute(one.name, problem.form) for one in operands)
+    arguments = [f"{a.name}{': torch.Tensor' if isinstance(a, TensorSpec) else ''}" for a in problem.abi.arguments]
+    lines += [f"    def forward({', '.join(['self', *arguments])}):", f"        outputs = compiled({given})"]
+    lines += [f"        return {'outputs[0]' if written.outputs == 'one' else f'{written.outputs}(outputs)'}"]
+    return "\n".join(lines)
