@@ -47,23 +47,37 @@ class Proving:
     listener: Listener
 
     def settle(self, outcome: Outcome, delivered: Sequence[Delivered]) -> tuple[Outcome, tuple[Delivered, ...]]:
-        """Prove; take out what has to go, and prove the rest again until it stands."""
+        """Prove; take out what has to go, and prove the rest again until it stands. Compilers are timed with what stands alone."""
         left = tuple(delivered)
-        for _ in range(2 * len(delivered) + 1):
-            self.listener({"event": "proving", "operators": [one.group.name for one in left]})
-            proof = self.prove(left)
+        while left:
+            proof = self.prove(left, compiled=self.settings.compiled and not self.timed)
             outcome = outcome.model_copy(update={"proof": proof, "ratios": ratios(proof, outcome.capture.weights)})
             going = self._going(outcome, left)
-            outcome = outcome.model_copy(update={"operators": tuple(_taken_out(one, going) for one in outcome.operators)})
-            before, left = left, tuple(one for one in left if one.group.name not in going)
-            changed = self._for_compilers(outcome, left)
-            if not left or (len(left) == len(before) and changed == left):
+            if not going:
                 break
-            left = changed
+            outcome = outcome.model_copy(update={"operators": tuple(_taken_out(one, going) for one in outcome.operators)})
+            left = tuple(one for one in left if one.group.name not in going)
+        if left and self.timed and self.settings.compiled and outcome.proof.holds:
+            outcome, left = self._with_compilers(outcome, left)
         return outcome.model_copy(update={"expected": expected_gain(outcome)}), left
 
-    def prove(self, delivered: Sequence[Delivered]) -> Proof:
-        """Run the model with these operators."""
+    def _with_compilers(self, outcome: Outcome, left: tuple[Delivered, ...]) -> tuple[Outcome, tuple[Delivered, ...]]:
+        """Time the model under torch.compile too, where the original is to be seen if operators do not make that faster."""
+        proof = self.prove(left, compiled=True, shares=False)
+        if not proof.times:
+            notes = (*outcome.proof.notes, *proof.notes, f"Not timed under torch.compile. {proof.what}".strip())
+            return outcome.model_copy(update={"proof": outcome.proof.model_copy(update={"notes": notes})}), left
+        shares = tuple(one for one in outcome.ratios if one.over.startswith(WITHOUT))
+        found = (*ratios(proof, outcome.capture.weights), *shares)
+        outcome = outcome.model_copy(update={"proof": proof, "ratios": found})
+        compiled = next((one for one in found if one.over == COMPILED), None)
+        if compiled is not None and compiled.low <= 1.0:
+            left = tuple(replace(one, compiled=False) for one in left)
+        return outcome, left
+
+    def prove(self, delivered: Sequence[Delivered], *, compiled: bool, shares: bool = True) -> Proof:
+        """Run the model with these operators; with `shares` without each of them in turn, too."""
+        self.listener({"event": "proving", "operators": [one.group.name for one in delivered]})
         settings = self.settings
         job = ProofJob(
             file=str(self.file.absolute()),
@@ -73,10 +87,10 @@ class Proving:
             policy=settings.run.policy,
             sheet=self.sheet,
             package=_texts(delivered),
-            operators=tuple(one.group.name for one in delivered),
+            operators=tuple(one.group.name for one in delivered) if shares else (),
             timed=self.timed,
-            compiled=settings.compiled,
-            max_autotune=settings.max_autotune and self.timed,
+            compiled=compiled,
+            max_autotune=settings.max_autotune and compiled and self.timed,
             rounds=settings.rounds,
             seed=self.seed,
             threads=1,
@@ -104,13 +118,6 @@ class Proving:
         over = {f"{WITHOUT}{one.group.name}": one.group.name for one in left} if len(left) > 1 else {EAGER: left[0].group.name}
         return {over[one.over]: one for one in outcome.ratios if one.over in over and one.under == OURS}
 
-    def _for_compilers(self, outcome: Outcome, left: tuple[Delivered, ...]) -> tuple[Delivered, ...]:
-        """Have torch.compile see the original where operators do not make it faster."""
-        found = next((one for one in outcome.ratios if one.over == COMPILED and one.under == COMPILED_OURS), None)
-        if found is None or found.low > 1.0:
-            return left
-        return tuple(replace(one, compiled=False) for one in left)
-
 
 def ratios(proof: Proof, weights: dict[str, float]) -> tuple[Ratio, ...]:
     """Compare ways of running the model: each with and without operators, ours with the best baseline, and without each operator."""
@@ -125,7 +132,7 @@ def ratios(proof: Proof, weights: dict[str, float]) -> tuple[Ratio, ...]:
 
 def expected_gain(outcome: Outcome) -> float:
     """Work out the model's speed-up by Amdahl's law from shares of the capture and the operators' own speed-ups."""
-    shares = {row.group: row.share for row in outcome.chosen}
+    shares = {group.name: group.share for group in outcome.capture.groups}
     kept = [one for one in outcome.operators if one.kept and one.speedup]
     left = 1.0 - sum(shares[one.name] * (1.0 - 1.0 / one.speedup) for one in kept)
     return 1.0 / max(left, 1e-3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -46,8 +47,8 @@ class ModelFile:
     def model(self, device: str) -> nn.Module:
         """Make the model, its weights the same every time, and put it on `device`."""
         init = getattr(self._python, "get_init_inputs", list) if self._is_operator else list
-        with self._blaming(f"{self._factory}()"), seeded(WEIGHT_SEED):
-            made = getattr(self._python, self._factory)(*init())
+        with self._blaming(f"{self._factory}()"):
+            made = self._drawn(lambda: getattr(self._python, self._factory)(*init()), device)
         if not isinstance(made, nn.Module):
             raise UserError(f"{self._title}: {self._factory}() returns {type(made).__name__}, not an nn.Module.", EXPECTED)
         with self._blaming("moving the model"):
@@ -61,6 +62,17 @@ class ModelFile:
         if not isinstance(found, dict) or not found or not isinstance(weights, dict):
             raise UserError(f"{self._title}: the workloads are {type(found).__name__}, not a dictionary of calls.", EXPECTED)
         return [_workload(self._title, name, call, float(weights.get(name, 1.0)), device) for name, call in found.items()]
+
+    def _drawn(self, make: Callable[[], Any], device: str) -> Any:
+        """Make the model with weights drawn on `device`, where a billion take no time; on the CPU where its file does not work so."""
+        if device != "cpu":
+            try:
+                with seeded(WEIGHT_SEED, device), torch.device(device):
+                    return make()
+            except (RuntimeError, TypeError, ValueError):
+                pass
+        with seeded(WEIGHT_SEED):
+            return make()
 
     def _made(self, model: nn.Module) -> Any:
         if self._is_operator:

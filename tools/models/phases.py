@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,8 @@ def _prove(phase: Phase, job: ProofJob) -> None:
 
     if job.device == "cpu":
         _stand_in(job)
+    # torch.compile would start processes of its own for more
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
     file = ModelFile(_written(phase.scratch, job), job.factory)
     sys.path.append(str(Path(job.file).parent))
     model = file.model(job.device)

@@ -82,9 +82,10 @@ class Prover:
             mode = "max-autotune"
             ways |= {AUTOTUNED: _compiled(_twin(self._model), mode), AUTOTUNED_OURS: _compiled(self._applied(), mode)}
         found: dict[str, dict[str, tuple[float, ...]]] = {}
-        for one in self._make(self._seed):
-            for way, times in self._interleaved(ways, one, rounds).items():
-                found.setdefault(way, {})[one.name] = times
+        with _as_it_is(self._model):
+            for one in self._make(self._seed):
+                for way, times in self._interleaved(ways, one, rounds).items():
+                    found.setdefault(way, {})[one.name] = times
         return {way: times for way, times in found.items() if len(times) == len(found[EAGER])}
 
     def _interleaved(self, ways: Mapping[str, Any], workload: Workload, rounds: int) -> dict[str, tuple[float, ...]]:

@@ -1,0 +1,146 @@
+"""What is taken out of a package again: operators that make the model wrong, are never reached, or do not make it faster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from graphs.run.settings import RunSettings
+from kernelwright.models.proving import Proving
+from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
+from kernelwright.models.report import report_text, summary
+from tests.tools.models.test_choice import group
+from tools.guards.contract import Contract, Size, TensorRule
+from tools.hardware import load_sheet
+from tools.models.jobs import OutputProof, Proof, ProofJob
+from tools.models.package import Delivered
+from tools.models.proof import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
+from tools.models.records import Capture
+
+GROUPS = (group("norm", ("a",), 0.4, 100.0), group("gate", ("b",), 0.2, 100.0))
+ANSWER = Callable[[ProofJob], Proof]
+
+
+class Scripted:
+    """A model whose proofs are written down."""
+
+    device = "cuda"
+
+    def __init__(self, answer: ANSWER) -> None:
+        """Answer by what is asked."""
+        self.asked: list[ProofJob] = []
+        self._answer = answer
+
+    def prove(self, job: ProofJob) -> Proof:
+        """Answer."""
+        self.asked.append(job)
+        return self._answer(job)
+
+
+def present(job: ProofJob) -> list[str]:
+    """Operators in the package that a job has."""
+    return sorted(Path(name).stem for name in job.package if name.startswith("kernels/"))
+
+
+def proof(job: ProofJob, times: dict[str, float] | None = None, *, error: float = 1e-7, unused: str = "") -> Proof:
+    """A proof with an output of this error and these times, every round alike but for a thousandth."""
+    output = OutputProof(workload="w", output=0, dtype="float32", error=error, own=1e-7, limit=4e-7)
+    hits = {name: 2 for name in present(job) if name != unused}
+    rounds = {way: {"w": tuple(us * (1 + turn % 3 / 1000) for turn in range(9))} for way, us in (times or {}).items()}
+    return Proof(oracle="float64", outputs=(output,), replaced=("a",), hits=hits, restored=True, times=rounds)
+
+
+def settled(answer: ANSWER, *, timed: bool = True) -> tuple[Outcome, dict[str, Delivered], Scripted]:
+    """Settle a package of two operators."""
+    model = Scripted(answer)
+    capture = Capture(title="M", clock="", us={"w": 1.0}, weights={"w": 1.0}, modules=3, groups=GROUPS)
+    operators = tuple(
+        OperatorOutcome(name=one.name, run="r", reason="Right.", delivered=True, speedup=2.0, tier="sealed") for one in GROUPS
+    )
+    outcome = Outcome(
+        file="m.py",
+        factory="",
+        target="H200",
+        device="cuda",
+        policy="default",
+        capture=capture,
+        chosen=(),
+        operators=operators,
+        proof=Proof(),
+    )
+    made_for = Contract(inputs=(TensorRule("x", "float32", (Size("any"),)),), parameters=(), constructor=(), training=None)
+    delivered = [
+        Delivered(group=one, trace=one.trace, contract=made_for, kernel=f"# {one.name}", evidence=None) for one in GROUPS if one.trace
+    ]
+    settings = ModelSettings(run=RunSettings())
+    proving = Proving(model, Path("m.py"), "", "", load_sheet("h200"), settings, timed, 1, lambda event: None)
+    found, left = proving.settle(outcome, delivered)
+    return found, {one.group.name: one for one in left}, model
+
+
+def timed(job: ProofJob) -> dict[str, float]:
+    """Both help in eager mode: the norm by 30 µs of 100, the gate by 10; under torch.compile they do not."""
+    gains = {"norm": 30.0, "gate": 10.0}
+    ours = 100.0 - sum(gains[name] for name in present(job))
+    times = {EAGER: 100.0, OURS: ours, **{f"{WITHOUT}{name}": ours + gains[name] for name in job.operators}}
+    return times | ({COMPILED: 60.0, COMPILED_OURS: 61.0} if job.compiled else {})
+
+
+def test_what_helps_stays_and_its_part_of_the_gain_is_told() -> None:
+    """Each is left out in turn, and the compiler is timed with what stands."""
+    outcome, left, model = settled(lambda job: proof(job, timed(job)))
+    assert set(left) == {"norm", "gate"}
+    found = {(one.over, one.under): round(one.value, 2) for one in outcome.ratios}
+    assert found[EAGER, OURS] == 1.67
+    assert found[f"{WITHOUT}norm", OURS] == 1.5
+    assert [job.compiled for job in model.asked] == [False, True]
+
+
+def test_what_does_not_help_under_a_compiler_steps_aside_there() -> None:
+    """torch.compile was faster by itself, so it is to see the originals."""
+    _, left, _ = settled(lambda job: proof(job, timed(job)))
+    assert not any(one.compiled for one in left.values())
+
+
+def test_an_operator_that_does_not_help_is_taken_out_and_the_rest_proven_again() -> None:
+    """Without the gate the model is as fast: it goes, and the figures are those of the norm alone."""
+
+    def answer(job: ProofJob) -> Proof:
+        return proof(job, {EAGER: 100.0, OURS: 70.0, f"{WITHOUT}norm": 100.0, f"{WITHOUT}gate": 70.0})
+
+    outcome, left, model = settled(answer)
+    assert set(left) == {"norm"}
+    assert [present(job) for job in model.asked] == [["gate", "norm"], ["norm"], ["norm"]]
+    [gate] = [one for one in outcome.operators if one.name == "gate"]
+    assert "no faster with it" in gate.taken_out
+    assert not gate.kept
+    assert "gate | 2.00x (sealed) | no: the model is no faster with it" in report_text(outcome)
+
+
+def test_where_nothing_helps_nothing_is_left() -> None:
+    """The last one is compared with eager."""
+    outcome, left, _ = settled(lambda job: proof(job, {EAGER: 100.0, OURS: 100.0, f"{WITHOUT}norm": 100.0, f"{WITHOUT}gate": 100.0}))
+    assert not left
+    assert summary(outcome).startswith("No operator helps M")
+
+
+def test_a_model_that_is_wrong_loses_operators_until_it_is_right() -> None:
+    """The one that the model gains least by goes first."""
+    outcome, left, _ = settled(lambda job: proof(job, error=1e-2 if "gate" in present(job) else 1e-7), timed=False)
+    assert set(left) == {"norm"}
+    assert outcome.proof.holds
+
+
+def test_an_operator_that_was_never_reached_is_taken_out() -> None:
+    """Guards turned every call away."""
+    outcome, left, _ = settled(lambda job: proof(job, unused="norm"), timed=False)
+    assert set(left) == {"gate"}
+    assert {one.name: one.taken_out for one in outcome.operators}["norm"] == "its kernels were never reached"
+
+
+def test_without_a_clock_the_gain_is_estimated_and_says_so() -> None:
+    """By the shares of the time and the operators' own speed-ups: 0.4 and 0.2, each halved."""
+    outcome, _, model = settled(proof, timed=False)
+    assert round(outcome.expected, 3) == round(1 / 0.7, 3)
+    assert "Not timed: an estimated 1.43x" in summary(outcome)
+    assert len(model.asked) == 1
