@@ -23,6 +23,7 @@ from kernelwright.cli import (
     optimize,
     prompts,
     replay,
+    report,
     resume,
     runs,
     trace,
@@ -62,7 +63,24 @@ def _options(
         os.environ["KERNELWRIGHT_DEBUG"] = "1"
 
 
-for module in (optimize, model, evaluate, explain, verify, resume, replay, runs, trace, doctor, hardware, actions, prompts, mcp, worker):
+for module in (
+    optimize,
+    model,
+    evaluate,
+    explain,
+    verify,
+    resume,
+    replay,
+    runs,
+    trace,
+    report,
+    doctor,
+    hardware,
+    actions,
+    prompts,
+    mcp,
+    worker,
+):
     app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__, cls=GroupedCommand if module is optimize else None)(
         module.command
     )

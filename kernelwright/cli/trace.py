@@ -69,8 +69,8 @@ def _view(
 ) -> tuple[dict[str, Any], Callable[[dict[str, Any]], None]]:
     """The facts that were asked for, and what prints them."""
     from graphs.run.assembly import open_run
-    from kernelwright.cli.costs import cost_facts, show_costs
     from kernelwright.screen import chain, facts, summary, trace_views, versus
+    from kernelwright.screen.costs import cost_facts, show_costs
 
     store = open_run(home, run)
     if other:

@@ -75,7 +75,12 @@ def show_why(facts: Facts) -> None:
         console.print(f"\n[bold]{number}. {escape(step['what'])}[/] ({step['id'][:6]})")
         console.print(f"   gain:      [green]{gain_in_words(step)}[/]; {_against(step)}{taken}", soft_wrap=True)
         console.print(f"   step:      {escape(step['did'])}, written by {escape(step['coder'])}", soft_wrap=True)
-        for label, text in (("why", step["rationale"]), ("knowledge", ", ".join(step["strategies"])), ("review", step["review"])):
+        for label, text in (
+            ("why", step["rationale"]),
+            ("tools", "; ".join(step["tools"])),
+            ("knowledge", ", ".join(step["strategies"])),
+            ("review", step["review"]),
+        ):
             if text:
                 console.print(f"   {label + ':':<10} {escape(text)}", soft_wrap=True)
     if facts["delivery"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from rich.console import Console
@@ -45,7 +46,7 @@ def show_tree(facts: Facts) -> None:
         console.print(f"[dim]search: {escape(said)}[/]", highlight=False)
     if facts["delivery"]:
         console.print(f"delivered: {facts['delivery']['candidate']}. {escape(facts['delivery']['reason'])}")
-    console.print(spent_in_words(facts["spent"], facts["model_calls"]))
+    console.print(escape(spent_in_words(facts["spent"], facts["model_calls"])))
     console.print(f"One candidate whole: kernelwright trace {facts['run']} --candidate ID", markup=False)
 
 
@@ -73,7 +74,7 @@ def spent_in_words(spent: Facts, calls: Facts) -> str:
 
 def calls_ended(calls: Facts) -> str:
     """How many of the model's calls came to nothing, and why the last did."""
-    return escape(f"{calls['failed']} {'call' if calls['failed'] == 1 else 'calls'} failed, {calls['used']} used. {calls['last_failure']}")
+    return f"{calls['failed']} {'call' if calls['failed'] == 1 else 'calls'} failed, {calls['used']} used. {calls['last_failure']}"
 
 
 def calls_spent(spent: Facts, calls: Facts | None = None) -> str:
@@ -120,28 +121,36 @@ def policy_lines(facts: Facts) -> list[str]:
 def evaluation_table(evaluation: Facts) -> Table:
     """Verdict, errors, and each time with whether it was measured or estimated."""
     table = Table(box=None, show_header=False)
-    rule = f" ({evaluation['rule']})" if evaluation["rule"] else ""
-    table.add_row("verdict", f"{evaluation['verdict']}{rule}")
-    if evaluation["correctness"]:
-        checked = evaluation["correctness"]
-        emulated = " and ".join(checked.get("emulated", ()))
-        said = f", {emulated} emulated in float32," if emulated else ""
-        table.add_row("checked", f"{checked['calls']} calls by the {checked['executor']}{said} at {'; '.join(checked['sizes'])}")
-        for error in checked["outputs"]:
-            limits = f"limit {error['limit_relative_l2']:.1e}; the reference's own {error['reference_relative_l2']:.1e}"
-            table.add_row(f"error of {error['output']}", f"{error['relative_l2']:.1e} relative L2 against float64 ({limits})")
-            worst = f"limit {error['limit_worst_row']:.1e}; the reference's own {error['reference_worst_row']:.1e}"
-            table.add_row("", f"{error['worst_row']:.1e} in the worst row ({worst})")
-    for name, value in _times(evaluation):
-        table.add_row(name, value)
-    if names := ", ".join(dict.fromkeys(one["name"] for one in evaluation["launches"])):
-        table.add_row("kernels", f"{evaluation['provenance']}: {escape(printable(names))}")
-    table.add_row("isolation", evaluation["sandbox"])
-    for note in evaluation["notes"]:
-        table.add_row("note", escape(printable(note)))
-    if evaluation["log"] and evaluation["verdict"] != "PASS" and evaluation["log"].strip() not in evaluation["notes"]:
-        table.add_row("log", escape(printable(own_frames(evaluation["log"], CANDIDATE)[-1500:])))
+    for name, value in evaluation_rows(evaluation):
+        table.add_row(name, escape(value))
     return table
+
+
+def evaluation_rows(evaluation: Facts) -> Iterator[tuple[str, str]]:
+    """The same as labels and plain text."""
+    rule = f" ({evaluation['rule']})" if evaluation["rule"] else ""
+    yield "verdict", f"{evaluation['verdict']}{rule}"
+    if evaluation["correctness"]:
+        yield from _errors(evaluation["correctness"])
+    yield from _times(evaluation)
+    if names := ", ".join(dict.fromkeys(one["name"] for one in evaluation["launches"])):
+        yield "kernels", f"{evaluation['provenance']}: {printable(names)}"
+    yield "isolation", printable(evaluation["sandbox"])
+    for note in evaluation["notes"]:
+        yield "note", printable(note)
+    if evaluation["log"] and evaluation["verdict"] != "PASS" and evaluation["log"].strip() not in evaluation["notes"]:
+        yield "log", printable(own_frames(evaluation["log"], CANDIDATE)[-1500:])
+
+
+def _errors(checked: Facts) -> Iterator[tuple[str, str]]:
+    emulated = " and ".join(checked.get("emulated", ()))
+    said = f", {emulated} emulated in float32," if emulated else ""
+    yield "checked", f"{checked['calls']} calls by the {checked['executor']}{said} at {'; '.join(checked['sizes'])}"
+    for error in checked["outputs"]:
+        limits = f"limit {error['limit_relative_l2']:.1e}; the reference's own {error['reference_relative_l2']:.1e}"
+        yield f"error of {error['output']}", f"{error['relative_l2']:.1e} relative L2 against float64 ({limits})"
+        worst = f"limit {error['limit_worst_row']:.1e}; the reference's own {error['reference_worst_row']:.1e}"
+        yield "", f"{error['worst_row']:.1e} in the worst row ({worst})"
 
 
 def _times(evaluation: Facts) -> list[tuple[str, str]]:
@@ -212,4 +221,4 @@ def show_nodes(facts: Facts) -> None:
                 f"{call.get('seconds', 0):.1f}",
             )
         console.print(calls)
-    console.print(spent_in_words(facts["spent"], facts["model_calls"]))
+    console.print(escape(spent_in_words(facts["spent"], facts["model_calls"])))

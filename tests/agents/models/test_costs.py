@@ -9,7 +9,7 @@ import pytest
 from agents import TeamSettings
 from agents.models.bills import Bill
 from graphs.optimize.costs import SEARCH, costs
-from kernelwright.cli.costs import cost_facts, show_costs
+from kernelwright.screen.costs import cost_facts, show_costs
 from tests.agents.conftest import Serve
 from tests.agents.models.playing import EVERY, model_settings, play
 from tests.support.loop import small_services
