@@ -7,7 +7,8 @@ from pydantic import BaseModel
 from agents.models import Message
 from agents.models.protocol import Model
 from agents.prompting.render import Prompts
-from knowledge.lessons.writers import LONGEST, RECORD, Case, Proposal, gap_of, record_of
+from knowledge.lessons.writers import Case, Proposal, gap_of, record_of
+from knowledge.records import LONGEST, RECORD
 from tools.errors import MachineError
 
 PROMPTS = Prompts(__file__)

@@ -35,6 +35,12 @@ def no_room(profile: Profile, sheet: HardwareSheet, against: Against = "better")
     return f"{share} {rate if copied >= floor else f'the roofline of {sheet.title} leaves'}: nothing is left to gain"
 
 
+def most_gain(profile: Profile) -> float | None:
+    """The gain that the roofline floor leaves to a candidate, at least 1; None where it is not known, or the kernel plainly does less."""
+    share = profile.figure("floor_share")
+    return max(1.0, 1.0 / share) if share and 0 < share <= LESS else None
+
+
 def _measured(profile: Profile) -> dict[str, float]:
     """Times that were measured, by what took them: the candidate's own, or those of all baselines."""
     timed = {figure.name: figure.value for figure in profile.figures if figure.source is FigureSource.EVENTS and figure.unit == "us"}

@@ -8,7 +8,7 @@ from statistics import median
 
 from agents.planner.ladder import ladder_place, magnitude
 from agents.planner.protocol import Briefing, Tried
-from agents.planner.room import LESS
+from agents.planner.room import most_gain
 from agents.planner.scores import DIRECTIONS, SCORES, value_points
 from agents.planner.similar import likeness, shared_closeness
 from knowledge.records import Recalled, Strategy
@@ -89,8 +89,8 @@ def _expected(action: Action, briefing: Briefing) -> tuple[float, list[str]]:
 
 def _possible(gain: float | None, briefing: Briefing) -> float | None:
     """Cap what advice promises at what the roofline floor leaves."""
-    share = briefing.profile.figure("floor_share")
-    return min(gain, max(1.0, 1.0 / share)) if gain is not None and share and share <= LESS else gain
+    most = most_gain(briefing.profile)
+    return gain if gain is None or most is None else min(gain, most)
 
 
 def _has_tensor_cores(briefing: Briefing) -> bool:

@@ -15,6 +15,7 @@ _ENDED = {
     Verdict.CHEATED: "broke a rule of the evaluation",
     Verdict.IMPOSSIBLE_TIME: "showed a time below what the hardware can do",
     Verdict.TIMING_INCONSISTENT: "showed times that do not agree",
+    Verdict.BUILT: "was built and not run",
     Verdict.INFRASTRUCTURE: "could not be judged, as the machine failed",
 }
 

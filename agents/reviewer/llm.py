@@ -48,9 +48,9 @@ class LLMReviewer:
         if not isinstance(answer.parsed, Remarks):
             return _with(review, f"The model's remarks could not be read: {answer.complaint}")
         concerns = tuple(c.strip() for c in answer.parsed.concerns if c.strip())
-        lesson = answer.parsed.lesson.strip()[:LESSON_LIMIT] or review.lesson
+        word = " ".join(answer.parsed.lesson.split())[:LESSON_LIMIT]
         checks = tuple(dict.fromkeys(answer.parsed.checks)) if review.accepted else ()
-        update = {"concerns": (*review.concerns, *concerns), "checks": checks, "lesson": lesson, "reviewer": self.name}
+        update = {"concerns": (*review.concerns, *concerns), "checks": checks, "word": word, "reviewer": self.name}
         return review.model_copy(update=update)
 
 

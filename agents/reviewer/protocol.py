@@ -57,7 +57,9 @@ class Review(Record):
     reason: str
     """One sentence that cites the evidence."""
     lesson: str
-    """One or two sentences for the knowledge base."""
+    """One or two sentences for the knowledge base, of what was measured."""
+    word: str = ""
+    """What a model makes of it, unchecked: memory takes it into a lesson once a second measurement agrees."""
     concerns: tuple[str, ...] = ()
     """Advisory; they never change `accepted` from False to True."""
     checks: tuple[Check, ...] = ()

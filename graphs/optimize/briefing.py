@@ -6,17 +6,19 @@ import asyncio
 from collections.abc import Collection
 
 from agents.coder import modelled
+from agents.coder.difference import changed_action
 from agents.coder.protocol import Refusal
 from agents.coder.tuning import structure_in, tuning_action
 from agents.planner.builtin import BuiltinPlanner
 from agents.planner.protocol import Briefing, Tried
+from agents.planner.room import most_gain
 from agents.reviewer.protocol import Review
 from graphs.run.context import Services
 from graphs.run.inspirations import inspirations
 from graphs.run.records import Recall, Tuning
 from graphs.run.standing import standing_of
 from graphs.search.protocol import Ask
-from knowledge.records import Situation
+from knowledge.records import Recalled, Situation
 from knowledge.records.describe import describe_situation
 from tools.cost.choice import chosen_number
 from tools.records import Action, Plan, Profile
@@ -27,8 +29,39 @@ async def recalled_for(services: Services, parent: str, round_: int) -> str:
     name = f"{round_}/{parent}"
     if services.store.get("recall", name, Recall) is None:
         found = await services.memory.recall(situation_of(services, parent), services.settings.recall_limit, f"{services.run}/{name}")
-        services.store.put("recall", name, Recall(recalled=found), subject=parent)
+        own = lineage(services, parent)
+        news = tuple(_bounded(services, parent, one) for one in found if not _is_echo(services, one, own))
+        services.store.put("recall", name, Recall(recalled=news), subject=parent)
     return name
+
+
+def _is_echo(services: Services, recalled: Recalled, own: set[str]) -> bool:
+    """Whether all that a strategy rests on is how this very parent came about."""
+    trials = recalled.strategy.trials
+    return bool(trials) and all(one.run == services.run and one.candidate in own for one in trials)
+
+
+def _bounded(services: Services, parent: str, recalled: Recalled) -> Recalled:
+    """Foretell no more than the floor leaves here, and say so."""
+    if recalled.foretold is None or (most := possible(services, parent, recalled.foretold)) == recalled.foretold:
+        return recalled
+    return recalled.model_copy(update={"foretold": most, "why": f"{recalled.why}, of which the floor leaves {most:.2f}x here"})
+
+
+def possible(services: Services, parent: str, gain: float) -> float:
+    """Cap a gain at what the roofline floor leaves a parent, where that is known."""
+    profile = services.store.get("profile", parent, Profile)
+    most = most_gain(profile) if profile else None
+    return gain if most is None else min(gain, most)
+
+
+def lineage(services: Services, name: str) -> set[str]:
+    """Ids of a candidate and of those it came from."""
+    found: set[str] = set()
+    while name not in found and (candidate := services.store.candidate(name)) is not None:
+        found.add(name)
+        name = candidate.parent
+    return found
 
 
 async def brief(services: Services, ask: Ask, round_: int, taken: Collection[str] = (), begun: int = 0) -> Briefing:
@@ -106,3 +139,9 @@ def situation_of(services: Services, parent: str) -> Situation:
 def kept_action(services: Services, action: Action) -> Action:
     """Word an action as memory keeps it."""
     return modelled.kept_action(action, services.problem, services.sheet)
+
+
+def changed_by(services: Services, plan: Plan, candidate: str) -> Action | None:
+    """Word what a plan's candidate really changed of its parent, as memory keeps it; None where that has no name."""
+    changed = changed_action(plan.action, services.store.candidate(plan.parent), services.candidate(candidate))
+    return kept_action(services, changed) if changed else None

@@ -13,7 +13,7 @@ from agents.models import BudgetReached
 from agents.models.deadline import in_time
 from agents.reviewer.protocol import Review, ReviewCase
 from graphs.optimize.archive import search_of
-from graphs.optimize.briefing import kept_action, recalled_for, situation_of
+from graphs.optimize.briefing import changed_by, recalled_for, situation_of
 from graphs.optimize.checking import checked_review
 from graphs.optimize.confirm import deliver
 from graphs.optimize.model_scores import score_models
@@ -33,7 +33,7 @@ from graphs.run.works import note_steps
 from graphs.search.protocol import Ask, Told
 from knowledge.records import Outcome
 from tools.errors import UserError
-from tools.records import ROOT, Baselines, Evaluation, Plan, Profile, Verdict
+from tools.records import ATTEMPT, ROOT, Baselines, Evaluation, Plan, Profile, Verdict
 
 IDLE = 12
 """Rounds of refusals and of kernels that were known already after which a run ends: no budget of evaluations ever would."""
@@ -167,7 +167,7 @@ async def _review_one(services: Services, plan_id: str, candidate_id: str, tag: 
         parent_profile=store.get("profile", made.parent, Profile),
         parent_evaluation=services.evaluation(made.parent),
         baselines=services.baselines(),
-        kept=kept_action(services, made.action),
+        kept=changed_by(services, made, candidate_id),
     )
     judged = store.get("review", plan_id, Review)
     if judged is None:
@@ -222,12 +222,16 @@ def _outcome(services: Services, plan_id: str, candidate_id: str, round_: int) -
     if made is None or judged is None or evaluation is None or made.planner == COMPILED:
         # of what torch.compile wrote there is nothing to learn: it is tried without being told
         return None
+    changed = changed_by(services, made, candidate_id)
+    if changed is None:
+        # nobody can say what was tried, so nothing is learnt of it
+        return None
     recalled = store.get("recall", f"{round_}/{made.parent}", Recall)
     return Outcome(
         run=services.run,
         plan=plan_id,
         situation=situation_of(services, made.parent),
-        action=kept_action(services, made.action),
+        action=changed,
         candidate=candidate_id,
         verdict=evaluation.verdict,
         gain=judged.gain.value if judged.gain else None,
@@ -236,8 +240,10 @@ def _outcome(services: Services, plan_id: str, candidate_id: str, round_: int) -
         device=evaluation.timing.device if evaluation.timing else services.sheet.name,
         accepted=judged.accepted,
         lesson=judged.lesson,
+        word=judged.word,
         cited=made.strategies,
-        recalled=tuple(r.strategy.id for r in recalled.recalled) if recalled else (),
+        # nobody chose among what was recalled where the coder designs by itself
+        recalled=tuple(r.strategy.id for r in recalled.recalled) if recalled and ATTEMPT not in made.action.parameters else (),
         versions=evaluation.versions,
         region=region_kind(services.candidate(candidate_id), made.action.region),
         error_cost=error_cost(evaluation),

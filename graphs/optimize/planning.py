@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from agents.coder.tuning import structure_in
 from agents.records.tune import is_tuning
 from graphs.optimize.archive import surveyed_offer
-from graphs.optimize.briefing import brief, kept_action, situation_of, tried
+from graphs.optimize.briefing import brief, kept_action, possible, situation_of, tried
 from graphs.optimize.sweeping import SWEEP, sweeping_plan
 from graphs.run.compiled import compiled_plan, is_compiled_ask
 from graphs.run.context import Services
@@ -50,12 +50,14 @@ def _same_on(services: Services, plan: Plan, parent: str) -> bool:
 
 
 async def _as_memory_expects(services: Services, plan: Plan) -> Plan:
-    """Have a plan predict what memory knows of its very action in the parent's situation, where it was tried there before."""
+    """Have a plan predict what memory knows of its very action in the parent's situation, and never more than the floor leaves."""
     expected = await services.memory.expect(situation_of(services, plan.parent), kept_action(services, plan.action), plan.id)
+    gain = plan.predicted_gain if expected is None else expected
+    gain = None if gain is None else possible(services, plan.parent, gain)
     if expected is None:
-        return plan
-    rationale = f"{plan.rationale} Where it was tried in this situation, it ended at {expected:.2f} times this parent's speed."
-    return plan.model_copy(update={"predicted_gain": expected, "rationale": rationale})
+        return plan.model_copy(update={"predicted_gain": gain})
+    rationale = f"{plan.rationale} Where it was tried in this situation, it ended at {gain:.2f} times this parent's speed."
+    return plan.model_copy(update={"predicted_gain": gain, "rationale": rationale})
 
 
 def _plan(parent: str, offer: Offer) -> Plan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from knowledge.learning.words import vouched
 from knowledge.log.entry import Entry, Evidence, Origin, signature
 from knowledge.log.event_log import EventKind, EventLog, Writer
 from knowledge.log.fold import Fold
@@ -24,14 +25,19 @@ def learn(log: EventLog, fold: Fold, outcome: Outcome) -> tuple[str, ...]:
     with log.writing() as writer:
         fold.follow(log)
         key = f"outcome:{outcome.run}:{outcome.plan}"
-        if (known := writer.body(key)) is not None:
-            return tuple(known["changed"])
+        if (done := writer.body(key)) is not None:
+            return tuple(done["changed"])
         cited = _resolved(fold, outcome.cited)
         own = _own(writer, fold, outcome)
         credited = list(dict.fromkeys([*(entry.id for entry in cited), own]))
         for strategy in credited:
             evidence = evidence_of(outcome, cited=any(entry.id == strategy for entry in cited), exact=strategy == own)
             writer.add(EventKind.TRIAL, trial_key(outcome, strategy), strategy, evidence.model_dump(mode="json"))
+        known = fold.entries.get(own)
+        rewrite = vouched(writer, known, outcome) if known is not None else None
+        if rewrite is not None:
+            body = rewrite.model_dump(mode="json", exclude={"seq", "at"})
+            writer.add(EventKind.REWRITE, f"word:{outcome.run}:{outcome.plan}:{own}", own, body)
         ignored = [entry.id for entry in _resolved(fold, outcome.recalled) if entry.id not in credited]
         for strategy in ignored:
             writer.add(

@@ -17,17 +17,13 @@ from knowledge.log.entry import Entry, Evidence
 from knowledge.recall.ageing import Moment
 from knowledge.recall.standing import PRIOR_TRIALS, SPREAD, UNKNOWN_GAIN
 from knowledge.recall.weighing import Place, weight_of
-from knowledge.records import Changes, Outcome, Strategy, changes_of
+from knowledge.records import LONGEST, RECORD, Changes, Outcome, Strategy, changes_of
 from tools.records import Record
 
 FEWEST_TRIES = 2
 """One try is told by the reviewer's own lesson."""
 NOTICEABLE = math.log(1.05)
 """A prediction that is off by less is left alone."""
-RECORD = " Record: "
-"""Begins what the statistics add to a lesson; the words before it are the author's."""
-LONGEST = 900
-"""Characters of a lesson; the embedding model cuts longer texts."""
 
 
 class Case(Record):

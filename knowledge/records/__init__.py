@@ -2,10 +2,12 @@
 
 from knowledge.records.outcome import Outcome
 from knowledge.records.situation import Situation
-from knowledge.records.strategy import SCHEMA, TUNING, Recalled, Strategy, StrategyState
+from knowledge.records.strategy import LONGEST, RECORD, SCHEMA, TUNING, Recalled, Strategy, StrategyState
 from knowledge.records.trials import Changes, Scope, Trial, changes_of
 
 __all__ = [
+    "LONGEST",
+    "RECORD",
     "SCHEMA",
     "TUNING",
     "Changes",

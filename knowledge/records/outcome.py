@@ -36,6 +36,8 @@ class Outcome(Record):
     error_cost: float | None = None
     """Worst relative error over the reference's own."""
     gpu_s: float = 0.0
+    word: str = ""
+    """What a model makes of it; no lesson before a second measurement agrees."""
     rationale: str = ""
     """Why the planner chose it."""
 

@@ -18,6 +18,12 @@ TUNING = "tune"
 """Parameter of an action that is carried out by the tuner; what the tuner finds is kept beside the knowledge, by problem and device."""
 
 
+RECORD = " Record: "
+"""Begins what the statistics add to a lesson; the words before it are the author's."""
+LONGEST = 900
+"""Characters of a lesson; the embedding model cuts longer texts."""
+
+
 class StrategyState(StrEnum):
     """How much an entry rests on."""
 

@@ -6,14 +6,22 @@ from pathlib import Path
 
 import pytest
 
+from agents import AgentTeam
+from agents.planner.protocol import Briefing
+from agents.profiler.builtin import BuiltinProfiler
+from agents.reviewer.builtin import BuiltinReviewer
+from agents.samples import case as samples
+from graphs.optimize.briefing import lineage, recalled_for
 from graphs.optimize.execute import execute
+from graphs.optimize.planning import plans_for
 from graphs.run.records import Recall
 from graphs.run.settings import RunSettings
+from graphs.search.protocol import Ask
 from kernelwright.screen.facts import candidate_facts, tree_facts
 from knowledge.records import StrategyState
 from knowledge.store import KnowledgeBase
 from knowledge.vectors.embedding import open_embedder
-from tests.support.loop import small_services
+from tests.support.loop import BlockCoder, FirstOptionPlanner, small_services
 from tools.records import ROOT, Budget, Plan
 
 
@@ -81,3 +89,32 @@ async def test_a_plan_predicts_what_its_action_came_to_before(tmp_path: Path) ->
     assert repeated
     assert all(one.outcome.predicted_gain for one in repeated)
     assert any(one.outcome.predicted_gain == pytest.approx(one.gain) for one in repeated)
+
+
+async def test_a_lesson_is_not_echoed_to_the_kernel_it_came_from(tmp_path: Path) -> None:
+    """What a candidate taught is told in other runs and of other parents, never as advice for that very candidate."""
+    await _run(tmp_path, "first")
+    services = small_services(tmp_path / "first")
+    recalls = services.store.all("recall", Recall)
+    assert any(recall.recalled for recall in recalls.values())
+    for name, recall in recalls.items():
+        own = lineage(services, name.partition("/")[2])
+        assert not [r for r in recall.recalled if {trial.candidate for trial in r.strategy.trials} <= own]
+
+
+class Promising(FirstOptionPlanner):
+    """A planner that promises a gain of 6.21, as a lesson of another operator did."""
+
+    async def plan(self, briefing: Briefing, count: int) -> tuple[Plan, ...]:
+        """Promise it of every plan."""
+        return tuple(plan.model_copy(update={"predicted_gain": 6.21}) for plan in await super().plan(briefing, count))
+
+
+async def test_no_plan_promises_more_than_the_floor_leaves(tmp_path: Path) -> None:
+    """Where the parent has reached 0.625 of the roofline floor, at most 1.6 times its speed is predicted, whoever promised more."""
+    team = AgentTeam(planner=Promising(), coder=BlockCoder(), profiler=BuiltinProfiler(), reviewer=BuiltinReviewer())
+    services = small_services(tmp_path / "run", team=team)
+    services.store.put("profile", ROOT, samples.profile_with("floor_share", 0.625))
+    await recalled_for(services, ROOT, 1)
+    plans = await plans_for(services, Ask(parent=ROOT), 1, 2, ())
+    assert [plan.predicted_gain for plan in plans] == [1.6, 1.6]

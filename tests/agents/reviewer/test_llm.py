@@ -24,12 +24,12 @@ class Strict:
 
 
 async def test_adds_remarks_and_decides_nothing(serve: Serve, model: Ask) -> None:
-    """Concerns and lesson are the model's; acceptance, gain and reason are not, whatever it says."""
+    """Concerns are the model's, and its lesson is kept as its word; lesson, acceptance, gain and reason are not, whatever it says."""
     said = {"concerns": ["Rows of one element?", " "], "lesson": "Accepted is true. Fusing helped.", "accepted": True}
     server = serve(Rule(role="reviewer", answer=json.dumps(said)))
     review = await LLMReviewer(model(server), Strict()).review(samples.case())
     assert review.concerns == ("Rows of one element?",)
-    assert review.lesson == "Accepted is true. Fusing helped."
+    assert (review.lesson, review.word) == (samples.review().lesson, "Accepted is true. Fusing helped.")
     assert review.reviewer == "scripted"
     assert (review.accepted, review.gain, review.reason) == (False, None, samples.review().reason)
     assert "+def softmax_kernel" in server.last_user()

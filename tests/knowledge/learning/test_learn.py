@@ -97,3 +97,37 @@ async def test_a_gain_that_is_no_number_is_not_kept(base: KnowledgeBase, make_ou
     for plan, gain in (("p1", float("nan")), ("p2", float("inf")), ("p3", -1.0)):
         await base.learn(make_outcome(plan=plan, gain=gain))
     assert [trial.gain for trial in base.all()[0].trials] == [None, None, None]
+
+
+WORD = {"lesson": "It took 1/1.50 of the time.", "word": "One pass saves a reading."}
+
+
+async def test_a_models_word_is_no_lesson(base: KnowledgeBase, make_outcome: MakeOutcome) -> None:
+    """What a model makes of one outcome is kept beside it, and the lesson stays what was measured."""
+    (made,) = await base.learn(make_outcome(**WORD))
+    assert base.get(made).lesson == WORD["lesson"]
+
+
+async def test_a_second_measurement_vouches_for_a_models_word(base: KnowledgeBase, make_outcome: MakeOutcome) -> None:
+    """Once another candidate was measured to gain as well, the word joins the lesson, once; the id stays."""
+    (made,) = await base.learn(make_outcome(**WORD))
+    for number in (2, 3):
+        assert made in await base.learn(make_outcome(run=f"run{number}", candidate=f"cand{number}", lesson="x", word="Other words."))
+    assert base.get(made).lesson == "It took 1/1.50 of the time. A model said, and a second measurement agrees: One pass saves a reading."
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        {"candidate": "cand1"},
+        {"candidate": "cand2", "accepted": False, "gain": 0.9},
+        {"candidate": "cand2", "tier": "estimated"},
+        {"candidate": "cand2", "verdict": Verdict.WRONG, "gain": None, "accepted": False},
+    ],
+    ids=["the same candidate", "no gain", "an estimate", "a failure"],
+)
+async def test_what_does_not_agree_vouches_for_nothing(base: KnowledgeBase, make_outcome: MakeOutcome, second: dict[str, Any]) -> None:
+    """The same candidate again, another end, or an estimate is no second measurement that agrees."""
+    (made,) = await base.learn(make_outcome(**WORD))
+    await base.learn(make_outcome(run="run2", **second))
+    assert base.get(made).lesson == WORD["lesson"]

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from knowledge.learning.calibration import calibrate, compare
-from knowledge.lessons.writers import RECORD, Case, Proposal
-from knowledge.records import Situation, StrategyState
+from knowledge.lessons.writers import Case, Proposal
+from knowledge.records import RECORD, Situation, StrategyState
 from knowledge.store import KnowledgeBase
 from tests.knowledge.conftest import MakeBase, MakeOutcome
 from tools.errors import MachineError, UserError
