@@ -45,6 +45,22 @@ from tools.version import VERSION  # noqa: E402 - our own folders are found only
 __version__ = VERSION
 
 
+SETTINGS = {
+    "Budget": "tools.records",
+    "KernelwrightError": "tools.errors",
+    "PrecisionPolicy": "tools.records",
+    "RunSettings": "graphs.run.settings",
+    "SearchSettings": "graphs.search.protocol",
+    "UserError": "tools.errors",
+}
+"""What a caller of the Python API may need besides, and where it is from."""
+
+
+def __dir__() -> list[str]:
+    """What a notebook completes."""
+    return sorted([*globals(), "Judgement", "Result", "evaluate", "optimize", "resume", "verify", *SETTINGS])
+
+
 def __getattr__(name: str) -> Any:
     """Load the Python API at first use, so that `kernelwright --help` is instant."""
     if name in {"optimize", "resume", "Result"}:
@@ -59,4 +75,8 @@ def __getattr__(name: str) -> Any:
         from kernelwright.api import judging
 
         return getattr(judging, name)
+    if name in SETTINGS:
+        from importlib import import_module
+
+        return getattr(import_module(SETTINGS[name]), name)
     raise AttributeError(f"module 'kernelwright' has no attribute {name!r}")

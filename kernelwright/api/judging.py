@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+from kernelwright.api.finishing import finish
 from tools.evaluation import Baselines, EvaluationRequest, EvaluatorPool, LocalPool
 from tools.evaluation.other_flags import other_baselines
 from tools.evaluation.several import open_local
@@ -79,7 +79,7 @@ def evaluate(
     )
     with _scratch() as scratch:
         pool = open_local(scratch, devices, sheet.title, compile_s=compile_s)
-        evaluation, alone, others = asyncio.run(_judge(request, pool, baselines, alone=bundle is not None))
+        evaluation, alone, others = finish(_judge(request, pool, baselines, alone=bundle is not None))
     made = None
     if bundle is not None and evaluation.verdict is not Verdict.INFRASTRUCTURE:
         made = make_bundle(request, evaluation, Origin.here(evaluator=pool.name), alone, _profile(request, evaluation, alone), others)
@@ -135,7 +135,7 @@ def verify(
     own_copy = load_problem(Path(problem), entry=entry) if problem else None
     verifier = Verifier(Path(bundle), digest=digest, signature=signature, policy=policy, own_copy=own_copy)
     with _scratch() as scratch:
-        return asyncio.run(_verify(verifier, scratch, run=run))
+        return finish(_verify(verifier, scratch, run=run))
 
 
 async def _verify(verifier: Verifier, scratch: Path, *, run: bool) -> Report:

@@ -80,6 +80,8 @@ class Guard:
         if wanting:
             more = f" and {len(wanting) - 3} more" if len(wanting) > 3 else ""
             wrong.append(f"a gradient is wanted of {', '.join(wanting[:3])}{more}, and none is computed: call it under torch.no_grad()")
+        if torch.is_autocast_enabled():
+            wrong.append("autocast is on, under which the reference rounds: call it under torch.autocast('cuda', enabled=False)")
         if self.training not in (None, module.training):
             wrong.append(f"the module is in {'training' if module.training else 'evaluation'} mode, and was made for the other")
         return wrong

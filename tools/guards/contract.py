@@ -49,6 +49,8 @@ class ValueRule:
     name: str
     value: Any
     """A literal; where the variants differ in it, a `Size` or `Unfixed`."""
+    optional: bool = False
+    """Whether a call may leave it out, and means that value."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +77,10 @@ def contract_of(problem: Problem, variants: Sequence[Problem]) -> Contract:
 
 
 def _argument(reader: _Reader, specs: Sequence[TensorSpec | ScalarSpec]) -> TensorRule | ValueRule:
-    values = [spec.value for spec in specs if isinstance(spec, ScalarSpec)]
-    if values:
-        return ValueRule(specs[0].name, reader.value(values, specs[0].name))
+    scalars = [spec for spec in specs if isinstance(spec, ScalarSpec)]
+    if scalars:
+        values = [spec.value for spec in scalars]
+        return ValueRule(specs[0].name, reader.value(values, specs[0].name), all(one.optional for one in scalars))
     return reader.tensor([spec for spec in specs if isinstance(spec, TensorSpec)])
 
 

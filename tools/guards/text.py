@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ guard = Guard(
     training={training},
 )
 construct, compute = model.__init__, model.forward
-wants_gradients = torch.is_grad_enabled
+wants_gradients, rounds = torch.is_grad_enabled, torch.is_autocast_enabled
 
 def admitted(self, seen, inputs):
     '''Look at a call as a whole, and remember how it looks where the file was made for it; else {otherwise}.'''
@@ -117,7 +117,7 @@ def _own(contract: Contract, *, refers: bool) -> str:
         refuse="return False" if refers else "guard.refuse(wrong)",
         fact="owner[name]" if _many(contract) else "facts(owner[name])",
         first="" if refers else "    if wrong := guard.constructed(given, named):\n        guard.refuse(wrong)\n",
-        signature=", ".join(["self", *names]),
+        signature=", ".join(["self", *_parameters(contract.inputs)]),
         seen=_tuple(_looks(contract)),
         tensors=", ".join(tensors),
         changed="\n        or ".join(_changes(contract)),
@@ -128,12 +128,23 @@ def _own(contract: Contract, *, refers: bool) -> str:
     )
 
 
+def _parameters(rules: Sequence[TensorRule | ValueRule]) -> list[str]:
+    """Write forward's parameters; those at its end that a call may leave out have their value as default."""
+    written: list[str] = []
+    open_ = True
+    for rule in reversed(rules):
+        open_ = open_ and isinstance(rule, ValueRule) and rule.optional
+        written.append(f"{rule.name}={_literal(rule.value)}" if open_ and isinstance(rule, ValueRule) else rule.name)
+    return written[::-1]
+
+
 def _many(contract: Contract) -> bool:
     return len(contract.parameters) > FEW
 
 
 def _looks(contract: Contract) -> Iterator[str]:
     """List what is compared at each call."""
+    yield "rounds()"
     yield from ["gradients"] if contract.parameters else []
     yield from ["self.training"] if contract.training is not None else []
     for rule in contract.inputs:

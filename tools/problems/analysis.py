@@ -55,7 +55,7 @@ def analyse(blueprint: Blueprint, *, confirm: bool = True) -> Facts:
 
     With `confirm` an error met without contents is met again in a real run, where that is cheap, before it is reported.
     """
-    with _quiet():
+    with quiet():
         try:
             return _run(blueprint, fake_tensors())
         except UserError as error:
@@ -99,7 +99,10 @@ def _run(blueprint: Blueprint, mode: Any) -> Facts:
         outputs = flat_outputs(result, blueprint.title)
     names = _argument_names(module, len(inputs))
     abi = ABI(
-        arguments=tuple(_argument(name, value, blueprint.title) for name, value in zip(names, inputs, strict=True)),
+        arguments=tuple(
+            _argument(name, value, blueprint.title, optional=place in blueprint.optional)
+            for place, (name, value) in enumerate(zip(names, inputs, strict=True))
+        ),
         parameters=parameters,
         outputs=tuple(_output(index, value, blueprint.title) for index, value in enumerate(outputs)),
         init=init,
@@ -113,8 +116,8 @@ def needs_contents(cause: BaseException | None) -> bool:
     return isinstance(cause, _FAKE_ONLY) or any(word in str(cause) for word in ("FakeTensor", "tensor subclasses", "meta tensor"))
 
 
-def _argument(name: str, value: torch.Tensor | Scalar, title: str) -> TensorSpec | ScalarSpec:
-    return _tensor(name, value, title) if isinstance(value, torch.Tensor) else ScalarSpec(name=name, value=value)
+def _argument(name: str, value: torch.Tensor | Scalar, title: str, *, optional: bool) -> TensorSpec | ScalarSpec:
+    return _tensor(name, value, title) if isinstance(value, torch.Tensor) else ScalarSpec(name=name, value=value, optional=optional)
 
 
 def _output(index: int, value: torch.Tensor, title: str) -> TensorSpec:
@@ -155,7 +158,7 @@ def _input_bytes(blueprint: Blueprint) -> int:
 def _refuse_dynamic_outputs(blueprint: Blueprint, abi: ABI) -> None:
     """Compare the output shapes of other seeds with those of seed 0."""
     for seed in (1, 2):
-        with _quiet(), torch.no_grad(), blueprint.blaming("calling the reference"):
+        with quiet(), torch.no_grad(), blueprint.blaming("calling the reference"):
             outputs = flat_outputs(blueprint.build()(*blueprint.inputs(seed)), blueprint.title)
         shapes = [tuple(output.shape) for output in outputs]
         if shapes != [spec.shape for spec in abi.outputs]:
@@ -164,7 +167,7 @@ def _refuse_dynamic_outputs(blueprint: Blueprint, abi: ABI) -> None:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """The user's own code may warn, and torch logs a trace for every misfit of shapes; trial runs must not repeat them."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     level = logger.level

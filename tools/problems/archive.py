@@ -17,7 +17,10 @@ from torch.export import Dim, ExportedProgram
 from torch.export.graph_signature import InputKind
 
 from tools.errors import UserError
+from tools.problems.analysis import quiet
 from tools.problems.archive_sizes import ARGUMENTS, archive_sizes
+from tools.problems.calls import names_of, optional, refuse_call
+from tools.problems.dynamic import Dynamic, chosen_dims
 from tools.problems.seeding import seeded
 from tools.records import Scalar
 
@@ -40,6 +43,7 @@ class ArchiveBlueprint:
         try:
             self._program = torch.export.load(io.BytesIO(base64.b64decode(source)), extra_files=extra)
             self._arguments = json.loads(extra[ARGUMENTS])
+            self.optional = frozenset(place for place, one in enumerate(self._arguments) if one.get("optional"))
         except Exception as error:
             what = f"The exported module of {title} cannot be opened by torch {torch.__version__}: {' '.join(str(error).split())[:200]}."
             raise UserError(what, "Open it with the version of torch that exported it, or export it again.") from error
@@ -89,22 +93,34 @@ class ArchiveBlueprint:
             raise UserError(what, "Check that the module runs on its example inputs.") from error
 
 
-def pack(module: nn.Module, example_inputs: tuple[Any, ...], title: str) -> str:
-    """Export `module` and return the archive as base64 text, with the distribution of each argument beside it."""
+def pack(module: nn.Module, example_inputs: tuple[Any, ...], title: str, dynamic: Dynamic = None) -> str:
+    """Export `module` and return the archive as base64 text, with the distribution of each argument beside it.
+
+    Where the user says what is `dynamic`, those sizes are left free and no others; one that the module fixes raises UserError.
+    """
+    given = dict(zip(names_of(module, len(example_inputs)), example_inputs, strict=False))
+    chosen = chosen_dims(dynamic, {name: tuple(value.shape) for name, value in given.items() if isinstance(value, torch.Tensor)})
+    left = optional(module, given)
     try:
         # the examples decide shapes, dtypes and ranges; they are not kept, large inputs would swell every record
-        with torch.no_grad():
-            program, labels = _export(module, example_inputs)
+        with torch.no_grad(), quiet():
+            program, labels = _export_chosen(module, given, chosen, title) if chosen else _export(module, example_inputs)
         program.example_inputs = None
         arguments = [
-            _describe(value, title) | ({"sizes": sizes} if sizes else {}) for value, sizes in zip(example_inputs, labels, strict=True)
+            _describe(value, title) | {key: one for key, one in noted.items() if one}
+            for value, noted in zip(
+                example_inputs,
+                ({"sizes": sizes, "chosen": name in chosen, "optional": name in left} for name, sizes in zip(given, labels, strict=True)),
+                strict=True,
+            )
         ]
         buffer = io.BytesIO()
         torch.export.save(program, buffer, extra_files={ARGUMENTS: json.dumps(arguments)})
     except UserError:
         raise
     except Exception as error:
-        what = f"{title} cannot be exported by torch.export: {type(error).__name__}: {' '.join(str(error).split())[:300]}."
+        refuse_call(module, example_inputs, title)
+        what = f"{title} cannot be exported by torch.export: {type(error).__name__}: {' '.join(str(error).split())[:300].rstrip('.')}."
         raise UserError(what, "Put the module into a file with `Model` and `get_inputs()` instead.") from error
     return base64.b64encode(buffer.getvalue()).decode()
 
@@ -122,6 +138,27 @@ def _export(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[ExportedProgram
             # a size that others determine, such as twice another, cannot be chosen
             free = [[one is not None and one.isidentifier() for one in dims] for dims in found]
     return torch.export.export(module, inputs), [[] for _ in inputs]
+
+
+def _export_chosen(
+    module: nn.Module, given: Mapping[str, Any], chosen: Mapping[str, tuple[int, ...]], title: str
+) -> tuple[ExportedProgram, list[list[str | None]]]:
+    """Export with the chosen sizes left free and no others, labelled; UserError for one that the module fixes or that others determine."""
+    shapes = [
+        {dim: Dim.AUTO if dim in chosen.get(name, ()) else Dim.STATIC for dim in range(value.dim())} or None
+        if isinstance(value, torch.Tensor)
+        else None
+        for name, value in given.items()
+    ]
+    program = torch.export.export(module, tuple(given.values()), dynamic_shapes=tuple(shapes))
+    found = dict(zip(given, _expressions(program), strict=True))
+    for name, dims in chosen.items():
+        for dim in dims:
+            size = found[name][dim]
+            if size is None or not size.isidentifier():
+                what = f"{title} fixes dimension {dim} of {name}, which is to be dynamic, at {given[name].shape[dim]}."
+                raise UserError(what, "Have its code take that size from a shape, or leave it out of `dynamic`.")
+    return program, _labels(program, list(found.values()))
 
 
 def _user_inputs(program: ExportedProgram) -> list[torch.fx.Node]:

@@ -31,6 +31,8 @@ class Blueprint(Protocol):
     """Whatever can make a reference and its inputs."""
 
     title: str
+    optional: frozenset[int]
+    """Places of the arguments that a call may leave out, as far as that is known."""
 
     def build(self) -> nn.Module:
         """Make the reference; its weights are the same every time."""
@@ -61,6 +63,8 @@ class FunctionModule(nn.Module):
 
 class SourceBlueprint:
     """The blueprint of a file in KernelBench's form or in function form."""
+
+    optional: frozenset[int] = frozenset()
 
     def __init__(self, title: str, recognised: Recognised, source: str, sizes: dict[str, int]) -> None:
         """Run `source` with `sizes` in place of its own constants; errors in it raise UserError."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tools.errors import UserError
 from tools.native import in_turn
+from tools.problems.archive_sizes import are_chosen
 from tools.problems.constants import takes_views, weights_change
+from tools.problems.dynamic import Dynamic
 from tools.problems.opening import blueprint_of
 from tools.problems.source import Recognised, parse, read_source, recognise
 from tools.problems.variants import describe_sizes, first_variant
@@ -45,17 +48,25 @@ def recognise_file(path: Path, entry: str | None = None) -> tuple[str, Recognise
 
 @in_turn
 def problem_from_module(
-    module: nn.Module, example_inputs: tuple[Any, ...], name: str | None = None, policy: PrecisionPolicy = _DEFAULT_POLICY
+    given: nn.Module | Callable[..., Any],
+    example_inputs: Any,
+    name: str | None = None,
+    policy: PrecisionPolicy = _DEFAULT_POLICY,
+    *,
+    dynamic: Dynamic = None,
 ) -> Problem:
-    """Make a problem of a module given in Python, through torch.export.
+    """Make a problem of a module or function given in Python, through torch.export.
 
-    `example_inputs` are the positional arguments of one call; later calls draw contents of the same shapes, from a normal
-    distribution of the same mean and spread where an example takes both signs, else uniformly over its range.
+    `example_inputs` is an example of one call: a tensor, a tuple of arguments, or a mapping of keyword arguments. Later calls draw
+    contents of the same shapes, but for sizes that are `dynamic`, from a normal distribution of the same mean and spread where an
+    example takes both signs, else uniformly over its range.
     """
     from tools.problems.archive import pack
+    from tools.problems.calls import as_module, on_cpu, positional
 
-    title = type(module).__name__
-    source = pack(module, tuple(example_inputs), title)
+    module, title = as_module(given)
+    module, arguments = on_cpu(module, positional(module, example_inputs, title))
+    source = pack(module, arguments, title, dynamic)
     problem = _problem(_name(name or title), title, ProblemForm.EXPORTED, title, source, policy)
     # an exported graph no longer knows its mode, it has it built in
     return problem.model_copy(update={"abi": problem.abi.model_copy(update={"training": module.training})})
@@ -112,6 +123,9 @@ def _problem(name: str, title: str, form: ProblemForm, entry: str, source: str, 
     if weights_change(problem):
         problem = with_changing_weights(problem)
     small = first_variant(problem)
+    if small is None and form is ProblemForm.EXPORTED and are_chosen(source):
+        what = f"{title} runs at no other size than that of the example."
+        raise UserError(what, "Leave `dynamic` out, or have its code take sizes from shapes.")
     if small is not None or _is_cheap(problem):
         outputs = require_deterministic(small or problem, title, facts.random)
         if say_nothing(outputs) and (small is None or not _is_cheap(problem) or say_nothing(require_deterministic(problem, title, ()))):

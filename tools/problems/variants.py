@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING
 
 from tools.errors import UserError
 from tools.native import in_turn
+from tools.problems.archive_sizes import archive_sizes, are_chosen
 from tools.problems.constants import Constant, constants, small_sizes
+from tools.problems.dynamic import other_sizes
 from tools.problems.opening import blueprint_of
 from tools.problems.proposals import EVEN, ODD, SINGLE_ROW, TINY, Tier, adjustable, proposals
 from tools.problems.source import Recognised
@@ -64,6 +67,8 @@ def small_variants(problem: Problem) -> tuple[Problem, ...]:
 
 @in_turn
 def _sought(problem: Problem) -> tuple[Problem, ...]:
+    if problem.form is ProblemForm.EXPORTED and are_chosen(problem.source):
+        return tuple(_dynamic(problem))
     declared = _declared_sizes(problem)
     if declared is not None:
         return tuple(_declared(problem, sizes, index) for index, sizes in enumerate(declared))
@@ -84,10 +89,23 @@ def _sought(problem: Problem) -> tuple[Problem, ...]:
 @in_turn
 def first_variant(problem: Problem) -> Problem | None:
     """Return one odd variant that runs, keeps the ABI's ranks and dtypes, and fits the limits; None where there is none."""
+    if problem.form is ProblemForm.EXPORTED and are_chosen(problem.source):
+        return next(_dynamic(problem), None)
     declared = _declared_sizes(problem)
     if declared is not None:
         return _declared(problem, declared[0], 0) if declared else None
     return _first(problem, ODD, meaningful=True) or _first(problem, ODD, meaningful=False)
+
+
+def _dynamic(problem: Problem) -> Iterator[Problem]:
+    """Variants at other values of the sizes that the user chose, as far as the module runs at them; however large the rest is."""
+    written = {constant.key: constant.value for constant in archive_sizes(problem.source)}
+    resized = _resizing(problem)
+    for sizes in other_sizes(written):
+        with contextlib.suppress(UserError):
+            variant = resized(sizes)
+            if _outputs_follow(variant) is not None:
+                yield variant
 
 
 def _declared_sizes(problem: Problem) -> list[dict[str, int]] | None:

@@ -57,6 +57,8 @@ class ScalarSpec(Record):
     kind: Literal["scalar"] = "scalar"
     name: str
     value: Scalar
+    optional: bool = False
+    """Whether a call may leave it out: the value is the reference's own default. Known of modules given in Python alone."""
 
 
 class ABI(Record):

@@ -12,7 +12,7 @@ import torch
 from tests.tools.guards.cases import NEW, SOURCE, example, loaded, made, problem, text, wrong
 from tools.evaluation.supervisor.static_rules import inspect_source
 from tools.guards import contract_of, embeddable, guarded, unguarded
-from tools.records import ProblemForm
+from tools.records import ProblemForm, ScalarSpec
 
 WRONG = {name: (changed, said) for name, changed, said in wrong()}
 
@@ -173,3 +173,28 @@ def test_what_cannot_stand_in_a_file_is_said() -> None:
     assert "no text" in embeddable(problem(form=ProblemForm.EXPORTED))
     assert "function" in embeddable(problem(source="from torch import *\n" + SOURCE))
     assert embeddable(problem()) == ""
+
+
+def test_autocast_is_refused() -> None:
+    """Where the reference would round, a file that does not says so, also after right calls."""
+    module, call = made(), example()
+    module(**call)
+    torch.set_autocast_enabled("cuda", True)
+    try:
+        with pytest.raises(ValueError, match="autocast is on"):
+            module(**call)
+    finally:
+        torch.set_autocast_enabled("cuda", False)
+    module(**call)
+
+
+def test_what_the_reference_has_defaults_for_may_be_left_out() -> None:
+    """Values at the end of a call that are the reference's own defaults need not be given; others must be."""
+    at_end = problem()
+    arguments = (at_end.abi.arguments[0], ScalarSpec(name="times", value=2, optional=True))
+    optional = at_end.model_copy(update={"abi": at_end.abi.model_copy(update={"arguments": arguments})})
+    module = loaded(guarded(NEW, contract_of(optional, ()))).ModelNew(6, 5).requires_grad_(False)
+    x = example()["x"]
+    assert torch.equal(module(x), module(x, 2))
+    with pytest.raises(TypeError, match="times"):
+        made()(x)
