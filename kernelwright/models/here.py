@@ -73,7 +73,7 @@ def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings,
     device = next((value.device.type for value in model.parameters()), "cpu")
     captured = capture(model, workloads, settings.largest)
     rows = choose_from(captured, sheet, settings, measured=device != "cpu")
-    listener({"event": "chosen", "capture": captured, "rows": rows})
+    listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})
     outcomes, delivered = optimise(rows, captured, settings, home, listener)
     outcome = first_outcome("", "", sheet, device, settings, captured, rows, outcomes)
     if delivered:

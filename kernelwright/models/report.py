@@ -45,7 +45,7 @@ def report_text(outcome: Outcome) -> str:
         summary(outcome),
         f"File `{outcome.file}`, target {outcome.target}, policy {outcome.policy}; {outcome.seconds:.0f} s of work.",
         "## What was hot",
-        f"Times are by {outcome.capture.clock}. Gain: of the whole model, if the calls took what one launch could at best.",
+        f"Shares are by {outcome.capture.clock}. {chosen_words(outcome.chosen, outcome.target)}",
         *table(*chosen_table(outcome.chosen)),
         f"Not chosen: {not_chosen(outcome.chosen) or 'nothing else'}.",
         *_left_alone(outcome.capture),
@@ -65,8 +65,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
 
 def chosen_table(rows: Sequence[Chosen]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Give head and rows of what is worked on."""
-    own = "µs, estimated" if any(row.eager_us for row in rows) else "µs a call"
-    head = ("operator", "modules", "calls", "share", own, "over roofline", "gain", "evaluations")
+    head = ("operator", "modules", "calls", "share", "µs a call", "over roofline", "gain", "budget")
     found: list[tuple[str, ...]] = []
     for row in rows:
         if row.budget:
@@ -74,6 +73,12 @@ def chosen_table(rows: Sequence[Chosen]) -> tuple[tuple[str, ...], list[tuple[st
             figures = (f"{row.share:.1%}", f"{row.eager_us or row.us:.1f}", over, f"{row.gain:.2f}x", str(row.budget))
             found.append((row.group, str(row.modules), str(row.calls), *figures))
     return head, found
+
+
+def chosen_words(rows: Sequence[Chosen], target: str) -> str:
+    """Say what the columns of that table mean."""
+    times = f"of eager execution on {target}, estimated" if any(row.eager_us for row in rows) else "measured"
+    return f"µs a call: {times}. Gain: of the whole model, if its calls took what one launch could at best. Budget: evaluations."
 
 
 def not_chosen(rows: Sequence[Chosen]) -> str:

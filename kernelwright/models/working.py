@@ -45,7 +45,7 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
         )
         captured = processes.capture(job)
         rows = choose_from(captured, sheet, settings, measured=processes.device != "cpu")
-        listener({"event": "chosen", "capture": captured, "rows": rows})
+        listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})
         outcomes, delivered = optimise(rows, captured, settings, home, listener)
         outcome = first_outcome(str(file), factory, sheet, processes.device, settings, captured, rows, outcomes)
         if delivered:

@@ -64,6 +64,12 @@ def delivered() -> Delivered:
 def opened(folder: Path, one: Delivered) -> Any:
     """Write a package and import it as if kernels could run on the CPU."""
     write_package(folder, "Pair", "A test.", [one], {})
+    return imported_from(folder)
+
+
+def imported_from(folder: Path) -> Any:
+    """Import a package as if kernels could run on the CPU."""
+    importlib.invalidate_caches()
     with pytest.MonkeyPatch.context() as patches:
         patches.setenv("TRITON_INTERPRET", "1")
         patches.syspath_prepend(str(folder.parent))
@@ -138,6 +144,24 @@ def test_under_autocast_the_original_answers(package: Any, model: nn.Module) -> 
     assert "Norm: autocast" in package.counts(reset=True)["misses"]
 
 
+def test_a_change_after_the_first_call_is_seen(package: Any, model: Any) -> None:
+    """What was true of the last call is asked again: training, gradients, the parameters' dtype and place, another tensor."""
+    package.apply(model)
+    for change in (model.first.train, model.first.requires_grad_):
+        model.first(X)
+        change()
+        model.first(X)
+        model.first.eval().requires_grad_(False)
+    model.first(X)
+    model.first.double()
+    model.first(X)
+    assert package.counts(reset=True)["misses"] == {
+        "Norm: training mode": 1,
+        "Norm: a gradient is wanted": 1,
+        "Norm: other parameters": 1,
+    }
+
+
 def test_new_weights_are_used_at_once(package: Any, model: Any) -> None:
     """Weights that are written, loaded or replaced show in the next call; a copy of the model has its own."""
     package.apply(model)
@@ -195,6 +219,28 @@ def test_operators_that_are_taken_out_leave_no_file(tmp_path: Path, delivered: D
     write_operators(tmp_path / "made", [])
     assert not list((tmp_path / "made" / "kernels").iterdir())
     assert (tmp_path / "made" / "table.py").read_text().rstrip().endswith("PLACES = ()")
+
+
+def test_calls_of_several_shapes_have_an_operator_each(tmp_path: Path) -> None:
+    """Six rows and one row are two groups: each goes to its own kernel, in the same modules."""
+    calls = [Workload("rows", (torch.randn(6, 16),), {}, 1.0), Workload("row", (torch.randn(1, 16),), {}, 1.0)]
+    made = []
+    for group in capture(Pair().eval(), calls).groups:
+        if group.title == "Norm" and group.trace:
+            rows = group.trace.inputs[0].shape[0]
+            rule = TensorRule("x", "float32", (Size("any") if rows > 1 else 1, 16))
+            contract = Contract((rule,), CONTRACT.parameters, (), None)
+            made.append(Delivered(group=group, trace=group.trace, contract=contract, kernel=KERNEL, evidence=None))
+    assert len(made) == 2
+    write_package(tmp_path / "two_shapes", "Pair", "A test.", made, {})
+    package = imported_from(tmp_path / "two_shapes")
+    model = Pair().eval().requires_grad_(False)
+    package.apply(model)
+    for rows in (6, 1, 6, 100):
+        model(torch.randn(rows, 16))
+    found = package.counts()
+    assert found["misses"] == {"Norm: other shapes, dtypes or strides": 2}
+    assert sorted(found["hits"].values()) == [2, 4]
 
 
 def prover(package: Any, model: nn.Module) -> Prover:

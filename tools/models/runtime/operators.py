@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import importlib
-from collections import Counter, OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,8 +11,8 @@ import torch
 
 MOST_KEPT = 512
 """Sets of parameters for which an operator keeps a module, one for each place in a model; the one used longest ago goes first."""
-HITS: Counter[str] = Counter()
-"""By operator: how often its kernels ran. A replay of a CUDA graph is not seen."""
+OPERATORS: list[KernelOperator] = []
+"""All of this package."""
 _LIBRARIES: list[Any] = []
 
 
@@ -28,8 +27,11 @@ class KernelOperator:
         `fake` makes empty tensors of the result's shapes from the inputs.
         """
         self.name, self._kernel, self._inputs, self.names = name, kernel, inputs, tuple(names)
+        self.hits = 0
+        """How often its kernels ran; a replay of a CUDA graph is not seen."""
         self._template: Any = None
-        self._kept: OrderedDict[tuple[int, ...], Any] = OrderedDict()
+        self._same: dict[tuple[int, ...], Any] = {}
+        self._kept: dict[tuple[int, ...], Any] = {}
         given = ", ".join(f"Tensor t{place}" for place in range(inputs + len(names)))
         make: Any = torch.library.Library
         library = make(namespace, "FRAGMENT")
@@ -37,37 +39,40 @@ class KernelOperator:
         library.impl(name, self.run, "CompositeExplicitAutograd")
         torch.library.register_fake(f"{namespace}::{name}", lambda *tensors: list(fake(*tensors[:inputs])), lib=library)
         _LIBRARIES.append(library)
+        OPERATORS.append(self)
         self.call: Any = getattr(getattr(torch.ops, namespace), name).default
 
     def run(self, *tensors: torch.Tensor) -> list[torch.Tensor]:
-        """Run the kernels; results are contiguous and share no memory with what is given."""
-        HITS[self.name] += 1
+        """Run the kernels; results are contiguous and share no memory with what is given. Guards see to it that no gradient is wanted."""
+        self.hits += 1
         given, held = tensors[: self._inputs], tensors[self._inputs :]
-        with torch.no_grad():
-            found = self._module(held, tensors[0].device)(*given)
+        # the same objects from call to call, or, from compiled code, others that lie in the same place
+        module = self._same.get(tuple(map(id, held))) or self._module(held, tensors[0].device)
+        found = module(*given)
         results = [found] if isinstance(found, torch.Tensor) else list(found)
-        used = {tensor.data_ptr() for tensor in tensors}
-        return [one.clone() if one.data_ptr() in used else one.contiguous() for one in results]
+        return [_own(one, tensors) for one in results]
 
     def forget(self) -> None:
         """Let go of all parameters."""
+        self._same.clear()
         self._kept.clear()
 
     def _module(self, held: Sequence[torch.Tensor], device: torch.device) -> Any:
         """Give the kernel's module with these parameters: what it packs of them it keeps from call to call."""
         key = tuple([tensor.data_ptr() for tensor in held])
         known = self._kept.get(key)
-        if known is not None and tuple([tensor.data_ptr() for tensor in known.kernelwright_held]) == key:
-            self._kept.move_to_end(key)
+        if known is not None and [tensor.data_ptr() for tensor in known.kernelwright_held] == list(key):
             return known
         made = copy.copy(self._made(device))
         made._parameters, made._buffers = dict(made._parameters), dict(made._buffers)
         for name, tensor in zip(self.names, held, strict=True):
             (made._parameters if name in made._parameters else made._buffers)[name] = tensor
         made.__dict__["kernelwright_held"] = list(held)
-        self._kept[key] = made
-        while len(self._kept) > MOST_KEPT:
-            self._kept.popitem(last=False)
+        for kept, place in ((self._kept, key), (self._same, tuple(map(id, held)))):
+            kept[place] = made
+            if len(kept) > MOST_KEPT:
+                # the oldest
+                del kept[next(iter(kept))]
         return made
 
     def _made(self, device: torch.device) -> Any:
@@ -79,3 +84,9 @@ class KernelOperator:
                 own[name] = None
             self._template = device, module.to(device)
         return self._template[1]
+
+
+def _own(result: torch.Tensor, given: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Give a result that is contiguous, and copied where it lies in what was given."""
+    place = result.data_ptr()
+    return result.clone() if any(tensor.data_ptr() == place for tensor in given) else result.contiguous()
