@@ -27,6 +27,7 @@ from kernelwright.cli import (
     resume,
     runs,
     trace,
+    ui,
     verify,
     worker,
 )
@@ -63,24 +64,12 @@ def _options(
         os.environ["KERNELWRIGHT_DEBUG"] = "1"
 
 
-for module in (
-    optimize,
-    model,
-    evaluate,
-    explain,
-    verify,
-    resume,
-    replay,
-    runs,
-    trace,
-    report,
-    doctor,
-    hardware,
-    actions,
-    prompts,
-    mcp,
-    worker,
-):
+MODULES = (
+    *(optimize, model, evaluate, explain, verify, resume, replay, runs, trace, report, ui),
+    *(doctor, hardware, actions, prompts, mcp, worker),
+)
+"""In the order in which `--help` lists them."""
+for module in MODULES:
     app.command(name=module.__name__.rpartition(".")[2], help=module.__doc__, cls=GroupedCommand if module is optimize else None)(
         module.command
     )

@@ -149,7 +149,7 @@ def run(
     from graphs.search import METHODS, open_search
     from graphs.search.protocol import SearchSettings
     from kernelwright.bench.settings import MEMORY_ARMS, BenchSettings, MemoryArm, arm_words, read_team
-    from kernelwright.cli.bench_live import see_through
+    from kernelwright.bench.watching import see_through
     from kernelwright.cli.knowledge_store import reached_server, ready_embedder
     from tools.policies import named_policies
     from tools.problems.suite import select
@@ -226,7 +226,7 @@ def report(
     """
     from kernelwright.bench.merging import gather
     from kernelwright.bench.pages import write_report
-    from kernelwright.cli.bench_live import print_summary
+    from kernelwright.bench.watching import print_summary
 
     gathered = gather(folders, mixed=mixed)
     print_summary(write_report(gathered, out or folders[0]), as_json=json)

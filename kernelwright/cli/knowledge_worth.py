@@ -203,8 +203,8 @@ def _run(settings: BenchSettings, items: tuple[SuiteItem, ...], folder: Path, jo
     """Run a bench; its own tables go to standard error, where progress is."""
     from contextlib import redirect_stdout
 
+    from kernelwright.bench.watching import see_through
     from kernelwright.cli.bench import command_line
-    from kernelwright.cli.bench_live import see_through
 
     with redirect_stdout(sys.stderr):
         whole, _ = see_through(

@@ -71,7 +71,8 @@ def _serve_http(server: object, host: str, port: int, token: str) -> None:
     import secrets
     import sys
 
-    from kernelwright.mcp_server.http import PATH, listen, serve
+    from kernelwright.mcp_server.http import PATH, serve
+    from tools.listening import listen
 
     listening = listen(host, port)
     token = token or secrets.token_urlsafe(24)

@@ -11,25 +11,15 @@ from mcp.server.mcpserver import MCPServer
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tools.errors import UserError
-
 PATH = "/mcp"
 LARGEST_BODY = 4_000_000
 """Bytes of a request; a source in it has a smaller limit of its own."""
 
 
 def serve(server: MCPServer[Any], listening: socket.socket, token: str) -> None:
-    """Answer on an open socket until stopped; raises UserError where it is taken."""
+    """Answer on an open socket until stopped."""
     app = with_token(server.streamable_http_app(streamable_http_path=PATH, max_request_body_size=LARGEST_BODY), token)
     uvicorn.Server(uvicorn.Config(app, log_level="warning")).run(sockets=[listening])
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Open a port, any free one for 0; raises UserError where that cannot be had."""
-    try:
-        return socket.create_server((host, port))
-    except OSError as error:
-        raise UserError(f"Port {port} of {host} cannot be had ({error.strerror}).", "Give another --port; 0 takes any.") from error
 
 
 def with_token(app: ASGIApp, token: str) -> ASGIApp:

@@ -122,11 +122,11 @@ def _candidate_line(store: RunStore, candidate: Candidate) -> Facts:
 
 def candidate_facts(store: RunStore, prefix: str) -> Facts:
     """One candidate whole: plan, recalled strategies, source, difference, evaluations, profile."""
-    known = store.all("candidate", Candidate)
-    matches = [name for name in known if name.startswith(prefix)]
+    matches = [name for name in store.names("candidate") if name.startswith(prefix)]
     if len(matches) != 1:
         raise UserError(f"{len(matches)} candidates of this run start with {prefix!r}.", "Take an id from `kernelwright trace RUN`.")
-    candidate = known[matches[0]]
+    candidate = store.candidate(matches[0])
+    assert candidate is not None
     profile = store.get("profile", candidate.id, Profile)
     recalls = _recalls_for(store, candidate)
     return {

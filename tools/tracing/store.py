@@ -98,6 +98,16 @@ class RunStore:
         rows = self._db.query(f"SELECT id, json FROM records WHERE kind = ?{where} ORDER BY created, id", kind, *values)  # noqa: S608 - fixed text
         return {row["id"]: self._load(type_, row["json"]) for row in rows}
 
+    def names(self, kind: str) -> list[str]:
+        """Names of the records of a kind, oldest first; none of them is read."""
+        return [str(row["id"]) for row in self._db.query("SELECT id FROM records WHERE kind = ? ORDER BY created, id", kind)]
+
+    def marks(self) -> tuple[float, ...]:
+        """Figures that change with whatever is written, so that what was read of a run need not be read again."""
+        counted = "SELECT count(*), coalesce(max(created), 0) FROM"
+        ended = "SELECT count(*), coalesce(max(ended), 0) FROM spans"
+        return tuple(value for text in (f"{counted} records", f"{counted} calls", ended) for value in self._db.query(text)[0])
+
     def _load(self, type_: type[R], text: str) -> R:
         if type_ is not Candidate:
             return type_.model_validate_json(text)

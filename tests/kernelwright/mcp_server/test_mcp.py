@@ -22,9 +22,10 @@ from typer.testing import CliRunner
 from kernelwright import HOME
 from kernelwright.cli.app import app
 from kernelwright.mcp_server.commands import Commands
-from kernelwright.mcp_server.http import PATH, listen, with_token
+from kernelwright.mcp_server.http import PATH, with_token
 from kernelwright.mcp_server.places import LARGEST_BYTES, Places
 from kernelwright.mcp_server.server import Limits, build_server
+from tools.listening import listen
 
 ECHO = "import json, sys; print('  1.0s evaluate  abc PASS', file=sys.stderr); print(json.dumps({'words': sys.argv[1:]}))"
 REFUSES = "import sys; print('kernelwright: There is no such device.\\n  Name another.', file=sys.stderr); sys.exit(2)"

@@ -1,0 +1,1 @@
+"""The local web pages: every run, candidate and strategy to look at, following runs that are under way."""
