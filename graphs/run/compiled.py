@@ -53,7 +53,7 @@ async def compiled_draft(services: Services) -> Draft | Refusal:
 def _made(services: Services) -> Draft | Refusal:
     written = written_apart(services.problem, services.variants, services.sheet)
     try:
-        source = candidate_text(services.problem, written)
+        source = candidate_text(services.problem, written, services.baselines().configurations)
     except RefusedError as error:
         return Refusal(reason=f"No file could be made of torch.compile's kernels: {error}.")
     sizes = len(written.programs)

@@ -6,9 +6,10 @@ import re
 
 from tools.codegen.module.forward import attribute
 from tools.codegen.module.reference_text import KeptText, keep
+from tools.evaluation.wire.configurations import Configurations, kernel_signature
 from tools.inductor.helpers import helper_texts
 from tools.inductor.host import HELPERS
-from tools.inductor.records import RefusedError, Written
+from tools.inductor.records import Program, RefusedError, Written
 from tools.inductor.sizes import Sized, programs_text
 from tools.inductor.translate import Translation
 from tools.records import Problem, ProblemForm, TensorSpec
@@ -19,19 +20,33 @@ _TAKEN = frozenset(["n", "torch", "triton", "tl", "nn", "F", "inf", "nan", "meta
 """Names that host functions use."""
 
 
-def candidate_text(problem: Problem, written: Written) -> str:
-    """Write the file; raises RefusedError where what Inductor wrote has no plain form."""
+def candidate_text(problem: Problem, written: Written, configurations: Configurations | None = None) -> str:
+    """Write the file; raises RefusedError where what Inductor wrote has no plain form.
+
+    Kernels whose signature is among `configurations` take those at the problem's own size; others are autotuned there.
+    """
     if written.refused:
         raise RefusedError(written.refused)
     if problem.form is ProblemForm.EXPORTED and problem.abi.parameters:
         raise RefusedError("an exported module's parameters are not declared in a text")
     kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
-    translation = Translation(written.programs, kept.names if kept else frozenset())
+    programs = [_settled(program, configurations or {}) for program in written.programs[:1]]
+    translation = Translation((*programs, *written.programs[1:]), kept.names if kept else frozenset())
     sized = [_sized(translation, place) for place in range(len(written.programs))]
     helpers = [*helper_texts(translation.device_helpers), *(HELPERS[name] for name in sorted(translation.host_helpers))]
     parts = [kept.module if kept else "", *helpers, *translation.kernel_texts(), programs_text(sized), _class_text(problem, kept, written)]
     text = "\n\n\n".join(part.strip("\n") for part in parts if part.strip())
     return "\n".join([f'"""{_docstring(problem, written)}"""', "", *_imports(text, kept), "", "", text, ""])
+
+
+def _settled(program: Program, configurations: Configurations) -> Program:
+    """Give kernels the configurations that are known to be fastest."""
+    kernels = dict(program.kernels)
+    for name, kernel in kernels.items():
+        chosen = configurations.get(kernel_signature(kernel.source, name))
+        if chosen is not None and kernel.launchers and chosen.keys() == kernel.launchers[0].keys() and not kernel.programs:
+            kernels[name] = kernel.model_copy(update={"launchers": (chosen,)})
+    return program.model_copy(update={"kernels": kernels})
 
 
 def _sized(translation: Translation, place: int) -> Sized:

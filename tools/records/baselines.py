@@ -26,6 +26,9 @@ class Baselines(Record):
     admission: Admission = Admission()
     """Whether the problem can tell right from wrong: what trivial kernels pass on it, and which inputs do not matter."""
 
+    configurations: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """What torch.compile's own kernels were given where it chose by timing, by a signature of their text."""
+
     @property
     def best_us(self) -> float:
         """Time of the fastest baseline, microseconds, of this record's tier."""

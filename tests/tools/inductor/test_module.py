@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.evaluation.supervisor.static_rules import inspect_source
+from tools.evaluation.wire.configurations import kernel_signature
 from tools.inductor import RefusedError, Written, candidate_text
 from tools.records import Problem
 from tools.tuning.written import written_numbers
@@ -65,6 +66,17 @@ def test_a_sweep_of_numbers_leaves_sizes_alone() -> None:
     source = candidate_text(PROBLEM, WRITTEN.model_copy(update={"programs": tuple(fixed)}))
     names = {number.name.rpartition(".")[2] for number in written_numbers(source, (64, 48, 80))}
     assert names == {"XBLOCK", "num_warps", "num_stages"}
+
+
+def test_a_configuration_that_was_chosen_by_timing_is_taken() -> None:
+    """What torch.compile's own process chose is fixed at the problem's own size, whatever the kernel is called there."""
+    first = WRITTEN.programs[0]
+    name = next(name for name in first.kernels if "cumsum" in name)
+    there = first.kernels[name].source.replace(name, "triton_per_fused_cumsum_77")
+    chosen = {kernel_signature(there, "triton_per_fused_cumsum_77"): {"XBLOCK": 8, "num_warps": 2, "num_stages": 1}}
+    source = candidate_text(PROBLEM, WRITTEN, chosen)
+    assert source.count("triton.autotune(") == 1
+    assert "cumsum_kernel[triton.cdiv(64, 8),](x, buf6, 64, 48, n0=64, n1=48, XBLOCK=8, num_warps=2, num_stages=1)" in source
 
 
 def test_a_refusal_is_kept() -> None:

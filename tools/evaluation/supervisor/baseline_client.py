@@ -14,10 +14,11 @@ from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, i
 from tools.evaluation.supervisor.timing_store import TimingStore
 from tools.evaluation.wire.chain_board import BOARD_BYTES, VALUES_BYTES
 from tools.evaluation.wire.channel import REPLY_BYTES, Command, Load, Order, Reply, State
+from tools.evaluation.wire.configurations import Configurations, read_configurations
 from tools.evaluation.wire.jobs.baseline import BaselineJob
 from tools.evaluation.wire.lead_in import flush_bytes
 from tools.evaluation.wire.memory import Memory
-from tools.records import HardwareSheet, Problem
+from tools.records import HardwareSheet, Problem, content_hash
 
 START_S = 300.0
 FIRST_S = 60.0
@@ -56,7 +57,8 @@ class BaselineProcess:
             self._memory.callback(memory.close)
         flush = flush_bytes(sheet)
         cache = "" if workers.wary else str(workers.trusted_cache)
-        job = BaselineJob(call_plan=held.call_plan, flush_bytes=flush, cache=cache, max_autotune=max_autotune)
+        self._chosen = f"{cache}/{content_hash(held.call_plan.problem)}.configurations.json" if cache else ""
+        job = BaselineJob(call_plan=held.call_plan, flush_bytes=flush, cache=cache, configurations=self._chosen, max_autotune=max_autotune)
         try:
             with ExitStack() as handing:
                 shared = held.store.lent(handing) if isinstance(held.store, DeviceStoreClient) else held.shared
@@ -79,6 +81,11 @@ class BaselineProcess:
         late = self._compiling
         said = f"torch.compile: not within {late.limit_s:g} s; it joins when it comes." if late and late.is_late else ""
         return [*self._notes, *filter(None, [said])]
+
+    @property
+    def configurations(self) -> Configurations:
+        """What torch.compile's kernels were given, once it was called."""
+        return read_configurations(self._chosen) if self._chosen and "compile" in self.names else {}
 
     @property
     def is_slow(self) -> bool:

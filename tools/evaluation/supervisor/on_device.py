@@ -137,6 +137,7 @@ class OnDevice:
             notes=tuple(baseline.notes),
             admission=examining.result(),
             steps=steps.found,
+            configurations=baseline.configurations,
         )
 
     def counters(self, workers: WorkerPool, request: EvaluationRequest, cancel: int) -> Counters:

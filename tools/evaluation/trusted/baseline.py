@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.trusted.timekeeper import Timekeeper
 from tools.evaluation.wire.channel import Command, Exchange, Load, Order, Reply, State
+from tools.evaluation.wire.configurations import Configurations, kernel_signature, write_configurations
 from tools.evaluation.wire.device_memory import attach
 from tools.evaluation.wire.driver_api import DriverError
 from tools.evaluation.wire.jobs.baseline import BaselineJob
@@ -75,6 +76,7 @@ class Baseline:
         self._compiled: Any = torch.compile(self._eager, backend=self._gate)
         self._problem, self._shared = problem, phase.shared
         self._timekeeper: Timekeeper | None = None
+        self._configurations = job.configurations
         self._tuned: Any = torch.compile(self._eager, mode="max-autotune") if job.max_autotune else None
 
     def compile(self) -> Reply:
@@ -99,6 +101,13 @@ class Baseline:
             function(*self._arguments)
             last.record()
             torch.cuda.synchronize()
+        if self._configurations and function is self._compiled:
+            from torch._inductor.codecache import PyCodeCache
+
+            # torch ships no types of what it keeps
+            modules: Any = PyCodeCache.modules
+            write_configurations(self._configurations, chosen_configurations(modules))
+            self._configurations = ""
         return Reply(State.DONE, first.elapsed_time(last) * 1e3)
 
     def chain(self, command: Command) -> Reply:
@@ -111,6 +120,17 @@ class Baseline:
                 traceback.print_exc(limit=-2)
                 return Reply(State.UNABLE)
         return self._timekeeper.time(command)
+
+
+def chosen_configurations(modules: Iterable[Any]) -> Configurations:
+    """Read of each kernel that torch.compile's modules have launched which configuration it took, by the kernel's signature."""
+    found: Configurations = {}
+    for kernel in [value for module in modules for value in vars(module).values() if len(getattr(value, "launchers", ())) == 1]:
+        config, name = kernel.launchers[0].config, kernel.fn.__name__
+        blocks = {key: value for key, value in config.kwargs.items() if type(value) is int}
+        given = {**blocks, "num_warps": config.num_warps, "num_stages": config.num_stages}
+        found[kernel_signature(kernel.fn.src, name)] = given
+    return found
 
 
 def _given(phase: Phase, job: BaselineJob, problem: Problem) -> tuple[list[torch.Tensor], list[torch.Tensor]]:

@@ -14,5 +14,7 @@ class BaselineJob(Record):
     flush_bytes: int
     cache: str
     """A folder that only trusted processes use: compiled references are kept there; empty means its own scratch."""
+    configurations: str = ""
+    """File for what torch.compile's kernels were given where there was a choice; empty: it is not written down."""
     max_autotune: bool = False
     """Whether torch.compile's max-autotune mode will be asked for too."""
