@@ -18,7 +18,7 @@ from agents.writing.session import Session
 from agents.writing.tools import with_tools
 from tools.actions import GUIDE, describe
 from tools.logs import telling_part
-from tools.records import IDEA, Action, ActionKind, Candidate, Evaluation, HardwareSheet, Plan, Problem
+from tools.records import ATTEMPT, IDEA, Action, ActionKind, Candidate, Evaluation, HardwareSheet, Plan, Problem
 from tools.reports.evaluation import report
 
 PROMPTS = Prompts(__file__)
@@ -141,6 +141,7 @@ def view(task: CodingTask, ground: Ground | None = None) -> dict[str, Any]:
         "plan": task.plan,
         "design": task.plan.action.kind is ActionKind.REWRITE,
         "idea": task.plan.action.parameters.get(IDEA, ""),
+        "beside": max(0, int(task.plan.action.parameters.get(ATTEMPT, 0)) - task.standing.designs - 1),
         "programs": task.programs,
         "doubt": task.doubt,
         "standing": task.standing,

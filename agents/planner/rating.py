@@ -55,7 +55,7 @@ async def rate(planner: Planner, briefing: Briefing, *, ask: bool = True) -> tup
     scores = _on_scale({one.action.id: one.score for one in ranked})
     if isinstance(planner, BuiltinPlanner) or not (ask or joined):
         return tuple(_rating(plan, scores[plan.action.id]) for plan in known)
-    named = await planner.plan(briefing, ASKED)
+    named = await (planner.listed if isinstance(planner, SoloPlanner) else planner.plan)(briefing, ASKED)
     first = {plan.action.id: _rating(plan, TOP_SCORE - 0.5 * place) for place, plan in enumerate(named)}
     ceiling = min((one.score for one in first.values()), default=TOP_SCORE)
     rest = [_rating(plan, min(scores[plan.action.id], ceiling)) for plan in known if plan.action.id not in first]

@@ -21,20 +21,30 @@ class SoloPlanner:
         self._builtin = BuiltinPlanner()
 
     async def plan(self, briefing: Briefing, count: int) -> tuple[Plan, ...]:
-        """Return at most `count` plans; the first of a run is built, so that there is something right to hold designs against."""
+        """Return at most `count` plans, one of them a design: of two that know the same at the same time, one would be the other again.
+
+        The first plan of a run is built, so that there is something right to hold designs against.
+        """
+        return await self._turns(briefing, count, designs=1)
+
+    async def listed(self, briefing: Briefing, count: int) -> tuple[Plan, ...]:
+        """List `count` plans for a search method that chooses among them later, one at a time."""
+        return await self._turns(briefing, count, designs=count)
+
+    async def _turns(self, briefing: Briefing, count: int, designs: int) -> tuple[Plan, ...]:
         if no_room(briefing.profile, briefing.sheet, briefing.against):
             return ()
         built = list(await self._builtin.plan(briefing.model_copy(update={"free": False}), count))
         designed = briefing.standing.designs + briefing.begun
         others = len(briefing.standing.attempts) - briefing.standing.designs
-        may_design = briefing.free and briefing.allows(_design(briefing, 1))
+        left = designs if briefing.free and briefing.allows(_design(briefing, 1)) else 0
         plans: list[Plan] = []
-        for _ in range(count):
-            if built and (others <= designed or not may_design):
+        while len(plans) < count and (built or left):
+            if built and (others <= designed or not left):
                 plans.append(built.pop(0))
                 others += 1
-            elif may_design:
-                designed += 1
+            else:
+                designed, left = designed + 1, left - 1
                 plans.append(self._plan(_design(briefing, designed), briefing))
         return tuple(plans)
 

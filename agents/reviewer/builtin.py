@@ -55,7 +55,7 @@ def _reason(compared: Comparison, gain: Gain) -> str:
     against = f"{gain.value:.3f} times as fast as {compared.against}"
     if gain.tier == Tier.ESTIMATED:
         verdict = "accepted" if gain.low > 1 else "not accepted"
-        return f"Estimated {against}, {verdict}; a deterministic model has no noise, so its interval is the value itself."
+        return f"Estimated {against}, {verdict}: nothing was timed, and how far the model is off here is not known."
     interval = f"95 % interval {gain.low:.3f} to {gain.high:.3f} ({gain.tier})"
     if gain.low > 1:
         return f"Measured {against}, {interval}: the whole interval is above 1."

@@ -92,7 +92,7 @@ def test_every_reason_on_demand(services: Services) -> None:
     """`--verbose` prints the planner's and the reviewer's sentences."""
     shown = told(services, Reasons)
     assert "It is next." in shown
-    assert "its interval is the value itself" in shown
+    assert "nothing was timed, and how far the model is off here is not known" in shown
 
 
 def test_who_watches_gets_the_table(services: Services) -> None:

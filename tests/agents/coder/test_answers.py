@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from agents.coder.answers import Ground, idea_of, source_of
+from agents.coder.edits import edited, read_edits
+from agents.coder.llm import PROMPTS, view
 from agents.models import Answer
+from agents.prompting.frame import Frame
+from agents.samples import case as samples
 from agents.samples.sources import KERNEL
 
 EDIT = "<<<<<<< SEARCH\n        y = torch.empty_like(x)\n=======\n        y = torch.zeros_like(x)\n>>>>>>> REPLACE\n"
@@ -41,3 +45,10 @@ def test_an_edit_that_cannot_be_made_is_the_complaint() -> None:
 def test_the_idea_is_what_is_said_before_the_code(reply: str, idea: str) -> None:
     """The line that states the idea is taken, else the words before the code; code and thoughts are none."""
     assert idea_of(reply) == idea
+
+
+def test_the_form_of_edits_that_prompts_show_is_read() -> None:
+    """The example in the coder's system prompt is one that can be read and made."""
+    system = PROMPTS.opening("design", "coder", Frame(), **view(samples.task()), start="")[0].content
+    assert edited("x = 1\n    lines of the source\n", read_edits(system)) == ("x = 1\n    lines in their place\n", "")
+    assert "`pack_weights` may be added right beside `forward`" in system

@@ -183,6 +183,17 @@ async def test_a_design_states_its_idea(serve: Serve, model: Ask) -> None:
         assert told in server.last_user()
 
 
+async def test_a_design_beside_another_is_to_differ(serve: Serve, model: Ask) -> None:
+    """Where another design is being written at the same time the prompt says so; alone it does not."""
+    server = serve(Rule(answer=GOOD))
+    for attempt in (2, 3):
+        task = samples.task(action=DESIGN.model_copy(update={"parameters": {"attempt": attempt}}))
+        await LLMCoder(model(server), BuiltinCoder(), Frame(scratch=True)).write(task.model_copy(update={"standing": samples.standing()}))
+    alone, beside = (str(request.body["messages"][-1]["content"]) for request in server.requests)
+    assert "being written at this moment" not in alone
+    assert "1 other design is being written at this moment" in beside
+
+
 async def test_a_design_may_edit_its_parent(serve: Serve, model: Ask) -> None:
     """Edits of the parent are an answer, wherever they are: a rewrite has no marked parts."""
     edit = "Idea: two.\n<<<<<<< SEARCH\nimport torch\n=======\nimport math\n\nimport torch\n>>>>>>> REPLACE\n"

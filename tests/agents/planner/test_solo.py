@@ -14,16 +14,26 @@ def _tried(*actions: Action) -> Standing:
 
 async def test_built_and_designed_take_turns() -> None:
     """The first plan is built-in, the next the model's own design, and so on; each design has its number in the run."""
-    plans = await SoloPlanner().plan(samples.briefing(free=True), 4)
+    plans = await SoloPlanner().listed(samples.briefing(free=True), 4)
     assert [plan.action.kind is ActionKind.REWRITE for plan in plans] == [False, True, False, True]
     assert [plan.action.parameters for plan in plans[1::2]] == [{"attempt": 1}, {"attempt": 2}]
+
+
+async def test_one_design_of_a_parent_is_written_at_a_time() -> None:
+    """Two designs that know the same would be the same: the rest of a batch is built, or left."""
+    assert [one.action.kind is ActionKind.REWRITE for one in await SoloPlanner().plan(samples.briefing(free=True), 3)] == [
+        False,
+        True,
+        False,
+    ]
+    assert len(await SoloPlanner().plan(samples.briefing(free=True, options=()), 3)) == 1
 
 
 async def test_designs_are_numbered_through_the_run() -> None:
     """Designs that have ended, and those planned in this round, are counted: none is planned twice."""
     first = Action(kind=ActionKind.REWRITE, region="Model", parameters={"attempt": 1})
     standing = _tried(samples.FUSION, first)
-    plans = await SoloPlanner().plan(samples.briefing(free=True, options=(), standing=standing, begun=1), 2)
+    plans = await SoloPlanner().listed(samples.briefing(free=True, options=(), standing=standing, begun=1), 2)
     assert [plan.action.parameters["attempt"] for plan in plans] == [3, 4]
 
 

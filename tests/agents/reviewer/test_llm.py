@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from agents.reviewer.llm import LLMReviewer
-from agents.reviewer.protocol import Check, Review
+from agents.reviewer.llm import PROMPTS, LLMReviewer, view
+from agents.reviewer.protocol import Check, Gain, Review
 from agents.samples import case as samples
 from agents.samples.sources import KERNEL
 from tests.agents.conftest import Ask, Serve
@@ -77,3 +77,13 @@ async def test_static_findings_are_shown(serve: Serve, model: Ask) -> None:
     timed = case.candidate.model_copy(update={"source": KERNEL.replace("import torch\n", "import torch\nimport time\n")})
     await LLMReviewer(model(server), Strict()).review(case.model_copy(update={"candidate": timed}))
     assert "What static rules find in the candidate" in server.last_user()
+
+
+def test_an_estimate_has_no_interval() -> None:
+    """Of an estimated gain the model is told that its error is not known; an interval stands with measured ones only."""
+    gains = [Gain(value=1.7, low=1.7, high=1.7, tier="estimated"), Gain(value=1.7, low=1.6, high=1.8, tier="sealed")]
+    reviews = [samples.review().model_copy(update={"gain": gain}) for gain in gains]
+    estimated, measured = (PROMPTS.render("review", **view(samples.case(), one)) for one in reviews)
+    assert "how far the model is off here is not known" in estimated
+    assert "95 % interval" not in estimated
+    assert "95 % interval 1.6 to 1.8 (sealed)" in measured
