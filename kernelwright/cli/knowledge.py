@@ -215,6 +215,7 @@ for tending in (
     knowledge_tending.prune,
     knowledge_tending.retire,
     knowledge_tending.doctor,
+    knowledge_tending.salvage,
     worth,
 ):
     app.command()(tending)

@@ -38,11 +38,26 @@ def open_base(
     from knowledge.store import KnowledgeBase
     from knowledge.vectors.embedding import open_embedder
 
-    folder = home_folder(home)
-    folder = folder if (folder / LOG).is_file() else folder / "knowledge"
+    folder = base_folder(home)
     if not (folder / LOG).is_file():
         print(f"note: there was no memory in {folder}; one begins there, with the curated seeds.", file=sys.stderr)
     return KnowledgeBase(folder, open_embedder(embedder), server=server or None, half_life=half_life, share=share)
+
+
+def base_folder(home: Path | None) -> Path:
+    """The folder of a home's knowledge base, or the folder itself where that is one."""
+    folder = home_folder(home)
+    return folder if (folder / LOG).is_file() else folder / "knowledge"
+
+
+def demand_readable(home: Path | None, *, memory: bool) -> None:
+    """Raise UserError where the memory that a run would use is damaged: before the run, not in it."""
+    from knowledge.log.event_log import EventLog
+
+    log = EventLog(home_folder(home) / "knowledge" / LOG)
+    if memory and log.path.is_file():
+        log.counts()
+        log.close()
 
 
 def reached_server(server: str, *, memory: bool = True) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json, print_notes
+from kernelwright.cli.knowledge_store import LOG, Embedder, Server, base_folder, open_base, print_json, print_notes
 from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json, Share
 
 if TYPE_CHECKING:
@@ -138,6 +138,21 @@ def doctor(embedder: Embedder = "default", server: Server = "", share: Share = "
             print(f"{one.state:<7} {one.name:<7} {one.said}{f'. {one.mend}' if one.mend else ''}")
     if any(one.state == "wrong" for one in findings):
         raise typer.Exit(1)
+
+
+def salvage(home: Home = None, json: Json = False) -> None:
+    """Save what can still be read of a damaged log, into a new one in its place; the damaged one is kept beside it.
+
+    Example: kernelwright knowledge salvage
+    """
+    from knowledge.log.salvage import salvage
+
+    saved = salvage(base_folder(home) / LOG)
+    if json:
+        print_json(saved.model_dump(mode="json"))
+    else:
+        print(f"{saved.events} events saved; the damaged log is kept as {saved.kept}")
+        print("Check it with: kernelwright knowledge doctor")
 
 
 def _writer(model: str, base_url: str, key_file: str) -> ModelLessonWriter | None:

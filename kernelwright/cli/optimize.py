@@ -160,11 +160,13 @@ def command(
 ) -> None:
     """Start a run and see it through."""
     from kernelwright.cli.early import check_device, check_evaluator, check_out, check_policies, check_problem, check_search
+    from kernelwright.cli.knowledge_store import demand_readable
 
     check_problem(file, entry)
     check_device(target)
     check_search(search)
     check_evaluator(evaluator, devices)
+    demand_readable(home, memory=not no_memory)
     check_out(out)
     check_policies(f"{policy},{baselines}")
     from tools.evaluation.several import begin_local

@@ -178,5 +178,5 @@ def _sqlite_error(path: Path, error: sqlite3.Error) -> UserError | MachineError:
 
 
 def _damaged(path: Path, reason: str) -> UserError:
-    mend = "Move the file away (its -wal and -shm too), then restore a copy or import an export; the index is rebuilt by itself."
+    mend = "Save what can be read with `kernelwright knowledge salvage`, or restore a copy; until then runs go on with --no-memory."
     return UserError(f"The knowledge base {path} is damaged: {reason}.", mend)

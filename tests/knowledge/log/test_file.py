@@ -61,7 +61,8 @@ def test_a_file_that_is_no_database_is_refused_with_a_mend(tmp_path: Path) -> No
     (tmp_path / "log").write_bytes(b"not a database at all, but long enough to be read as one" * 50)
     with pytest.raises(UserError, match="damaged") as error:
         EventLog(tmp_path / "log").read()
-    assert "Move the file away" in error.value.mend
+    assert "knowledge salvage" in error.value.mend
+    assert "--no-memory" in error.value.mend
 
 
 def test_a_folder_that_cannot_be_made_is_a_user_error() -> None:
