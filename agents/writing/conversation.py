@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextvars
 import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.messages import AIMessage, AnyMessage, ToolMessage
+from langchain_core.runnables.config import ensure_config, var_child_runnable_config
 from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
@@ -15,6 +18,7 @@ from agents.writing.session import Session
 from agents.writing.tools import SOURCE, TOOLS, Tool, specs
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
     from langgraph.graph.state import CompiledStateGraph
 
 MOST_TURNS = 4
@@ -26,7 +30,11 @@ async def converse(model: Model, role: str, messages: tuple[Message, ...], purpo
     turns = session.left + MOST_TURNS
     talk = _Conversation(model, role, messages, purpose, session, turns)
     # a question and its calls take two steps of the graph
-    await talk.graph.ainvoke({"messages": []}, {"recursion_limit": 2 * turns + 2})
+    config: RunnableConfig = {"recursion_limit": 2 * turns + 2, "callbacks": ensure_config().get("callbacks")}
+    # a graph of its own: what the loop's has set about checkpoints would be taken over, and this one keeps none
+    apart = contextvars.copy_context()
+    apart.run(var_child_runnable_config.set, None)
+    await asyncio.create_task(talk.graph.ainvoke({"messages": []}, config), context=apart)
     answer = talk.answer
     if session.submitted:
         text = "\n".join((*talk.said, f"~~~~~python\n{session.submitted}~~~~~\n"))

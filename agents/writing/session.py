@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 
 from agents.writing.bench import Bench
@@ -22,6 +23,8 @@ class Session:
         self._bench, self._plan, self._purpose = bench, plan, purpose
         self._allowed = allowed
         self._source = ""
+        self._turn = asyncio.Lock()
+        """Calls of one answer come at once, and mean one another's sources in the order in which they stand."""
         self.used: Counter[str] = Counter()
         """Calls by tool."""
         self.submitted = ""
@@ -33,7 +36,11 @@ class Session:
         return self._allowed - self.used.total()
 
     async def call(self, tool: str, source: str | None) -> str:
-        """Carry out one call; with None the tool takes no source."""
+        """Carry out one call after those before it; with None the tool takes no source."""
+        async with self._turn:
+            return await self._called(tool, source)
+
+    async def _called(self, tool: str, source: str | None) -> str:
         if source is not None:
             self._source = source.strip() + "\n" if source.strip() else self._source
             if not self._source:

@@ -117,7 +117,7 @@ def _time_lines(problem: Problem, evaluation: Evaluation, sheet: HardwareSheet) 
 
 def _kernel(cost: LaunchCost) -> str:
     launch, kernel = cost.work.launch, cost.work.kernel
-    shape = f" grid {'x'.join(map(str, launch.grid))}, {launch.num_warps} warps" if launch.grid else ""
+    shape = f" grid {'x'.join(map(str, launch.grid))}, {launch.num_warps} warp{'s' * (launch.num_warps != 1)}" if launch.grid else ""
     held = f", {cost.occupancy.fraction:.0%} occupancy by {cost.occupancy.limiter}" if cost.occupancy else ""
     if kernel is None:
         return f"{launch.name}{shape}"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
+from langchain_core.messages import AnyMessage
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
 
 from agents.coder.builtin import BuiltinCoder
 from agents.coder.llm import LLMCoder
@@ -116,6 +121,22 @@ async def test_a_call_that_cannot_be_carried_out_is_told(serve: Serve, model: As
     assert bench.used == []
 
 
+async def test_calls_of_one_answer_are_carried_out_in_turn() -> None:
+    """The second call of an answer begins when the first has ended, and its empty source is the first one's."""
+    log: list[str] = []
+
+    class Slow:
+        async def use(self, tool: str, source: str, plan: Plan, purpose: str) -> str:
+            log.append(f"{tool} {source.strip()} begins")
+            await asyncio.sleep(0.01)
+            log.append(f"{tool} ends")
+            return ""
+
+    session = Session(Slow(), samples.plan(), "p", 4)
+    await asyncio.gather(session.call("time", "x = 1"), session.call("profile", ""))
+    assert log == ["time x = 1 begins", "time ends", "profile x = 1 begins", "profile ends"]
+
+
 async def test_a_session_counts_and_cuts() -> None:
     """Without a source there is nothing to do, a long answer is cut, handing in is always possible, and the count is told."""
 
@@ -139,3 +160,20 @@ async def test_the_idea_of_a_design_is_kept_where_its_kernel_is_handed_in(serve:
     draft = await coder(model, server, Bench()).write(samples.task(action=design))
     assert isinstance(draft, Draft)
     assert (draft.source, draft.idea) == (KERNEL, "two rows a program.")
+
+
+async def test_tools_work_within_a_node_of_the_loop(serve: Serve, model: Ask) -> None:
+    """The conversation is a graph of its own inside of one that keeps every step, and leaves nothing in it."""
+    server, drafts = serve(Rule(calls=[("compile", SOURCE)], uses=1), Rule(calls=[("submit", AGAIN)])), []
+
+    async def write(state: MessagesState) -> dict[str, list[AnyMessage]]:
+        drafts.append(await coder(model, server, Bench()).write(samples.task(samples.candidate())))
+        return {"messages": []}
+
+    builder = StateGraph(MessagesState).add_node(write)
+    builder.add_edge(START, "write")
+    loop = builder.compile(checkpointer=InMemorySaver())
+    config: RunnableConfig = {"configurable": {"thread_id": "1"}}
+    ended = await loop.ainvoke({"messages": []}, config, durability="sync")
+    assert isinstance(drafts[0], Draft)
+    assert ended["messages"] == []
