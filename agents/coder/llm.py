@@ -17,6 +17,7 @@ from agents.writing.bench import Bench, NoBench
 from agents.writing.session import Session
 from agents.writing.tools import with_tools
 from tools.actions import GUIDE, describe
+from tools.idioms.choice import fitting, within
 from tools.logs import telling_part
 from tools.records import ATTEMPT, IDEA, Action, ActionKind, Candidate, Evaluation, HardwareSheet, Plan, Problem
 from tools.reports.evaluation import report
@@ -24,6 +25,10 @@ from tools.reports.evaluation import report
 PROMPTS = Prompts(__file__)
 LOG_LIMIT = 3000
 """Characters of a failing candidate's log that a repair sees."""
+
+
+IDIOM_TOKENS = 2500
+"""Of a prompt that idioms may take, at most."""
 
 
 class LLMCoder:
@@ -146,6 +151,7 @@ def view(task: CodingTask, ground: Ground | None = None) -> dict[str, Any]:
         "doubt": task.doubt,
         "standing": task.standing,
         "recalled": task.recalled,
+        "idioms": within(fitting(task.problem, task.profile.bottleneck), IDIOM_TOKENS),
         "judged": report(task.problem, task.evaluation, task.sheet, task.parent.source) if task.evaluation and task.parent else "",
         "action": describe(task.plan.action),
         "meaning": GUIDE[task.plan.action.kind],

@@ -15,7 +15,7 @@ from langgraph.prebuilt import ToolNode
 
 from agents.models import Answer, Message, Model, ToolCall
 from agents.writing.session import Session
-from agents.writing.tools import SOURCE, TOOLS, Tool, specs
+from agents.writing.tools import NAME, SOURCE, TOOLS, Tool, specs
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -69,10 +69,13 @@ class _Conversation:
         async def with_source(source: str = "") -> str:
             return await self._session.call(tool.name, source)
 
+        async def with_name(name: str = "") -> str:
+            return await self._session.call(tool.name, None, name)
+
         async def without() -> str:
             return await self._session.call(tool.name, None)
 
-        work = with_source if tool.takes_source else without
+        work = {SOURCE: with_source, NAME: with_name}.get(tool.takes, without)
         return StructuredTool.from_function(coroutine=work, name=tool.name, description=tool.does)
 
     async def _ask(self, state: MessagesState) -> dict[str, list[AnyMessage]]:

@@ -35,12 +35,12 @@ class Session:
         """Calls that may still be made."""
         return self._allowed - self.used.total()
 
-    async def call(self, tool: str, source: str | None) -> str:
-        """Carry out one call after those before it; with None the tool takes no source."""
+    async def call(self, tool: str, source: str | None, name: str = "") -> str:
+        """Carry out one call after those before it; with None the tool takes no source, but perhaps a name."""
         async with self._turn:
-            return await self._called(tool, source)
+            return await self._called(tool, source, name)
 
-    async def _called(self, tool: str, source: str | None) -> str:
+    async def _called(self, tool: str, source: str | None, name: str) -> str:
         if source is not None:
             self._source = source.strip() + "\n" if source.strip() else self._source
             if not self._source:
@@ -51,7 +51,7 @@ class Session:
         if self.left <= 0:
             return SPENT
         self.used[tool] += 1
-        said = await self._bench.use(tool, self._source if source is not None else "", self._plan, self._purpose)
+        said = await self._bench.use(tool, self._source if source is not None else name, self._plan, self._purpose)
         shown = said if len(said) <= SHOWN else f"{said[:SHOWN]}\n[... {len(said) - SHOWN} characters left out ...]"
         return f"{shown}\n({self.left} calls of tools left.)"
 

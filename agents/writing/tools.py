@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agents.models import Message, ToolSpec
 from agents.prompting.render import Prompts
+from tools.idioms.idiom import all_idioms
 
 PROMPTS = Prompts(__file__)
 
 SUBMIT = "submit"
 SOURCE = "source"
+NAME = "name"
 
 
 class Tool(NamedTuple):
@@ -18,7 +20,8 @@ class Tool(NamedTuple):
 
     name: str
     does: str
-    takes_source: bool = True
+    takes: str = SOURCE
+    """Its one argument; empty: none."""
 
 
 TOOLS = (
@@ -42,20 +45,20 @@ TOOLS = (
         "Hardware counters of a source that was timed, by Nsight Compute: memory and arithmetic units in per cent, and what its warps "
         "wait for. Says so where there are none.",
     ),
-    Tool("memory", "What earlier runs taught about operators like this one on this hardware.", takes_source=False),
+    Tool("memory", "What earlier runs taught about operators like this one on this hardware.", takes=""),
+    Tool(
+        "idioms",
+        f"Small judged kernels to take over: {', '.join(one.name for one in all_idioms())}. Name one to read it; an empty name lists what "
+        "each is for, those that fit this problem first.",
+        takes=NAME,
+    ),
     Tool(
         SUBMIT,
         "Hand the kernel in: it is then judged in full. Leave `source` empty to hand in the source of your last call. This ends your turn.",
     ),
 )
 """In the order in which they are shown."""
-_SCHEMA = {
-    "type": "object",
-    "properties": {SOURCE: {"type": "string", "description": "The whole file; empty: that of your last call."}},
-    "required": [SOURCE],
-    "additionalProperties": False,
-}
-_NOTHING = {"type": "object", "properties": {}, "additionalProperties": False}
+_MEANS = {SOURCE: "The whole file; empty: that of your last call.", NAME: "Of an idiom; empty: list them."}
 
 
 def with_tools(messages: tuple[Message, ...], calls: int) -> tuple[Message, ...]:
@@ -67,4 +70,9 @@ def with_tools(messages: tuple[Message, ...], calls: int) -> tuple[Message, ...]
 
 def specs() -> tuple[ToolSpec, ...]:
     """The tools as a server is told them."""
-    return tuple(ToolSpec(name=one.name, description=one.does, parameters=_SCHEMA if one.takes_source else _NOTHING) for one in TOOLS)
+    return tuple(ToolSpec(name=one.name, description=one.does, parameters=_schema(one.takes)) for one in TOOLS)
+
+
+def _schema(takes: str) -> dict[str, Any]:
+    fields = {takes: {"type": "string", "description": _MEANS[takes]}} if takes else {}
+    return {"type": "object", "properties": fields, "required": list(fields), "additionalProperties": False}

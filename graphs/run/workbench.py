@@ -14,6 +14,8 @@ from graphs.run.inspecting import inspect
 from graphs.run.judge import judge
 from graphs.run.records import Recall
 from tools.errors import KernelwrightError
+from tools.idioms.choice import fitting
+from tools.idioms.idiom import all_idioms
 from tools.profiling.ncu import Counters
 from tools.records import Candidate, Evaluation, Plan, Record, Verdict, content_hash
 from tools.reports.evaluation import kernel_lines, report
@@ -41,7 +43,7 @@ class ToolUse(Record):
     purpose: str
     """Of the model's calls that it belongs to."""
     source: str = ""
-    """Content hash of the source that was looked at; empty where the tool takes none."""
+    """Content hash of the source that was looked at, or of the name that was looked up; empty where nothing was given."""
     said: str
     seconds: float = Field(ge=0)
 
@@ -59,14 +61,14 @@ class RunBench:
         """Work in `services`' run."""
         self._services = services
 
-    async def use(self, tool: str, source: str, plan: Plan, purpose: str) -> str:
+    async def use(self, tool: str, given: str, plan: Plan, purpose: str) -> str:
         """Carry out a call, unless the store has it already."""
-        digest = content_hash(source) if source else ""
+        digest = content_hash(given) if given else ""
         name = content_hash(purpose, tool, digest)
         known = self._services.store.get(USE, name, ToolUse)
         if known is None:
             began = time.monotonic()
-            said = await self._said(tool, source, plan)
+            said = await self._said(tool, given, plan)
             known = ToolUse(tool=tool, purpose=purpose, source=digest, said=said, seconds=time.monotonic() - began)
             self._services.store.put(USE, name, known, subject=plan.id)
         return known.said
@@ -76,6 +78,8 @@ class RunBench:
         try:
             if tool == "memory":
                 return self._remembered(plan)
+            if tool == "idioms":
+                return self._idioms(source.strip())
             candidate = self._candidate(source, plan)
             if tool == "time":
                 return await self._timed(candidate)
@@ -116,6 +120,14 @@ class RunBench:
         recalled = found[-1].recalled if found else ()
         lines = [f"{'Warning' if one.warning else 'Advice'} ({one.strategy.kind}; {one.why}): {one.strategy.lesson}" for one in recalled]
         return "\n".join(lines) or "Memory knows nothing of such an operator here."
+
+    def _idioms(self, name: str) -> str:
+        """The idiom of that name, or all of them in a line each, those that fit the problem first."""
+        known = {one.name: one for one in (*fitting(self._services.problem), *all_idioms())}
+        if name in known:
+            return known[name].text
+        lines = [f"{one.name}: {one.title}. {one.when}." for one in known.values()]
+        return "\n".join([f"There is no idiom {name!r}.", *lines] if name else lines)
 
     def _report(self, found: Evaluation, source: str) -> str:
         return report(self._services.problem, found, self._services.sheet, source)

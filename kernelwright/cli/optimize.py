@@ -134,7 +134,7 @@ def command(
             min=0,
             metavar="CALLS",
             help="Calls of tools that the coder's model may make for one kernel before it hands that in: compile, check, time, profile, "
-            "memory. 0: none.",
+            "memory, idioms. 0: none.",
         ),
     ] = 0,
     prices: Annotated[str, typer.Option(help="Price table of your own, a JSON file as docs/models.md describes.")] = "",

@@ -69,7 +69,7 @@ def test_system_prompt_names_its_role_and_the_rule_about_data(role: str) -> None
 def test_every_template_is_rendered_here() -> None:
     """No prompt file is left out of these tests."""
     shared = {path.name for path in SHARED.glob("*.j2")}
-    included = {"contract.j2", "pitfalls_triton.j2", "pitfalls_cuda.j2", "skeleton_cuda.j2", "task.j2", "report.j2"}
+    included = {"contract.j2", "pitfalls_triton.j2", "pitfalls_cuda.j2", "skeleton_cuda.j2", "task.j2", "idioms.j2"}
     examples = {f"examples/{language}/{kind}.j2" for language in ("triton", "cuda") for kind in STEPS}
     own = {name for prompts in (planner, coder, profiler, reviewer) for name in prompts.PROMPTS.names()} - shared - included - examples
     planning = {"plan.j2", "invalid.j2", "edit.j2", "edit_invalid.j2", "weigh.j2"}

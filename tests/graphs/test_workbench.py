@@ -15,6 +15,7 @@ from graphs.run.workbench import USE, RunBench, ToolUse
 from tests.support.loop import TextPool, small_services
 from tests.support.makers import passed, timing
 from tools.errors import MachineError
+from tools.idioms.idiom import all_idioms
 from tools.profiling.ncu import Counters
 from tools.records import ROOT, Budget, Evaluation, EvaluationRequest, Figure, FigureSource, Plan
 
@@ -139,3 +140,11 @@ async def test_memory_tells_what_was_recalled_for_the_parent(tmp_path: Path) -> 
     said = await RunBench(services).use("memory", "", PLAN, "another turn")
     assert said.startswith("Advice (")
     assert advice.strategy.lesson in said
+
+
+async def test_idioms_are_listed_and_read_by_name(tmp_path: Path) -> None:
+    """An empty name lists what there is, a name gives the kernel, and an unknown one is said to be."""
+    services = opened(tmp_path / "run")
+    assert len((await use(services, "idioms", "")).splitlines()) == len(all_idioms())
+    assert "class ModelNew" in await use(services, "idioms", "split_k")
+    assert (await use(services, "idioms", "nothing")).startswith("There is no idiom 'nothing'.")

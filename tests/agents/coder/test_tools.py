@@ -37,10 +37,10 @@ class Bench:
         """Keep what was called."""
         self.used: list[tuple[str, str]] = []
 
-    async def use(self, tool: str, source: str, plan: Plan, purpose: str) -> str:
+    async def use(self, tool: str, given: str, plan: Plan, purpose: str) -> str:
         """Tell."""
-        self.used.append((tool, source))
-        return f"{tool}: {len(source)} characters"
+        self.used.append((tool, given))
+        return f"{tool}: {len(given)} characters"
 
 
 def coder(model: Ask, server: ScriptedServer, bench: Bench, calls: int = 4, store: MemoryCalls | None = None) -> LLMCoder:
@@ -126,8 +126,8 @@ async def test_calls_of_one_answer_are_carried_out_in_turn() -> None:
     log: list[str] = []
 
     class Slow:
-        async def use(self, tool: str, source: str, plan: Plan, purpose: str) -> str:
-            log.append(f"{tool} {source.strip()} begins")
+        async def use(self, tool: str, given: str, plan: Plan, purpose: str) -> str:
+            log.append(f"{tool} {given.strip()} begins")
             await asyncio.sleep(0.01)
             log.append(f"{tool} ends")
             return ""
@@ -141,7 +141,7 @@ async def test_a_session_counts_and_cuts() -> None:
     """Without a source there is nothing to do, a long answer is cut, handing in is always possible, and the count is told."""
 
     class Talkative:
-        async def use(self, tool: str, source: str, plan: Plan, purpose: str) -> str:
+        async def use(self, tool: str, given: str, plan: Plan, purpose: str) -> str:
             return "x" * 2 * SHOWN
 
     session = Session(Talkative(), samples.plan(), "p", 1)

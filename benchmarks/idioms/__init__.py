@@ -1,0 +1,1 @@
+"""Judging and timing every idiom on this machine's GPU."""
