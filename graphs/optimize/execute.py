@@ -25,6 +25,8 @@ from tools.tracing.database import readable
 
 STEPS = 100
 """Of the graph for one evaluation, at most: twelve rounds may pass without one, and asks that cannot be met take rounds too."""
+LOCKED_S = 0.5
+"""How long another process may hold a run before that counts as work on it."""
 Listener = Callable[[dict[str, Any]], None]
 
 
@@ -32,7 +34,8 @@ async def execute(services: Services, listener: Listener) -> Delivery:
     """Run or continue `services`' run to its end; `listener` gets every event as it happens."""
     folder = services.store.folder
     try:
-        with FileLock(folder / "lock", timeout=0):
+        # not at once: whoever only looks whether the run is worked on holds it for a moment
+        with FileLock(folder / "lock", timeout=LOCKED_S):
             return await _execute(services, listener)
     except Timeout:
         raise UserError(f"The run {services.run} is being worked on by another process.", "Wait for it, or stop it first.") from None
@@ -75,9 +78,10 @@ async def _execute(services: Services, listener: Listener) -> Delivery:
                 f"The run {services.run} was begun by a version with state {version}; this one continues state {STATE_VERSION}.",
                 "Resume it with the version that began it, or start a new run.",
             )
-        if not snapshot.values or snapshot.next:
+        # not by the snapshot's next nodes: there are none where it was cut short between a node's end and its checkpoint
+        if services.store.get("delivery", services.run, Delivery) is None or snapshot.next:
             ahead = begin_ahead(services, listener)
-            given = None if snapshot.next else {"run": services.run}
+            given = None if snapshot.next or snapshot.values else {"run": services.run}
             stream = graph.astream(given, config, context=Context(opened=services), stream_mode="custom", subgraphs=True, durability="sync")
             try:
                 async for _, event in cast("AsyncIterator[tuple[Any, dict[str, Any]]]", stream):

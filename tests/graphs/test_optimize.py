@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
@@ -101,6 +104,29 @@ async def test_running_a_finished_run_again_does_nothing(tmp_path: Path) -> None
     again = await execute(small_services(tmp_path / "run"), lambda event: None)
     assert again == first
     assert (tmp_path / "run/evaluations.log").read_text() == asked
+
+
+@pytest.mark.parametrize("event", ["planned", "reviewed"])
+async def test_a_run_cut_short_between_a_node_s_end_and_its_checkpoint_goes_on(tmp_path: Path, event: str) -> None:
+    """What the node wrote is there and its checkpoint is not: the run goes on from there, to the same end, and judges nothing twice."""
+    whole = await execute(small_services(tmp_path / "whole"), lambda event: None)
+    heard: list[str] = []
+
+    def stop(one: dict[str, Any]) -> None:
+        heard.append(one["event"])
+        if heard.count(event) == 3:
+            raise ConnectionError
+
+    services = small_services(tmp_path / "run")
+    with pytest.raises(ConnectionError):
+        await execute(services, stop)
+    services.store.close()
+    with closing(sqlite3.connect(tmp_path / "run" / "checkpoints.db")) as file, file:
+        file.execute("DELETE FROM checkpoints WHERE checkpoint_id = (SELECT MAX(checkpoint_id) FROM checkpoints WHERE checkpoint_ns = '')")
+    again = await execute(small_services(tmp_path / "run"), lambda event: None)
+    assert again == whole
+    keys = (tmp_path / "run" / "evaluations.log").read_text().splitlines()
+    assert len(keys) == len(set(keys))
 
 
 def test_a_run_cancelled_while_it_opens_its_checkpoints_leaves_no_thread(tmp_path: Path) -> None:
