@@ -122,9 +122,13 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
     whole = max(_weighted(found, weights) for found in watch.found.values())
     shared = shared_tensors(model)
     groups: list[Group] = []
-    for (config, _), found in watch.found.items():
+    waiting = [(config, found) for (config, _), found in watch.found.items()]
+    while waiting:
+        config, found = waiting.pop(0)
         name = _name(type(found.module).__name__, {group.name for group in groups})
-        groups.append(_group(model, name, config, found, _weighted(found, weights) / whole, shared, largest))
+        group, others = _group(model, name, config, found, _weighted(found, weights) / whole, shared, largest)
+        groups.append(group)
+        waiting += [(config, _part(model, found, others))] if others else []
     return Capture(
         title=type(model).__name__,
         clock=EVENTS if cuda else WALL,
@@ -144,7 +148,21 @@ def _weighted(found: _Found, weights: dict[str, float]) -> float:
     return sum(sum(_fastest(found, name)) * weight for name, weight in weights.items())
 
 
-def _group(model: nn.Module, name: str, config: str, found: _Found, share: float, shared: set[int], largest: int) -> Group:
+def _part(model: nn.Module, found: _Found, paths: Sequence[str]) -> _Found:
+    """Take some modules out of a group as one of their own; of its calls and times they get their part by number."""
+
+    def part(count: int) -> int:
+        return count * len(paths) // len(found.paths)
+
+    us = {name: [times[: part(len(times))] for times in runs] for name, runs in found.us.items()}
+    module = model.get_submodule(paths[0])
+    return _Found(module, found.args, found.kwargs, dict.fromkeys(paths), {name: part(count) for name, count in found.calls.items()}, us)
+
+
+def _group(
+    model: nn.Module, name: str, config: str, found: _Found, share: float, shared: set[int], largest: int
+) -> tuple[Group, tuple[str, ...]]:
+    """Look at one group; give back those of its paths, too, whose modules do something else than the first."""
     calls = sum(found.calls.values())
     times = [each for name in found.calls for each in _fastest(found, name)]
     group = Group(
@@ -158,23 +176,25 @@ def _group(model: nn.Module, name: str, config: str, found: _Found, share: float
         operators=0,
     )
     if share < LEAST_SHARE or not calls:
-        return group
+        return group, ()
     if reason := static_reason(found.module, (found.args, found.kwargs), shared):
-        return group.model_copy(update={"reason": reason})
+        return group.model_copy(update={"reason": reason}), ()
     try:
         result, work, reason = counted_run(found.module, found.args, found.kwargs)
         group = group.model_copy(update={"operators": len(work.operators), "reason": reason})
         if reason or not work.operators or len(work.operators) > largest:
-            return group
+            return group, ()
         paths, others = _same(model, found, list(tensors(result)))
         trace = _trace(found, result, name, paths, work)
     except (UntraceableError, UnsupportedCallError) as error:
-        return group.model_copy(update={"reason": f"it gives a {error}" if isinstance(error, UnsupportedCallError) else str(error)})
-    except RuntimeError as error:
-        return group.model_copy(update={"reason": f"a call of it by itself fails ({' '.join(str(error).split())[:120]})"})
-    if others:
-        group = group.model_copy(update={"paths": paths})
-    return group.model_copy(update={"trace": trace})
+        return group.model_copy(update={"reason": f"it gives a {error}" if isinstance(error, UnsupportedCallError) else str(error)}), ()
+    except Exception as error:
+        # a module is the user's code, and not every one can be called by itself
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:120]}"
+        return group.model_copy(update={"reason": f"a call of it by itself fails ({said})"}), ()
+    left = {"paths": paths, "share": share * len(paths) / len(found.paths)}
+    counts = {name: count * len(paths) // len(found.paths) for name, count in found.calls.items()}
+    return group.model_copy(update={"trace": trace, "calls": counts, **left}), others
 
 
 def _trace(found: _Found, result: Any, name: str, paths: Sequence[str], work: Any) -> Trace:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from tests.tools.models.samples import Mixed, Norm
 from tools.models.capture import capture
@@ -76,6 +77,28 @@ def test_a_trace_says_how_the_module_is_called(found: Capture) -> None:
     assert group.trace.result == TENSOR
     assert group.trace.parameters == {"weight": "weight"}
     assert [one.shape for one in group.trace.outputs] == [("x.shape[0]", "16")]
+
+
+class Numbered(nn.Module):
+    """Knows its place, and does something else from the third on."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.layer_idx = place
+        self.weight = nn.Parameter(torch.rand(16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Scale and squash."""
+        return torch.tanh(x * self.weight) if self.layer_idx < 2 else torch.sigmoid(x * self.weight)
+
+
+def test_modules_that_only_know_their_place_are_one_group() -> None:
+    """A layer's number keeps no two apart, unless they give different results with the same weights."""
+    model = nn.Sequential(*map(Numbered, range(4))).eval()
+    found = capture(model, [Workload("rows", (torch.randn(6, 16),), {}, 1.0)])
+    layers = [group for group in found.groups if group.title == "Numbered"]
+    assert {group.paths for group in layers} == {("0", "1"), ("2", "3")}
+    assert all(group.trace and group.calls == {"rows": 2} for group in layers)
 
 
 def test_tensors_on_several_devices_are_named() -> None:

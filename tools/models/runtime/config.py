@@ -7,6 +7,8 @@ from typing import Any
 
 from torch import nn
 
+PLACES = ("layer_idx", "layer_index", "layer_id", "block_idx", "idx", "index")
+"""Attributes that say where a module stands among its like. Whether they matter all the same, a capture finds by comparing results."""
 PLAIN = (bool, int, float, str, type(None))
 
 
@@ -19,7 +21,7 @@ def _part(path: str, module: nn.Module) -> Iterator[str]:
     # without the name of its Python file: a script that is run calls its own `__main__`
     yield f"{path}={type(module).__qualname__}"
     for name, value in sorted(vars(module).items()):
-        if not name.startswith("_") and name != "training" and (text := _plain(value)):
+        if not name.startswith("_") and name not in ("training", *PLACES) and (text := _plain(value)):
             yield f"{path}.{name}={text}"
     held = {**module._parameters, **module._buffers}
     yield from (f"{path}.{name}:{value.dtype}{list(value.shape)}" for name, value in held.items() if value is not None)
