@@ -75,11 +75,14 @@ def print_outcome(outcome: Outcome, out: Path) -> None:
     proof = outcome.proof
     if proof.what:
         console.print(f"proof:   {escape(proof.what)} {escape(proof.mend)}", soft_wrap=True)
+    elif not proof.outputs:
+        console.print("proof:   the model gives no tensor that could be compared")
     else:
-        worst = max(proof.outputs, key=lambda one: one.error / one.limit)
+        worst = max(proof.outputs, key=lambda one: one.error - one.limit)
         said = f"{worst.error:.1e} from {proof.oracle} (the original {worst.own:.1e}, limit {worst.limit:.1e})"
         console.print(
-            f"proof:   worst output {said}; {sum(proof.hits.values())} calls by operators, {sum(proof.misses.values())} by the original"
+            f"proof:   worst output {said}; {sum(proof.hits.values())} calls by operators, {sum(proof.misses.values())} by the original",
+            soft_wrap=True,
         )
     for note in proof.notes:
         console.print(f"note:    {escape(note)}", soft_wrap=True)

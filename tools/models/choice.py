@@ -107,12 +107,14 @@ def _reach_us(problem: Problem, sheet: HardwareSheet) -> float:
 
 
 def _overlap(one: Group, other: Group) -> bool:
-    """Whether a module of one lies in a module of the other."""
+    """Whether, in one workload, a module of one lies in a module of the other; other shapes of one module are other calls."""
+    if one.calls.keys().isdisjoint(other.calls):
+        return False
     return any(_inside(a, b) or _inside(b, a) for a in one.paths for b in other.paths)
 
 
 def _inside(path: str, around: str) -> bool:
-    return not around or path == around or path.startswith(f"{around}.")
+    return path != around and (not around or path.startswith(f"{around}."))
 
 
 def _spread(taken: Sequence[Chosen], budget: int) -> list[Chosen]:

@@ -65,6 +65,13 @@ def test_names_that_only_begin_alike_do_not_overlap() -> None:
     assert all(budget for budget, _ in found.values())
 
 
+def test_other_shapes_of_a_module_are_worked_on_too() -> None:
+    """What a workload calls in one shape and another in another are two operators, and neither shuts the other out."""
+    rows, row = group("rows", ("norm",), 0.3, 100.0), group("row", ("norm",), 0.3, 100.0)
+    inner = group("inner", ("norm.part",), 0.2, 100.0).model_copy(update={"calls": {"b": 1}})
+    assert all(budget for budget, _ in chosen(rows, row, inner).values())
+
+
 def test_no_more_than_so_many_are_chosen() -> None:
     """The rest says that it was not among the first."""
     found = chosen(group("one", ("a",), 0.4, 100.0), group("two", ("b",), 0.3, 100.0), most=1)
