@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from tools.codegen.ir.schedule import FORMAT
 from tools.codegen.schedule.plan import Planned
@@ -46,6 +47,16 @@ class Setting:
     us: float
     parameters: Parameters
 
+    @cached_property
+    def name(self) -> str:
+        """The parameters as text."""
+        return key(self.parameters)
+
+    @cached_property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """Those of them that are words."""
+        return words_of(self.parameters)
+
 
 def numbers(knobs: Mapping[str, Knob]) -> tuple[str, ...]:
     """Name the parameters that are numbers."""
@@ -72,20 +83,19 @@ def ranked(
     """
     first = region_us(planned, start, sheet)
     assert first is not None
-    seen = {key(start): Setting(first, start)}
+    seen = {frozenset(start.items()): Setting(first, start)}
     open_ = _Open()
-    open_.push(seen[key(start)])
+    open_.push(Setting(first, start))
     while open_ and len(seen) < most:
-        setting = open_.pop().parameters
-        for new in _steps(planned, setting, start, names, sheet, policy):
-            name = key(new)
+        for new in _steps(planned, open_.pop().parameters, start, names, sheet, policy):
+            name = frozenset(new.items())
             if name not in seen:
                 us = region_us(planned, new, sheet)
                 assert us is not None
                 seen[name] = Setting(us, new)
                 open_.push(seen[name])
     found = (each for each in seen.values() if each.us < math.inf or each.parameters == start)
-    return sorted(found, key=lambda each: (each.us, key(each.parameters)))
+    return sorted(found, key=lambda each: (each.us, each.name))
 
 
 class _Open:
@@ -100,7 +110,7 @@ class _Open:
 
     def push(self, setting: Setting) -> None:
         """Add one."""
-        heapq.heappush(self._heaps.setdefault(words_of(setting.parameters), []), (setting.us, key(setting.parameters), setting))
+        heapq.heappush(self._heaps.setdefault(setting.words, []), (setting.us, setting.name, setting))
 
     def pop(self) -> Setting:
         """Take the cheapest of all, or the cheapest with the words whose turn it is."""
@@ -119,19 +129,20 @@ def spread(found: list[Setting], start: Parameters, most: int) -> tuple[Setting,
     """
     limit = HOPELESS * found[0].us if found[0].us < math.inf else math.inf
     left = [one for one in found if one.us <= limit]
-    chosen = [one for one in left if one.parameters == start and one.us <= TRUSTED * found[0].us]
+    chosen = latest = [one for one in left if one.parameters == start and one.us <= TRUSTED * found[0].us]
     while True:
-        known = Counter(words_of(one.parameters) for one in chosen)
-        left = [one for one in left if _is_new(one, chosen, known)]
+        known = Counter(one.words for one in chosen)
+        # all that is left is far from those chosen before the latest
+        left = [one for one in left if known[one.words] < PER_WORDS and all(_far(one, other) for other in latest)]
         if not left or len(chosen) >= most:
             return tuple(chosen)
         alike = [one for one in left if one.us <= SURE * left[0].us]
-        chosen.append(min(alike, key=lambda one: (distance(one.parameters, start), one.us, key(one.parameters))))
+        latest = [min(alike, key=lambda one: (distance(one.parameters, start), one.us, one.name))]
+        chosen = [*chosen, *latest]
 
 
-def _is_new(one: Setting, chosen: list[Setting], known: Counter[tuple[tuple[str, str], ...]]) -> bool:
-    far = all(distance(one.parameters, other.parameters) >= FAR for other in chosen)
-    return far and known[words_of(one.parameters)] < PER_WORDS
+def _far(one: Setting, other: Setting) -> bool:
+    return distance(one.parameters, other.parameters) >= FAR
 
 
 def words_of(parameters: Parameters) -> tuple[tuple[str, str], ...]:
