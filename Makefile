@@ -12,10 +12,10 @@ PIP_INSTALL := $(BIN)/python -m pip install -q --no-compile
 FOLDERS := agents graphs kernelwright knowledge tools
 HAS_GPU := $(shell nvidia-smi -L >/dev/null 2>&1 && echo yes)
 
-.PHONY: setup demo test check lint wheel clean help
+.PHONY: setup demo test test-all check lint wheel clean help
 
 help:  ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 setup: $(VENV)/.ready  ## make .venv and install kernelwright with its development tools
 
@@ -38,6 +38,9 @@ demo: setup  ## optimise a sample operator, with no key, no GPU and no server
 
 test: setup  ## lint, type-check and run the tests
 	$(MAKE) --no-print-directory -j2 lint check
+
+test-all: export KERNELWRIGHT_TESTS := all
+test-all: test  ## the same, with every combination of what the tests vary
 
 # Three workers on two cores, since many tests wait for a process or a deadline; one thread each, or torch's would wait by spinning.
 check: setup  ## the tests alone

@@ -1,11 +1,27 @@
-"""Spares the processor: no search for garbage among imported modules and collected tests, which stay, and the longest files first."""
+"""Spares the processor: no search for garbage among imported modules and collected tests, which stay; what shares processes together."""
 
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.support import breadth
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadScopeScheduling
+
+SHARING = ("tests/tools/codegen/", "tests/graphs/")
+"""Folders whose files start the same processes and trace the same samples: each folder's tests run in one worker, which does that once."""
+
+
+def pytest_configure() -> None:
+    """Have clients read no certificates, 20 ms each for all of the machine's: this folder has none, and no test speaks TLS."""
+    os.environ.setdefault("SSL_CERT_DIR", str(Path(__file__).parent))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -20,7 +36,22 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the files that hold slow tests: a worker that came to one of them last would end alone."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with folders that one worker runs, then with files that hold slow tests: who came to one of them last would end alone."""
+    left = [] if breadth.ALL else [item for item in items if item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item not in left]
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (not item.nodeid.startswith(SHARING), item.path not in slow))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Deal out files, and some folders as if they were one."""
+    from xdist.scheduler import LoadFileScheduling
+
+    class ByFileOrFolder(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return next((folder for folder in SHARING if nodeid.startswith(folder)), super()._split_scope(nodeid))
+
+    return ByFileOrFolder(config, log)

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.evaluator.honest_corpus import key_of, latest, table, unknown
+from benchmarks.evaluator.honest_corpus import key_of, latest, main, table, unknown
+from tests.benchmarks.conftest import Called
 from tests.benchmarks.interrupting import start
 from tests.honest.corpus import Honest
 
@@ -23,11 +24,6 @@ def row(kernel: Honest, verdict: str = "PASS") -> dict[str, Any]:
     """A row as the benchmark keeps it."""
     known = {"name": kernel.name, "origin": kernel.origin, "verdict": verdict, "rule": "", "notes": []}
     return known | {"key": key_of(kernel, gpu=False)}
-
-
-def command(*arguments: str) -> list[str]:
-    """The benchmark's command line."""
-    return [sys.executable, "-m", "benchmarks.evaluator.honest_corpus", *arguments]
 
 
 def test_what_has_a_row_is_not_judged_again() -> None:
@@ -48,19 +44,21 @@ def test_the_table_has_the_last_row_of_each_kernel() -> None:
     assert "| ours generated | 1 | 1 PASS |" in text
 
 
-def test_a_part_without_its_folder_is_refused() -> None:
+def test_a_part_without_its_folder_is_refused(called: Called) -> None:
     """`--only liger` says that it needs the library's folder before anything is judged."""
-    found = subprocess.run(command("--only", "liger"), capture_output=True, text=True, check=False)
+    found = called(main, "--only", "liger")
     assert found.returncode == 2
     assert "--liger DIR" in found.stderr
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.thorough
 @pytest.mark.slow
-def test_an_interrupted_run_keeps_its_rows_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def test_an_interrupted_run_keeps_its_rows_and_the_same_command_goes_on(called: Called, tmp_path: Path) -> None:
     """At SIGINT the run ends soon, without a traceback and with its table; then only what is missing is judged."""
     file = tmp_path / "rows.jsonl"
-    line = command("row_mean", "--only", "generated", "--each", "2", "--parallel", "1", "--out", str(file))
+    arguments = ("row_mean", "--only", "generated", "--each", "2", "--parallel", "1", "--out", str(file))
+    line = [sys.executable, "-m", "benchmarks.evaluator.honest_corpus", *arguments]
     process = start(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None
     first = process.stdout.readline()
@@ -70,6 +68,6 @@ def test_an_interrupted_run_keeps_its_rows_and_the_same_command_goes_on(tmp_path
     assert process.returncode == 130, complaints
     assert "| ours generated | 1 | 1 PASS |" in out
     assert "Traceback" not in complaints
-    again = subprocess.run(line, capture_output=True, text=True, check=False)
+    again = called(main, *arguments)
     assert again.stdout.startswith("1/1 row_mean-1: PASS")
     assert [json.loads(text)["name"] for text in file.read_text().splitlines()] == ["row_mean-0", "row_mean-1"]

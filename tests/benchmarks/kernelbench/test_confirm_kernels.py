@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.kernelbench.confirm_kernels import delivered, table
+from benchmarks.kernelbench.confirm_kernels import delivered, main, table
+from tests.benchmarks.conftest import Called
 from tests.tools.evaluation.conftest import DOUBLE, KERNEL
 from tools.errors import UserError
 
@@ -63,7 +62,7 @@ def test_the_table_sets_both_verdicts_side_by_side() -> None:
 
 
 @pytest.mark.slow
-def test_a_wrong_kernel_is_found_and_what_has_a_row_is_not_judged_again(tmp_path: Path) -> None:
+def test_a_wrong_kernel_is_found_and_what_has_a_row_is_not_judged_again(called: Called, tmp_path: Path) -> None:
     """The whole evaluator judges each delivered kernel of a shard that has no row under the policy yet, and the rows are kept."""
     suite, file = tmp_path / "suite" / "level1", tmp_path / "rows.jsonl"
     suite.mkdir(parents=True)
@@ -74,19 +73,8 @@ def test_a_wrong_kernel_is_found_and_what_has_a_row_is_not_judged_again(tmp_path
     folder = bench(tmp_path / "bench", sources)
     known = {"problem": "level1/1_known", "key": delivered([folder])[0].key, "verdict": "PASS", "policy": "default", "notes": []}
     file.write_text(json.dumps(known) + "\n")
-    line = [
-        sys.executable,
-        "-m",
-        "benchmarks.kernelbench.confirm_kernels",
-        str(suite.parent),
-        str(folder),
-        "--out",
-        str(file),
-        "--shard",
-        "1/2",
-    ]
 
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    done = called(main, str(suite.parent), str(folder), "--out", str(file), "--shard", "1/2")
     assert done.returncode == 1, done.stderr
     rows = [json.loads(text) for text in file.read_text().splitlines()]
     verdicts = {row["problem"]: row["verdict"] for row in rows[1:]}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,10 +11,10 @@ import torch
 from benchmarks.kernels.matmul_cases import CASES, WAYS, Case, kernel_source, open_case
 from benchmarks.kernels.matmul_measurement import Ending, Measurement, judge
 from benchmarks.kernels.matmul_rows import Job, Setting, table
-from benchmarks.kernels.matmul_ways import Run, jobs
+from benchmarks.kernels.matmul_ways import Run, jobs, main
+from tests.benchmarks.conftest import Called
 from tools.problems import open_problem
 
-ROOT = Path(__file__).parents[3]
 SETTING = Setting(device="a GPU", driver="1", python="3", torch="2", triton="3")
 GOOD = Measurement(ms=1.0, quartiles_ms=(0.9, 1.1), cublas_ms=2.5, error=1e-7, cublas_error=1e-6, of_limit=0.5, same_bits=True, build_s=1.0)
 ENDS = {
@@ -32,13 +30,6 @@ SIZE = CASES[0].name
 def command(job: Job, out: Path) -> list[str]:
     """Start the stand-in."""
     return [sys.executable, "-c", f"out = {str(out)!r}\n{ENDS.get(job[1], ENDS['fp16x3'])}"]
-
-
-def told(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line where no GPU is seen."""
-    line = [sys.executable, "-m", "benchmarks.kernels.matmul_ways", *arguments]
-    unseen = os.environ | {"CUDA_VISIBLE_DEVICES": ""}
-    return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False, env=unseen, cwd=ROOT)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -116,10 +107,11 @@ def test_a_table_says_what_was_not_tried(tmp_path: Path) -> None:
     assert f"Sizes not tried: {CASES[1].name};" in page
 
 
-def test_the_list_needs_no_gpu() -> None:
+def test_the_list_needs_no_gpu(called: Called, monkeypatch: pytest.MonkeyPatch) -> None:
     """`--list` names every row, or those that `--only` asks for."""
-    assert told("--list").stdout.splitlines() == [" / ".join(job) for job in jobs([])]
-    assert told("--list", "--only", "stream_k").stdout.splitlines() == [" / ".join(job) for job in jobs(["stream_k"])]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert called(main, "--list").stdout.splitlines() == [" / ".join(job) for job in jobs([])]
+    assert called(main, "--list", "--only", "stream_k").stdout.splitlines() == [" / ".join(job) for job in jobs(["stream_k"])]
 
 
 @pytest.mark.parametrize(
@@ -132,8 +124,9 @@ def test_the_list_needs_no_gpu() -> None:
         (["--list", "--only", "nothing like it"], "--only leaves nothing"),
     ],
 )
-def test_bad_arguments_are_refused(arguments: list[str], said: str) -> None:
+def test_bad_arguments_are_refused(called: Called, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str) -> None:
     """What cannot be run is refused with the reason, before anything is written."""
-    done = told(*arguments)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    done = called(main, *arguments)
     assert done.returncode == 2
     assert said in done.stderr

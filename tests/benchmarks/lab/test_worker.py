@@ -44,6 +44,7 @@ def ask(spool: Path, problem: Problem, sources: list[str]) -> None:
     asyncio.run(SpoolPool(spool).baselines(problem, sheet))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 def test_a_signal_ends_it_within_seconds_whatever_is_in_flight(tmp_path: Path) -> None:
     """Compilers and devices are killed, jobs go back to the spool, and the store holds what was judged and nothing else."""

@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -121,9 +121,8 @@ def run_worker(script: str, jobs: list[dict[str, Any]], interpret: bool) -> list
         return list(json.loads(done.read_text()))
 
 
-def for_targets(jobs: Mapping[str, dict[str, str]], targets: Iterable[int | str]) -> dict[tuple[str, int | str], dict[str, Any]]:
-    """Compile every job for every target in one process, which imports once, and return the results by both names."""
-    keys = [(name, target) for name in jobs for target in targets]
+def for_targets(jobs: Mapping[str, dict[str, str]], keys: Sequence[tuple[str, int | str]]) -> dict[tuple[str, int | str], dict[str, Any]]:
+    """Compile jobs, each for the targets it is named with, in one process, which imports once, and return the results by both names."""
     found = run_worker("compile_worker.py", [{**jobs[name], "arch": target} for name, target in keys], interpret=False)
     return dict(zip(keys, found, strict=True))
 

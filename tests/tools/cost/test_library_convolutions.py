@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import breadth
 from tests.tools.codegen.compute_samples import module
 from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
 from tools.codegen import OperatorGraph, emit
@@ -20,7 +21,8 @@ from tools.hardware import load_sheet
 from tools.records import OperatorFamily, PrecisionPolicy, Problem
 
 TF32, EXACT = PrecisionPolicy(name="tf32"), PrecisionPolicy()
-MOST = 24
+MOST = 24 if breadth.ALL else 8
+"""Choices of a sample."""
 SAMPLES = {
     "blocks": module(
         "self.one = torch.nn.Conv2d(3, 16, 3, padding=1); self.norm = torch.nn.BatchNorm2d(16); "

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.support.breadth import covering
 from tests.tools.codegen.harness import at_small_sizes, generated, made_once, run_worker, traced, write_job
 from tests.tools.codegen.samples import SAMPLES
 from tools.codegen import emit, initial_schedule, trace
@@ -44,29 +45,26 @@ SETTINGS: dict[str, Any] = {
     },
 }  # fmt: skip
 """Parameters of every template, by the row algorithm they exercise."""
+CASES = covering([(name, setting) for name in SAMPLES for setting in ("library", *SETTINGS)], 2)
 
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
-    """Run every sample with every setting at sizes it was not traced at, all in one process."""
+    """Run every case at sizes it was not traced at, all in one process."""
     return made_once(tmp_path_factory, "emitted", _results)
 
 
 def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    jobs, keys = [], []
-    for name in SAMPLES:
+    jobs = []
+    for name, setting in CASES:
         problem, graph = traced(name)
-        schedules = {"library": initial_schedule(graph)} | {key: generated(graph, settings) for key, settings in SETTINGS.items()}
-        for key, schedule in schedules.items():
-            source = emit(problem, graph, schedule).source
-            jobs.append(write_job(folder, f"{name}_{key}", at_small_sizes(name), source))
-            keys.append((name, key))
-    return dict(zip(keys, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+        schedule = initial_schedule(graph) if setting == "library" else generated(graph, SETTINGS[setting])
+        jobs.append(write_job(folder, f"{name}_{setting}", at_small_sizes(name), emit(problem, graph, schedule).source))
+    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("setting", ["library", *SETTINGS])
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize(("name", "setting"), CASES)
 def test_emitted_source_matches_float64(results: Any, name: str, setting: str) -> None:
     """The emitted source is as accurate as the reference, within a factor of four, at small odd sizes."""
     result = results[name, setting]

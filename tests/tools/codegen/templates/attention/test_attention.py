@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.breadth import covering
 from tests.tools.codegen.compute_samples import ATTENTION, HEADS, reference
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
 from tools.codegen import Schedule, apply, emit, initial_schedule, options, trace
@@ -16,6 +17,8 @@ from tools.hardware import load_sheet
 from tools.records import Action, ActionKind
 
 SMALL_TILES = {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_D": 16, "BLOCK_V": 32}
+
+CASES = covering([(name, tiles) for name in ATTENTION for tiles in ("first", "small")])
 
 
 @functools.cache
@@ -44,23 +47,21 @@ def with_small_tiles(schedule: Schedule) -> Schedule:
 
 @pytest.fixture(scope="session")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
-    """Run every variant with first and with small tiles at sizes it was not traced at."""
+    """Run variants with first and with small tiles at sizes they were not traced at."""
     return made_once(tmp_path_factory, "attention", _results)
 
 
 def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
-    jobs, keys = [], []
-    for name, source in ATTENTION.items():
-        problem, graph, schedule = fused(source)
-        for tiles, chosen in (("first", schedule), ("small", with_small_tiles(schedule))):
-            jobs.append(write_job(folder, f"{name}_{tiles}", problem_of(small(source)), emit(problem, graph, chosen).source))
-            keys.append((name, tiles))
-    return dict(zip(keys, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+    jobs = []
+    for name, tiles in CASES:
+        problem, graph, schedule = fused(ATTENTION[name])
+        chosen = schedule if tiles == "first" else with_small_tiles(schedule)
+        jobs.append(write_job(folder, f"{name}_{tiles}", problem_of(small(ATTENTION[name])), emit(problem, graph, chosen).source))
+    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("tiles", ["first", "small"])
-@pytest.mark.parametrize("name", ATTENTION)
+@pytest.mark.parametrize(("name", "tiles"), CASES)
 def test_attention_matches_float64(results: Any, name: str, tiles: str) -> None:
     """One kernel computes the whole attention as accurately as the reference, at small odd sizes."""
     assert "crash" not in results[name, tiles], results[name, tiles]["crash"]

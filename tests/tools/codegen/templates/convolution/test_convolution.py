@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.breadth import covering
 from tests.tools.codegen.compute_samples import DIRECT, module, reference
 from tests.tools.codegen.harness import made_once, problem_of, run_worker, traced_text, write_job
 from tests.tools.codegen.templates.matmul.test_products import WAYS, whole
@@ -216,7 +217,7 @@ def test_neighbouring_lanes_ask_for_neighbouring_elements(tmp_path: Path, name: 
 def test_convolutions_compile(tmp_path: Path) -> None:
     """Kernels of each template compile for Ampere, Hopper and Blackwell, and a dense one without TF32 for CDNA 3."""
     jobs = []
-    for name, arch in (
+    cases: list[tuple[str, int | str]] = [
         ("transposed_strided_dilated", 90),
         ("depthwise", 90),
         ("depthwise_turned_lines", 80),
@@ -233,15 +234,16 @@ def test_convolutions_compile(tmp_path: Path) -> None:
         ("groups", 100),
         ("transposed_in_groups", 90),
         ("dense", "gfx942"),
-    ):
+    ]
+    for name, arch in covering(cases):
         problem, graph, schedule = whole(DIRECT[name])
         if arch == "gfx942" and "precision" in schedule.regions[0].parameters:
             (region,) = schedule.regions
             schedule = schedule.replaced(region.model_copy(update={"parameters": {**region.parameters, "precision": "ieee"}}))
         jobs.append({**write_job(tmp_path, f"{name}_{arch}", problem, emit(problem, graph, schedule).source), "arch": arch})
-    for arch in (80, 90, 100, "gfx942"):
-        for name in ("few_channels", "transposed_in_groups"):
-            jobs.append({**write_job(tmp_path, f"{name}_halves_{arch}", *in_halves(DIRECT[name])), "arch": arch})
+    targets: tuple[int | str, ...] = (80, 90, 100, "gfx942")
+    for name, arch in covering([(name, arch) for arch in targets for name in ("few_channels", "transposed_in_groups")]):
+        jobs.append({**write_job(tmp_path, f"{name}_halves_{arch}", *in_halves(DIRECT[name])), "arch": arch})
     for result in run_worker("compile_worker.py", jobs, interpret=False):
         assert "crash" not in result, result["crash"]
 

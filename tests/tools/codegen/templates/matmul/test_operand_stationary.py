@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.breadth import covering
 from tests.tools.codegen.compute_samples import DIRECT, PRODUCTS, reference
 from tests.tools.codegen.harness import for_targets, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.templates.matmul.test_ways import PLAIN, large, offered
@@ -48,6 +49,9 @@ ROUND: dict[str, str] = {
     ),
 }
 """Products by what is held, and in which order it lies in memory."""
+COMPILED = ("columns", "rows_k_major", "batch_of_images")
+COMPILED_FOR = covering([(name, target) for name in COMPILED for target in (90, 100, 80, "gfx942")], also={(name, 90) for name in COMPILED})
+"""The orders in memory of `x @ y`, of `F.linear` and of images, and the targets they are compiled for: Hopper's code is looked at."""
 
 
 @cache
@@ -130,24 +134,24 @@ def wide(source: str) -> str:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | str], dict[str, Any]]:
-    """Compile the first setting that is tried, in the order in memory of `x @ y`, of images and of `F.linear`."""
+    """Compile the first setting that is tried."""
     return made_once(tmp_path_factory, "operand_stationary_compiled", _compiled)
 
 
 def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     jobs = {}
-    for name in ("columns", "rows_k_major", "batch_of_images"):
+    for name in COMPILED:
         source = wide(ROUND[name])
         first = stationary_settings(matmul_layout_of(product(source)[3].kernel))[0]
         jobs[name] = write_job(folder, name, product(source)[0], written(source, **first))
     longer = problem_of(wide(ROUND["columns"]).replace("DIM = 40", "DIM = 1021"))
     first = stationary_settings(matmul_layout_of(product(wide(ROUND["columns"]))[3].kernel))[0]
     job = write_job(folder, "longer", longer, written(wide(ROUND["columns"]), **first))
-    return for_targets(jobs, (90, 100, 80, "gfx942")) | for_targets({"longer": job}, (90,))
+    return for_targets({**jobs, "longer": job}, [*COMPILED_FOR, ("longer", 90)])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["columns", "rows_k_major", "batch_of_images"])
+@pytest.mark.parametrize("name", COMPILED)
 def test_operand_stationary_products_compile(compiled: Any, name: str) -> None:
     """They compile for every target; on Hopper walked tiles come ahead of their products, 16 bytes a copy however long the sum is."""
     found = {target: result for (job, target), result in compiled.items() if job == name}

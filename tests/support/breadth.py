@@ -1,0 +1,34 @@
+"""How many combinations a test run tries: `make test` every value of each kind at least once, `make test-all` every combination."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import TypeVar
+
+VARIABLE = "KERNELWRIGHT_TESTS"
+ALL = os.environ.get(VARIABLE) == "all"
+"""Whether every combination is tried."""
+
+Case = TypeVar("Case", bound=tuple[object, ...])
+
+
+def covering(cases: Sequence[Case], times: int = 1, also: Collection[Case] = (), *, everything: bool = ALL) -> list[Case]:
+    """Choose cases so that each value stands in at least so many, by its place in a case, or in all that it has; and those named in `also`.
+
+    A sample that is run in five ways, and each way with twenty samples, is then run in one of them: another sample's is another way.
+    """
+    if everything:
+        return list(cases)
+    chosen, seen = [case for case in cases if case in also], Counter(value for case in also for value in enumerate(case))
+    left = [case for case in cases if case not in also]
+    while left:
+        # the case whose values are wanted most; of those that are alike the first
+        best = max(left, key=lambda case: [sum(seen[value] < times for value in enumerate(case)), -sum(seen[v] for v in enumerate(case))])
+        if all(seen[value] >= times for value in enumerate(best)):
+            break
+        left.remove(best)
+        chosen.append(best)
+        seen.update(enumerate(best))
+    return [case for case in cases if case in chosen]
