@@ -11,6 +11,7 @@ from time import perf_counter
 
 import pytest
 
+from tests.support.breadth import covering
 from tests.tools.codegen.samples import function
 from tools.codegen import OperatorGraph, Region, Schedule, emit, initial_schedule, trace
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
@@ -71,6 +72,8 @@ SAMPLES = {
     ),
     "pooling": ("torch.nn.functional.max_pool2d(x, 3, 2)", "torch.randn(16, 64, 128, 128)", "x"),
 }
+
+WRITTEN = covering([(name, policy) for name in SAMPLES for policy in (EXACT, DEFAULT_POLICY, TF32)])
 
 NETWORKS = {
     "many pieces": (f"torch.cat([{', '.join(f'x + {step}' for step in range(9))}], 0)", "torch.randn(2048, 2048)", "x"),
@@ -155,8 +158,7 @@ def test_options_offer_rounding_where_the_policy_does() -> None:
         assert any(a.parameters.get("precision") == "tf32" for a in found) is offered
 
 
-@pytest.mark.parametrize("policy", [EXACT, DEFAULT_POLICY, TF32], ids=str)
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize(("name", "policy"), WRITTEN, ids=str)
 def test_every_choice_can_be_written(name: str, policy: PrecisionPolicy) -> None:
     """Each choice is a schedule of which the coder emits a source that parses, and no two are the same, whatever the policy."""
     problem, graph = read(name)
