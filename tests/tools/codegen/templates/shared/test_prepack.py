@@ -31,8 +31,8 @@ TWO = module(
     "return self.two(torch.relu(self.one(x)))",
     "torch.randn(5, 20)",
 )
-DENSE = DIRECT["dense"].replace("torch.randn(3, 17, 9, 11)", "torch.randn(1, 17, 4, 5)")
-TRANSPOSED = DIRECT["transposed_in_groups"].replace("torch.randn(2, 36, 3, 4, 3)", "torch.randn(1, 36, 1, 2, 2)")
+DENSE = DIRECT["dense"].replace("torch.randn(3, 17, 9, 11)", "torch.randn(1, 17, 7, 9)")
+TRANSPOSED = DIRECT["transposed_in_groups"].replace("torch.randn(2, 36, 3, 4, 3)", "torch.randn(1, 36, 2, 3, 2)")
 """Of fewer places: every change of the weights runs them twice more."""
 PROGRAM = {"programs": "data_parallel", "loads": "pointers"}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
