@@ -33,6 +33,17 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        gc.set_threshold(*breadth.GARBAGE)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Have garbage that warns found while the test's own filter of warnings holds, not some tests later."""
+    try:
+        return (yield)
+    finally:
+        if item.get_closest_marker("filterwarnings"):
+            gc.collect(1)
 
 
 @pytest.hookimpl(trylast=True)

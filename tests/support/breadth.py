@@ -1,4 +1,4 @@
-"""How many combinations a test run tries: `make test` every value of each kind at least once, `make test-all` every combination."""
+"""How much a test run does: `make test` tries every value of each kind at least once, `make test-all` every combination."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TypeVar
 VARIABLE = "KERNELWRIGHT_TESTS"
 ALL = os.environ.get(VARIABLE) == "all"
 """Whether every combination is tried."""
+GARBAGE = (100_000, 50, 100)
+"""New objects after which garbage is looked for, and how often older ones are: at Python's 700 it takes a seventh of all tracing."""
 
 Case = TypeVar("Case", bound=tuple[object, ...])
 

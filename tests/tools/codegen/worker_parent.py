@@ -23,6 +23,7 @@ import tests.tools.codegen.quick_interpreter  # noqa: F401
 import tools.codegen.templates.device.inspection
 import tools.problems.analysis
 import tools.problems.archive  # noqa: F401
+from tests.support.breadth import GARBAGE
 from tests.support.forking import print_into, serve
 
 LIMIT_S = 280
@@ -85,6 +86,7 @@ def _get_ready() -> None:
     jit.mangle_type(torch.ones(1))
     cache.triton_key()
     gc.freeze()
+    gc.set_threshold(*GARBAGE)
 
 
 if __name__ == "__main__":
