@@ -45,7 +45,7 @@ SETTINGS: dict[str, Any] = {
     },
 }  # fmt: skip
 """Parameters of every template, by the row algorithm they exercise."""
-CASES = covering([(name, setting) for name in SAMPLES for setting in ("library", *SETTINGS)], 2)
+CASES = covering([(name, setting) for name in SAMPLES for setting in ("library", *SETTINGS)])
 
 
 @pytest.fixture(scope="session")

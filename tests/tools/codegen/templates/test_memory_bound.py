@@ -83,10 +83,10 @@ COMPILED_FOR = covering([(name, target) for name in COMPILED for target in TARGE
 
 
 @functools.cache
-def sources(name: str) -> dict[str, str]:
-    """Emit a sample with every setting."""
+def source_of(name: str, way: str) -> str:
+    """Emit a sample with a setting."""
     problem, graph = traced_text(MEMORY_SAMPLES[name], name)
-    return {key: emit(problem, graph, generated(graph, SETTINGS[key])).source for key in CHOSEN[name]}
+    return emit(problem, graph, generated(graph, SETTINGS[way])).source
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +99,7 @@ def _judged(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs = {}
     for name, way in CASES:
         unseen = problem_of(small(MEMORY_SAMPLES[name]), name)
-        jobs[name, way] = write_job(folder, f"{name}_{way}", unseen, sources(name)[way])
+        jobs[name, way] = write_job(folder, f"{name}_{way}", unseen, source_of(name, way))
     return dict(zip(jobs, run_worker("interpreter_worker.py", list(jobs.values()), interpret=True), strict=True))
 
 
@@ -126,7 +126,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int | 
 
 def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     jobs = {
-        name: write_job(folder, name, problem_of(small(MEMORY_SAMPLES[name]), name), sources(name)[way]) for name, way in COMPILED.items()
+        name: write_job(folder, name, problem_of(small(MEMORY_SAMPLES[name]), name), source_of(name, way)) for name, way in COMPILED.items()
     }
     return for_targets(jobs, COMPILED_FOR)
 
@@ -154,7 +154,7 @@ def test_blocks_of_four_are_one_load(compiled: Any, target: int) -> None:
 
 def test_no_lane_waits_inside_the_loop_of_an_online_softmax() -> None:
     """With several blocks a step, the loop reduces along the blocks only: what crosses threads comes after it."""
-    text = sources("classes")["blocks"]
+    text = source_of("classes", "blocks")
     loop = text[text.index("    for start in range(") : text.index("    row_max = ")]
     assert "tl.max(x, axis=0)" in loop
     assert "tl.arange(0, UNROLL)[:, None] * BLOCK_N" in loop
@@ -187,7 +187,7 @@ def test_first_values_keep_enough_programs_for_strided_rows() -> None:
 
 def test_pointwise_operators_before_a_pooling_share_its_kernel() -> None:
     """What stands before and after a pooling is made with it, and padding is not what they make of zero."""
-    source = sources("before_pooling")["blocks"]
+    source = source_of("before_pooling", "blocks")
     assert source.count("_kernel(") >= 6
     assert "tl.where(inside, add_1, 0.0)" in source
 
@@ -201,7 +201,7 @@ def test_a_pooling_with_much_overlap_makes_nothing_again() -> None:
 
 def test_windows_two_apart_load_neighbours_together() -> None:
     """Six of seven poolings load each row once and share it out; a mean that leaves its padding out counts element by element."""
-    emitted = [part for part in sources("pairs")["pairs"].split("@triton.jit") if "_kernel(" in part]
+    emitted = [part for part in source_of("pairs", "pairs").split("@triton.jit") if "_kernel(" in part]
     assert ["tl.split(" in kernel for kernel in emitted] == [True] * 6 + [False]
     assert [kernel.count("tl.load(") for kernel in emitted] == [1] * 7
     assert [kernel.count("tl.gather(") for kernel in emitted] == [1, 0, 2, 3, 1, 1, 0]
@@ -209,7 +209,7 @@ def test_windows_two_apart_load_neighbours_together() -> None:
 
 def test_windows_one_apart_load_each_block_once() -> None:
     """All fourteen poolings load blocks of four: as many as four windows touch, from the first one's begin to the last one's end."""
-    emitted = [part for name in ("vec4", "vec4_maxima") for part in sources(name)["vec4"].split("@triton.jit") if "_kernel(" in part]
+    emitted = [part for name in ("vec4", "vec4_maxima") for part in source_of(name, "vec4").split("@triton.jit") if "_kernel(" in part]
     looked = [part.count(" = quarters(") for part in emitted]
     assert looked == [3, 3, 3, 3, 3, 3, 3, 7, 3, 3, 2, 5, 3, 3]
     assert all("acc = together(acc_0, acc_1, acc_2, acc_3)" in part for part in emitted)
@@ -217,7 +217,7 @@ def test_windows_one_apart_load_each_block_once() -> None:
 
 def test_a_maximum_is_found_only_where_somebody_asks() -> None:
     """A pooling whose places nobody reads keeps none, and one whose values nobody reads writes none."""
-    emitted = [part for part in sources("pooled_places")["blocks"].split("@triton.jit") if "_kernel(" in part]
+    emitted = [part for part in source_of("pooled_places", "blocks").split("@triton.jit") if "_kernel(" in part]
     kept = ["best = tl.full(" in kernel for kernel in emitted]
     assert kept == [True, True, True, False, True]
     assert emitted[1].count("tl.store(") == 1
@@ -228,7 +228,7 @@ def test_a_triangle_by_itself_is_a_mask_of_positions() -> None:
     _, graph = traced_text(MEMORY_SAMPLES["triangles_along_rows"], "triangles_along_rows")
     assert not limits(graph)
     assert ("tril", "eq", "masked_fill", "softmax") in {region.nodes for region in initial_schedule(graph).regions}
-    assert "cols >= rows_1 + 1" in sources("triangles")["blocks"]
+    assert "cols >= rows_1 + 1" in source_of("triangles", "blocks")
 
 
 def test_a_literal_that_is_no_number_is_the_same_in_every_trace() -> None:

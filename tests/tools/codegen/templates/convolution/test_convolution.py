@@ -23,6 +23,8 @@ SPLIT = ("dense", "few_channels", "dense_volume", "transposed_strided_dilated", 
 HALVES = {"precision": "fp16x3", "accumulate": "chunked", "BLOCK_M": 32, "BLOCK_N": 16, "BLOCK_K": 16}
 SINGLE = {**HALVES, "precision": "fp16x1", "accumulate": "direct"}
 """As one product of halves."""
+SPLIT_IN = covering([(name, parts) for name in SPLIT for parts in ("halves", "single")])
+IN_HALVES, IN_ONE = ([name for name, parts in SPLIT_IN if parts == way] for way in ("halves", "single"))
 SINGLE_ERROR = 250.0
 """Over the relative error of 2e-6 that a test always allows: 2^-11, to which TF32 rounds an operand."""
 HARD = {
@@ -96,17 +98,17 @@ def _results(folder: Path) -> dict[str, dict[str, Any]]:
     for name, (source, way) in chosen.items():
         problem, graph, schedule = whole(source, {**way, "right": "as_is"} if way else None)
         jobs.append(write_job(folder, name, problem, emit(problem, graph, schedule).source))
-    jobs += [write_job(folder, f"{name}_halves", *in_halves(DIRECT[name])) for name in SPLIT]
-    single = {f"{name}_single": in_halves(DIRECT[name], SINGLE) for name in SPLIT}
+    jobs += [write_job(folder, f"{name}_halves", *in_halves(DIRECT[name])) for name in IN_HALVES]
+    single = {f"{name}_single": in_halves(DIRECT[name], SINGLE) for name in IN_ONE}
     single |= {f"{name}_single": in_halves(HARD[name], SINGLE) for name in SINGLE_HARD}
     single["packed_single"] = in_halves(DIRECT["dense"], {**SINGLE, "weights": "prepacked"})
     jobs += [write_job(folder, name, *made) for name, made in single.items()]
-    names = [*chosen, *(f"{name}_halves" for name in SPLIT), *single]
+    names = [*chosen, *(f"{name}_halves" for name in IN_HALVES), *single]
     return dict(zip(names, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*DIRECT, "halves", *(f"{name}_halves" for name in SPLIT)])
+@pytest.mark.parametrize("name", [*DIRECT, "halves", *(f"{name}_halves" for name in IN_HALVES)])
 def test_convolution_matches_float64(results: Any, name: str) -> None:
     """A generated convolution is as accurate as the reference at odd sizes, with strides, padding and dilation."""
     assert "crash" not in results[name], results[name]["crash"]
@@ -114,7 +116,7 @@ def test_convolution_matches_float64(results: Any, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*SPLIT, *SINGLE_HARD, "packed"])
+@pytest.mark.parametrize("name", [*IN_ONE, *SINGLE_HARD, "packed"])
 def test_one_product_of_halves_has_the_digits_of_tf32(results: Any, name: str) -> None:
     """A convolution of single halves is no further from float64 than rounding each operand to TF32, whatever the range of an image."""
     found = results[f"{name}_single"]
