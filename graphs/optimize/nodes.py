@@ -20,7 +20,7 @@ from graphs.optimize.model_scores import score_models
 from graphs.optimize.planning import plans_for
 from graphs.optimize.state import STATE_VERSION, OptimizeState
 from graphs.optimize.sweeping import SWEEPER, sweeping_ask
-from graphs.optimize.teaching import close_lessons, error_cost, region_kind
+from graphs.optimize.teaching import close_lessons, error_cost, excerpt_of, region_kind
 from graphs.optimize.wishes import grant
 from graphs.run.compiled import COMPILED, compiled_ask
 from graphs.run.context import Context, Services
@@ -248,5 +248,6 @@ def _outcome(services: Services, plan_id: str, candidate_id: str, round_: int) -
         region=region_kind(services.candidate(candidate_id), made.action.region),
         error_cost=error_cost(evaluation),
         gpu_s=evaluation.gpu_seconds,
+        excerpt=excerpt_of(services.candidate(candidate_id), made.action.region, judged),
         rationale=made.rationale,
     )

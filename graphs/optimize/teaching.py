@@ -6,11 +6,16 @@ from pydantic import ValidationError
 
 from agents import AgentTeam
 from agents.lessons.llm import ModelLessonWriter
+from agents.reviewer.protocol import Review
+from agents.sources.triton import kernel_excerpt
 from graphs.run.context import Services
 from knowledge.lessons.writers import LessonWriter
 from tools.codegen.ir.schedule import Schedule
 from tools.errors import KernelwrightError
 from tools.records import Candidate, Evaluation
+
+EXCERPT = 1800
+"""Characters of a kernel that memory keeps of what it learnt from."""
 
 
 async def close_lessons(services: Services) -> tuple[str, ...]:
@@ -41,6 +46,11 @@ def region_kind(candidate: Candidate, region: str) -> str:
         return ""
     found = [schedule.region(name) for name in region.split("+")]
     return "+".join(dict.fromkeys(one.template for one in found if one is not None))
+
+
+def excerpt_of(candidate: Candidate, region: str, judged: Review) -> str:
+    """The kernel that an accepted candidate came to, for memory to show; nothing of the others, nor of Triton that is too long."""
+    return kernel_excerpt(candidate.source, region, EXCERPT) if judged.accepted else ""
 
 
 def error_cost(evaluation: Evaluation) -> float | None:

@@ -13,6 +13,7 @@ from graphs.run.counted import counters_of
 from graphs.run.inspecting import inspect
 from graphs.run.judge import judge
 from graphs.run.records import Recall
+from knowledge.records import Recalled
 from tools.errors import KernelwrightError
 from tools.idioms.choice import fitting
 from tools.idioms.idiom import all_idioms
@@ -118,7 +119,7 @@ class RunBench:
     def _remembered(self, plan: Plan) -> str:
         found = list(self._services.store.all("recall", Recall, subject=plan.parent).values())
         recalled = found[-1].recalled if found else ()
-        lines = [f"{'Warning' if one.warning else 'Advice'} ({one.strategy.kind}; {one.why}): {one.strategy.lesson}" for one in recalled]
+        lines = [_told(one) for one in recalled]
         return "\n".join(lines) or "Memory knows nothing of such an operator here."
 
     def _idioms(self, name: str) -> str:
@@ -131,6 +132,12 @@ class RunBench:
 
     def _report(self, found: Evaluation, source: str) -> str:
         return report(self._services.problem, found, self._services.sheet, source)
+
+
+def _told(one: Recalled) -> str:
+    """Advice with the kernel that it came from, or a warning."""
+    excerpt = f"\nThe kernel it came from:\n{one.strategy.excerpt}" if one.strategy.excerpt and not one.warning else ""
+    return f"{'Warning' if one.warning else 'Advice'} ({one.strategy.kind}; {one.why}): {one.strategy.lesson}{excerpt}"
 
 
 def _counted(counters: Counters) -> Iterable[str]:

@@ -44,7 +44,12 @@ def learn(log: EventLog, fold: Fold, outcome: Outcome) -> tuple[str, ...]:
                 EventKind.IGNORED, f"ignored:{outcome.run}:{outcome.plan}:{strategy}", strategy, {"run": outcome.run, "plan": outcome.plan}
             )
         unknown = [name for name in outcome.cited if fold.resolve(name) is None]
-        body = {"outcome": outcome.model_dump(mode="json"), "changed": credited, "ignored": ignored, "unknown": unknown}
+        body = {
+            "outcome": outcome.model_dump(mode="json", exclude={"excerpt"}),
+            "changed": credited,
+            "ignored": ignored,
+            "unknown": unknown,
+        }
         writer.add(EventKind.OUTCOME, key, outcome.run, body)
     fold.follow(log)
     return tuple(credited)
@@ -122,6 +127,7 @@ def strategy_of(outcome: Outcome) -> Strategy:
         parameters=dict(action.parameters),
         region=outcome.region,
         lesson=outcome.lesson or _plain_lesson(outcome),
+        excerpt=outcome.excerpt,
         source=f"run {outcome.run}, candidate {outcome.candidate}",
         state=StrategyState.OBSERVED,
     )

@@ -38,6 +38,8 @@ class Outcome(Record):
     gpu_s: float = 0.0
     word: str = ""
     """What a model makes of it; no lesson before a second measurement agrees."""
+    excerpt: str = ""
+    """The kernel that an accepted candidate came to, cut; empty of others."""
     rationale: str = ""
     """Why the planner chose it."""
 

@@ -52,6 +52,8 @@ class Strategy(Record):
     """Predicted parent time over child time; None where the source gives no figure."""
     calibrated: bool = False
     """Whether `expected_gain` was rewritten from measured outcomes since."""
+    excerpt: str = ""
+    """The kernel of the candidate that it was learnt from, cut; it stays on this machine."""
     region: str = ""
     """Kind of region it changes (`rows`, `matmul`, `library`); empty for any."""
     held_as: str = ""

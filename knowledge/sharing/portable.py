@@ -166,7 +166,8 @@ def _body(line: Line, fold: Fold) -> dict[str, object]:
 
 def _line(entry: Entry) -> Line:
     return Line(
-        strategy=entry.written,
+        # sources stay at home
+        strategy=entry.written.model_copy(update={"excerpt": ""}),
         evidence=tuple(entry.evidence),
         retired=entry.retired,
         seed=entry.seed,

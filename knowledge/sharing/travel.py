@@ -57,6 +57,8 @@ def packed(log: EventLog, event: Event) -> str | None:
                 return None
             # two machines may learn one action in one situation, each in its own words
             key = key if key.endswith(event.subject) else f"{key}:{event.subject}"
+            # sources stay at home
+            body = {**body, "strategy": {name: value for name, value in body["strategy"].items() if name != "excerpt"}}
         case EventKind.RETIRE:
             if not key.startswith(BY_HAND):
                 return None

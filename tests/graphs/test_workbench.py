@@ -140,6 +140,9 @@ async def test_memory_tells_what_was_recalled_for_the_parent(tmp_path: Path) -> 
     said = await RunBench(services).use("memory", "", PLAN, "another turn")
     assert said.startswith("Advice (")
     assert advice.strategy.lesson in said
+    carrying = advice.model_copy(update={"strategy": advice.strategy.model_copy(update={"excerpt": "def k(): ..."})})
+    services.store.put("recall", f"2/{ROOT}", Recall(recalled=(carrying,)), subject=ROOT)
+    assert "def k(): ..." in await RunBench(services).use("memory", "", PLAN, "a third turn")
 
 
 async def test_idioms_are_listed_and_read_by_name(tmp_path: Path) -> None:

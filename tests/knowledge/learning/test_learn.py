@@ -131,3 +131,9 @@ async def test_what_does_not_agree_vouches_for_nothing(base: KnowledgeBase, make
     (made,) = await base.learn(make_outcome(**WORD))
     await base.learn(make_outcome(run="run2", **second))
     assert base.get(made).lesson == WORD["lesson"]
+
+
+async def test_an_entry_carries_the_kernel_it_came_from(base: KnowledgeBase, make_outcome: MakeOutcome) -> None:
+    """The excerpt is kept once, with the entry; the log of outcomes does without."""
+    (made,) = await base.learn(make_outcome(excerpt="@triton.jit\ndef k(): ..."))
+    assert base.get(made).excerpt == "@triton.jit\ndef k(): ..."

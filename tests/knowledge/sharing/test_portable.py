@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from knowledge.sharing.travel import packed
 from knowledge.store import KnowledgeBase
 from tests.knowledge.conftest import MakeBase, MakeOutcome
 from tools.errors import KernelwrightError, UserError
@@ -132,3 +133,15 @@ def test_a_strategy_without_words_is_not_imported(exported: Path, make_base: Mak
     with pytest.raises(UserError, match=r"Line 2 .* no lesson"):
         make_base("other").import_(exported)
     assert make_base("other").all() == ()
+
+
+def test_no_source_leaves_the_machine(make_base: MakeBase, make_outcome: MakeOutcome, tmp_path: Path) -> None:
+    """The kernel that an entry came from is neither exported nor sent to a shared memory."""
+    base = make_base("source")
+    base.learn_now(make_outcome(excerpt="a secret kernel"))
+    base.export(tmp_path / "memory.jsonl")
+    assert base.all()[0].excerpt == "a secret kernel"
+    assert "a secret kernel" not in (tmp_path / "memory.jsonl").read_text()
+    sent = [packed(base._log, event) for event in base._log.read()]
+    assert any(text and "strategy" in text for text in sent)
+    assert not any(text and "a secret kernel" in text for text in sent)
