@@ -47,7 +47,7 @@ def candidate_in_words(candidate: Candidate, evaluation: Evaluation | None = Non
     elif is_tuning(candidate.action):
         said = f"numbers: {candidate.notes[0].partition(': ')[2].rstrip('.')}" if candidate.notes else "other numbers"
     else:
-        said = shortened(candidate.idea) if candidate.idea else action_in_words(candidate.action, None)
+        said = shortened(candidate.idea).rstrip(".") if candidate.idea else action_in_words(candidate.action, None)
     mended = ["1 repair" if candidate.repairs == 1 else f"{candidate.repairs} repairs"] if candidate.repairs else []
     return printable(", ".join(filter(None, [_launched(candidate, evaluation), said, *mended])))
 

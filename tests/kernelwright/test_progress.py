@@ -272,6 +272,7 @@ def test_a_design_is_shown_by_its_idea() -> None:
     own = Action(kind=ActionKind.REWRITE, region="f", parameters={"attempt": 2})
     said = Action(kind=ActionKind.REWRITE, region="f", parameters={"idea": "a chunked scan"})
     written = Candidate(problem="p", parent="root", action=own, source="x = 1\n", coder="m", idea="One pass over the row.")
-    assert candidate_in_words(written) == "One pass over the row."
+    assert candidate_in_words(written) == "One pass over the row"
+    assert candidate_in_words(written.model_copy(update={"repairs": 2})) == "One pass over the row, 2 repairs"
     assert action_in_words(own, None) == "a design of the model's own"
     assert action_in_words(said, None) == "a design: a chunked scan"
