@@ -125,7 +125,10 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
     waiting = [(config, found) for (config, _), found in watch.found.items()]
     while waiting:
         config, found = waiting.pop(0)
-        name = _name(type(found.module).__name__, {group.name for group in groups})
+        own = list(found.calls)
+        # where there are several workloads, one that has these calls for itself is in the name
+        title = f"{type(found.module).__name__} {own[0]}" if len(own) == 1 < len(workloads) else type(found.module).__name__
+        name = _name(title, {group.name for group in groups})
         group, others = _group(model, name, config, found, _weighted(found, weights) / whole, shared, largest)
         groups.append(group)
         waiting += [(config, _part(model, found, others))] if others else []

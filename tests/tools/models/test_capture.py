@@ -60,6 +60,11 @@ def test_other_shapes_are_another_group(found: Capture) -> None:
     assert {tuple(group.calls.items()) for group in found.groups if group.paths == ("first", "second")} == {(("rows", 2),), (("row", 2),)}
 
 
+def test_a_workload_with_calls_of_its_own_is_in_their_name(found: Capture) -> None:
+    """An operator for one row of several is called after its workload."""
+    assert {group.name for group in found.groups if group.paths == ("first", "second")} == {"norm_rows", "norm_row"}
+
+
 def test_shares_are_of_all_workloads_by_their_weights(found: Capture) -> None:
     """The whole model takes all of the time, its parts less than that together."""
     [whole] = [group for group in found.groups if group.paths == ("",) and "row" in group.calls]

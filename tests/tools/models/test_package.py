@@ -27,7 +27,7 @@ from torch import nn
 class ModelNew(nn.Module):
     def __init__(self):
         super().__init__()
-        self.weight = nn.Parameter(torch.ones(16))
+        self.weight = nn.Parameter(torch.randn(16))
 
     def forward(self, x):
         return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
@@ -142,6 +142,18 @@ def test_under_autocast_the_original_answers(package: Any, model: nn.Module) -> 
     with torch.autocast("cpu", dtype=torch.bfloat16):
         model(X)
     assert "Norm: autocast" in package.counts(reset=True)["misses"]
+
+
+def test_random_numbers_of_the_caller_are_not_used_up(package: Any, model: nn.Module) -> None:
+    """A kernel's module draws weights when it is made, which a sampler after the model must not notice."""
+    package.apply(model)
+    for entry in package.PLACES[0].entries:
+        entry.operator._template = None
+        entry.operator.forget()
+    before = torch.get_rng_state()
+    model(X)
+    assert torch.equal(torch.get_rng_state(), before)
+    package.counts(reset=True)
 
 
 def test_a_change_after_the_first_call_is_seen(package: Any, model: Any) -> None:

@@ -78,7 +78,9 @@ class KernelOperator:
     def _made(self, device: torch.device) -> Any:
         """Make the module once; the parameters that it draws for itself are replaced in every copy."""
         if self._template is None or self._template[0] != device:
-            module = importlib.import_module(self._kernel).ModelNew().eval()
+            # what it draws is nobody's business: random numbers of the caller stay as they would be
+            with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.device(device):
+                module = importlib.import_module(self._kernel).ModelNew().eval()
             for name in self.names:
                 own = module._parameters if name in module._parameters else module._buffers
                 own[name] = None
