@@ -89,6 +89,9 @@ def show_candidate(facts: Facts) -> None:
     """Print one candidate: plan, knowledge, evaluation, profile, difference."""
     console = Console()
     console.print(f"[bold]{escape(_headline(facts))}[/]")
+    console.print(f"does: {escape(facts['what'])}", highlight=False)
+    if facts["why_not"]:
+        console.print(f"failed: {escape(facts['why_not'])}", highlight=False)
     console.print(f"plan ({facts['planner']}): {escape(facts['rationale'])}")
     for one in facts["recalled"]:
         used = "used" if one["id"] in facts["strategies"] else "warning" if one["warning"] else "recalled"

@@ -86,6 +86,16 @@ def test_the_way_to_the_best(trace: Command) -> None:
     assert "why:       It is next." in shown
 
 
+def test_one_candidate_whole(trace: Command) -> None:
+    """`--candidate` says in words what it does and why it failed, with its plan and its difference."""
+    failed = next(line for line in json.loads(trace("exp-1", "--json"))["candidates"] if line["verdict"] == "WRONG")
+    shown = trace("exp-1", "--candidate", failed["id"][:6])
+    assert "does: change tile sizes: BLOCK 16" in shown
+    assert "failed: Error: as the text says" in shown
+    assert "plan (first-option): It is next." in shown
+    assert "+# verdict: WRONG" in shown
+
+
 def test_two_runs_side_by_side(trace: Command) -> None:
     """What each came to, what differs in their settings, and a comparison where there can be one."""
     shown = trace("exp-1", "exp-2")
