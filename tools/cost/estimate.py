@@ -17,7 +17,9 @@ time on the device is
 * compute: product flops at the rate of the units the machine code uses (tensor cores as the policy allows them, a third
   for exact float32; else the ordinary cores) times the share that Triton kernels or libraries reach, and
   pointwise flops at the fp32 rate; both stretched where programs do not divide evenly among multiprocessors.
-* issue: static warp instructions of all programs at `ISSUES_PER_CLOCK`; a loop's body counts once, so this is a lower bound.
+* issue: static warp instructions of all programs at `ISSUES_PER_CLOCK`, once for each pass over the static accesses, at their widest,
+  that it takes a program to move its part of the bytes: so a loop's arithmetic counts as often as its loads do. What is
+  read again, and loops without accesses, count once too few: this is a lower bound.
 * spills: local memory traffic of all threads at the L2's rate.
 
 A library's launch has no machine code here: memory at the share of its family (`EAGER_SHARE`), products at
@@ -44,7 +46,7 @@ from tools.hardware import peak_tflops, rates
 from tools.machine_code.sass import CLASSES
 from tools.records import ITEM_BYTES, Estimate, HardwareSheet, KernelResources, Launch, Problem
 
-MODEL = "kernelwright-analytic 2"
+MODEL = "kernelwright-analytic 3"
 """Name and version: two estimates compare only where this is equal. Raise it with every change of the model or its constants."""
 
 
@@ -221,8 +223,15 @@ def _tile_reads(problem: Problem, work: Shared) -> float:
 
 def _issue_us(launch: Launch, kernel: KernelResources, sheet: HardwareSheet) -> float:
     static = sum(kernel.instructions.get(name, 0) for name in CLASSES)
-    issued = static * launch.num_warps * math.prod(launch.grid)
+    issued = static * launch.num_warps * math.prod(launch.grid) * _passes(launch, kernel, sheet)
     return issued / (sheet.sms * rates.ISSUES_PER_CLOCK * sheet.clock_mhz)
+
+
+def _passes(launch: Launch, kernel: KernelResources, sheet: HardwareSheet) -> float:
+    """How often a program goes over its static accesses to move its part of the bytes; 1 where the copy engine moves whole tiles."""
+    mix, threads = kernel.instructions, _threads(launch, sheet)
+    a_pass = threads * sum(mix.get(name, 0) * mix.get(f"{name}_bytes_max", 0) for name in ("load", "store"))
+    return max(1.0, launch.nbytes / a_pass) if a_pass and not mix.get("bulk") else 1.0
 
 
 def _threads(launch: Launch, sheet: HardwareSheet) -> int:

@@ -48,7 +48,7 @@ class Mix(NamedTuple):
     """What the machine code of one function holds, counted statically (a loop's body once)."""
 
     instructions: dict[str, int]
-    """By class, with `load_bytes_max` and `store_bytes_max`, as `KernelResources.instructions` asks."""
+    """By class, with `load_bytes_max` and `store_bytes_max`, as `KernelResources.instructions` asks; `bulk`: the copy engine's loads."""
     local_bytes: int
     """Bytes that the local loads and stores of one thread move, each instruction counted once: register spills, as a rule."""
 
@@ -76,6 +76,8 @@ def count_mix(listing: str) -> Mix:
             continue
         kind = classify(opcode)
         counts[kind] += 1
+        if kind == "load" and opcode.startswith("U"):
+            counts["bulk"] = counts.get("bulk", 0) + 1
         if opcode in ("LDL", "STL"):
             local += _width(opcode, modifiers)
         if kind in ("load", "store"):

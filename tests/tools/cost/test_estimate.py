@@ -179,3 +179,18 @@ def test_every_sheet_can_be_estimated() -> None:
         for name in ("a100", "b200", "mi300x")
     }
     assert times["b200"] < times["mi300x"] < times["a100"]
+
+
+def test_the_arithmetic_of_a_loop_counts_as_often_as_its_loads() -> None:
+    """Of two kernels that loop over the same bytes the one with a third less arithmetic is expected to take less time."""
+    rows, loop = launch((1056, 1 << 16), (1056, 1 << 16), grid=1056), {"load": 1, "store": 1, "integer": 10, "control": 2, "other": 2}
+    full, less = (us((rows,), resources(name="kernel", fp=count, **loop)) for count in (600, 400))
+    assert less < 0.75 * full
+    short = launch((1056, 512), (1056, 512), grid=1056)
+    assert us((short,), resources(fp=300, **loop)) < full / 50
+
+
+def test_what_the_copy_engine_moves_says_nothing_of_passes() -> None:
+    """One load of the copy engine moves a tile, so bytes over loads are no passes: the arithmetic counts once."""
+    rows = launch((1056, 1 << 16), (1056, 1 << 16), grid=1056)
+    assert us((rows,), resources(fp=300, load=1, store=1, bulk=1)) < us((rows,), resources(fp=300, load=1, store=1))
