@@ -80,7 +80,7 @@ def one_run(name: str, policy: str, budget: int) -> Row:
         before, began = _processor_s(), time.monotonic()
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         seconds, processor_s = time.monotonic() - began, _processor_s() - before
-        folder = next(iter(Path(home, "runs").glob("*")), None)
+        folder = next((path.parent for path in Path(home, "runs").glob("*/run.db")), None)
         verdicts = _verdicts(folder) if folder else {}
     facts = json.loads(ended.stdout) if ended.stdout else {}
     return {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from graphs.run.starting import check_judgeable, check_language
 from graphs.search import open_search
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
 from knowledge.sharing.board import check_share
-from tools.errors import UserError
+from tools.errors import MachineError, UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.guards import embeddable
 from tools.hardware import detect_sheet, load_sheet
@@ -29,6 +31,8 @@ from tools.references.reading import read_again, read_problem
 from tools.tracing import RunStore
 from tools.tracing.finding import default_home, find_run
 
+MAKING = ".making"
+"""Folder beside the runs, of those that are not whole yet."""
 ESTIMATE_TARGET = "h200"
 """Sheet that estimates are made for where this machine has no GPU and the user names none."""
 
@@ -67,10 +71,25 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     # beside the knowledge it belongs to, so that arms of a bench learn nothing from one another
     folders = {"knowledge": knowledge, "tuned": settings.tuned or str(Path(knowledge) / "tuning")}
     settings = settings.model_copy(update={"target": sheet.name, "team": team, **folders})
-    store = RunStore.create(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())})
-    store.put("problem", problem.id, problem)
-    store.put_root(problem.source)
-    return store
+    return _made(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())}, problem)
+
+
+def _made(folder: Path, meta: Mapping[str, str], problem: Problem) -> RunStore:
+    """Make a run's folder out of sight, and put it in its place when all is in it: what can be resumed has begun."""
+    if folder.exists():
+        raise UserError(f"The run folder {folder} exists already.", "Resume that run, or give another name.")
+    making = folder.parent / MAKING / folder.name
+    try:
+        store = RunStore.create(making, meta)
+        store.put("problem", problem.id, problem)
+        store.put_root(problem.source)
+        store.close()
+        making.rename(folder)
+    except MachineError as error:
+        raise MachineError(error.what, "Mend that and start the run again: none was begun.") from error
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+    return RunStore(folder)
 
 
 def check_fallback(problem: Problem, settings: RunSettings) -> None:
@@ -103,7 +122,8 @@ def assemble(store: RunStore, shared: Shared | None = None) -> Services:
     settings = RunSettings.model_validate_json(store.meta("settings"))
     problem = next(iter(store.all("problem", Problem).values()), None)
     if problem is None:
-        raise UserError(f"The run in {store.folder} has no problem in it: it was cut short before it began.", "Start it anew.")
+        what = f"The run in {store.folder} has no problem in it: there is nothing to resume."
+        raise UserError(what, "Delete that folder and start the run again.")
     return Services(
         run=store.meta("run"),
         settings=settings,

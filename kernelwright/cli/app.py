@@ -97,9 +97,7 @@ def main() -> None:
     except OSError as error:
         if os.environ.get("KERNELWRIGHT_DEBUG") or not error.filename:
             raise
-        print(
-            f"kernelwright: {error.strerror} ({error.filename}).\n  Mend that and try again; a run goes on with `resume`.", file=sys.stderr
-        )
+        print(f"kernelwright: {error.strerror} ({error.filename}).\n  Mend that and try again.", file=sys.stderr)
         sys.exit(2)
 
 

@@ -23,6 +23,7 @@ from kernelwright.screen.lines import Lines
 from kernelwright.screen.reasons import Reasons
 from kernelwright.screen.table import LiveTable
 from kernelwright.screen.telling import Teller
+from tools.errors import MachineError, UserError
 from tools.tracing import RunStore
 
 
@@ -43,11 +44,15 @@ def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequenc
         asyncio.run(stoppable(services, teller))
     except KeyboardInterrupt:
         raise typer.Exit(STOPPED) from None
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        what = f"{error.strerror or error}{where}."
+        raise MachineError(what, f"Mend that; nothing finished is lost. Go on with: kernelwright resume {services.run}") from error
     finally:
         teller.close()
     facts = result_facts(store)
     if out is not None and facts["kernel"]:
-        shutil.copyfile(facts["kernel"], out)
+        _copy(Path(facts["kernel"]), out)
     if as_json:
         from json import dumps
 
@@ -56,6 +61,14 @@ def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequenc
         print_result(Console(highlight=False), facts, verbose=verbose)
     if not facts["judged"]:
         raise typer.Exit(UNJUDGED)
+
+
+def _copy(kernel: Path, out: Path) -> None:
+    try:
+        shutil.copyfile(kernel, out)
+    except OSError as error:
+        what = f"The kernel could not be copied to {out} ({error.strerror})."
+        raise UserError(what, f"It was delivered all the same: {kernel}.") from error
 
 
 def teller_for(services: Services, console: Console, *, verbose: bool, watched: bool) -> Teller:

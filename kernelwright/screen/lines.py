@@ -39,6 +39,10 @@ class Lines(Teller):
         left = ", ".join(self.board.left())
         self.say(f"round {self.board.round}", "; ".join([*said, *([f"{left} left"] if left else [])]))
 
+    def at_work(self, now: float) -> str:
+        """Say what is being done, and since when."""
+        return f"{self.board.doing}, {now - self.board.since:.0f} s"
+
     def warn(self) -> None:
         """Say that calls of the model failed, where there are more than there were."""
         calls = call_facts(self.services.store) if self.services.team.models else {"failed": 0}

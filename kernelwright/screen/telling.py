@@ -16,6 +16,8 @@ from tools.records import ROOT, Profile
 from tools.references.reading import read_again
 from tools.spool import SpoolPool
 
+QUIET_S = 15.0
+"""Seconds without a line after which one says that work goes on."""
 MENTIONED_S = 10.0
 """A model's call that takes longer is mentioned."""
 WARNING = "yellow"
@@ -28,7 +30,7 @@ class Teller:
         """Print for `services`' run on `console`."""
         self.services = services
         self.console = console
-        self._began = time.monotonic()
+        self._began = self._spoke = time.monotonic()
         self._said: dict[float, float] = {}
         """By the beginning of a call in flight: after how many seconds it is mentioned next."""
 
@@ -66,15 +68,23 @@ class Teller:
             await asyncio.sleep(1.0)
 
     def mention(self, now: float) -> None:
-        """Print a line for each call that has been in flight for MENTIONED_S, and for twice as long each time after."""
+        """Print a line for each call that has been in flight for MENTIONED_S, and twice as long each time after; and after a silence."""
         for call in self.services.team.in_flight():
             waited = now - call.began
             if waited >= self._said.setdefault(call.began, MENTIONED_S):
                 self._said[call.began] = 2 * waited
                 self.say("model", f"asking the model, {waited:.0f} s ({call.model} as {call.role}; at most {call.limit_s:.0f} s a reply)")
 
+        if now - self._spoke >= QUIET_S:
+            self.say("working", self.at_work(now))
+
+    def at_work(self, now: float) -> str:
+        """Say what is being done."""
+        return f"no news for {now - self._spoke:.0f} s"
+
     def say(self, label: str, text: str, style: str = "") -> None:
         """Print one line."""
+        self._spoke = time.monotonic()
         shown = f"[{style}]{escape(text)}[/]" if style else escape(text)
         self.console.print(f"[dim]{time.monotonic() - self._began:6.1f}s[/] {label:<9} {shown}", soft_wrap=True)
 

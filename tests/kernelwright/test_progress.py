@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import io
+import time
 from pathlib import Path
 from typing import Any
 
@@ -276,3 +277,14 @@ def test_a_design_is_shown_by_its_idea() -> None:
     assert candidate_in_words(written.model_copy(update={"repairs": 2})) == "One pass over the row, 2 repairs"
     assert action_in_words(own, None) == "a design of the model's own"
     assert action_in_words(said, None) == "a design: a chunked scan"
+
+
+def test_a_long_silence_is_broken(services: Services) -> None:
+    """Where nothing happens for a while, a line says what is being done and since when; where lines come, none is added."""
+    printed, out = console()
+    teller = Lines(services, printed)
+    teller.say("run", "begins")
+    teller.mention(time.monotonic() + 5)
+    assert out.getvalue().count("\n") == 1
+    teller.mention(teller.board.since + 20)
+    assert "working   timing the reference, 20 s" in out.getvalue()
