@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _RECURRENT = ("aten.lstm.", "aten.gru.", "aten.rnn_")
 _PLAIN = {
     "force_disable_caches": True, "compile_threads": 1, "cpp_wrapper": False, "graph_partition": False, "shape_padding": False,
-    "assert_indirect_indexing": False, "size_asserts": True, "alignment_asserts": False, "nan_asserts": False,
+    "size_asserts": True, "alignment_asserts": False, "nan_asserts": False,
     "triton.cudagraphs": False, "triton.store_cubin": False,
 }  # fmt: skip
 """Inductor's settings here; what a version of torch does not know is left out. `shape_padding` would time products on the device."""
