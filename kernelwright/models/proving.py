@@ -12,6 +12,7 @@ from kernelwright.models.operators import Listener
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome, Ratio
 from tools.evaluation.supervisor.statistics import speedup
 from tools.models.jobs import Proof, ProofJob
+from tools.models.neighbours import neighbours
 from tools.models.package import Delivered, write_package
 from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
 from tools.records import HardwareSheet
@@ -82,6 +83,7 @@ class Proving:
         job = ProofJob(
             file=str(self.file.absolute()),
             source=self.source,
+            beside=neighbours(self.file) if self.source else {},
             factory=self.factory,
             device=self.processes.device,
             policy=settings.run.policy,

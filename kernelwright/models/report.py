@@ -26,6 +26,10 @@ def summary(outcome: Outcome) -> str:
     if not kept:
         return f"No operator helps {outcome.capture.title}: keep the model as it is."
     proof = outcome.proof
+    if proof.what:
+        return (
+            f"{len(kept)} operators for {outcome.capture.title} are in the package. The whole model was not proven with them: {proof.what}"
+        )
     right = "right" if proof.holds else "NOT PROVEN right"
     said = f"{len(kept)} operators take the place of {len(proof.replaced)} modules of {outcome.capture.title}; the whole model is {right}"
     measured = {(one.over, one.under): one for one in outcome.ratios}

@@ -13,11 +13,13 @@ from kernelwright.cli.app import main
 MODEL = """import torch
 from torch import nn
 
+from neighbour import WIDTH
+
 
 class Scaled(nn.Module):
     def __init__(self):
         super().__init__()
-        self.scale = nn.Parameter(torch.rand(8) + 0.5)
+        self.scale = nn.Parameter(torch.rand(WIDTH) + 0.5)
 
     def forward(self, x):
         return torch.tanh(x * self.scale) + torch.sigmoid(x)
@@ -47,6 +49,7 @@ def test_a_model_becomes_a_package_that_is_proven(
 ) -> None:
     """Capture, choice, one run, the package and the proof in the interpreter: right, used, undone, and nothing timed."""
     (tmp_path / "net.py").write_text(MODEL)
+    (tmp_path / "neighbour.py").write_text("WIDTH = 8\n")
     monkeypatch.chdir(tmp_path)
     words = ("net.py", "--out", "faster", "--budget", "1", "--largest", "5", "--no-memory", "--tune", "0", "--home", "home", "--json")
     monkeypatch.setattr(sys, "argv", ["kernelwright", "model", *words])

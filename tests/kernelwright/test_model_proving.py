@@ -138,6 +138,14 @@ def test_an_operator_that_was_never_reached_is_taken_out() -> None:
     assert {one.name: one.taken_out for one in outcome.operators}["norm"] == "its kernels were never reached"
 
 
+def test_a_proof_that_could_not_be_made_is_said_first() -> None:
+    """The operators stay in the package, and nobody is told that the model is right."""
+    outcome, left, _ = settled(lambda job: Proof(what="The process ended.", mend="Look."), timed=False)
+    assert set(left) == {"norm", "gate"}
+    assert not outcome.proof.holds
+    assert summary(outcome) == "2 operators for M are in the package. The whole model was not proven with them: The process ended."
+
+
 def test_without_a_clock_the_gain_is_estimated_and_says_so() -> None:
     """By the shares of the time and the operators' own speed-ups: 0.4 and 0.2, each halved."""
     outcome, _, model = settled(proof, timed=False)

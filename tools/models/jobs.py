@@ -35,6 +35,8 @@ class ProofJob(Record):
     file: str
     """The user's, whose folder it may import from."""
     source: str
+    beside: dict[str, str]
+    """Text of files in its folder that it imports, by path."""
     factory: str
     device: str
     policy: PrecisionPolicy

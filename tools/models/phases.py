@@ -59,8 +59,8 @@ def _prove(phase: Phase, job: ProofJob) -> None:
         _stand_in(job)
     # torch.compile would start processes of its own for more
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-    file = ModelFile(_written(phase.scratch, job), job.factory)
     sys.path.append(str(Path(job.file).parent))
+    file = ModelFile(_written(phase.scratch, job), job.factory)
     model = file.model(job.device)
     package = importlib.import_module(PACKAGE)
     prover = Prover(model, package, lambda seed: file.workloads(model, seed, job.device), job.seed)
@@ -73,9 +73,10 @@ def _prove(phase: Phase, job: ProofJob) -> None:
 
 
 def _written(scratch: Path, job: ProofJob) -> Path:
-    """Write model and package to scratch, where this process may read, and return the model's file."""
-    for name, text in job.package.items():
-        place = scratch / PACKAGE / name
+    """Write the model, what it imports, and the package to scratch, where this process may read, and return the model's file."""
+    package = {f"{PACKAGE}/{name}": text for name, text in job.package.items()}
+    for name, text in {**job.beside, **package}.items():
+        place = scratch / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
     sys.path.insert(0, str(scratch))
