@@ -6,6 +6,7 @@ needed, and the prompt says at each place how much is missing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +41,7 @@ class Prompts:
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        self._environment.filters |= {"data": _data, "most": _most, "number": number}
+        self._environment.filters |= {"data": _data, "most": _most, "number": number, "counted": counted}
 
     def names(self) -> tuple[str, ...]:
         """List the templates."""
@@ -115,6 +116,11 @@ def clip(text: str, limit: int) -> str:
         return text
     head, tail = text[: limit * 2 // 3], text[-(limit // 3) :]
     return f"{head}\n[... {len(text) - len(head) - len(tail)} characters left out ...]\n{tail}"
+
+
+def counted(names: Iterable[str]) -> str:
+    """List names as they first come, each with how often it comes where that is more than once."""
+    return ", ".join(f"{name} ({count} times)" if count > 1 else name for name, count in Counter(names).items())
 
 
 def number(value: float) -> str:

@@ -208,3 +208,12 @@ def test_shares_end_small() -> None:
     assert SHARES[0] == 1.0
     assert list(SHARES) == sorted(SHARES, reverse=True)
     assert profiler.meanings().keys() == {b.value for b in Bottleneck}
+
+
+def test_operators_are_counted_not_repeated() -> None:
+    """A loop unrolled 192 times is a few names with counts in a prompt, in the order in which they first come."""
+    task = samples.task()
+    work = task.problem.work.model_copy(update={"operators": ("aten.mul.Tensor", "aten.add.Tensor") * 192 + ("aten.stack.default",)})
+    told = task.model_copy(update={"problem": task.problem.model_copy(update={"work": work})})
+    text = coder.PROMPTS.opening("write", "coder", Frame(), **coder.view(told), start="")[1].content
+    assert "one call: aten.mul.Tensor (192 times), aten.add.Tensor (192 times), aten.stack.default (" in text
