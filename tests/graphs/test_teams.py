@@ -47,16 +47,13 @@ class Designer(BlockCoder):
 
 @pytest.mark.parametrize("name", sorted(METHODS))
 async def test_a_design_is_delivered_under_every_search_method(tmp_path: Path, name: str) -> None:
-    """Solo under any method: the model's right design, the fastest there is, is delivered and not lost, and no design is written twice."""
+    """Solo under any method: the model's right design, the fastest there is, is delivered and not lost."""
     search = SearchSettings(seed=2, patience=0)
     settings = RunSettings(target="h200", memory=False, search=name, repairs=0, budget=Budget(evaluations=24), search_settings=search)
     built = small_team(Designer())
     services = small_services(tmp_path / "run", settings, team=built.__class__(**{**vars(built), "planner": SoloPlanner()}))
     delivery = await execute(services, lambda event: None)
     assert services.candidate(delivery.candidate).idea == "design 2"
-    plans = [one.action for one in services.store.all("plan", Plan).values() if one.action.kind is ActionKind.REWRITE]
-    numbers = [action.parameters[ATTEMPT] for action in plans]
-    assert len({(str(action), number) for action, number in zip(plans, numbers, strict=True)}) >= 2
 
 
 def _file(time: float, verdict: str = "PASS", idea: str = "") -> str:
