@@ -18,7 +18,7 @@ from tests.support.recorded import restored
 from tests.support.scenarios import block_code, block_plan, block_team
 from tests.support.scripted_rules import Rule, Scenario
 from tests.support.scripted_server import ScriptedServer
-from tools.records import Candidate, Plan
+from tools.records import Budget, Candidate, Plan
 from tools.tracing import RunStore
 
 
@@ -78,6 +78,21 @@ def test_another_source_is_the_first_difference(tmp_path: Path) -> None:
     assert status == 1
     assert "which the recorded run never did" in first["what"]
     assert any("instead of" in one["what"] and "line 1 differs" in one["what"] for one in said["divergences"])  # type: ignore[attr-defined]
+
+
+def test_a_run_of_one_agent_is_repeated(tmp_path: Path) -> None:
+    """Who works how is in the record: solo's designs, their history and their repair are asked for alike, to the last prompt."""
+    rules = [
+        Rule(role="coder", answer=f"Idea: {block}.\n{block_code(block, verdict)}", uses=1)
+        for block, verdict in ((64, "WRONG"), (256, "PASS"))
+    ]
+    rules += [Rule(role="repairer", answer=block_code(64)), Rule(role="coder", answer=block_code(128))]
+    with ScriptedServer(Scenario(rules=rules)) as server:
+        team = TeamSettings(model=model_settings(server, retries=0), team="solo", roles={"coder": "llm"})
+        asyncio.run(play(tmp_path / "run", team, budget=Budget(evaluations=4))).store.close()
+    status, said = _replay(tmp_path / "run", "--strict")
+    assert (status, said["divergences"]) == (0, [])
+    assert said["calls"] == 4
 
 
 def test_a_prompt_in_other_words_is_named(tmp_path: Path) -> None:
