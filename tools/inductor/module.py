@@ -16,6 +16,8 @@ from tools.records import Problem, ProblemForm, TensorSpec
 
 PROVENANCE = "Derived from torch.compile"
 """How notes and docstrings of such files begin."""
+_UNREADABLE = (SyntaxError, LookupError, ValueError, AttributeError)
+"""What a reader of syntax trees raises where the text is of another form."""
 _TAKEN = frozenset(["n", "torch", "triton", "tl", "nn", "F", "inf", "nan", "meta", "compiled", *HELPERS])
 """Names that host functions use."""
 
@@ -27,10 +29,17 @@ def candidate_text(problem: Problem, written: Written, configurations: Configura
     """
     if written.refused:
         raise RefusedError(written.refused)
+    try:
+        return _text(problem, written, configurations or {})
+    except _UNREADABLE as error:
+        raise RefusedError(f"Inductor of torch {written.torch} wrote a form that is not known ({type(error).__name__}: {error})") from error
+
+
+def _text(problem: Problem, written: Written, configurations: Configurations) -> str:
     if problem.form is ProblemForm.EXPORTED and problem.abi.parameters:
         raise RefusedError("an exported module's parameters are not declared in a text")
     kept = keep(problem) if problem.form is ProblemForm.KERNELBENCH else None
-    programs = [_settled(program, configurations or {}) for program in written.programs[:1]]
+    programs = [_settled(program, configurations) for program in written.programs[:1]]
     translation = Translation((*programs, *written.programs[1:]), kept.names if kept else frozenset())
     sized = [_sized(translation, place) for place in range(len(written.programs))]
     helpers = [*helper_texts(translation.device_helpers), *(HELPERS[name] for name in sorted(translation.host_helpers))]

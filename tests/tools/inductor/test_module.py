@@ -85,6 +85,14 @@ def test_a_refusal_is_kept() -> None:
         candidate_text(PROBLEM, Written(torch="", refused="because"))
 
 
+def test_a_form_that_is_not_known_is_refused() -> None:
+    """Text of another version of Inductor's, which the reader stumbles over, is one line and no crash."""
+    first = WRITTEN.programs[0]
+    other = first.model_copy(update={"code": first.code.replace(", 64, 80, stream", ", ks0, 80, stream")})
+    with pytest.raises(RefusedError, match=r"Inductor of torch 2.13.0\+cpu wrote a form that is not known \(KeyError"):
+        candidate_text(PROBLEM, WRITTEN.model_copy(update={"programs": (other,)}))
+
+
 def test_two_programs_for_the_same_shapes_are_refused() -> None:
     """Where no tensor's shape tells two sizes apart, nothing is guessed."""
     first, second, _ = WRITTEN.programs
