@@ -11,6 +11,7 @@ from kernelwright.cli import knowledge_tending
 from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json, print_notes
 from kernelwright.cli.knowledge_worth import worth
 from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json, Share
+from kernelwright.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from knowledge.learning.calibration import Stretch
@@ -203,7 +204,8 @@ def rebuild(embedder: Embedder = "default", server: Server = "", share: Share = 
 
     Example: kernelwright knowledge rebuild
     """
-    count = open_base(home, embedder, server, share=share).rebuild()
+    with waiting("making the index anew"):
+        count = open_base(home, embedder, server, share=share).rebuild()
     print_json({"indexed": count}) if json else print(f"{count} strategies indexed")
 
 

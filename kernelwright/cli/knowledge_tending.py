@@ -8,6 +8,7 @@ import typer
 
 from kernelwright.cli.knowledge_store import LOG, Embedder, Server, base_folder, open_base, print_json, print_notes
 from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json, Share
+from kernelwright.cli.waiting import waiting
 
 if TYPE_CHECKING:
     from agents.lessons.llm import ModelLessonWriter
@@ -130,7 +131,8 @@ def doctor(embedder: Embedder = "default", server: Server = "", share: Share = "
 
     Example: kernelwright knowledge doctor
     """
-    findings = open_base(home, embedder, server, share=share).diagnose()
+    with waiting("looking through the memory"):
+        findings = open_base(home, embedder, server, share=share).diagnose()
     if json:
         print_json([one.model_dump(mode="json") for one in findings])
     else:
