@@ -23,6 +23,7 @@ from tools.errors import UserError
 from tools.native import fake_tensors
 from tools.problems.blueprint import Blueprint, FunctionModule
 from tools.problems.counting import Counter
+from tools.problems.patience import EndlessError
 from tools.records import ABI, ITEM_BYTES, Scalar, ScalarSpec, TensorSpec, Work
 
 _FAKE_ONLY = (
@@ -60,7 +61,11 @@ def analyse(blueprint: Blueprint, *, confirm: bool = True) -> Facts:
             return _run(blueprint, fake_tensors())
         except UserError as error:
             cause = error.__cause__
-            if cause is None or not (needs_contents(cause) or (confirm and _input_bytes(blueprint) <= _SURE_BYTES)):
+            if (
+                cause is None
+                or isinstance(cause, EndlessError)
+                or not (needs_contents(cause) or (confirm and _input_bytes(blueprint) <= _SURE_BYTES))
+            ):
                 raise
             facts = _run(blueprint, nullcontext())
     if isinstance(cause, DynamicOutputShapeException):
