@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agents.models import BudgetReached, NotRecorded
-from graphs.run.inspecting import INSPECTION
+from graphs.run.inspecting import INSPECTION, inspection_name
 from graphs.run.records import OTHER_BASELINES, CutOff
 from tools.profiling.ncu import Counters
 from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem
@@ -21,11 +21,11 @@ class RecordedPool:
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
         """Return the recorded verdict; NotRecorded where this candidate was never judged at this stage."""
-        found = self._record.get("evaluation" if request.depth == "whole" else INSPECTION, request.key, Evaluation)
+        if request.depth != "whole":
+            return self._inspected(request)
+        found = self._record.get("evaluation", request.key, Evaluation)
         if found is not None:
             return found
-        if request.depth != "whole":
-            raise NotRecorded(f"A source is looked at ({request.depth}), which the recorded run never did.", "Look at it.")
         known = list(self._record.all("evaluation", Evaluation, subject=request.candidate).values())
         cut = self._record.get("cut", request.key, CutOff)
         if cut is not None:
@@ -34,6 +34,12 @@ class RecordedPool:
         if len(known) > stage:
             return known[stage]
         raise NotRecorded(f"Candidate {request.candidate} is judged ({request.stage}), which the recorded run never did.", "Look at it.")
+
+    def _inspected(self, request: EvaluationRequest) -> Evaluation:
+        found = self._record.get(INSPECTION, inspection_name(request), Evaluation)
+        if found is None:
+            raise NotRecorded(f"A source is looked at ({request.depth}), which the recorded run never did.", "Look at it.")
+        return found
 
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Return how fast the reference was, under the run's own policy or under the flags of another."""

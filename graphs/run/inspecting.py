@@ -7,10 +7,15 @@ from typing import Literal
 
 from graphs.run.context import Services
 from graphs.run.works import working
-from tools.records import Evaluation, EvaluationRequest, Verdict
+from tools.records import Evaluation, EvaluationRequest, Verdict, content_hash
 
 INSPECTION = "inspection"
-"""Kind of record by which a store keeps what was found, by the job's key."""
+"""Kind of record by which a store keeps what was found, by `inspection_name`."""
+
+
+def inspection_name(request: EvaluationRequest) -> str:
+    """Name what is looked at: a run has one problem, and one that repeats it does not know its small sizes."""
+    return content_hash(request.depth, request.source, request.target.name)
 
 
 async def inspect(services: Services, source: str, candidate: str, depth: Literal["build", "check"]) -> Evaluation:
@@ -24,12 +29,13 @@ async def inspect(services: Services, source: str, candidate: str, depth: Litera
         depth=depth,
         timeout_s=services.settings.timeout_s,
     )
-    async with services.judging.setdefault(request.key, asyncio.Lock()):
-        known = services.store.get(INSPECTION, request.key, Evaluation)
+    name = inspection_name(request)
+    async with services.judging.setdefault(name, asyncio.Lock()):
+        known = services.store.get(INSPECTION, name, Evaluation)
         if known is not None:
             return known.demand_whole()
         with working(services.store, "inspection"):
             found = await services.pool.evaluate(request)
         if found.verdict is not Verdict.INFRASTRUCTURE:
-            services.store.put(INSPECTION, request.key, found, subject=candidate)
+            services.store.put(INSPECTION, name, found, subject=candidate)
         return found

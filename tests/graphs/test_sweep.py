@@ -12,6 +12,7 @@ from agents.coder.written import WrittenSpace, by_numbers
 from graphs.optimize.execute import execute
 from graphs.optimize.sweeping import SWEEPER, sweeping_ask, sweeping_plan
 from graphs.refine.tuning import carry_out
+from graphs.replay.pool import RecordedPool
 from graphs.run.context import Services
 from graphs.run.records import Tuning
 from graphs.run.settings import RunSettings
@@ -173,3 +174,17 @@ async def test_a_run_sweeps_the_kernel_it_was_given(tmp_path: Path) -> None:
     done = services.store.get("tuning", plans[1].id, Tuning)
     assert done is not None
     assert delivery.candidate == done.best
+
+
+def test_a_repeated_run_finds_what_was_compiled(tmp_path: Path) -> None:
+    """A repetition, which does not know the problem's small sizes, gets the recorded machine code of each move, and nothing is built."""
+    services, plan, pool = opened(tmp_path / "run")
+    done = asyncio.run(carry_out(services, plan))
+    built = len(pool.built)
+    again, _, _ = opened(tmp_path / "again")
+    before = services.evaluation(plan.parent)
+    assert before is not None
+    again.pool, again.variants = RecordedPool(services.store), (services.problem,)
+    again.store.put("evaluation", again.request(again.candidate(plan.parent)).key, before, subject=plan.parent)
+    assert asyncio.run(carry_out(again, plan)) == done
+    assert len(pool.built) == built
