@@ -23,6 +23,8 @@ from tools.records import ATTEMPT, IDEA, Action, ActionKind, Candidate, Evaluati
 from tools.reports.evaluation import report
 
 PROMPTS = Prompts(__file__)
+LONG = 200
+"""Operators of a reference from which on the built-in coder's source of it shows whoever designs nothing: it takes minutes, and is cut."""
 LOG_LIMIT = 3000
 """Characters of a failing candidate's log that a repair sees."""
 
@@ -62,8 +64,9 @@ class LLMCoder:
         """Change the parent's numbers where the action is no more than that, else ask for the source that it makes of the parent."""
         if (numbered := by_numbers(task.problem, task.parent, task.plan.action)) is not None:
             return numbered
-        start = await self._start(task)
-        template = "design" if task.plan.action.kind is ActionKind.REWRITE else "write"
+        is_design = task.plan.action.kind is ActionKind.REWRITE
+        start = "" if is_design and len(task.problem.work.operators) > LONG else await self._start(task)
+        template = "design" if is_design else "write"
         return await self._draft("coder", task, f"{task.plan.id}/write", template, start=start)
 
     async def repair(self, task: CodingTask, draft: Draft, evaluation: Evaluation, attempt: int) -> Draft | Refusal:

@@ -152,6 +152,19 @@ async def test_a_long_start_is_cut_instead_of_refused(serve: Serve, model: Ask) 
     assert len(server.last_user()) < 25_000
 
 
+async def test_a_design_of_a_long_reference_waits_for_no_start(serve: Serve, model: Ask) -> None:
+    """Of a reference of hundreds of operators nothing is generated to show how it could begin: that takes minutes and shows nothing."""
+
+    class Slow(BuiltinCoder):
+        async def start(self, problem: Problem) -> Draft | Refusal:
+            raise AssertionError("nobody waits for this")
+
+    task = samples.task(action=DESIGN)
+    work = task.problem.work.model_copy(update={"operators": ("aten.mul.Tensor",) * 576})
+    task = task.model_copy(update={"problem": task.problem.model_copy(update={"work": work})})
+    assert isinstance(await LLMCoder(model(serve(Rule(answer=GOOD))), Slow()).write(task), Draft)
+
+
 async def test_a_long_parent_is_shown_in_part(serve: Serve, model: Ask) -> None:
     """Of a parent that is longer than a prompt may be a part is shown, and the answer is a whole file that may differ anywhere."""
     long = samples.candidate().model_copy(update={"source": KERNEL + "# unrolled\n" * 12_000})
