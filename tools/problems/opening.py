@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from tools.float8 import widened
 from tools.problems.execution import forget
 from tools.problems.source import Recognised
 from tools.records import Problem, ProblemForm, Scalar
@@ -38,13 +39,13 @@ class Reference:
         return {name: value.detach() for name, value in self.module.state_dict().items()}
 
     def outputs(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        """Call the reference without gradients and return its outputs, flattened in the order of `abi.outputs`."""
+        """Call the reference without gradients; return its outputs in the order of `abi.outputs`, those in float8 as float32."""
         import torch
 
         from tools.problems.analysis import flat_outputs
 
         with torch.no_grad():
-            return flat_outputs(self.module(*inputs), self.blueprint.title)
+            return [widened(output) for output in flat_outputs(self.module(*inputs), self.blueprint.title)]
 
 
 def open_problem(problem: Problem) -> Reference:

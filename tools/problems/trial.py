@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from tools.errors import UserError
+from tools.float8 import widened
 from tools.problems.analysis import clones, flat_outputs
 from tools.problems.opening import Reference, open_problem
 from tools.problems.seeding import seeded
@@ -70,7 +71,7 @@ def call(reference: Reference, inputs: list[Any], seed: int) -> list[torch.Tenso
     """Call the reference on copies of `inputs`, with its own random numbers from `seed`."""
     with warnings.catch_warnings(), seeded(seed), torch.no_grad(), reference.blueprint.blaming("calling the reference"):
         warnings.simplefilter("ignore")
-        return flat_outputs(reference.module(*clones(inputs)), reference.blueprint.title)
+        return [widened(output) for output in flat_outputs(reference.module(*clones(inputs)), reference.blueprint.title)]
 
 
 def same(left: list[Any], right: list[Any]) -> bool:
@@ -85,4 +86,4 @@ def _equal(left: Any, right: Any) -> bool:
         return False
     if not left.is_floating_point():
         return torch.equal(left, right)
-    return torch.allclose(left, right, rtol=0.0, atol=0.0, equal_nan=True)
+    return torch.allclose(widened(left), widened(right), rtol=0.0, atol=0.0, equal_nan=True)

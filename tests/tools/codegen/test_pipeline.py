@@ -10,6 +10,7 @@ from tools.codegen import LoweringError, pipeline
 from tools.codegen.module.emit import emit_regions
 from tools.codegen.module.link import link
 from tools.codegen.rewrite.canonicalize import canonicalize
+from tools.codegen.schedule.plan import plan_region
 from tools.codegen.trace.tracing import trace_reference
 
 SOFTMAX = function("torch.softmax((x * 2).clone(), -1)")
@@ -50,3 +51,22 @@ def test_a_region_of_another_template_is_refused() -> None:
     wrong = schedule.replaced(schedule.regions[0].model_copy(update={"template": "pointwise"}))
     with pytest.raises(LoweringError, match="is a rows region, not pointwise"):
         pipeline.emit(problem, graph, wrong)
+
+
+def test_float8_is_computed_in_float32() -> None:
+    """Loads of float8 become float32, with a `where` for what a load cannot fill with float8; casts name Triton's dtype."""
+    text = "(torch.softmax(x.float(), -1), (x.float() * 2).to(torch.float8_e4m3fn).float() + 1)"
+    problem = problem_of(function(text, "torch.randn(ROWS, COLS).to(torch.float8_e4m3fn)"))
+    graph = pipeline.trace(problem)
+    online = {"rows": {"algorithm": "online", "ROWS": 1, "BLOCK_N": 16, "num_warps": 4, "num_stages": 1}}
+    source = pipeline.emit(problem, graph, generated(graph, online)).source
+
+    assert 'other=0.0).to(tl.float32), -float("inf"))' in source
+    assert ".to(tl.float8e4nv).to(tl.float32)" in source
+
+
+def test_casts_that_a_device_does_otherwise_are_not_generated() -> None:
+    """PyTorch makes infinities of what is too large for float8_e5m2, where a device saturates: that cast is left to PyTorch."""
+    problem = problem_of(function("(x * 2).to(torch.float8_e5m2)"))
+    with pytest.raises(LoweringError, match="float8_e5m2 are not generated"):
+        plan_region(pipeline.trace(problem), ("mul", "to"))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Builder, Value
-from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.dtypes import COMPUTE, TRITON
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered
@@ -34,6 +35,7 @@ def lower_pointwise(low: Lowering, node: Node) -> None:
     args = [next(values).value if isinstance(arg, Ref) else arg for arg in node.args]
     kwargs = {key: next(values).value if isinstance(arg, Ref) else arg for key, arg in node.kwargs.items()}
     if node.op in CASTS:
+        _refuse_overflow(out)
         low.define(node, b.cast(args[0], out), dims)
         return
     if node.op in LOGIC:
@@ -43,6 +45,20 @@ def lower_pointwise(low: Lowering, node: Node) -> None:
     args = [_prepare(b, arg, compute, keep=place == MASK.get(node.op, -1)) for place, arg in enumerate(args)]
     kwargs = {key: _prepare(b, arg, compute, keep=False) for key, arg in kwargs.items()}
     low.define(node, b.compute(ARITHMETIC[node.op](b, *args, **kwargs), compute), dims)
+
+
+def _refuse_overflow(dtype: str) -> None:
+    """Raise LoweringError for a float8 of which PyTorch makes something else than a device, which saturates, of what is out of range."""
+    if dtype in TRITON and not _saturates(dtype):
+        raise LoweringError(f"casts to {dtype} are not generated: a device saturates, and this PyTorch does not")
+
+
+@cache
+def _saturates(dtype: str) -> bool:
+    import torch
+
+    large = torch.tensor(1e6).to(getattr(torch, dtype)).float()
+    return bool(large.isfinite())
 
 
 def _prepare(b: Builder, arg: Any, compute: str, keep: bool) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.wire.distributions import AS_MADE, NON_FINITE
+from tools.float8 import is_float8, narrowed
 
 if TYPE_CHECKING:
     import torch
@@ -160,4 +161,14 @@ def transform(name: str, values: list[Any]) -> list[Any]:
     if name == AS_MADE:
         return values
     change = _non_finite if name == NON_FINITE else BATTERY[name]
-    return [change(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values]
+    return [_changed(v, change) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values]
+
+
+def _changed(value: torch.Tensor, change: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """Change a tensor; one of float8 in bfloat16, which has its numbers, and within its range."""
+    import torch
+
+    if not is_float8(value.dtype):
+        return change(value)
+    made = change(value.to(torch.bfloat16))
+    return made.to(value.dtype) if change is _non_finite else narrowed(made, value.dtype)

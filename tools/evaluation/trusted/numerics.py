@@ -10,21 +10,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from tools.float8 import NAMES, widened
 from tools.records import OutputError, PrecisionPolicy, TensorSpec
 
 if TYPE_CHECKING:
     import torch
 
-ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "tf32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+ROUNDOFF = {"float64": 2.0**-53, "float32": 2.0**-24, "tf32": 2.0**-11, "float16": 2.0**-11, "bfloat16": 2.0**-8} | {
+    "float8_e4m3fn": 2.0**-4,
+    "float8_e5m2": 2.0**-3,
+}
 """Half the distance from 1 to the next number, by format."""
 
-FLOOR_ROUNDOFFS = {"float64": 2048.0, "float32": 16.0, "float16": 1.0, "bfloat16": 1.0}
+FLOOR_ROUNDOFFS = {"float64": 2048.0, "float32": 16.0, "float16": 1.0, "bfloat16": 1.0, "float8_e4m3fn": 0.25, "float8_e5m2": 0.25}
 """Smallest limit of the relative L2 error in roundoffs of the output's dtype.
 
 float32: exp, tanh and erf on a GPU are off by up to 2 units in the last place (CUDA programming guide, mathematical
 functions appendix), and a fused chain of four of them by 8 units, that is 16 roundoffs: 9.5e-7, where TF32 or fp16 inputs make
-2.9e-4. Half formats: the rounding of the result dominates. float64: the oracle has no more digits than the candidate, so
-the floor alone judges sums in another order.
+2.9e-4. Half formats: the rounding of the result dominates. float8: the oracle's result is rounded to it, too, so that only ties
+may differ; truncated results are off by four times as much. float64: the oracle has no more digits than the candidate, so the
+floor alone judges sums in another order.
 """
 
 POLICY_FLOOR = {"default": 0.0, "exact": 0.0, "tf32": 1.5 * 2.0**-11, "fp16": 2.0**-11, "bf16": 2.0**-8}
@@ -70,6 +75,11 @@ def unit_roundoff(policy: PrecisionPolicy, dtype: str) -> float:
     return max(ROUNDOFF[dtype], ROUNDOFF[_POLICY_FORMAT.get(policy.name, dtype)])
 
 
+def input_roundoff(policy: PrecisionPolicy, dtype: str) -> float:
+    """Roundoff to which an input of `dtype` is known: float8 is what others were rounded to, and as exact as what it is computed in."""
+    return unit_roundoff(policy, "float32" if dtype in NAMES else dtype)
+
+
 def distance(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> Errors:
     """Measure `value` against `oracle` over the elements that are finite in `reference` and oracle; elsewhere it must equal `reference`.
 
@@ -82,7 +92,7 @@ def distance(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor)
         return EXACT
     width = oracle.shape[-1] if oracle.dim() else 1
     piece = max(1, _PIECE // width)
-    whole = [tensor.reshape(-1, width) for tensor in (value, oracle, reference)]
+    whole = [widened(tensor).reshape(-1, width) for tensor in (value, oracle, reference)]
     found = [_row_norms(*(rows[start : start + piece] for rows in whole)) for start in range(0, len(whole[0]), piece)]
     if any(part is None for part in found):
         return INFINITE

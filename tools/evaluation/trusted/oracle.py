@@ -15,6 +15,7 @@ from tools.evaluation.wire.distributions import AS_MADE
 from tools.evaluation.wire.jobs.oracle import CallVerdict, OracleAnswer, OracleJob
 from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.size_classes import MIDDLE_BYTES
+from tools.float8 import widened
 from tools.records import Problem, ScalarSpec, TensorSpec, WrongOutput
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class _Judgement:
         return [a.value if isinstance(a, ScalarSpec) else next(tensors).to(self._device, copy=True) for a in abi.arguments]
 
     def _run(self, number: int, run: int) -> list[torch.Tensor]:
-        return [value.to(self._device) for value in self._store.output_tensors(number, run)]
+        return [widened(value.to(self._device)) for value in self._store.output_tensors(number, run)]
 
 
 def _apart(spec: TensorSpec, first: torch.Tensor, second: torch.Tensor) -> Errors:

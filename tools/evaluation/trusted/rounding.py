@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import torch
 
-SHORTER = {2.0**-53: 2.0**-24, 2.0**-24: 2.0**-11, 2.0**-11: 2.0**-8, 2.0**-8: 2.0**-4}
-"""Roundoff of the next shorter format: float64, float32, TF32 and fp16, bf16, fp8 (E4M3)."""
+SHORTER = {2.0**-53: 2.0**-24, 2.0**-24: 2.0**-11, 2.0**-11: 2.0**-8, 2.0**-8: 2.0**-4, 2.0**-4: 2.0**-3, 2.0**-3: 2.0**-2}
+"""Roundoff of the next shorter format: float64, float32, TF32 and fp16, bf16, fp8 (E4M3 and E5M2)."""
 
 
 def rounded(value: torch.Tensor, roundoff: float) -> torch.Tensor:
     """Round a float tensor to nearest, ties to even, keeping its dtype."""
     import torch
 
-    mantissa, exponent = torch.frexp(value.double())
+    exact = value.double()
+    mantissa, exponent = torch.frexp(exact)
     scale = 2.0 ** round(-math.log2(roundoff))
     made = torch.ldexp((mantissa * scale).round() / scale, exponent)
-    return torch.where(torch.isfinite(value), made, value.double()).to(value.dtype)
+    return torch.where(torch.isfinite(exact), made, exact).to(value.dtype)
 
 
 def stepped(values: list[Any], roundoff: float) -> list[Any]:
@@ -28,7 +29,7 @@ def stepped(values: list[Any], roundoff: float) -> list[Any]:
 
     def step(value: torch.Tensor) -> torch.Tensor:
         signs = torch.randint(0, 2, value.shape, device=value.device, dtype=torch.float64).mul_(2).sub_(1)
-        return signs.mul_(2 * roundoff).add_(1).mul_(value).to(value.dtype)
+        return signs.mul_(2 * roundoff).add_(1).mul_(value.double()).to(value.dtype)
 
     return [step(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in values]
 

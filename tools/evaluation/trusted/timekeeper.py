@@ -16,6 +16,7 @@ from tools.evaluation.wire.channel import Command, Load, Reply, State
 from tools.evaluation.wire.lead_in import ColdCache, lead_in
 from tools.evaluation.wire.memory import Memory
 from tools.evaluation.wire.stream_gate import Gate, gate
+from tools.float8 import writable
 from tools.records import ABI, TensorSpec
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Timekeeper:
         import torch
 
         for value in self._inputs:
-            flat = value.view(-1)
+            flat = writable(value.view(-1))
             flat.index_copy_(0, torch.zeros(1, dtype=torch.int64, device=flat.device), flat[:1].clone())
         self.take(self.call(0), 0)
         self._gate.fence()

@@ -10,6 +10,7 @@ from tools.evaluation.trusted.numerics import EXACT, ROUNDOFF, Errors
 from tools.evaluation.trusted.reference import DeclaredReference, Oracle
 from tools.evaluation.trusted.rounding import all_rounded, stepped
 from tools.evaluation.wire.distributions import AS_MADE
+from tools.float8 import widened
 from tools.records import Problem, TensorSpec
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Tolerance:
         self.reference.load(parameters)
         self.oracle = Oracle(problem, parameters, device)
         abi = problem.abi
-        self._roundoff = max((numerics.unit_roundoff(problem.policy, s.dtype) for s in abi.inputs if s.is_float), default=0.0)
+        self._roundoff = max((numerics.input_roundoff(problem.policy, s.dtype) for s in abi.inputs if s.is_float), default=0.0)
         self._linear = {name.split(".")[1] for name in problem.work.operators} <= LINEAR
 
     def roundoff(self, dtype: str) -> float:
@@ -179,7 +180,7 @@ def _flushed(arguments: list[Any]) -> list[Any]:
     import torch
 
     def flush(value: torch.Tensor) -> torch.Tensor:
-        return torch.where(value.abs() < torch.finfo(value.dtype).tiny, torch.zeros_like(value), value)
+        return torch.where(widened(value).abs() < torch.finfo(value.dtype).tiny, torch.zeros_like(value), value)
 
     return [flush(v) if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in arguments]
 

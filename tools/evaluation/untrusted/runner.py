@@ -31,6 +31,7 @@ from tools.evaluation.wire.phase import Phase
 from tools.evaluation.wire.precision import set_precision
 from tools.evaluation.wire.red_zones import Flanked
 from tools.evaluation.wire.stream_gate import Gate, gate
+from tools.float8 import writable
 from tools.records import ScalarSpec
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class Runner:
             lead_in(self._cold, bool(command.load & Load.PRIMED))
         for index, where, values in patches:
             # on the device's queue behind the lead-in: work that starts before the call finds stale inputs
-            flat = self._inputs[index].view(-1)
+            flat = writable(self._inputs[index].view(-1))
             flat.index_copy_(0, where.to(flat.device, non_blocking=True), values.to(flat.device, non_blocking=True))
         if command.load & Load.AUDIT:
             self._exchange.write_heard(self._memory, list(heard_in(lambda: self._model(*arguments))))

@@ -9,6 +9,7 @@ from tools.evaluation.wire.chain_board import ChainBoard, Change, Word
 from tools.evaluation.wire.channel import Load
 from tools.evaluation.wire.lead_in import ColdCache, end_persistence
 from tools.evaluation.wire.stream_gate import Gate, await_open
+from tools.float8 import writable
 
 if TYPE_CHECKING:
     import torch
@@ -100,7 +101,7 @@ def _patch(change: Change, inputs: Sequence[torch.Tensor], gate: Gate) -> _Patch
     """Say where an input changes, and where its new values will be found."""
     import torch
 
-    flat = inputs[change.argument].view(-1)
+    flat = writable(inputs[change.argument].view(-1))
     end = change.offset + len(change.elements) * flat.element_size()
     # a stand-in for an input may be shorter than what it stands for
     where = torch.tensor(change.elements, dtype=torch.int64, device=flat.device) % flat.numel()

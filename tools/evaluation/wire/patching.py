@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tools.evaluation.wire.channel import MAX_PATCHES, Patch
+from tools.float8 import writable
 from tools.records import ITEM_BYTES, TensorSpec
 
 if TYPE_CHECKING:
@@ -45,12 +46,12 @@ def _counts(specs: Sequence[TensorSpec]) -> dict[int, int]:
 def apply(patches: Iterable[Patch], tensors: Sequence[torch.Tensor]) -> None:
     """Write changed elements into the inputs, wherever these are; of one that changed more than once the last value stays."""
     for argument, (where, values) in staged(patches, [tensor.dtype for tensor in tensors]).items():
-        flat = tensors[argument].view(-1)
+        flat = writable(tensors[argument].view(-1))
         flat.index_copy_(0, where.to(flat.device), values.to(flat.device))
 
 
 def staged(patches: Iterable[Patch], dtypes: Sequence[torch.dtype]) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
-    """Places and values of the changed elements by input, on the CPU."""
+    """Places and values of the changed elements by input, on the CPU; those of float8 as bytes."""
     import torch
 
     last: dict[int, dict[int, bytes]] = {}
@@ -60,7 +61,7 @@ def staged(patches: Iterable[Patch], dtypes: Sequence[torch.dtype]) -> dict[int,
     for argument, elements in last.items():
         dtype = dtypes[argument]
         values = bytearray().join(value[: dtype.itemsize] for value in elements.values())
-        found[argument] = (torch.tensor(list(elements)), torch.frombuffer(values, dtype=dtype))
+        found[argument] = (torch.tensor(list(elements)), writable(torch.frombuffer(values, dtype=dtype)))
     return found
 
 

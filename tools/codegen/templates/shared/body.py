@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tools.codegen.ir.builder import Builder
-from tools.codegen.ir.dtypes import is_floating
+from tools.codegen.ir.dtypes import TRITON, is_floating
 from tools.codegen.ir.expr import Expr, LoweringError
 from tools.codegen.ir.sizes import literal
 from tools.codegen.templates.device.math import NAMES
@@ -172,7 +172,7 @@ class Body:
             return f"({text} != 0)"
         if source == "bool" or target in ("float32", "float64", "int32", "int64"):
             return f"{text}.to(tl.{target})"
-        return f"{text}.to(tl.{target}).to(tl.{record.dtype})"
+        return f"{text}.to(tl.{TRITON.get(target, target)}).to(tl.{record.dtype})"
 
     def _default_name(self, expr: int) -> str:
         record = self.b.exprs[expr]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tools.codegen.ir.builder import Builder
-from tools.codegen.ir.dtypes import is_floating
+from tools.codegen.ir.dtypes import TRITON, is_floating
 from tools.codegen.ir.expr import Fold
 from tools.codegen.ir.graph import Ref, TensorMeta
 from tools.codegen.ir.kernel import Kernel
@@ -88,6 +88,9 @@ class Frame:
     def load_text(self, access: Access, fill: str = "") -> str:
         """Write a load, converted to its compute dtype; what is masked off reads as `fill`, or as zero."""
         mask = self.mask(access)
+        if mask and fill and access.meta.dtype in TRITON:
+            # float8 has no number for many a fill: a device takes its largest for an infinity
+            return f"tl.where({mask}, {self.load_text(access)}, {fill})"
         extra = f", mask={mask}, other={fill or _zero(access.meta.dtype)}" if mask else ""
         text = f"tl.load({self.offset(access)}{extra}{self._policy(access)})"
         return text + conversion(access.meta.dtype)
@@ -176,7 +179,7 @@ def conversion(dtype: str) -> str:
     """Write the conversion of a loaded value to its compute dtype."""
     if dtype == "bool":
         return " != 0"
-    if dtype in ("float16", "bfloat16"):
+    if dtype in ("float16", "bfloat16", *TRITON):
         return ".to(tl.float32)"
     return ".to(tl.int32)" if dtype in ("int8", "uint8", "int16") else ""
 
