@@ -26,6 +26,8 @@ from tools.problems.source import read_source
 from tools.records import HardwareSheet
 
 SEED_BITS = 31
+UNPROVEN = Proof(what="The work ended before its proof.", mend="Run the command again.")
+"""What is written down until there is a proof."""
 
 
 def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, home: Path, listener: Listener) -> Outcome:
@@ -49,6 +51,8 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
         outcomes, delivered = optimise(rows, captured, settings, home, listener)
         outcome = first_outcome(str(file), factory, sheet, processes.device, settings, captured, rows, outcomes)
         if delivered:
+            # a kill during the proof costs no more than the proof
+            finish(outcome.model_copy(update={"proof": UNPROVEN}), delivered, out, time.monotonic() - began)
             seed = secrets.randbits(SEED_BITS)
             proving = Proving(processes, file, source, factory, sheet, settings, processes.device != "cpu", seed, listener)
             outcome, delivered = proving.settle(outcome, delivered)
@@ -117,9 +121,10 @@ async def _optimise(
 
 
 def finish(outcome: Outcome, delivered: Sequence[Delivered], out: Path, seconds: float) -> Outcome:
-    """Write the package with its report; without an operator the report alone."""
+    """Write the package with its report, in place of what was written before; without an operator the report alone."""
     outcome = outcome.model_copy(update={"seconds": seconds, "package": str(out) if delivered else ""})
-    out.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
     if delivered:
         facts = {
             "made_for": outcome.target,
