@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -37,7 +38,26 @@ def host_function(code: str, names: Sequence[str], launch: Launch) -> HostFuncti
     reader = _Reader(names, launch)
     for statement in call.body:
         reader.read(statement)
+    _drop_layouts(reader.function)
     return reader.function
+
+
+def _drop_layouts(function: HostFunction) -> None:
+    """Leave what is only returned as the library lays it out: nothing of the file reads its memory."""
+    kept: list[str] = []
+    for place, line in enumerate(function.lines):
+        made = re.match(rf"(\w+) = {LAID_OUT}\(", line)
+        readers = [later for later in function.lines[place + 1 :] if not later.startswith("del ") and not _only_returns(later)]
+        if made is None or any(re.search(rf"\b{made[1]}\b", later) for later in readers):
+            kept.append(line)
+    function.lines = kept
+    if not any(f" = {LAID_OUT}(" in line for line in kept):
+        function.helpers.discard(LAID_OUT)
+
+
+def _only_returns(line: str) -> bool:
+    """Whether a line gives results back as they are."""
+    return line.startswith("return ") and f"{REINTERPRETED}(" not in line
 
 
 class _Reader:

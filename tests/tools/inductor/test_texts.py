@@ -109,8 +109,12 @@ def test_a_host_function_with_anything_else_is_refused(statement: str) -> None:
 
 def test_what_the_library_makes_is_laid_out_as_kernels_expect() -> None:
     """Strides that Inductor asserts of a library's result are made, where they differ."""
-    lines = _host("torch.ops.aten.relu.default(buf1); assert_size_stride(buf2, (3, 4), (1, 3))")
-    assert "buf2 = laid_out(buf2, (3, 4), (1, 3))" in lines
+    made = "torch.ops.aten.relu.default(buf1); assert_size_stride(buf2, (3, 4), (1, 3))"
+    read = f"{made}; triton_poi_fused_relu_0.run(buf2, buf1, 12, stream=stream0)"
+    assert "buf2 = laid_out(buf2, (3, 4), (1, 3))" in _host(read)
+    assert not any("laid_out" in line for line in _host(made)), "what is only returned may lie in any way"
+    seen = CALL.replace("return (buf2, )", "return (reinterpret_tensor(buf2, (12, ), (1, ), 0), )").replace("STATEMENT", made)
+    assert "buf2 = laid_out(buf2, (3, 4), (1, 3))" in host_function(seen, ["x", "weight"], lambda *_: "").lines
 
 
 LAUNCHER: Launcher = {"XBLOCK": 64, "YBLOCK": 1, "num_warps": 8, "num_stages": 1}
