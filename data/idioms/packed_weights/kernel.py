@@ -31,5 +31,5 @@ class ModelNew(torch.nn.Module):
         y = torch.empty(m, n, device=x.device, dtype=x.dtype)
         BLOCK_M, BLOCK_N = 16, 32
         grid = (triton.cdiv(n, BLOCK_N), triton.cdiv(m, BLOCK_M))
-        product_kernel[grid](x, packed, scale, y, m, n, half, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=64, num_warps=4, num_stages=3)
+        product_kernel[grid](x, packed, scale, y, m, n, half, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=32, num_warps=4, num_stages=3)
         return y

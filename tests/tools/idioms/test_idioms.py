@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -15,7 +16,7 @@ from tools.hardware import load_sheet
 from tools.idioms.choice import fitting, within
 from tools.idioms.idiom import Idiom, all_idioms, folder
 from tools.problems import load_problem, small_variants
-from tools.records import Bottleneck, Evaluation, OperatorFamily, Problem
+from tools.records import Bottleneck, OperatorFamily, Problem
 from tools.syntax import parsed
 
 FAMILY = OperatorFamily
@@ -82,32 +83,22 @@ def test_every_folder_is_in_the_list() -> None:
 
 
 @pytest.fixture(scope="module")
-def judged(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Evaluation]:
-    """Idioms compiled for an H200 and checked by the interpreter, in one pool."""
-
-    async def judge() -> dict[str, Evaluation]:
-        pool = LocalPool(tmp_path_factory.mktemp("idioms"), None, parallel=2)
-        requests = []
-        for idiom in JUDGED:
-            one = load_problem(idiom.folder / "reference.py")
-            source = (idiom.folder / "kernel.py").read_text()
-            requests.append(
-                EvaluationRequest(
-                    problem=one, variants=small_variants(one), candidate=idiom.name, source=source, target=load_sheet("h200"), depth="check"
-                )
-            )
-        found = await asyncio.gather(*map(pool.evaluate, requests))
-        await pool.close()
-        return {one.candidate: one for one in found}
-
-    return asyncio.run(judge())
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalPool]:
+    """A pool without a GPU."""
+    made = LocalPool(tmp_path_factory.mktemp("idioms"), None, parallel=1)
+    yield made
+    asyncio.run(made.close())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("idiom", JUDGED, ids=lambda one: one.name)
-def test_an_idiom_is_right(judged: dict[str, Evaluation], idiom: Idiom) -> None:
+def test_an_idiom_is_right(pool: LocalPool, idiom: Idiom) -> None:
     """It compiles for an H200, spills nothing to speak of, and is within float64's limits at its small sizes."""
-    found = judged[idiom.name]
+    one, source = load_problem(idiom.folder / "reference.py"), (idiom.folder / "kernel.py").read_text()
+    request = EvaluationRequest(
+        problem=one, variants=small_variants(one), candidate=idiom.name, source=source, target=load_sheet("h200"), depth="check"
+    )
+    found = asyncio.run(pool.evaluate(request))
     assert found.verdict == "PASS", (found.notes, found.log[-800:])
     assert found.kernels
     assert max(kernel.spill_bytes for kernel in found.kernels) <= 64
