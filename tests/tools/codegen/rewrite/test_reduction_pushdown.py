@@ -71,7 +71,7 @@ def _compiled(folder: Path) -> dict[tuple[str, int | str], dict[str, Any]]:
     for name in COMPILED:
         problem, graph, schedule = pushed_down(name)
         jobs[name] = write_job(folder, name, problem_of(small(SAMPLES[name])), emit(problem, graph, schedule).source)
-    return for_targets(jobs, TARGETS)
+    return for_targets(jobs, [(name, target) for name in COMPILED for target in TARGETS])
 
 
 @pytest.mark.slow
