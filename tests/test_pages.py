@@ -11,7 +11,7 @@ import pytest
 from agents.coder.modelled import choices_of
 from agents.coder.traced import traced_graph
 from agents.models.settings import ModelSettings
-from kernelwright.cli.explain import Stage
+from kernelwright.cli.commands.explain import Stage
 from tests.support.pages import FENCE, INLINE, ROOT, Page
 from tools.actions import GUIDE
 from tools.codegen import emit, pipeline

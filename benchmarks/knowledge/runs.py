@@ -27,7 +27,7 @@ from kernelwright.bench.borrowed import Borrowed
 from kernelwright.bench.reading import facts_of
 from kernelwright.bench.row import ResultRow
 from kernelwright.bench.statistics import interval
-from kernelwright.cli.knowledge_worth import page
+from kernelwright.cli.knowledge.worth import page
 from kernelwright.worth.calibration_plot import draw, draw_trend, in_words, trend_in_words
 from kernelwright.worth.records import WorthReport
 from kernelwright.worth.report import report_worth

@@ -1,1 +1,1 @@
-"""The command line: one file a command; each parses, calls the API and prints."""
+"""The command line: commands, and the options, checks and waiting that they share."""

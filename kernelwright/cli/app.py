@@ -10,14 +10,13 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.cli import (
+from kernelwright.cli.commands import (
     actions,
     bench,
     doctor,
     evaluate,
     explain,
     hardware,
-    knowledge,
     mcp,
     model,
     optimize,
@@ -31,9 +30,10 @@ from kernelwright.cli import (
     verify,
     worker,
 )
-from kernelwright.cli.guarded import guarded, stopped_by_sigterm
-from kernelwright.cli.help import WIDEST, GroupedCommand, examples_kept
-from kernelwright.cli.options import UNJUDGED
+from kernelwright.cli.knowledge import group as knowledge
+from kernelwright.cli.shared.guarded import guarded, stopped_by_sigterm
+from kernelwright.cli.shared.help import WIDEST, GroupedCommand, examples_kept
+from kernelwright.cli.shared.options import UNJUDGED
 from tools.errors import KernelwrightError, Postponed, UnjudgeableError
 from tools.version import VERSION
 

@@ -15,7 +15,7 @@ from graphs.run.assembly import open_run, start_run
 from graphs.run.settings import RunSettings
 from kernelwright.bench.settings import BenchSettings
 from kernelwright.cli.app import main
-from kernelwright.cli.knowledge_store import reached_server, ready_embedder
+from kernelwright.cli.shared.knowledge_store import reached_server, ready_embedder
 from knowledge.log.event_log import EventKind, EventLog
 from tests.support.chroma import chroma_server
 from tools.problems import load_problem

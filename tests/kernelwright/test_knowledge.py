@@ -13,7 +13,7 @@ import pytest
 from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
 from kernelwright.cli.app import main
-from kernelwright.cli.knowledge_store import print_notes
+from kernelwright.cli.shared.knowledge_store import print_notes
 from kernelwright.screen.facts import candidate_facts, tree_facts
 from knowledge.records import Outcome, Situation
 from knowledge.store import KnowledgeBase

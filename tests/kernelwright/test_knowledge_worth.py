@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.bench.row import Status
-from kernelwright.cli.knowledge_worth import page
+from kernelwright.cli.knowledge.worth import page
 from kernelwright.worth.records import LEARNT, SEEDS
 from kernelwright.worth.report import report_worth
 from tests.kernelwright.bench.rows import row

@@ -17,7 +17,7 @@ from agents.models import ChatModel, InFlight, ModelSettings, Trouble
 from graphs.optimize.execute import execute
 from graphs.run.context import Services
 from graphs.run.settings import RunSettings
-from kernelwright.cli.live import teller_for
+from kernelwright.cli.shared.live import teller_for
 from kernelwright.screen.board import Board, Row
 from kernelwright.screen.ending import next_commands, print_result
 from kernelwright.screen.facts import result_facts

@@ -16,8 +16,8 @@ from rich.console import Console
 from agents.models import ChatModel, InFlight, ModelSettings, Trouble
 from graphs.run.records import Delivery
 from kernelwright.cli.app import app, main
-from kernelwright.cli.help import GROUPS, OTHERS
-from kernelwright.cli.live import stoppable
+from kernelwright.cli.shared.help import GROUPS, OTHERS
+from kernelwright.cli.shared.live import stoppable
 from kernelwright.screen.ending import ended_in_words
 from kernelwright.screen.facts import call_facts
 from kernelwright.screen.lines import Lines

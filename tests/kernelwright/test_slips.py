@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from kernelwright.cli.guarded import guarded, stopped_by_sigterm
+from kernelwright.cli.shared.guarded import guarded, stopped_by_sigterm
 from tests.kernelwright.conftest import Refused
 from tools.nearest import nearest
 

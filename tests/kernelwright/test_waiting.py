@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.cli.waiting import printing_aside, waiting
+from kernelwright.cli.shared.waiting import printing_aside, waiting
 
 
 def test_what_an_operator_prints_is_not_in_the_answer(capfd: pytest.CaptureFixture[str]) -> None:

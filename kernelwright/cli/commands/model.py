@@ -18,7 +18,7 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.cli.options import (
+from kernelwright.cli.shared.options import (
     BaseUrl,
     CompileTimeout,
     Devices,
@@ -69,7 +69,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Work on a model and print what came of it."""
-    from kernelwright.cli.early import check_device, check_evaluator, check_policies
+    from kernelwright.cli.shared.early import check_device, check_evaluator, check_policies
     from tools.models.form import check_form, check_package_place
 
     name, _, factory = file.partition(":")
@@ -87,7 +87,7 @@ def command(
     from agents import ready_models, team_settings
     from graphs.run.settings import RunSettings
     from graphs.search.protocol import SearchSettings
-    from kernelwright.cli.knowledge_store import ready_embedder
+    from kernelwright.cli.shared.knowledge_store import ready_embedder
     from kernelwright.models.live import ModelProgress, print_outcome
     from kernelwright.models.records import ModelSettings
     from kernelwright.models.working import work_on_file

@@ -14,9 +14,9 @@ from rich.console import Console
 from graphs.optimize.execute import Listener, execute
 from graphs.run.assembly import assemble
 from graphs.run.context import Services
-from kernelwright.cli.early import check_out
-from kernelwright.cli.guarded import STOPPED
-from kernelwright.cli.options import UNJUDGED
+from kernelwright.cli.shared.early import check_out
+from kernelwright.cli.shared.guarded import STOPPED
+from kernelwright.cli.shared.options import UNJUDGED
 from kernelwright.screen.ending import print_result
 from kernelwright.screen.facts import result_facts
 from kernelwright.screen.lines import Lines

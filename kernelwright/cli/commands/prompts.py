@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli.options import Json
+from kernelwright.cli.shared.options import Json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

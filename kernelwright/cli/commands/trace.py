@@ -28,7 +28,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kernelwright.cli.options import Home, Json, home_folder
+from kernelwright.cli.shared.options import Home, Json, home_folder
 
 
 def command(
@@ -44,7 +44,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Print a trace."""
-    from kernelwright.cli.early import check_run
+    from kernelwright.cli.shared.early import check_run
     from tools.errors import UserError
 
     views = {"RUN RUN": other, "--candidate": candidate, "--why": why, "--follow": follow, "--nodes": nodes, "--costs": costs}

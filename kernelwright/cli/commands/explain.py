@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli.options import Json, Policy
+from kernelwright.cli.shared.options import Json, Policy
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -60,12 +60,12 @@ def command(
     json: Json = False,
 ) -> None:
     """Explain and print."""
-    from kernelwright.cli.early import check_device, check_policies, check_problem
+    from kernelwright.cli.shared.early import check_device, check_policies, check_problem
 
     check_problem(problem, entry)
     check_device(target)
     check_policies(policy)
-    from kernelwright.cli.waiting import printing_aside, waiting
+    from kernelwright.cli.shared.waiting import printing_aside, waiting
     from tools.policies import load_policy
 
     if compiled:

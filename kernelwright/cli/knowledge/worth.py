@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli.knowledge_store import Server, print_json, reached_server, ready_embedder
-from kernelwright.cli.options import HALF_LIFE, CompileTimeout, HalfLife, Json, NamedPolicy, TraceTimeout
+from kernelwright.cli.shared.knowledge_store import Server, print_json, reached_server, ready_embedder
+from kernelwright.cli.shared.options import HALF_LIFE, CompileTimeout, HalfLife, Json, NamedPolicy, TraceTimeout
 
 if TYPE_CHECKING:
     from kernelwright.bench.settings import BenchSettings, MemoryArm
@@ -71,7 +71,7 @@ def worth(
     from graphs.search.protocol import SearchSettings
     from kernelwright.bench.memories import Memories
     from kernelwright.bench.settings import BenchSettings, read_team
-    from kernelwright.cli.bench import _numbers
+    from kernelwright.cli.commands.bench import _numbers
     from tools.errors import UserError
     from tools.problems.suite import open_suite, select
     from tools.records import Budget, PrecisionPolicy
@@ -204,7 +204,7 @@ def _run(settings: BenchSettings, items: tuple[SuiteItem, ...], folder: Path, jo
     from contextlib import redirect_stdout
 
     from kernelwright.bench.watching import see_through
-    from kernelwright.cli.bench import command_line
+    from kernelwright.cli.commands.bench import command_line
 
     with redirect_stdout(sys.stderr):
         whole, _ = see_through(

@@ -5,7 +5,7 @@ Example: kernelwright runs --json
 
 from __future__ import annotations
 
-from kernelwright.cli.options import Home, Json, home_folder
+from kernelwright.cli.shared.options import Home, Json, home_folder
 
 
 def command(home: Home = None, json: Json = False) -> None:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli import knowledge_tending
-from kernelwright.cli.knowledge_store import Embedder, Server, open_base, print_json, print_notes
-from kernelwright.cli.knowledge_worth import worth
-from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json, Share
-from kernelwright.cli.waiting import waiting
+from kernelwright.cli.knowledge import tending
+from kernelwright.cli.knowledge.worth import worth
+from kernelwright.cli.shared.knowledge_store import Embedder, Server, open_base, print_json, print_notes
+from kernelwright.cli.shared.options import HALF_LIFE, HalfLife, Home, Json, Share
+from kernelwright.cli.shared.waiting import waiting
 
 if TYPE_CHECKING:
     from knowledge.learning.calibration import Stretch
@@ -209,15 +209,15 @@ def rebuild(embedder: Embedder = "default", server: Server = "", share: Share = 
     print_json({"indexed": count}) if json else print(f"{count} strategies indexed")
 
 
-for tending in (
-    knowledge_tending.learn,
-    knowledge_tending.diff,
-    knowledge_tending.revert,
-    knowledge_tending.merge,
-    knowledge_tending.prune,
-    knowledge_tending.retire,
-    knowledge_tending.doctor,
-    knowledge_tending.salvage,
+for one in (
+    tending.learn,
+    tending.diff,
+    tending.revert,
+    tending.merge,
+    tending.prune,
+    tending.retire,
+    tending.doctor,
+    tending.salvage,
     worth,
 ):
-    app.command()(tending)
+    app.command()(one)

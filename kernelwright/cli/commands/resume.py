@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.cli.options import Context, Devices, Evaluator, Home, Json, Verbose, Wait, home_folder
+from kernelwright.cli.shared.options import Context, Devices, Evaluator, Home, Json, Verbose, Wait, home_folder
 
 
 def command(
@@ -40,7 +40,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Continue a run and see it through."""
-    from kernelwright.cli.early import check_run
+    from kernelwright.cli.shared.early import check_run
 
     check_run(home, run)
     from agents import ready_models
@@ -49,8 +49,8 @@ def command(
     from graphs.run.evaluators import change_evaluator
     from graphs.run.records import Delivery
     from graphs.run.settings import RunSettings
-    from kernelwright.cli.knowledge_store import reached_server, reached_share
-    from kernelwright.cli.live import see_through
+    from kernelwright.cli.shared.knowledge_store import reached_server, reached_share
+    from kernelwright.cli.shared.live import see_through
 
     contexts = read_contexts(context or [])
     store = open_run(home_folder(home), run)

@@ -14,7 +14,7 @@ import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from kernelwright.cli.options import Home, Json, home_folder
+from kernelwright.cli.shared.options import Home, Json, home_folder
 
 PACKAGES = ("torch", "triton", "langgraph", "langchain-openai", "chromadb", "sentence-transformers", "nvidia-ml-py")
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from kernelwright.cli.options import Home, Json, home_folder
+from kernelwright.cli.shared.options import Home, Json, home_folder
 
 if TYPE_CHECKING:
     from graphs.replay import Repetition

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kernelwright.cli.options import HALF_LIFE, SERVER_VARIABLE, home_folder
+from kernelwright.cli.shared.options import HALF_LIFE, SERVER_VARIABLE, home_folder
 
 if TYPE_CHECKING:
     from knowledge.store import KnowledgeBase

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli.options import Json
+from kernelwright.cli.shared.options import Json
 
 if TYPE_CHECKING:
     from tools.evidence import Report, Signature
@@ -63,7 +63,7 @@ def command(
 ) -> None:
     """Verify and print."""
     from kernelwright.api.judging import verify
-    from kernelwright.cli.waiting import printing_aside, waiting
+    from kernelwright.cli.shared.waiting import printing_aside, waiting
     from tools.policies import load_policy
 
     if digest:

@@ -19,7 +19,7 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.cli.options import Devices, Json
+from kernelwright.cli.shared.options import Devices, Json
 
 
 def command(

@@ -5,7 +5,7 @@ Example: kernelwright actions
 
 from __future__ import annotations
 
-from kernelwright.cli.options import Json
+from kernelwright.cli.shared.options import Json
 
 
 def command(json: Json = False) -> None:

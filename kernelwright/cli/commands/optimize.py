@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli.options import (
+from kernelwright.cli.shared.options import (
     HALF_LIFE,
     SEARCHES,
     AgainstOption,
@@ -159,8 +159,8 @@ def command(
     json: Json = False,
 ) -> None:
     """Start a run and see it through."""
-    from kernelwright.cli.early import check_device, check_evaluator, check_out, check_policies, check_problem, check_search
-    from kernelwright.cli.knowledge_store import demand_readable
+    from kernelwright.cli.shared.early import check_device, check_evaluator, check_out, check_policies, check_problem, check_search
+    from kernelwright.cli.shared.knowledge_store import demand_readable
 
     check_problem(file, entry)
     check_device(target)
@@ -183,9 +183,9 @@ def command(
     from graphs.run.starting import read_start
     from graphs.run.works import COMMAND, note_work, process_began
     from graphs.search.protocol import SearchSettings
-    from kernelwright.cli.knowledge_store import reached_server, reached_share, ready_embedder
-    from kernelwright.cli.live import see_through
-    from kernelwright.cli.waiting import waiting
+    from kernelwright.cli.shared.knowledge_store import reached_server, reached_share, ready_embedder
+    from kernelwright.cli.shared.live import see_through
+    from kernelwright.cli.shared.waiting import waiting
     from knowledge.vectors.embedding import begin_import
     from tools.policies import named_policies, stated_policy
     from tools.records import Budget

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelwright.cli.options import SEARCHES, home_folder
+from kernelwright.cli.shared.options import SEARCHES, home_folder
 from tools.errors import UserError
 from tools.hardware import load_sheet
 from tools.hardware.devices import choose_devices

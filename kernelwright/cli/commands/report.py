@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.cli.options import Home, home_folder
+from kernelwright.cli.shared.options import Home, home_folder
 
 
 def command(
@@ -26,7 +26,7 @@ def command(
     home: Home = None,
 ) -> None:
     """Write the page and say where it is."""
-    from kernelwright.cli.early import check_out, check_run
+    from kernelwright.cli.shared.early import check_out, check_run
 
     check_run(home, run)
     check_out(out)

@@ -28,7 +28,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from kernelwright.cli.options import (
+from kernelwright.cli.shared.options import (
     HALF_LIFE,
     AgainstOption,
     ChromaServer,
@@ -128,7 +128,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Run a shard of a bench and report on it."""
-    from kernelwright.cli.early import check_device, check_evaluator, check_policies
+    from kernelwright.cli.shared.early import check_device, check_evaluator, check_policies
     from tools.problems.suite import open_suite
 
     found = open_suite(suite, _numbers(levels))
@@ -150,7 +150,7 @@ def run(
     from graphs.search.protocol import SearchSettings
     from kernelwright.bench.settings import MEMORY_ARMS, BenchSettings, MemoryArm, arm_words, read_team
     from kernelwright.bench.watching import see_through
-    from kernelwright.cli.knowledge_store import reached_server, ready_embedder
+    from kernelwright.cli.shared.knowledge_store import reached_server, ready_embedder
     from tools.policies import named_policies
     from tools.problems.suite import select
     from tools.problems.suite import shard as part_of

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from kernelwright.cli.options import Json
+from kernelwright.cli.shared.options import Json
 
 
 def command(name: Annotated[str, typer.Argument(metavar="[NAME]", help="Device sheet to show whole.")] = "", json: Json = False) -> None:

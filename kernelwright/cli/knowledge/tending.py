@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kernelwright.cli.knowledge_store import LOG, Embedder, Server, base_folder, open_base, print_json, print_notes
-from kernelwright.cli.options import HALF_LIFE, HalfLife, Home, Json, Share
-from kernelwright.cli.waiting import waiting
+from kernelwright.cli.shared.knowledge_store import LOG, Embedder, Server, base_folder, open_base, print_json, print_notes
+from kernelwright.cli.shared.options import HALF_LIFE, HalfLife, Home, Json, Share
+from kernelwright.cli.shared.waiting import waiting
 
 if TYPE_CHECKING:
     from agents.lessons.llm import ModelLessonWriter

@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from kernelwright.cli.options import UNJUDGED, CompileTimeout, Devices, Json, NonFinite, OtherBaselines, Policy, RowTolerance, Tolerance
+from kernelwright.cli.shared.options import (
+    UNJUDGED,
+    CompileTimeout,
+    Devices,
+    Json,
+    NonFinite,
+    OtherBaselines,
+    Policy,
+    RowTolerance,
+    Tolerance,
+)
 
 if TYPE_CHECKING:
     from kernelwright.api.judging import Judgement
@@ -47,7 +57,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Evaluate and print."""
-    from kernelwright.cli.early import check_bundle, check_device, check_evaluator, check_kernel, check_policies, check_problem
+    from kernelwright.cli.shared.early import check_bundle, check_device, check_evaluator, check_kernel, check_policies, check_problem
 
     check_problem(problem, entry)
     check_kernel(kernel)
@@ -62,7 +72,7 @@ def command(
     PROCESSES.start()
     begin_local(devices)
     from kernelwright.api.judging import evaluate
-    from kernelwright.cli.waiting import waiting
+    from kernelwright.cli.shared.waiting import waiting
     from tools.policies import named_policies, stated_policy
 
     with waiting(f"judging {kernel.name}"):

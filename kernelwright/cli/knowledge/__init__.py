@@ -1,0 +1,1 @@
+"""The group `kernelwright knowledge`: what looks into memory, tends it and says what it is worth."""
