@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 from unittest.mock import patch
 
@@ -14,9 +14,11 @@ import torch
 from torch import nn
 
 from tools.models.calls import tensors
+from tools.models.copies import copied, fresh, twin, widened
 from tools.models.jobs import OutputProof, Proof
 from tools.models.loading import Workload
-from tools.models.suitability import alike
+from tools.models.random_numbers import Recorded, Replayed, same_numbers
+from tools.models.suitability import alike, held
 
 FACTOR = 4.0
 """How many times as far from the oracle as the original is the model may be with operators in place."""
@@ -35,29 +37,28 @@ class Prover:
     def __init__(self, model: nn.Module, package: Any, workloads: Callable[[int], list[Workload]], seed: int) -> None:
         """Take the model as it is; `package` has `apply`, `remove` and `counts`, `workloads` makes fresh ones."""
         self._model, self._package, self._make, self._seed = model, package, workloads, seed
+        self._device = next((str(value.device) for value in held(model)), "cpu")
         self._notes: list[str] = []
 
     def correctness(self, *, graphs: bool) -> Proof:
         """Compare outputs on two fresh sets of inputs, count what the guards did, and put everything back; `graphs`: look for breaks."""
         keys = list(self._model.state_dict())
-        oracle, title = self._oracle()
         calls = [one for seed in (self._seed, self._seed + 1) for one in self._make(seed)]
         if _same_inputs(self._make(self._seed), self._make(self._seed + 1)):
             self._notes.append("The workloads have the same contents under every seed.")
-        plain = [self._run(self._model, one) for one in calls]
+        plain = self._runs(self._model, calls)
+        drawn = self._drawn(calls)
+        oracle, title = self._oracle(drawn[0])
         replaced = tuple(self._package.apply(self._model))
         self._package.counts(reset=True)
-        ours = [self._run(self._model, one) for one in calls]
+        ours = self._runs(self._model, calls)
         counted = self._package.counts()
         breaks = self._breaks(calls[0]) if graphs else {}
         kept = keys == list(self._model.state_dict())
         self._package.remove(self._model)
-        again = [self._run(self._model, one) for one in calls]
-        outputs = [
-            found
-            for one, mine, theirs in zip(calls, ours, plain, strict=True)
-            for found in _compared(one.name, mine, theirs, self._run(oracle, one, widened=_widest(oracle)))
-        ]
+        again = self._runs(self._model, calls)
+        wide = self._runs(oracle, calls, drawn, _widest(oracle))
+        outputs = [found for one, *results in zip(calls, ours, plain, wide, strict=True) for found in _compared(one.name, *results)]
         return Proof(
             oracle=title,
             outputs=tuple(outputs),
@@ -80,7 +81,7 @@ class Prover:
             ways |= {COMPILED: _compiled(self._model), COMPILED_OURS: _compiled(ways[OURS])}
         if max_autotune:
             mode = "max-autotune"
-            ways |= {AUTOTUNED: _compiled(_twin(self._model), mode), AUTOTUNED_OURS: _compiled(self._applied(), mode)}
+            ways |= {AUTOTUNED: _compiled(twin(self._model), mode), AUTOTUNED_OURS: _compiled(self._applied(), mode)}
         found: dict[str, dict[str, tuple[float, ...]]] = {}
         with _as_it_is(self._model):
             for one in self._make(self._seed):
@@ -119,22 +120,54 @@ class Prover:
             self._notes.append(text)
 
     def _applied(self, without: Sequence[str] = ()) -> nn.Module:
-        twin = _twin(self._model)
-        self._package.apply(twin, without=without)
-        return twin
+        other = twin(self._model)
+        self._package.apply(other, without=without)
+        return other
 
-    def _run(self, model: nn.Module, workload: Workload, widened: torch.dtype | None = None) -> list[torch.Tensor]:
-        args, kwargs = _copied(workload.args, widened), _copied(workload.kwargs, widened)
-        with torch.no_grad():
-            return [value.clone() for value in _outputs(model(*args, **kwargs))]
+    def _runs(
+        self,
+        model: nn.Module,
+        calls: Sequence[Workload],
+        drawn: Sequence[list[torch.Tensor]] = (),
+        dtype: torch.dtype | None = None,
+    ) -> list[list[torch.Tensor]]:
+        """Run calls one after the other on a copy of a model; random numbers are the same every time, or those given."""
+        model, found = self._fresh(model), []
+        for one, numbers in zip_longest(calls, drawn):
+            args, kwargs = copied(one.args, dtype), copied(one.kwargs, dtype)
+            with torch.no_grad(), same_numbers(self._device), Replayed(numbers) if numbers else contextlib.nullcontext():
+                found.append([value.clone() for value in _outputs(model(*args, **kwargs))])
+        return found
 
-    def _oracle(self) -> tuple[nn.Module, str]:
+    def _drawn(self, calls: Sequence[Workload]) -> list[list[torch.Tensor]]:
+        """Find the random numbers that the model draws in each call."""
+        model, found = self._fresh(self._model), []
+        for one in calls:
+            try:
+                with torch.no_grad(), same_numbers(self._device), Recorded() as recorded:
+                    model(*copied(one.args, None), **copied(one.kwargs, None))
+            except Exception as error:
+                self.note(f"What random numbers the model draws was not looked for: {type(error).__name__}: {str(error)[:120]}")
+                return [[] for _ in calls]
+            found.append(recorded.drawn)
+        if any(found):
+            self.note("The model draws random numbers: every run is given the same.")
+        return found
+
+    def _fresh(self, model: nn.Module) -> nn.Module:
+        try:
+            return fresh(model)
+        except Exception as error:
+            self.note(f"What the model keeps from call to call cannot be copied: {type(error).__name__}: {str(error)[:120]}")
+            return model
+
+    def _oracle(self, drawn: list[torch.Tensor]) -> tuple[nn.Module, str]:
         """Make the model in float64; in float32, or as it is, where that does not run."""
         call = self._make(self._seed)[0]
         for dtype in (torch.float64, torch.float32):
             try:
-                wide = copy.deepcopy(self._model).to(dtype)
-                self._run(wide, call, widened=dtype)
+                wide = widened(self._model, dtype)
+                self._runs(wide, [call], [drawn], dtype)
             except Exception as error:
                 self.note(f"The model does not run in {dtype}: {type(error).__name__}: {' '.join(str(error).split())[:120]}")
             else:
@@ -145,7 +178,7 @@ class Prover:
     def _breaks(self, workload: Workload) -> dict[str, int]:
         """Count what torch.compile breaks at, without operators and with them."""
         found = {}
-        for name, model in (("without", _twin(self._model)), ("with", self._applied())):
+        for name, model in (("without", twin(self._model)), ("with", self._applied())):
             if name == "without":
                 self._package.remove(model)
             try:
@@ -198,28 +231,12 @@ def _distance(value: torch.Tensor, wide: torch.Tensor) -> float:
     return (a - b).norm().item() / size if size else float(bool((a != b).any()))
 
 
-def _twin(model: nn.Module) -> nn.Module:
-    """Copy a model's modules; parameters and buffers are the same tensors."""
-    return copy.deepcopy(model, {id(value): value for value in (*model.parameters(), *model.buffers())})
-
-
 def _compiled(model: nn.Module, mode: str | None = None) -> Any:
     return torch.compile(model, mode=mode, dynamic=False)
 
 
 def _widest(model: nn.Module) -> torch.dtype:
     return next((value.dtype for value in model.parameters() if value.is_floating_point()), torch.float64)
-
-
-def _copied(tree: Any, dtype: torch.dtype | None) -> Any:
-    """Copy the tensors of a call, floats to `dtype` where one is named."""
-    if isinstance(tree, torch.Tensor):
-        return tree.to(dtype) if dtype is not None and tree.is_floating_point() else tree.clone()
-    if type(tree) in (tuple, list):
-        return type(tree)(_copied(item, dtype) for item in tree)
-    if type(tree) is dict:
-        return {key: _copied(value, dtype) for key, value in tree.items()}
-    return tree
 
 
 def _same_inputs(one: Sequence[Workload], other: Sequence[Workload]) -> bool:

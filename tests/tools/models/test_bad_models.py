@@ -1,0 +1,117 @@
+"""Models with modules that no kernel can replace: the others are replaced all the same, and the whole is proven."""
+
+# ruff: noqa: D102 - what a forward does, its class says
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from tests.tools.models.samples import Mixed, Noisy, Norm
+from tests.tools.models.test_package import CONTRACT, KERNEL, opened
+from tools.models.capture import capture
+from tools.models.loading import Workload
+from tools.models.package import Delivered
+from tools.models.proof import Prover
+from tools.models.random_numbers import Recorded, Replayed
+from tools.models.suitability import static_reason
+
+
+def rows(seed: int) -> list[Workload]:
+    """One call by seed."""
+    return [Workload("rows", (torch.randn(6, 16, generator=torch.Generator().manual_seed(seed)),), {}, 1.0)]
+
+
+@pytest.fixture(scope="module")
+def delivered() -> Delivered:
+    """What a run would have delivered for two of the norms of the model that holds everything."""
+    torch.manual_seed(0)
+    found = capture(Mixed().eval(), rows(1))
+    [norm] = [group for group in found.groups if group.paths == ("first", "second")]
+    assert norm.trace is not None
+    return Delivered(group=norm, trace=norm.trace, contract=CONTRACT, kernel=KERNEL, evidence=None)
+
+
+def test_the_rest_of_a_model_is_replaced_and_proven(tmp_path: Path, delivered: Delivered) -> None:
+    """Random numbers, state, writes in place, branches, eight bits, tied weights and a subclass of tensor stand beside two kernels."""
+    package = opened(tmp_path / "beside_bad_ones", delivered)
+    found = Prover(Mixed().eval().requires_grad_(False), package, rows, seed=1).correctness(graphs=False)
+    assert found.holds
+    assert found.replaced == ("first", "second")
+    assert found.hits == {delivered.group.name: 4}
+    assert found.oracle == "float64"
+    assert "The model draws random numbers: every run is given the same." in found.notes
+
+
+def test_a_wrong_kernel_beside_random_numbers_is_seen(tmp_path: Path, delivered: Delivered) -> None:
+    """The same numbers in float32 and in float64 leave the limit as narrow as without any."""
+    wrong = Delivered(group=delivered.group, trace=delivered.trace, contract=CONTRACT, kernel=KERNEL.replace("1e-5", "1e-3"), evidence=None)
+    package = opened(tmp_path / "wrong_beside_bad_ones", wrong)
+    assert not Prover(_Whole(Noisy()).eval().requires_grad_(False), package, rows, seed=1).correctness(graphs=False).holds
+
+
+class Counting(nn.Module):
+    """Keeps what it has seen in a buffer and in a list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("total", torch.zeros(16))
+        self.seen: list[int] = []
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.seen.append(len(self.seen))
+        self.total += x.sum(0)
+        return x + self.total * len(self.seen)
+
+
+def test_a_proof_leaves_nothing_in_a_model_that_keeps_state(tmp_path: Path, delivered: Delivered) -> None:
+    """What the runs of a proof add to buffers and lists is gone, and each begins from the same."""
+    package = opened(tmp_path / "beside_state", delivered)
+    counting = Counting()
+    whole = _Whole(counting).eval().requires_grad_(False)
+    found = Prover(whole, package, rows, seed=1).correctness(graphs=False)
+    assert found.holds
+    assert not counting.seen
+    assert not counting.total.any()
+
+
+class _Whole(nn.Module):
+    """Two norms with another module between them."""
+
+    def __init__(self, middle: nn.Module) -> None:
+        super().__init__()
+        self.first, self.middle, self.second = Norm(), middle, Norm()
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.second(self.middle(self.first(x)))
+
+
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda x: x + torch.rand_like(x),
+        lambda x: x + torch.empty_like(x).normal_(),
+        lambda x: torch.dropout(x, 0.5, True),
+        lambda x: x * torch.bernoulli(torch.full_like(x, 0.5)),
+    ],
+)
+def test_random_numbers_are_the_same_in_another_dtype(draw: Any) -> None:
+    """New tensors, tensors that are filled, dropout and its like."""
+    x = torch.randn(4, 16)
+    with Recorded() as recorded:
+        first = draw(x)
+    with Replayed(recorded.drawn):
+        wide = draw(x.double())
+    assert wide.dtype is torch.float64
+    torch.testing.assert_close(wide.float(), first)
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+def test_a_module_of_torchs_own_quantisation_is_named() -> None:
+    """Its packed weights are no tensors that one could see."""
+    module = torch.ao.nn.quantized.dynamic.Linear(16, 16).eval()
+    assert static_reason(module, (torch.randn(2, 16),), set()) == "it is quantised (Linear)"

@@ -1,0 +1,42 @@
+"""Copies of a model: one that shares its tensors, one that can be run without a trace, one in a wider format; and copies of calls."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+from torch import nn
+
+
+def twin(model: nn.Module) -> nn.Module:
+    """Copy a model's modules; parameters and buffers are the same tensors."""
+    return copy.deepcopy(model, {id(value): value for value in (*model.parameters(), *model.buffers())})
+
+
+def fresh(model: nn.Module) -> nn.Module:
+    """Copy all that a run may change, which is everything but the parameters: what a model keeps from call to call stays as it was."""
+    kept = {id(value): value for value in model.parameters()}
+    return copy.deepcopy(model, kept | {id(value): _cloned(value) for value in model.buffers()})
+
+
+def widened(model: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """Copy a model in `dtype`."""
+    return copy.deepcopy(model, {id(value): _cloned(value) for value in (*model.parameters(), *model.buffers())}).to(dtype)
+
+
+def copied(tree: Any, dtype: torch.dtype | None) -> Any:
+    """Copy the tensors of a call, floats to `dtype` where one is named."""
+    if isinstance(tree, torch.Tensor):
+        return tree.to(dtype) if dtype is not None and tree.is_floating_point() else tree.clone()
+    if type(tree) in (tuple, list):
+        return type(tree)(copied(item, dtype) for item in tree)
+    if type(tree) is dict:
+        return {key: copied(value, dtype) for key, value in tree.items()}
+    return tree
+
+
+def _cloned(value: torch.Tensor) -> torch.Tensor:
+    """Copy a tensor, of a subclass too, which `copy.deepcopy` does not always do."""
+    own = value.detach().clone()
+    return nn.Parameter(own, requires_grad=value.requires_grad) if isinstance(value, nn.Parameter) else own
