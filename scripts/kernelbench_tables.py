@@ -1,15 +1,18 @@
-"""Writes the tables of KernelBench's pages from rows, and says what of them the pages lack.
+"""Writes KernelBench's table of levels and its file of problems from rows, or says what of them the folder lacks.
 
 Usage: python -m scripts.kernelbench_tables docs/results/kernelbench [--check]
 
 The table of levels is of a bench's rows, judged by the lab. A problem without a kernel counts 1.00 in its means, as does one whose kernel
-is slower than what it is held against: its user keeps that. The tables of problems are of the whole evaluator's rows: of each problem the
-fastest kernel that passed, and the baselines timed beside it. Exit status 1 where `--check` finds a line that no page in the folder has.
+is slower than what it is held against: its user keeps that. The file of problems, `problems.csv`, is of the whole evaluator's rows: of each
+problem the fastest kernel that passed, and the baselines timed beside it. Exit status 1 where `--check` finds a line of the table that no
+page in the folder has, or another file of problems.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import math
 import statistics
 import sys
@@ -26,7 +29,8 @@ HEAD = (
     "evaluations, GPU s |",
     "|" + "---|" * 7,
 )
-PROBLEM_HEAD = ("| problem | eager, compile, µs | kernel, µs | over the better | note |", "|" + "---|" * 5)
+PROBLEMS = "problems.csv"
+PROBLEM_HEAD = ("problem", "eager_us", "compile_us", "kernel_us", "against_the_better", "prepacked_us", "note")
 
 REMARKS: dict[str, dict[int, tuple[int, ...]]] = {
     "reduction pushed down": {2: (13, 14, 18, 42, 44, 51)},
@@ -36,21 +40,23 @@ REMARKS: dict[str, dict[int, tuple[int, ...]]] = {
 
 
 def main() -> None:
-    """Print the tables, or what the pages lack of them."""
+    """Write the file and print the table, or what the folder lacks of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
         "folder",
         type=Path,
         help="level1.jsonl to level3.jsonl, confirmed.jsonl, packed.jsonl, and admitted.jsonl of benchmarks.kernelbench.admitted",
     )
-    parser.add_argument("--check", action="store_true", help="look for every line on the pages of the folder")
+    parser.add_argument("--check", action="store_true", help="look for every line in the folder instead")
     options = parser.parse_args()
-    lines = all_lines(options.folder)
+    lines, file = all_of(options.folder)
     if not options.check:
+        (options.folder / PROBLEMS).write_text(file)
         print("\n".join(lines))
         return
     missing = [line for line in lines if line not in page_lines(options.folder)]
-    print("\n".join(missing) or "The pages have every line.")
+    missing += [PROBLEMS] if (options.folder / PROBLEMS).read_text() != file else []
+    print("\n".join(missing) or "The folder has every line.")
     sys.exit(bool(missing))
 
 
@@ -59,16 +65,17 @@ def page_lines(folder: Path) -> set[str]:
     return {line for page in folder.glob("*.md") for line in page.read_text().splitlines()}
 
 
-def all_lines(folder: Path) -> list[str]:
-    """Write every table from the rows of a folder: of levels, then of each level's problems."""
+def all_of(folder: Path) -> tuple[list[str], str]:
+    """Make the table of levels and the file of problems from the rows of a folder."""
     levels = {number: KeptRows(folder / f"level{number}.jsonl").rows for number in (1, 2, 3)}
     judged, packed = (fastest(KeptRows(folder / f"{name}.jsonl").rows) for name in ("confirmed", "packed"))
     marked = {row["problem"] for row in KeptRows(folder / "admitted.jsonl").rows if row["marks"]}
-    lines = summaries(levels, marked)
-    for rows in levels.values():
-        ordered = sorted(rows, key=lambda row: row["number"])
-        lines += ["", *PROBLEM_HEAD, *(problem(row, judged, packed, marked) for row in ordered)]
-    return lines
+    ordered = [row for rows in levels.values() for row in sorted(rows, key=lambda row: row["number"])]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(PROBLEM_HEAD)
+    writer.writerows(problem(row, judged, packed, marked) for row in ordered)
+    return summaries(levels, marked), text.getvalue()
 
 
 def summaries(levels: Mapping[int, Sequence[Row]], marked: Collection[str] = ()) -> list[str]:
@@ -98,23 +105,18 @@ def summary(name: str, rows: Sequence[Row]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def problem(row: Row, judged: Mapping[str, Row], packed: Mapping[str, Row], marked: Collection[str] = ()) -> str:
-    """Write one problem's line: the fastest kernel that the whole evaluator passed, where it beats eager, else the baselines alone.
-
-    Empty cells at a line's end are left out, and so is the bar that closes a line.
-    """
-    name, best, prepacked = row["problem"].split("/")[1], judged.get(row["problem"]), packed.get(row["problem"])
-    notes = [f"prepacked {prepacked['us']:.0f}"] if prepacked else []
+def problem(row: Row, judged: Mapping[str, Row], packed: Mapping[str, Row], marked: Collection[str] = ()) -> list[str]:
+    """List one problem's values: the fastest kernel that the whole evaluator passed, where it beats eager, else the baselines alone."""
+    best, prepacked = judged.get(row["problem"]), packed.get(row["problem"])
+    baselines = (best or row)["baselines_us"]
+    times = [f"{baselines[side]:.0f}" if baselines else "" for side in ("eager", "compile")]
+    if best and best["speedups"]["eager"][0] >= FLOOR:
+        ours, notes = [f"{best['us']:.0f}", f"{min(gain[0] for gain in best['speedups'].values()):.2f}"], []
+    else:
+        ours, notes = ["", ""], ["reference kept" if baselines else "cannot be judged"]
     notes += [remark for remark, levels in REMARKS.items() if row["number"] in levels.get(int(row["problem"][5]), ())]
     notes += ["marked"] if row["problem"] in marked else []
-    baselines = (best or row)["baselines_us"]
-    cells = [name, *([", ".join(f"{baselines[side]:.0f}" for side in ("eager", "compile"))] if baselines else [])]
-    if best and best["speedups"]["eager"][0] >= FLOOR:
-        cells += [f"{best['us']:.0f}", f"{min(gain[0] for gain in best['speedups'].values()):.2f}x"]
-        cells += [", ".join(notes)] if notes else []
-    else:
-        cells.append(", ".join(["reference kept" if baselines else "cannot be judged", *notes]))
-    return f"| {' | '.join(cells)}"
+    return [row["problem"], *times, *ours, f"{prepacked['us']:.0f}" if prepacked else "", ", ".join(notes)]
 
 
 def _gains(rows: Iterable[Row], side: str) -> list[float]:

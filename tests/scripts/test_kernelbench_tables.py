@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from scripts.kernelbench_tables import all_lines, page_lines, problem, summary
+from scripts.kernelbench_tables import PROBLEMS, all_of, page_lines, problem, summary
 
 FOLDER = Path(__file__).parents[2] / "docs" / "results" / "kernelbench"
 
@@ -18,10 +18,12 @@ def row(number: int, gain: float, status: str = "kernel", curve: tuple[float, ..
 
 
 def test_the_pages_hold_every_line_of_their_rows() -> None:
-    """What the pages of results say of each level and problem is what the rows beside them say."""
-    lines = all_lines(FOLDER)
-    assert len(lines) > 265
+    """What the pages and the file of problems say of each level and problem is what the rows beside them say."""
+    lines, file = all_of(FOLDER)
+    assert len(lines) > 10
+    assert len(file.splitlines()) == 251
     assert [line for line in lines if line not in page_lines(FOLDER)] == []
+    assert (FOLDER / PROBLEMS).read_text() == file
 
 
 def test_what_is_kept_or_slower_counts_as_one() -> None:
@@ -39,10 +41,10 @@ def judged(gain: float) -> dict[str, Any]:
 def test_a_problem_says_what_it_ended_with() -> None:
     """A kernel that passed has the evaluator's times, and what stands out; one that loses to eager leaves the reference."""
     name = "level1/3_Sum_of_rows"
-    assert problem(row(3, 2.0), {name: judged(8.0)}, {}) == "| 3_Sum_of_rows | 100, 60 | 12 | 4.80x"
-    assert problem(row(3, 2.0), {name: judged(8.0)}, {name: judged(20.0)}, {name}).endswith("| 12 | 4.80x | prepacked 5, marked")
+    assert problem(row(3, 2.0), {name: judged(8.0)}, {}) == [name, "100", "60", "12", "4.80", "", ""]
+    assert problem(row(3, 2.0), {name: judged(8.0)}, {name: judged(20.0)}, {name})[3:] == ["12", "4.80", "5", "marked"]
     carried = row(14, 2.0) | {"problem": "level2/14_Sum_of_rows"}
-    assert problem(carried, {carried["problem"]: judged(8.0)}, {}).endswith("| 4.80x | reduction pushed down")
-    assert problem(row(3, 2.0), {name: judged(0.9)}, {}) == "| 3_Sum_of_rows | 100, 60 | reference kept"
-    assert problem(row(3, 1.0, "reference"), {}, {}) == "| 3_Sum_of_rows | 100, 50 | reference kept"
-    assert problem(row(3, 1.0, "failed") | {"baselines_us": {}}, {}, {}) == "| 3_Sum_of_rows | cannot be judged"
+    assert problem(carried, {carried["problem"]: judged(8.0)}, {})[3:] == ["12", "4.80", "", "reduction pushed down"]
+    assert problem(row(3, 2.0), {name: judged(0.9)}, {}) == [name, "100", "60", "", "", "", "reference kept"]
+    assert problem(row(3, 1.0, "reference"), {}, {}) == [name, "100", "50", "", "", "", "reference kept"]
+    assert problem(row(3, 1.0, "failed") | {"baselines_us": {}}, {}, {}) == [name, "", "", "", "", "", "cannot be judged"]
