@@ -13,6 +13,7 @@ import typer
 from kernelwright.cli.commands import (
     actions,
     bench,
+    desk,
     doctor,
     evaluate,
     explain,
@@ -66,7 +67,7 @@ def _options(
 
 MODULES = (
     *(optimize, model, evaluate, explain, verify, resume, replay, runs, trace, report, ui),
-    *(doctor, hardware, actions, prompts, mcp, worker),
+    *(doctor, hardware, actions, prompts, desk, mcp, worker),
 )
 """In the order in which `--help` lists them."""
 for module in MODULES:
