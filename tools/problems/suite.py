@@ -14,18 +14,36 @@ from tools.records import Record
 
 _LEVEL = re.compile(r"level(\d+)")
 _NUMBERED = re.compile(r"(\d+)_.+")
+PARTS = "parts.json"
+"""File of a suite with a folder for each family: which of them it is developed on, and which are set apart."""
+
+Part = Literal["", "development", "held out"]
+
+
+class _Parts(Record):
+    """The families of each part."""
+
+    development: tuple[str, ...]
+    held_out: tuple[str, ...]
+
+    @property
+    def of_parts(self) -> tuple[tuple[Part, tuple[str, ...]], ...]:
+        """Both parts by name."""
+        return ("development", self.development), ("held out", self.held_out)
 
 
 class SuiteItem(Record):
     """One problem file of a suite."""
 
     name: str
-    """Unique in the suite: `level1/19_ReLU`, or `softmax`."""
+    """Unique in the suite: `level1/19_ReLU`, `softmax`, or `norms/rms_norm` in a folder of families."""
     file: Path
     level: int = 0
     """KernelBench's level; 0 in any other folder."""
     number: int
     """The number its file name begins with in a KernelBench level; elsewhere its place in the folder by name, from 1."""
+    part: Part = ""
+    """Whether the suite sets its family apart, to judge by it what was developed on the others; empty where it names no parts."""
 
 
 class Suite(Record):
@@ -38,7 +56,10 @@ class Suite(Record):
 
 
 def open_suite(folder: Path, levels: Sequence[int] = ()) -> Suite:
-    """List the problems below `folder`: a KernelBench clone, one of its levels, or Python files; of KernelBench only `levels`, if given."""
+    """List the problems below `folder`: a KernelBench clone, one of its levels, Python files, or a folder of such for each family.
+
+    Of KernelBench only `levels`, if given.
+    """
     if not folder.is_dir():
         what = f"{folder} is a file, not a folder" if folder.exists() else f"There is no folder {folder}"
         beside = [str(one) for one in folder.parent.glob("*/")] if folder.parent.is_dir() else []
@@ -109,11 +130,33 @@ def _level_items(folder: Path, level: int) -> list[SuiteItem]:
 
 
 def _plain(folder: Path) -> Suite:
-    paths = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
+    paths = _operators(folder, "*.py") or _operators(folder, "*/*.py")
     if not paths:
         raise UserError(f"{folder} holds no Python file.", "Name a folder of operator files, or a KernelBench clone.")
-    items = tuple(SuiteItem(name=path.stem, file=path, number=place) for place, path in enumerate(paths, 1))
-    return Suite(kind="folder", folder=folder, items=items)
+    parts = _parts(folder)
+    names = [path.relative_to(folder).with_suffix("").as_posix() for path in paths]
+    items = (
+        SuiteItem(name=name, file=path, number=place, part=parts.get(path.parent.name, ""))
+        for place, (name, path) in enumerate(zip(names, paths, strict=True), 1)
+    )
+    return Suite(kind="folder", folder=folder, items=tuple(items))
+
+
+def _operators(folder: Path, pattern: str) -> list[Path]:
+    return sorted(path for path in folder.glob(pattern) if not {part[0] for part in path.relative_to(folder).parts} & {"_", "."})
+
+
+def _parts(folder: Path) -> dict[str, Part]:
+    """Read which family belongs to which part; a folder of one family looks above it."""
+    file = next((file for file in (folder / PARTS, folder.parent / PARTS) if file.is_file()), None)
+    if file is None:
+        return {}
+    try:
+        named = _Parts.model_validate_json(file.read_text())
+    except ValueError as error:
+        what = f"{file} does not say which families are in which part: {error}."
+        raise UserError(what, 'Write it as {"development": ["norms"], "held_out": ["losses"]}.') from None
+    return {family: part for part, families in named.of_parts for family in families}
 
 
 def _remainder(term: str) -> Callable[[SuiteItem], bool]:

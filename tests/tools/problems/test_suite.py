@@ -123,3 +123,22 @@ def test_a_module_is_in_the_mode_its_constructor_leaves_it_in(tmp_path: Path, mo
     path = tmp_path / "1_Norm.py"
     path.write_text(TRAINING.format(mode=mode))
     assert load_problem(path).abi.training is training
+
+
+def test_a_folder_of_families_is_a_suite(tmp_path: Path) -> None:
+    """Operators are named with their family, which `parts.json` puts into a part; one family's folder is a suite, too."""
+    for name in ("norms/b", "norms/_helper", "losses/a", "__pycache__/x"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{name}.py").write_text("")
+    (tmp_path / "parts.json").write_text('{"development": ["norms"], "held_out": ["losses"]}')
+    found = {item.name: (item.number, item.part) for item in open_suite(tmp_path).items}
+    assert found == {"losses/a": (1, "held out"), "norms/b": (2, "development")}
+    assert [(item.name, item.part) for item in open_suite(tmp_path / "norms").items] == [("b", "development")]
+
+
+def test_parts_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+    """A `parts.json` of another form gets a UserError with an example."""
+    (tmp_path / "a.py").write_text("")
+    (tmp_path / "parts.json").write_text('{"development": 3}')
+    with pytest.raises(UserError, match="held_out"):
+        open_suite(tmp_path)

@@ -1,0 +1,32 @@
+"""Rotary embedding of image patches: half of each head turns by the row, half by the column.
+
+Occurs in vision encoders such as EVA, Pixtral and SAM 2. Memory-bound.
+"""
+
+import torch
+
+IMAGES = 8
+ROWS = 64
+COLUMNS = 64
+HEADS = 16
+HEAD_SIZE = 64
+SMALL_SIZES = [
+    {"IMAGES": 2, "ROWS": 3, "COLUMNS": 5, "HEADS": 3, "HEAD_SIZE": 12},
+    {"IMAGES": 1, "ROWS": 4, "COLUMNS": 4, "HEADS": 2, "HEAD_SIZE": 32},
+]
+
+
+def rotary_axial(x, frequencies):
+    rows = torch.arange(ROWS, device=x.device).float()[:, None] * frequencies
+    columns = torch.arange(COLUMNS, device=x.device).float()[:, None] * frequencies
+    rows = rows[:, None, :].expand(ROWS, COLUMNS, -1)
+    columns = columns[None, :, :].expand(ROWS, COLUMNS, -1)
+    angles = torch.cat((rows, columns), dim=-1).reshape(ROWS * COLUMNS, 1, -1)
+    even, odd = x[..., 0::2].float(), x[..., 1::2].float()
+    turned = torch.stack((even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()), dim=-1)
+    return turned.flatten(-2).to(x.dtype)
+
+
+def example_inputs():
+    frequencies = 100.0 ** (-torch.arange(HEAD_SIZE // 4) / (HEAD_SIZE // 4))
+    return torch.randn(IMAGES, ROWS * COLUMNS, HEADS, HEAD_SIZE, dtype=torch.float16), frequencies
