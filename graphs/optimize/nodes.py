@@ -24,6 +24,7 @@ from graphs.optimize.teaching import close_lessons, error_cost, excerpt_of, regi
 from graphs.optimize.wishes import grant
 from graphs.run.compiled import COMPILED, compiled_ask
 from graphs.run.context import Context, Services
+from graphs.run.fork import FORK, fork_of
 from graphs.run.records import Recall
 from graphs.run.spans import traced
 from graphs.run.standing import keep_attempt
@@ -116,7 +117,7 @@ async def plan(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, Any
             services.store.put("plan", one.id, one, subject=ask.parent)
             services.store.put("asked", one.id, ask, subject=one.id)
             runtime.stream_writer({"event": "planned", "plan": one.id})
-            made[one.id], tags[one.id] = one, "" if one.planner in (USER, COMPILED, SWEEPER) else ask.tag
+            made[one.id], tags[one.id] = one, "" if one.planner in (USER, FORK, COMPILED, SWEEPER) else ask.tag
         barren.extend([text] * (not found))
     return {"plans": list(made), "tags": tags, "barren": barren, **({"ended": ended} if ended else {})}
 
@@ -135,6 +136,9 @@ async def review(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
     for name in state["plans"]:
         told.append(await _review_one(services, name, state["results"][name], state["tags"][name]))
         runtime.stream_writer({"event": "reviewed", "plan": name, "candidate": told[-1].candidate})
+    if state["round"] == 1 and fork_of(services.store):
+        # a fork goes on from its candidate, and never from the reference
+        told.append(Told(parent=ROOT))
     score_models(services)
     search = search_of(services, state["search"], state["round"])
     search.tell(told)
@@ -219,8 +223,8 @@ def _outcome(services: Services, plan_id: str, candidate_id: str, round_: int) -
     made = store.get("plan", plan_id, Plan)
     judged = store.get("review", plan_id, Review)
     evaluation: Evaluation | None = services.evaluation(candidate_id) if candidate_id else None
-    if made is None or judged is None or evaluation is None or made.planner == COMPILED:
-        # of what torch.compile wrote there is nothing to learn: it is tried without being told
+    if made is None or judged is None or evaluation is None or made.planner in (COMPILED, FORK):
+        # of what torch.compile wrote there is nothing to learn: it is tried without being told; of a fork's first, its own run has learnt
         return None
     changed = changed_by(services, made, candidate_id)
     if changed is None:

@@ -16,6 +16,7 @@ from graphs.run.assembly import open_for
 from graphs.run.compiled import COMPILED, compiled_draft
 from graphs.run.context import Context, Services
 from graphs.run.counted import counters_of_best
+from graphs.run.fork import FORK, fork_of
 from graphs.run.inspirations import inspirations
 from graphs.run.judge import judge
 from graphs.run.records import Recall
@@ -73,8 +74,8 @@ async def write(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]
 
 
 async def _draft(services: Services, task: CodingTask) -> Draft | Refusal:
-    """The user's kernel, or torch.compile's, where that is what is planned; else what the coder writes."""
-    if task.plan.planner == USER:
+    """The kernel to start from, or torch.compile's, where that is what is planned; else what the coder writes."""
+    if task.plan.planner in (USER, FORK):
         return starting_draft(services)
     return await compiled_draft(services) if task.plan.planner == COMPILED else await services.team.coder.write(task)
 
@@ -198,7 +199,7 @@ def _keep(runtime: Runtime[Context], task: CodingTask, draft: Draft | Refusal, r
         action=task.plan.action,
         source=draft.source,
         schedule=draft.schedule,
-        coder=task.plan.planner if task.plan.planner in (USER, COMPILED) and not repairs else services.team.coder.name,
+        coder=_writer(services, task.plan, repairs),
         repairs=repairs,
         notes=draft.notes,
         idea=draft.idea,
@@ -206,3 +207,11 @@ def _keep(runtime: Runtime[Context], task: CodingTask, draft: Draft | Refusal, r
     services.store.put_candidate(candidate)
     runtime.stream_writer({"event": "written", "candidate": candidate.id, "plan": task.plan.id, "repairs": repairs})
     return {"candidate": candidate.id, "attempt": repairs}
+
+
+def _writer(services: Services, plan: Plan, repairs: int) -> str:
+    """Who wrote a candidate: the user, torch.compile or a fork's own writer, where the coder had no hand in it."""
+    if repairs or plan.planner not in (USER, COMPILED, FORK):
+        return services.team.coder.name
+    fork = fork_of(services.store)
+    return fork.coder if fork and plan.planner == FORK else plan.planner

@@ -15,12 +15,14 @@ from graphs.replay.comparison import Divergence, Repetition, compare
 from graphs.replay.pool import RecordedPool
 from graphs.run.assembly import Shared, assemble
 from graphs.run.context import Services
+from graphs.run.fork import FORK, fork_of
 from graphs.run.records import Delivery, Recall
 from graphs.run.settings import RunSettings
 from knowledge.protocol import NoMemory
 from tools.errors import UserError
 from tools.records import Candidate, Plan, Problem
 from tools.tracing import RunStore
+from tools.tracing.store import INHERITED
 
 Evaluate: TypeAlias = Literal["record", "afresh"]
 CLOCKED = ("wall_s", "gpu_s")
@@ -76,6 +78,9 @@ def _copy(record: RunStore, folder: Path) -> RunStore:
     for problem in record.all("problem", Problem).values():
         store.put("problem", problem.id, problem)
         store.put_root(problem.source)
+    if fork := fork_of(record):
+        store.put(FORK, FORK, fork)
+        store.set_meta(INHERITED, record.meta(INHERITED))
     for name, draft in record.all("compiled", Draft).items():
         store.put("compiled", name, draft)
     for name, recall in record.all("recall", Recall).items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,10 +48,12 @@ class Shared:
     """The problem's small variants, where they are known already."""
 
 
-def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = "") -> RunStore:
+def start_run(
+    problem: Problem, settings: RunSettings, home: Path, run: str = "", taken: Callable[[RunStore], None] = lambda store: None
+) -> RunStore:
     """Make a new run's folder below `home`/runs; every wrong setting is refused before anything is made.
 
-    Where no name is given for the run, it is called after its problem and the time.
+    Where no name is given for the run, it is called after its problem and the time. `taken` puts into it what it takes along.
     """
     open_search(settings.search, settings.search_settings)
     settings = checked(settings)
@@ -71,10 +73,10 @@ def start_run(problem: Problem, settings: RunSettings, home: Path, run: str = ""
     # beside the knowledge it belongs to, so that arms of a bench learn nothing from one another
     folders = {"knowledge": knowledge, "tuned": settings.tuned or str(Path(knowledge) / "tuning")}
     settings = settings.model_copy(update={"target": sheet.name, "team": team, **folders})
-    return _made(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())}, problem)
+    return _made(home / "runs" / run, {"run": run, "settings": settings.model_dump_json(), "created": str(time.time())}, problem, taken)
 
 
-def _made(folder: Path, meta: Mapping[str, str], problem: Problem) -> RunStore:
+def _made(folder: Path, meta: Mapping[str, str], problem: Problem, taken: Callable[[RunStore], None]) -> RunStore:
     """Make a run's folder out of sight, and put it in its place when all is in it: what can be resumed has begun."""
     if folder.exists():
         raise UserError(f"The run folder {folder} exists already.", "Resume that run, or give another name.")
@@ -83,6 +85,7 @@ def _made(folder: Path, meta: Mapping[str, str], problem: Problem) -> RunStore:
         store = RunStore.create(making, meta)
         store.put("problem", problem.id, problem)
         store.put_root(problem.source)
+        taken(store)
         store.close()
         making.rename(folder)
     except MachineError as error:

@@ -1,4 +1,4 @@
-"""What a run starts from: a problem that can be judged, and the kernel that a user brings.
+"""What a run starts from: a problem that can be judged, and the kernel that a user brings or that a fork begins at.
 
 That kernel is the first candidate, judged before anything is planned, and a parent where it passes.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from agents.coder.protocol import Draft
 from agents.reviewer.lesson import ended, failure_detail
 from graphs.run.context import Services
+from graphs.run.fork import FORK, fork_of, fork_rationale
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import Ask
 from tools.errors import UnjudgeableError, UserError
@@ -67,32 +68,40 @@ def check_judgeable(settings: RunSettings, problem: Problem) -> None:
 
 
 def starting_ask(services: Services, round_: int) -> Ask | None:
-    """What is asked for before a search method is: the user's kernel, in the first round."""
-    return Ask(parent=ROOT, tag=START) if services.settings.start and round_ == 1 else None
+    """What is asked for before a search method is: the user's kernel or a fork's, in the first round."""
+    return Ask(parent=ROOT, tag=START) if round_ == 1 and (services.settings.start or fork_of(services.store)) else None
 
 
 def starting_plan(services: Services) -> Plan:
-    """The plan that the user's kernel is the outcome of."""
+    """The plan that the user's kernel, or a fork's, is the outcome of."""
+    if fork := fork_of(services.store):
+        action = Action(kind=ActionKind.ALGORITHM, region=services.problem.entry, parameters={FORK: fork.candidate})
+        return Plan(parent=ROOT, action=action, rationale=fork_rationale(fork), planner=FORK)
     source, name = services.settings.start, services.settings.start_file
     action = Action(kind=ActionKind.ALGORITHM, region=services.problem.entry, parameters={START: content_hash(source)})
     return Plan(parent=ROOT, action=action, rationale=f"The kernel that the user brought ({name}).", planner=USER)
 
 
 def starting_draft(services: Services) -> Draft:
-    """The user's kernel as it is."""
+    """The user's kernel, or a fork's, as it is."""
+    if fork := fork_of(services.store):
+        return fork.draft
     return Draft(source=services.settings.start, notes=(f"Brought by the user: {services.settings.start_file}.",))
 
 
 def check_started(services: Services, plan: Plan, candidate: str) -> None:
-    """Raise UserError where the user's kernel did not pass and no repair of it did: what is asked for is not to be had."""
+    """Raise UserError where the kernel to start from did not pass and no repair of it did: what is asked for is not to be had."""
     evaluation = services.evaluation(candidate)
-    if plan.planner != USER or (evaluation is not None and evaluation.verdict is Verdict.PASS):
+    if plan.planner not in (USER, FORK) or (evaluation is not None and evaluation.verdict is Verdict.PASS):
         return
     assert evaluation is not None
     detail = failure_detail(evaluation) or "; ".join(evaluation.notes[:2])
     repairs = services.candidate(candidate).repairs
     tried = f", and {repairs} repairs did not help" if repairs else ""
+    fork = fork_of(services.store)
+    name = fork.words if fork else services.settings.start_file
+    other = "fork another candidate" if fork else "leave --start out"
     raise UserError(
-        f"The kernel to start from, {services.settings.start_file}, {ended(evaluation.verdict)}{f' ({detail})' if detail else ''}{tried}.",
-        "Mend it (`kernelwright evaluate PROBLEM KERNEL` shows all of the evidence), or leave --start out.",
+        f"The kernel to start from, {name}, {ended(evaluation.verdict)}{f' ({detail})' if detail else ''}{tried}.",
+        f"Mend it (`kernelwright evaluate PROBLEM KERNEL` shows all of the evidence), or {other}.",
     )

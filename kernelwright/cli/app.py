@@ -17,6 +17,7 @@ from kernelwright.cli.commands import (
     doctor,
     evaluate,
     explain,
+    fork,
     hardware,
     mcp,
     model,
@@ -66,7 +67,7 @@ def _options(
 
 
 MODULES = (
-    *(optimize, model, evaluate, explain, verify, resume, replay, runs, trace, report, ui),
+    *(optimize, model, evaluate, explain, verify, resume, fork, replay, runs, trace, report, ui),
     *(doctor, hardware, actions, prompts, desk, mcp, worker),
 )
 """In the order in which `--help` lists them."""

@@ -10,6 +10,7 @@ from agents.models.chat import TROUBLE
 from agents.reviewer.protocol import Review
 from graphs.optimize.confirm import KERNEL, UNCONFIRMED
 from graphs.optimize.evidence import evidence_folder
+from graphs.run.fork import fork_of
 from graphs.run.records import OTHER_BASELINES, Considered, Delivery, Recall, Tuning
 from graphs.run.settings import RunSettings
 from graphs.run.workbench import USE, ToolUse
@@ -57,6 +58,7 @@ def tree_facts(store: RunStore) -> Facts:
     return {
         **run_facts(store),
         "problem": problem.name,
+        "fork": fork_facts(store),
         "policy": problem.policy.model_dump(mode="json"),
         "flags": str(problem.policy.precision),
         "other_baselines": _other_baselines(store),
@@ -71,6 +73,12 @@ def tree_facts(store: RunStore) -> Facts:
         "model_calls": call_facts(store),
         "spent": store.spent().model_dump(mode="json"),
     }  # fmt: skip
+
+
+def fork_facts(store: RunStore) -> Facts | None:
+    """Where a run was forked from; None for one that began at its reference."""
+    fork = fork_of(store)
+    return {**fork.model_dump(mode="json", exclude={"draft"}), "words": fork.words} if fork else None
 
 
 def _other_baselines(store: RunStore) -> dict[str, Facts]:

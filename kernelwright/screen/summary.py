@@ -44,6 +44,8 @@ def show_summary(facts: Facts, *, console: Console | None = None) -> None:
 def summary_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
     """Label, text and style of what matters: the champion, what won, what failed, what it cost."""
     best, delivery = champion(facts), facts["delivery"]
+    if facts["fork"]:
+        yield "forked", f"begins at {facts['fork']['words']}", ""
     title = "best so far" if delivery is None else "delivered" if delivery["candidate"] != ROOT else "kept the reference"
     if best is not None:
         label = title if title != "kept the reference" else "best, not delivered"

@@ -15,6 +15,8 @@ from tools.records import ROOT, Candidate, Evaluation, Record, Spent
 from tools.tracing.database import Database
 
 R = TypeVar("R", bound=Record)
+INHERITED = "inherited"
+"""Fact about a run: key of the evaluation that it was given by another run, and has not paid for."""
 
 
 class Span(Record):
@@ -197,10 +199,12 @@ class RunStore:
             self._db.execute("UPDATE sessions SET last_seen = ? WHERE id = ?", time.time(), self._session)
 
     def spent(self) -> Spent:
-        """Add up what the run has used, from what it recorded: right after any number of resumes."""
+        """Add up what the run has used, from what it recorded: right after any number of resumes. What a fork was given is not its own."""
         self._seen()
         evaluations = self._db.query(
             "SELECT COUNT(*) AS evaluations, COALESCE(SUM(json ->> 'gpu_seconds'), 0.0) AS gpu_s FROM records WHERE kind = 'evaluation'"
+            " AND id <> COALESCE((SELECT value FROM meta WHERE name = ?), '')",
+            INHERITED,
         )[0]
         calls = self._db.query(
             "SELECT COALESCE(SUM((json ->> '$.usage.input_tokens') + (json ->> '$.usage.output_tokens')), 0) AS tokens,"
