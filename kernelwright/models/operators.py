@@ -20,7 +20,7 @@ from tools.evaluation.protocol import EvaluatorPool
 from tools.evidence import manifest
 from tools.guards import contract_of
 from tools.models.choice import Chosen
-from tools.models.package import Delivered
+from tools.models.delivered import Delivered
 from tools.models.records import Group, Trace
 from tools.problems.variants import MAX_ELEMENTS
 from tools.records import ROOT, Evaluation

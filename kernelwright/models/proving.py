@@ -11,9 +11,11 @@ from typing import Protocol
 from kernelwright.models.operators import Listener
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome, Ratio
 from tools.evaluation.supervisor.statistics import speedup
+from tools.models.delivered import Delivered
+from tools.models.hub import VARIANT
 from tools.models.jobs import Proof, ProofJob
 from tools.models.neighbours import neighbours
-from tools.models.package import Delivered, write_package
+from tools.models.package import write_package
 from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
 from tools.records import HardwareSheet
 
@@ -157,5 +159,5 @@ def _texts(delivered: Sequence[Delivered]) -> dict[str, str]:
         return {
             str(path.relative_to(folder)): path.read_text()
             for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.suffix in PACKAGE_SUFFIXES
+            if path.is_file() and path.suffix in PACKAGE_SUFFIXES and VARIANT not in path.relative_to(folder).parents
         }

@@ -18,9 +18,10 @@ from kernelwright.models.report import summary, write_report
 from tools.evaluation.several import open_local
 from tools.models.apart import model_processes
 from tools.models.choice import Chosen, choose
+from tools.models.delivered import Delivered
 from tools.models.form import check_package_place
 from tools.models.jobs import CaptureJob, Proof
-from tools.models.package import Delivered, write_package
+from tools.models.package import write_package
 from tools.models.records import Capture
 from tools.problems.source import read_source
 from tools.records import HardwareSheet

@@ -12,8 +12,8 @@ from kernelwright.models.report import report_text, summary
 from tests.tools.models.test_choice import group
 from tools.guards.contract import Contract, Size, TensorRule
 from tools.hardware import load_sheet
+from tools.models.delivered import Delivered
 from tools.models.jobs import OutputProof, Proof, ProofJob
-from tools.models.package import Delivered
 from tools.models.proof import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
 from tools.models.records import Capture
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -222,6 +223,7 @@ def _trace(found: _Found, result: Any, name: str, paths: Sequence[str], work: An
         source=text.source,
         structure=structure((found.args, found.kwargs)),
         result=shape,
+        signature=tuple((each.name, each.kind.name) for each in inspect.signature(found.module.forward).parameters.values()),
         inputs=inputs,
         outputs=tuple(text.outputs),
         parameters=text.parameters,

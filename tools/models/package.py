@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from pprint import pformat
 from typing import Any
 
-from tools.guards import Contract
 from tools.models import guard_text
-from tools.models.records import Group, Trace
+from tools.models.delivered import Delivered
+from tools.models.hub import write_build
 from tools.records import content_hash
 
 RUNTIME = Path(__file__).with_name("runtime")
-COPIED = ("config.py", "operators.py", "patching.py", "trees.py")
+COPIED = ("config.py", "layers.py", "operators.py", "patching.py", "trees.py")
 """Files of the runtime that a package carries."""
 TABLE = "table.py"
 TESTS = Path(__file__).with_name("package_tests.txt")
@@ -79,26 +78,6 @@ ENTRY = """    Entry(
     )"""
 
 
-@dataclass(frozen=True)
-class Delivered:
-    """A kernel that a run delivered for one group."""
-
-    group: Group
-    trace: Trace
-    contract: Contract
-    kernel: str
-    """The guarded file."""
-    evidence: Path | None
-    """Its bundle."""
-    compiled: bool = True
-    """Whether it is used inside torch.compile."""
-
-    @property
-    def replays(self) -> bool:
-        """Whether the kernel's forward is a CUDA graph of its own."""
-        return "def replayed(" in self.kernel
-
-
 def write_package(folder: Path, title: str, summary: str, delivered: Sequence[Delivered], facts: dict[str, Any]) -> None:
     """Write a package to `folder`, which is empty or not there yet; `facts` go into its `package.json`."""
     for name in ("kernels", "problems", "runtime", "tests", "evidence"):
@@ -125,6 +104,7 @@ def write_operators(folder: Path, delivered: Sequence[Delivered]) -> None:
         if one.evidence is not None and not (folder / "evidence" / one.group.name).exists():
             shutil.copytree(one.evidence, folder / "evidence" / one.group.name)
     (folder / TABLE).write_text(table_text(delivered))
+    write_build(folder, delivered)
 
 
 def table_text(delivered: Sequence[Delivered]) -> str:

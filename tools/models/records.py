@@ -36,6 +36,8 @@ class Trace(Record):
     """`[arguments, keywords]` of the call, tensors as TENSOR, all else by value."""
     result: Any
     """The result in the same way; a list for a tuple or list."""
+    signature: tuple[tuple[str, str], ...] = ()
+    """Of the module's `forward`: name and kind of each argument, as `inspect` calls them."""
     inputs: tuple[Input, ...]
     outputs: tuple[Output, ...]
     parameters: dict[str, str]

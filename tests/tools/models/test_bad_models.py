@@ -14,8 +14,8 @@ from torch import nn
 from tests.tools.models.samples import Mixed, Noisy, Norm
 from tests.tools.models.test_package import CONTRACT, KERNEL, opened
 from tools.models.capture import capture
+from tools.models.delivered import Delivered
 from tools.models.loading import Workload
-from tools.models.package import Delivered
 from tools.models.proof import Prover
 from tools.models.random_numbers import Recorded, Replayed
 from tools.models.suitability import static_reason

@@ -16,8 +16,9 @@ from torch import nn
 from tests.tools.models.samples import Norm
 from tools.guards.contract import Contract, Size, TensorRule
 from tools.models.capture import capture
+from tools.models.delivered import Delivered
 from tools.models.loading import Workload
-from tools.models.package import Delivered, write_operators, write_package
+from tools.models.package import write_operators, write_package
 from tools.models.proof import Prover
 
 KERNEL = """

@@ -9,6 +9,8 @@ from torch import nn
 
 PLACES = ("layer_idx", "layer_index", "layer_id", "block_idx", "idx", "index")
 """Attributes that say where a module stands among its like. Whether they matter all the same, a capture finds by comparing results."""
+PASSING = ("training", "forward", *PLACES)
+"""Attributes that do not say how a module works: `kernelize` and its like replace forwards."""
 PLAIN = (bool, int, float, str, type(None))
 
 
@@ -21,7 +23,7 @@ def _part(path: str, module: nn.Module) -> Iterator[str]:
     # without the name of its Python file: a script that is run calls its own `__main__`
     yield f"{path}={type(module).__qualname__}"
     for name, value in sorted(vars(module).items()):
-        if not name.startswith("_") and name not in ("training", *PLACES) and (text := _plain(value)):
+        if not name.startswith("_") and name not in PASSING and (text := _plain(value)):
             yield f"{path}.{name}={text}"
     held = {**module._parameters, **module._buffers}
     yield from (f"{path}.{name}:{value.dtype}{list(value.shape)}" for name, value in held.items() if value is not None)

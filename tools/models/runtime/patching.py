@@ -19,7 +19,7 @@ from tools.models.runtime.trees import filled, is_like, leaves
 
 MISSES: Counter[str] = Counter()
 """By `module: reason`: calls that the original module answered. What a compiler has traced is not counted."""
-ENTRIES = "kernelwright_entries"
+INSTALLED = "kernelwright_installed"
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 5e-2}
 """Relative L2 distance from the original that a verified first call may have: enough for another order of sums, not for an error."""
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -58,6 +58,15 @@ class Place:
     entries: tuple[Entry, ...]
 
 
+class Installed(NamedTuple):
+    """What stands in the place of a forward."""
+
+    entries: tuple[Entry, ...]
+    title: str
+    original: Callable[..., Any]
+    """Answers what no entry takes."""
+
+
 def reason_against(entry: Entry, module: nn.Module, call: Any, given: Sequence[torch.Tensor], held: Sequence[torch.Tensor]) -> str:
     """Say why a call goes to the original; empty where the operator takes it."""
     if not is_like(call, entry.structure):
@@ -83,7 +92,7 @@ def _mode_against(entry: Entry, module: nn.Module, given: Sequence[torch.Tensor]
     return "a CUDA graph is being captured" if entry.replays and torch.cuda.is_current_stream_capturing() else ""
 
 
-class _Last(NamedTuple):
+class Last(NamedTuple):
     """The last call of a module that an operator took: one like it need not be looked at again."""
 
     facts: list[Any]
@@ -96,38 +105,39 @@ class _Last(NamedTuple):
     entry: Entry
 
 
-_LAST: WeakKeyDictionary[nn.Module, _Last] = WeakKeyDictionary()
+LAST: WeakKeyDictionary[nn.Module, Last] = WeakKeyDictionary()
 
 
 def _forward(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Have the first entry that a call fits answer it, else the original."""
     if torch.compiler.is_compiling():
-        return _answer(self, args, kwargs, compiling=True)
-    last = _LAST.get(self)
-    if last is not None and not kwargs and _is_as_last(self, args, last):
+        return answer(self, self.kernelwright_installed, args, kwargs, compiling=True)
+    last = LAST.get(self)
+    if last is not None and not kwargs and is_as_last(self, args, last):
         return filled(last.entry.result, last.entry.operator.call(*args, *last.held))
-    return _answer(self, args, kwargs, compiling=False)
+    return answer(self, self.kernelwright_installed, args, kwargs, compiling=False)
 
 
-def _answer(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, compiling: bool) -> Any:
+def answer(module: Any, installed: Installed, args: tuple[Any, ...], kwargs: dict[str, Any], *, compiling: bool) -> Any:
+    """Look at every entry; where no guard lets the call through, the original answers, and that is counted."""
     given = leaves((args, kwargs))
-    reason = "not of use when compiled"
-    for entry in self.kernelwright_entries:
+    reason = "not of use when compiled" if installed.entries else "not a module that the kernels were made for"
+    for entry in installed.entries:
         if compiling and not entry.compiled:
             continue
-        held = [_attribute(self, path) for path in entry.parameters]
-        reason = reason_against(entry, self, [args, kwargs], given, held)
+        held = [_attribute(module, path) for path in entry.parameters]
+        reason = reason_against(entry, module, [args, kwargs], given, held)
         if not reason:
             if not compiling and not kwargs and len(given) == len(args) and not entry.replays:
-                owners = [_owner(self, path) for path in entry.parameters]
-                _LAST[self] = _Last(_facts(args), _modes(self, args), owners, held, _state(held), entry)
+                owners = [_owner(module, path) for path in entry.parameters]
+                LAST[module] = Last(_facts(args), _modes(module, args), owners, held, _state(held), entry)
             return filled(entry.result, entry.operator.call(*given, *held))
     if not compiling:
-        MISSES[f"{self.kernelwright_title}: {reason}"] += 1
-    return self.kernelwright_original(self, *args, **kwargs)
+        MISSES[f"{installed.title}: {reason}"] += 1
+    return installed.original(module, *args, **kwargs)
 
 
-def _is_as_last(module: nn.Module, args: tuple[Any, ...], last: _Last) -> bool:
+def is_as_last(module: nn.Module, args: tuple[Any, ...], last: Last) -> bool:
     """Whether a call is like the last one: the same kind of tensors, in the same modes, with the same parameters."""
     try:
         return (
@@ -161,16 +171,17 @@ def _owner(module: Any, path: tuple[str, ...]) -> tuple[dict[str, Any], str]:
 def _verified(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Compare a first call with the original, and go back to that for good where they differ."""
     found = _forward(self, *args, **kwargs)
-    expected = self.kernelwright_original(self, *args, **kwargs)
+    expected = self.kernelwright_installed.original(self, *args, **kwargs)
     for mine, theirs in zip(leaves(found), leaves(expected), strict=True):
         distance = float((mine.double() - theirs.double()).norm() / (theirs.double().norm() + 1e-30))
         if not distance <= SLACK.get(theirs.dtype, 0.0):
             warnings.warn(
-                f"kernelwright: {self.kernelwright_title} differs from the original by {distance:.1e}; it is not used.", stacklevel=2
+                f"kernelwright: {self.kernelwright_installed.title} differs from the original by {distance:.1e}; it is not used.",
+                stacklevel=2,
             )
             self.__class__ = self.kernelwright_class
             return expected
-    self.__class__ = _class_of(self.kernelwright_class, self.kernelwright_entries, self.kernelwright_title, verify=False)
+    self.__class__ = _class_of(self.kernelwright_class, self.kernelwright_installed, verify=False)
     return found
 
 
@@ -181,13 +192,11 @@ def _attribute(module: Any, path: tuple[str, ...]) -> Any:
 
 
 @functools.cache
-def _class_of(original: Any, entries: tuple[Entry, ...], title: str, *, verify: bool) -> Any:
+def _class_of(original: Any, installed: Installed, *, verify: bool) -> Any:
     """Make a subclass with another forward: it is copied, compiled and asked for its state as the original is."""
     own = {
         "forward": _verified if verify else _forward,
-        ENTRIES: entries,
-        "kernelwright_title": title,
-        "kernelwright_original": staticmethod(original.forward),
+        INSTALLED: installed,
         "kernelwright_class": original,
         "__doc__": original.__doc__,
         "__module__": original.__module__,
@@ -205,12 +214,12 @@ def place(
         entries = tuple(entry for entry in one.entries if entry.operator.name not in without)
         for path in one.paths if entries else ():
             module: Any = modules.get(path)
-            if hasattr(type(module), ENTRIES):
+            if hasattr(type(module), INSTALLED):
                 continue
             if module is None or "forward" in module.__dict__ or config_of(module) != one.config:
                 odd.append(path)
                 continue
-            module.__class__ = _class_of(module.__class__, entries, one.title, verify=verify)
+            module.__class__ = _class_of(module.__class__, Installed(entries, one.title, module.__class__.forward), verify=verify)
             done.append(path)
     if odd:
         shown = ", ".join(odd[:3]) + (f" and {len(odd) - 3} more" if len(odd) > 3 else "")
@@ -222,10 +231,10 @@ def take_out(model: nn.Module) -> list[str]:
     """Put every module's own class back, and return the paths."""
     done = []
     for path, module in model.named_modules():
-        if hasattr(type(module), ENTRIES):
-            for entry in getattr(type(module), ENTRIES):
+        if hasattr(type(module), INSTALLED):
+            for entry in getattr(type(module), INSTALLED).entries:
                 entry.operator.forget()
-            _LAST.pop(module, None)
+            LAST.pop(module, None)
             any_module: Any = module
             any_module.__class__ = any_module.kernelwright_class
             done.append(path)
