@@ -103,7 +103,7 @@ def test_what_the_built_in_coder_cannot_do_is_said(command: Any, tmp_path: Path)
 
 @pytest.mark.slow
 def test_a_language_model_writes_fails_repairs_and_delivers(command: Any) -> None:
-    """Every role played by a model: a wrong first source is repaired, verified and delivered, and the calls are in the trace."""
+    """Every role played by a model: a wrong first source is repaired, its numbers swept, delivered, and the calls are in the trace."""
     plan = {
         "kind": "fusion",
         "region": "shifted_softmax",
@@ -142,7 +142,9 @@ def test_a_language_model_writes_fails_repairs_and_delivers(command: Any) -> Non
         result = command("optimize", "operator.py", *words)
     assert result["evaluation"]["verdict"] == "PASS"
     trace = command("trace", result["run"])
-    assert [(line["repairs"], line["verdict"]) for line in trace["candidates"]] == [(0, "WRONG"), (1, "PASS")]
+    written = [line for line in trace["candidates"] if line["coder"] == "scripted"]
+    assert [(line["repairs"], line["verdict"]) for line in written] == [(0, "WRONG"), (1, "PASS")]
+    assert [line["planner"] for line in trace["candidates"] if line not in written] == ["tuner"]
     calls = command("trace", result["run"], "--nodes")["calls"]
     assert {"planner", "coder", "repairer", "reviewer"} <= {call["role"] for call in calls}
     assert trace["spent"]["tokens"] > 0

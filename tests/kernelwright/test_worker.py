@@ -195,7 +195,8 @@ async def _drain(spool: Spool, log: Path, gpu: str = "") -> None:
 
 def _run(folder: Path, spool: Spool, *, wait: bool = False) -> Any:
     """Run or continue a run whose pool is the spool, as a process of its own would: everything is opened anew."""
-    settings = RunSettings(target="h200", memory=False, evaluator=f"spool:{spool.folder}", wait=wait, budget=Budget(evaluations=6))
+    evaluator = f"spool:{spool.folder}"
+    settings = RunSettings(target="h200", memory=False, evaluator=evaluator, wait=wait, parents="none", budget=Budget(evaluations=6))
     services = small_services(folder, settings)
     services.pool = open_evaluator(settings, services.store)
     return asyncio.run(execute(services, lambda event: None))
