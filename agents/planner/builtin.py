@@ -63,13 +63,13 @@ def plan_of(one: Scored, briefing: Briefing) -> Plan:
 
 
 def _rationale(one: Scored, briefing: Briefing) -> str:
-    """E.g. `It moves 3.0 times the compulsory bytes (excess-traffic): Fuse operators in r0+r1 (prior 10); strategy …`.
+    """E.g. `It moves 3.0 times the compulsory bytes (excess-traffic): Fuse operators in r0+r1 (10 points by rule); strategy …`.
 
     The parameters stand in the action, which is shown beside it.
     """
     profile = briefing.profile
     evidence = profile.evidence.strip().rstrip(".")
-    clauses = [f"{headline(one.action)} (prior {one.prior:g})", *one.reasons[:3]]
+    clauses = [f"{headline(one.action)} ({one.prior:g} points by rule)", *one.reasons[:3]]
     if not one.proven:
         clauses.append("no coder has listed it as possible")
     return f"{evidence} ({profile.bottleneck}): {'; '.join(clauses)}."

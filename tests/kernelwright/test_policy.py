@@ -17,7 +17,7 @@ from tools.policies import load_policy
 from tools.records import DEFAULT_POLICY, PrecisionPolicy
 
 
-@pytest.mark.parametrize("name", ["optimize", "evaluate", "explain", "bench", "knowledge_worth"])
+@pytest.mark.parametrize("name", ["commands.optimize", "commands.evaluate", "commands.explain", "commands.bench", "knowledge.worth"])
 def test_every_command_judges_by_pytorchs_own_flags(name: str) -> None:
     """Without `--policy` each command that takes one means `default`."""
     module = importlib.import_module(f"kernelwright.cli.{name}")
