@@ -11,6 +11,7 @@ from pydantic import Field, SecretStr
 
 from tools.errors import UserError
 from tools.records import Record
+from tools.tracing.secrets import remember_secret
 
 HOSTED_URL = "https://api.openai.com/v1"
 KEY_VARIABLES = ("KERNELWRIGHT_API_KEY", "OPENAI_API_KEY")
@@ -101,17 +102,23 @@ class Key:
 def find_key(settings: ModelSettings) -> Key:
     """Read the key; a server of the user's own may need none, the hosted one raises UserError without."""
     if settings.key_file:
-        return Key(SecretStr(_read(Path(settings.key_file).expanduser())), f"file {settings.key_file}")
+        return _used(_read(Path(settings.key_file).expanduser()), f"file {settings.key_file}")
     variables = AZURE_KEY_VARIABLES if settings.api == "azure" else KEY_VARIABLES
     for variable in variables:
         if value := os.environ.get(variable, "").strip():
-            return Key(SecretStr(value), f"environment variable {variable}")
+            return _used(value, f"environment variable {variable}")
     if settings.is_hosted or settings.api == "azure":
         raise UserError(
             f"The model {settings.name!r} is on {settings.endpoint}, which needs a key, and {' and '.join(variables)} are not set.",
             f"Set {variables[-1]}, or name a server that needs no key with --base-url.",
         )
     return Key(SecretStr("none"), "no key")
+
+
+def _used(secret: str, source: str) -> Key:
+    """A key that this process uses, and writes down nowhere: a server may say it in an error."""
+    remember_secret(secret)
+    return Key(SecretStr(secret), source)
 
 
 def _read(path: Path) -> str:

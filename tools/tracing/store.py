@@ -8,15 +8,32 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import ValidationError
 
 from tools.errors import UserError
 from tools.records import ROOT, Candidate, Evaluation, Record, Spent
 from tools.tracing.database import Database
+from tools.tracing.secrets import without_used
 
 R = TypeVar("R", bound=Record)
 INHERITED = "inherited"
 """Fact about a run: key of the evaluation that it was given by another run, and has not paid for."""
+AS_GIVEN = ("problem", "candidate")
+"""Kinds of records whose text ids are made of: it is kept to the letter."""
+
+
+class Row(NamedTuple):
+    """One record as it lies in the file."""
+
+    kind: str
+    id: str
+    subject: str
+    """What it is about."""
+    created: float
+    """Seconds since the epoch."""
+    json: str
 
 
 class Span(Record):
@@ -72,6 +89,10 @@ class RunStore:
         rows = self._db.query("SELECT value FROM meta WHERE name = ?", name)
         return str(rows[0]["value"]) if rows else ""
 
+    def all_meta(self) -> dict[str, str]:
+        """Every fact about the whole run."""
+        return {row["name"]: str(row["value"]) for row in self._db.query("SELECT name, value FROM meta ORDER BY name")}
+
     def set_meta(self, name: str, value: str) -> None:
         """Write a fact about the whole run."""
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", name, value)
@@ -80,9 +101,17 @@ class RunStore:
         """Keep `record` under (`kind`, `name`); writing it again replaces it. A weakened evaluation raises UserError."""
         if isinstance(record, Evaluation):
             record.demand_whole()
-        self._db.execute(
-            "INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)", kind, name, subject, time.time(), record.model_dump_json()
-        )
+        text = record.model_dump_json()
+        self.put_row(Row(kind, name, subject, time.time(), text if kind in AS_GIVEN else without_used(text)))
+
+    def put_row(self, row: Row) -> None:
+        """Keep a record as another store had it."""
+        self._db.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?, ?)", *row)
+
+    def rows(self, since: float = 0.0) -> list[Row]:
+        """Every record that was written at `since` or later, oldest first; of a candidate its source is not among it."""
+        written = "SELECT kind, id, subject, created, json FROM records WHERE created >= ? ORDER BY created, id"
+        return [Row(*row) for row in self._db.query(written, since)]
 
     def get(self, kind: str, name: str, type_: type[R]) -> R | None:
         """Read the record kept under (`kind`, `name`)."""
@@ -111,21 +140,26 @@ class RunStore:
         return tuple(value for text in (f"{counted} records", f"{counted} calls", ended) for value in self._db.query(text)[0])
 
     def _load(self, type_: type[R], text: str) -> R:
-        if type_ is not Candidate:
-            return type_.model_validate_json(text)
-        fields = json.loads(text)
-        return type_.model_validate(fields | {"source": self.source(fields.pop("id"))})
+        try:
+            if type_ is not Candidate:
+                return type_.model_validate_json(text)
+            fields = json.loads(text)
+            return type_.model_validate(fields | {"source": self.source(fields.pop("id"))})
+        except ValidationError as error:
+            raise unreadable(f"{self.folder / 'run.db'} holds a {type_.__name__}", error) from error
 
     def put_candidate(self, candidate: Candidate) -> None:
         """Keep a candidate: its source as `candidates/<id>.py`, its difference from the parent as `<id>.diff`."""
-        folder = self.folder / "candidates"
-        parent = folder / f"{candidate.parent}.py"
-        before = parent.read_text() if parent.is_file() else ""
-        (folder / f"{candidate.id}.py").write_text(candidate.source)
-        (folder / f"{candidate.id}.diff").write_text(_diff(before, candidate.source, candidate.parent, candidate.id))
+        self.put_source(candidate.id, candidate.source, candidate.parent)
         text = json.dumps(candidate.model_dump(mode="json", exclude={"source"}) | {"id": candidate.id})
         row = ("candidate", candidate.id, candidate.parent, time.time(), text)
         self._db.execute("INSERT OR IGNORE INTO records VALUES (?, ?, ?, ?, ?)", *row)
+
+    def put_source(self, name: str, source: str, parent: str) -> None:
+        """Write a candidate's source and its difference from its parent's into files."""
+        folder = self.folder / "candidates"
+        (folder / f"{name}.py").write_text(source)
+        (folder / f"{name}.diff").write_text(_diff(self.source(parent), source, parent, name))
 
     def candidate(self, name: str) -> Candidate | None:
         """Read a candidate; None for ROOT."""
@@ -152,7 +186,16 @@ class RunStore:
 
     def put_call(self, key: str, record_json: str) -> None:
         """Keep a finished model call."""
-        self._db.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", key, time.time(), record_json)
+        self._db.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", key, time.time(), without_used(record_json))
+
+    def call_rows(self, since: float = 0.0) -> list[Row]:
+        """Every model call that was finished at `since` or later, oldest first, in the form of records of kind `call`."""
+        found = self._db.query("SELECT key, created, json FROM calls WHERE created >= ? ORDER BY created", since)
+        return [Row("call", row["key"], "", row["created"], row["json"]) for row in found]
+
+    def put_call_row(self, row: Row) -> None:
+        """Keep a finished model call as another store had it."""
+        self._db.execute("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", row.id, row.created, row.json)
 
     def called(self, key: str) -> float:
         """When a model call was finished, seconds since the epoch; 0 where there is none."""
@@ -173,17 +216,20 @@ class RunStore:
         try:
             yield output
         except BaseException as raised:
-            error = f"{type(raised).__name__}: {raised}"
+            error = without_used(f"{type(raised).__name__}: {raised}")
             raise
         finally:
-            self._db.execute(
-                "UPDATE spans SET ended = ?, output = ?, error = ? WHERE id = ?", time.time(), output[0] if output else None, error, row
-            )
+            update = without_used(output[0]) if output else None
+            self._db.execute("UPDATE spans SET ended = ?, output = ?, error = ? WHERE id = ?", time.time(), update, error, row)
             self._seen()
 
     def spans(self) -> list[Span]:
         """Every execution of a node, in order of start."""
         return [Span(**dict(row)) for row in self._db.query("SELECT * FROM spans ORDER BY id")]
+
+    def put_span(self, span: Span) -> None:
+        """Keep an execution of a node as another store had it."""
+        self._db.execute("INSERT OR REPLACE INTO spans VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *(value for _, value in span))
 
     def open_session(self) -> None:
         """Start counting wall time: from here to the last sign of life."""
@@ -193,6 +239,10 @@ class RunStore:
     def sessions(self) -> list[tuple[float, float]]:
         """When each session began and showed its last sign of life, seconds since the epoch."""
         return [(row["started"], row["last_seen"]) for row in self._db.query("SELECT started, last_seen FROM sessions ORDER BY id")]
+
+    def put_session(self, started: float, last_seen: float) -> None:
+        """Keep a session as another store had it."""
+        self._db.execute("INSERT INTO sessions (started, last_seen) VALUES (?, ?)", started, last_seen)
 
     def _seen(self) -> None:
         if self._session is not None:
@@ -212,6 +262,15 @@ class RunStore:
         )[0]
         wall = self._db.query("SELECT COALESCE(SUM(last_seen - started), 0.0) AS wall_s FROM sessions")[0]
         return Spent(**dict(evaluations), **dict(calls), **dict(wall))
+
+
+def unreadable(what: str, error: ValidationError) -> UserError:
+    """Say in a line which field of a record is not as this version knows it."""
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"]))
+    return UserError(
+        f"{what} that this version cannot read ({place}: {first['msg']}).", "It is damaged, or of a newer version: read it with that one."
+    )
 
 
 def _diff(before: str, after: str, old: str, new: str) -> str:
