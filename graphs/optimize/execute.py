@@ -21,10 +21,13 @@ from graphs.run.evaluators import spool_folder
 from graphs.run.records import Delivery
 from graphs.run.workbench import RunBench
 from tools.errors import Postponed, UserError
+from tools.tracing import RunStore
 from tools.tracing.database import readable
 
 STEPS = 100
 """Of the graph for one evaluation, at most: twelve rounds may pass without one, and asks that cannot be met take rounds too."""
+IMPORTED = "imported"
+"""Fact about a run: the file it was imported from; such a run is looked at, and not gone on with."""
 LOCKED_S = 0.5
 """How long another process may hold a run before that counts as work on it."""
 Listener = Callable[[dict[str, Any]], None]
@@ -52,6 +55,13 @@ async def execute(services: Services, listener: Listener) -> Delivery:
         await services.team.close()
 
 
+def check_begun_here(store: RunStore) -> None:
+    """Raise UserError for a run that was imported before it had ended: its state is where it was begun."""
+    if store.meta(IMPORTED) and not store.all("delivery", Delivery):
+        what = f"The run {store.meta('run')} was imported from {store.meta(IMPORTED)}, and had not ended there."
+        raise UserError(what, "Go on with it where it was begun.")
+
+
 @asynccontextmanager
 async def _checkpoints(file: Path) -> AsyncIterator[AsyncSqliteSaver]:
     """Open the checkpoints; a cancel waits until they are open: the thread that opens them would report to a loop that is gone."""
@@ -68,6 +78,7 @@ async def _checkpoints(file: Path) -> AsyncIterator[AsyncSqliteSaver]:
 
 
 async def _execute(services: Services, listener: Listener) -> Delivery:
+    check_begun_here(services.store)
     services.store.open_session()
     services.team.equip(RunBench(services))
     async with _checkpoints(services.store.folder / "checkpoints.db") as saver:

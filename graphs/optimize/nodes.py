@@ -25,7 +25,7 @@ from graphs.optimize.wishes import grant
 from graphs.run.compiled import COMPILED, compiled_ask
 from graphs.run.context import Context, Services
 from graphs.run.fork import FORK, fork_of
-from graphs.run.records import Recall
+from graphs.run.records import LEARNT, Learnt, Recall
 from graphs.run.spans import traced
 from graphs.run.standing import keep_attempt
 from graphs.run.starting import USER, check_started, starting_ask
@@ -191,6 +191,9 @@ async def learn(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, An
         outcome = _outcome(services, name, state["results"][name], state["round"])
         if outcome is not None:
             changed = await services.memory.learn(outcome)
+            # an outcome that is learnt again, after a kill, changes nothing
+            if changed:
+                services.store.put(LEARNT, name, Learnt(strategies=changed), subject=name)
             runtime.stream_writer({"event": "learnt", "plan": name, "strategies": list(changed)})
     for said in services.memory.news():
         runtime.stream_writer({"event": "lessons", "said": said})

@@ -17,6 +17,17 @@ class Recall(Record):
     recalled: tuple[Recalled, ...]
 
 
+LEARNT = "learnt"
+"""Kind of record by which a store keeps what memory made of a plan's outcome, by the plan's id."""
+
+
+class Learnt(Record):
+    """What memory made of one plan's outcome."""
+
+    strategies: tuple[str, ...]
+    """Ids of the strategies that were made or changed."""
+
+
 class Considered(Record):
     """What came of a search method's wish, in words; its name in the store is the wish's."""
 

@@ -1,15 +1,53 @@
 """List the runs: name, state, target, evaluations, the speed-up so far and its tier.
 
-Example: kernelwright runs --json
+With --import: take in a run that was exported elsewhere, so that `trace`, `report` and `ui` show it here.
+
+Examples:
+  kernelwright runs --json
+
+  kernelwright runs --import softmax.json
+
+  kernelwright runs --schema
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from kernelwright.cli.shared.options import Home, Json, home_folder
 
 
-def command(home: Home = None, json: Json = False) -> None:
+def command(
+    import_: Annotated[
+        Path | None, typer.Option("--import", metavar="FILE", help="Take in a run that `trace RUN --export` wrote; nothing of it is run.")
+    ] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of an exported run.")] = False,
+    home: Home = None,
+    json: Json = False,
+) -> None:
     """Print a table of runs, newest first."""
+    if schema:
+        from kernelwright.traces.files import schema_text
+
+        print(schema_text(), end="")
+    elif import_:
+        _import(import_, home_folder(home))
+    else:
+        _list(home, json=json)
+
+
+def _import(file: Path, home: Path) -> None:
+    from kernelwright.traces.files import read_trace
+    from kernelwright.traces.importing import import_run
+
+    name = import_run(read_trace(file), home, str(file.absolute())).meta("run")
+    print(f"{name} (see: kernelwright trace {name})")
+
+
+def _list(home: Path | None, *, json: bool) -> None:
     from kernelwright.screen.facts import run_facts
     from tools.tracing import RunStore
 

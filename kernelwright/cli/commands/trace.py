@@ -1,5 +1,7 @@
 """Show what the agents of a run did and why: what came of it first, then one line a candidate.
 
+With --export: the whole run as one JSON file, for other programs and other machines (docs/traces.md).
+
 With --why: the steps from the reference to the best kernel, each with its gain and its reasons. With --candidate: plan,
 difference from its parent, evaluation and profile. With --verbose: every candidate with every reason. A second RUN puts
 both side by side.
@@ -18,6 +20,8 @@ Examples:
   kernelwright trace softmax-20261121 --nodes
 
   kernelwright trace softmax-20261121 --costs
+
+  kernelwright trace softmax-20261121 --export softmax.json
 """
 
 from __future__ import annotations
@@ -39,6 +43,9 @@ def command(
     follow: Annotated[bool, typer.Option("--follow", help="Print a line for each candidate while a process works on the run.")] = False,
     nodes: Annotated[bool, typer.Option("--nodes", help="Show every execution of a node with its time, and every model call.")] = False,
     costs: Annotated[bool, typer.Option("--costs", help="Show where the wall time went, and what model calls cost.")] = False,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the whole run as JSON, also while it goes on; - is standard output.")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every candidate with every reason.")] = False,
     home: Home = None,
     json: Json = False,
@@ -48,10 +55,14 @@ def command(
     from tools.errors import UserError
 
     views = {"RUN RUN": other, "--candidate": candidate, "--why": why, "--follow": follow, "--nodes": nodes, "--costs": costs}
+    views["--export"] = export
     if sum(map(bool, views.values())) > 1:
         raise UserError(f"{', '.join(views)} are different views of a run.", "Give one of them.")
     for name in filter(None, (run, other)):
         check_run(home, name)
+    if export:
+        _export(home_folder(home), run, export)
+        return
     if follow:
         _follow(home_folder(home), run)
         return
@@ -85,6 +96,25 @@ def _view(
     if why:
         return chain.why_facts(tree), chain.show_why
     return tree, trace_views.show_tree if verbose else summary.show_summary
+
+
+def _export(home: Path, run: str, file: Path) -> None:
+    """Write the run, and say where it is."""
+    from kernelwright.cli.shared.early import check_out
+
+    to_screen = str(file) == "-"
+    if not to_screen:
+        check_out(file)
+    from graphs.run.assembly import open_run
+    from kernelwright.traces.exporting import trace_of
+    from kernelwright.traces.files import as_text
+
+    text = as_text(trace_of(open_run(home, run)))
+    if to_screen:
+        print(text, end="")
+        return
+    file.write_text(text, encoding="utf-8")
+    print(f"{file.absolute()} (look at it elsewhere: kernelwright runs --import {file.name})")
 
 
 def _follow(home: Path, run: str) -> None:
