@@ -12,6 +12,7 @@ from kernelwright.models.operators import Listener
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome, Ratio
 from tools.evaluation.supervisor.statistics import speedup
 from tools.models.delivered import Delivered
+from tools.models.flashinfer import EXPORTS
 from tools.models.hub import VARIANT
 from tools.models.jobs import Proof, ProofJob
 from tools.models.neighbours import neighbours
@@ -22,6 +23,8 @@ from tools.records import HardwareSheet
 PAIRS = ((EAGER, OURS), (COMPILED, COMPILED_OURS), (AUTOTUNED, AUTOTUNED_OURS))
 """Ways of running the model without the operators and with them."""
 PACKAGE_SUFFIXES = (".py",)
+AROUND = (VARIANT.parts[0], EXPORTS)
+"""Folders of a package that it does not need itself."""
 
 
 class Provable(Protocol):
@@ -159,5 +162,5 @@ def _texts(delivered: Sequence[Delivered]) -> dict[str, str]:
         return {
             str(path.relative_to(folder)): path.read_text()
             for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.suffix in PACKAGE_SUFFIXES and VARIANT not in path.relative_to(folder).parents
+            if path.is_file() and path.suffix in PACKAGE_SUFFIXES and path.relative_to(folder).parts[0] not in AROUND
         }

@@ -31,16 +31,21 @@ def write_build(folder: Path, delivered: Sequence[Delivered]) -> None:
     if not delivered:
         return
     build.mkdir(parents=True)
-    for name in FILES:
-        source = folder / name
-        if source.is_dir():
-            shutil.copytree(source, build / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, build / name)
+    copy_files(folder, FILES, build)
     with (build / "__init__.py").open("a") as file:
         file.write(LOADED)
     (build / "layers.py").write_text(layers_text(delivered))
     (build / "metadata.json").write_text(json.dumps(metadata(folder.name, delivered), indent=2) + "\n")
+
+
+def copy_files(folder: Path, names: Sequence[str], to: Path) -> None:
+    """Copy files and folders of Python."""
+    for name in names:
+        source = folder / name
+        if source.is_dir():
+            shutil.copytree(source, to / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, to / name)
 
 
 def layers_text(delivered: Sequence[Delivered]) -> str:

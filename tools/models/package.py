@@ -11,11 +11,13 @@ from typing import Any
 
 from tools.models import guard_text
 from tools.models.delivered import Delivered
+from tools.models.flashinfer import EXPORTS, write_data_set
 from tools.models.hub import write_build
+from tools.models.vllm import write_plugin
 from tools.records import content_hash
 
 RUNTIME = Path(__file__).with_name("runtime")
-COPIED = ("config.py", "layers.py", "operators.py", "patching.py", "trees.py")
+COPIED = ("config.py", "layers.py", "operators.py", "patching.py", "rows.py", "trees.py")
 """Files of the runtime that a package carries."""
 TABLE = "table.py"
 TESTS = Path(__file__).with_name("package_tests.txt")
@@ -104,7 +106,10 @@ def write_operators(folder: Path, delivered: Sequence[Delivered]) -> None:
         if one.evidence is not None and not (folder / "evidence" / one.group.name).exists():
             shutil.copytree(one.evidence, folder / "evidence" / one.group.name)
     (folder / TABLE).write_text(table_text(delivered))
+    shutil.rmtree(folder / EXPORTS, ignore_errors=True)
     write_build(folder, delivered)
+    write_data_set(folder, delivered)
+    write_plugin(folder, delivered)
 
 
 def table_text(delivered: Sequence[Delivered]) -> str:
