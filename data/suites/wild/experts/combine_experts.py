@@ -13,7 +13,7 @@ MORE_SIZES = [{"TOKENS": 32}]
 
 
 def combine_experts(rows, inverse, weights, shared, residual):
-    back = rows[inverse].view(weights.shape[0], CHOSEN, -1)
+    back = rows[inverse].view(*weights.shape, -1)
     return residual + shared + (back.float() * weights[..., None]).sum(dim=1).to(rows.dtype)
 
 

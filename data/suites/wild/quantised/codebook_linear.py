@@ -27,10 +27,7 @@ tokens = 512
 inputs = 4096
 outputs = 4096
 block = 64
-SMALL_SIZES = [
-    {"tokens": 3, "inputs": 48, "outputs": 37, "block": 16},
-    {"tokens": 16, "inputs": 64, "outputs": 32, "block": 32},
-]
+SMALL_SIZES = [{"tokens": 3, "inputs": 192, "outputs": 19}, {"tokens": 16, "inputs": 128, "outputs": 32}]
 MORE_SIZES = [{"tokens": 1}]
 
 

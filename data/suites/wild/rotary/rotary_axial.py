@@ -17,11 +17,12 @@ SMALL_SIZES = [
 
 
 def rotary_axial(x, frequencies):
-    rows = torch.arange(ROWS, device=x.device).float()[:, None] * frequencies
-    columns = torch.arange(COLUMNS, device=x.device).float()[:, None] * frequencies
-    rows = rows[:, None, :].expand(ROWS, COLUMNS, -1)
-    columns = columns[None, :, :].expand(ROWS, COLUMNS, -1)
-    angles = torch.cat((rows, columns), dim=-1).reshape(ROWS * COLUMNS, 1, -1)
+    height, width = x.shape[1:3]
+    rows = torch.arange(height, device=x.device).float()[:, None] * frequencies
+    columns = torch.arange(width, device=x.device).float()[:, None] * frequencies
+    rows = rows[:, None, :].expand(height, width, -1)
+    columns = columns[None, :, :].expand(height, width, -1)
+    angles = torch.cat((rows, columns), dim=-1)[:, :, None, :]
     even, odd = x[..., 0::2].float(), x[..., 1::2].float()
     turned = torch.stack((even * angles.cos() - odd * angles.sin(), even * angles.sin() + odd * angles.cos()), dim=-1)
     return turned.flatten(-2).to(x.dtype)
@@ -29,4 +30,4 @@ def rotary_axial(x, frequencies):
 
 def example_inputs():
     frequencies = 100.0 ** (-torch.arange(HEAD_SIZE // 4) / (HEAD_SIZE // 4))
-    return torch.randn(IMAGES, ROWS * COLUMNS, HEADS, HEAD_SIZE, dtype=torch.float16), frequencies
+    return torch.randn(IMAGES, ROWS, COLUMNS, HEADS, HEAD_SIZE, dtype=torch.float16), frequencies

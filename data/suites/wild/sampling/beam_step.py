@@ -13,7 +13,7 @@ SMALL_SIZES = [{"BATCH": 3, "BEAMS": 2, "WORDS": 67}, {"BATCH": 2, "BEAMS": 4, "
 
 def beam_step(logits, scores):
     total = torch.log_softmax(logits, dim=-1) + scores[..., None]
-    best, index = total.flatten(1).topk(2 * BEAMS, dim=-1)
+    best, index = total.flatten(1).topk(2 * logits.shape[1], dim=-1)
     return best, index // logits.shape[-1], index % logits.shape[-1]
 
 

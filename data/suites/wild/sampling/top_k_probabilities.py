@@ -8,7 +8,7 @@ import torch
 ROWS = 256
 WORDS = 128256
 KEPT = 50
-SMALL_SIZES = [{"ROWS": 3, "WORDS": 509, "KEPT": 7}, {"ROWS": 4, "WORDS": 256, "KEPT": 8}]
+SMALL_SIZES = [{"ROWS": 3, "WORDS": 509}, {"ROWS": 4, "WORDS": 256}]
 MORE_SIZES = [{"ROWS": 1}]
 
 
