@@ -19,7 +19,7 @@ ITEMS = open_suite(FOLDER).items
 FIRST = {item.name.split("/")[0]: item.name for item in reversed(ITEMS)}.values()
 """An operator of each family."""
 SAMPLED = [pytest.param(item, id=item.name, marks=() if item.name in FIRST else pytest.mark.thorough) for item in ITEMS]
-SMALL = 30_000
+SMALL = 50_000
 """Elements of all tensors at small sizes."""
 SHORT = ("bfloat16", "float16", "float8")
 
