@@ -28,7 +28,7 @@ async def judge(services: Services, request: EvaluationRequest) -> Evaluation:
             return known.demand_whole()
         left = services.time_left(confirming=request.stage == "confirm")
         try:
-            with pausing(), working(services.store, "evaluation"):
+            with pausing(), working(services.store, "evaluation", request.key):
                 evaluation = await in_time(lambda: services.pool.evaluate(request), left, "An evaluation")
         except BudgetReached as reached:
             services.store.put("cut", request.key, CutOff(what=reached.what), subject=request.candidate)

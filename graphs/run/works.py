@@ -11,23 +11,25 @@ from pathlib import Path
 from tools.tracing import RunStore
 from tools.tracing.work import Work
 
+WORK = "work"
+"""Kind of record by which a store keeps a stretch of work."""
 COMMAND = "command"
 """Fact about a run: when the process that began it started, seconds since the epoch."""
 
 
 @contextmanager
-def working(store: RunStore, what: str) -> Iterator[None]:
-    """Measure one stretch of work."""
+def working(store: RunStore, what: str, about: str = "") -> Iterator[None]:
+    """Measure one stretch of work; `about` is the key of the job that it is for."""
     started = time.time()
     try:
         yield
     finally:
-        note_work(store, what, started, time.time())
+        note_work(store, what, started, time.time(), about)
 
 
-def note_work(store: RunStore, what: str, started: float, ended: float) -> None:
+def note_work(store: RunStore, what: str, started: float, ended: float, about: str = "") -> None:
     """Keep a stretch that was measured elsewhere."""
-    store.put("work", f"{what}/{started!r}", Work(what=what, started=started, ended=ended))
+    store.put(WORK, f"{what}/{started!r}", Work(what=what, started=started, ended=ended), subject=about)
 
 
 def note_steps(store: RunStore, started: float, steps: Mapping[str, tuple[float, float]]) -> None:

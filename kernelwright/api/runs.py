@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from agents import ready_models
 from graphs.optimize.confirm import KERNEL, UNCONFIRMED
-from graphs.optimize.execute import Listener, execute
+from graphs.optimize.execute import Listener
 from graphs.run.assembly import assemble, open_run, start_run
 from graphs.run.settings import RunSettings
 from kernelwright.api.finishing import finish
 from kernelwright.api.loading import load_module
+from kernelwright.viewers.watching import see_through
 from tools.errors import UserError
 from tools.problems import problem_from_module
 from tools.problems.dynamic import Dynamic
@@ -116,7 +117,7 @@ def _load(problem: str | Path | nn.Module | Callable[..., Any], example_inputs: 
 
 def _see_through(store: RunStore, listener: Listener) -> Result:
     services = assemble(store)
-    delivery = finish(execute(services, listener))
+    delivery = finish(see_through(services, listener))
     folder = store.folder / "result"
     return Result(
         run=services.run,

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from graphs.optimize.execute import execute
 from graphs.run.assembly import Shared, assemble, start_run
 from graphs.run.context import Services
 from kernelwright.bench.beginnings import Beginnings
@@ -23,6 +22,7 @@ from kernelwright.bench.memories import Memories
 from kernelwright.bench.reading import facts_of
 from kernelwright.bench.row import UNDONE, ResultRow, Status
 from kernelwright.bench.settings import BenchSettings
+from kernelwright.viewers.watching import see_through
 from tools.errors import KernelwrightError, MachineError, UnjudgeableError, UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.problems.suite import SuiteItem
@@ -165,7 +165,7 @@ class Bench:
             pool = Borrowed(self._pool) if self._pool else None
             shared = Shared(pool=pool, memory=self._memories.open(settings), variants=loaded.variants)
             services = assemble(store, shared)
-            await execute(services, lambda event: self._inside(job, event, services))
+            await see_through(services, lambda event: self._inside(job, event, services))
             return facts_of(services)
         finally:
             store.close()

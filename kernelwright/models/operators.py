@@ -9,12 +9,12 @@ from typing import Any
 
 from graphs.optimize.confirm import KERNEL
 from graphs.optimize.evidence import evidence_folder
-from graphs.optimize.execute import execute
 from graphs.run.assembly import Shared, assemble, start_run
 from graphs.run.context import Services
 from graphs.run.settings import RunSettings
 from kernelwright.bench.borrowed import Borrowed
 from kernelwright.models.records import ModelSettings, OperatorOutcome
+from kernelwright.viewers.watching import see_through
 from tools.errors import KernelwrightError, UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.evidence import manifest
@@ -66,7 +66,9 @@ async def _optimise(
     store = start_run(read.problem, settings.run.model_copy(update={"problem_file": str(file), "budget": budget}), home)
     try:
         services = assemble(store, Shared(pool=Borrowed(pool), variants=read.variants))
-        delivery = await execute(services, lambda event: listener({"event": "inside", "inner": event, "services": services, "row": row}))
+        delivery = await see_through(
+            services, lambda event: listener({"event": "inside", "inner": event, "services": services, "row": row})
+        )
         outcome = OperatorOutcome(name=row.group, run=services.run, reason=delivery.reason, delivered=delivery.candidate != ROOT)
         if delivery.candidate == ROOT:
             return outcome, None

@@ -88,6 +88,9 @@ class Teller:
         shown = f"[{style}]{escape(text)}[/]" if style else escape(text)
         self.console.print(f"[dim]{time.monotonic() - self._began:6.1f}s[/] {label:<9} {shown}", soft_wrap=True)
 
+    def _on_viewed(self, event: dict[str, Any]) -> None:
+        self.say("traces", event["said"], WARNING)
+
     def _on_measured(self, event: dict[str, Any]) -> None:
         baselines = self.services.baselines()
         times = ", ".join(f"{name} {sample.median_us:,.1f} µs" for name, sample in baselines.samples.items())

@@ -18,11 +18,14 @@ CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS records (
     kind TEXT NOT NULL, id TEXT NOT NULL, subject TEXT NOT NULL, created REAL NOT NULL, json TEXT NOT NULL, PRIMARY KEY (kind, id));
 CREATE INDEX IF NOT EXISTS records_by_subject ON records (kind, subject);
+CREATE INDEX IF NOT EXISTS records_by_time ON records (created);
 CREATE TABLE IF NOT EXISTS spans (
     id INTEGER PRIMARY KEY, node TEXT NOT NULL, subject TEXT NOT NULL, started REAL NOT NULL, ended REAL,
     input TEXT NOT NULL, output TEXT, error TEXT);
+CREATE INDEX IF NOT EXISTS spans_by_end ON spans (ended);
 CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, started REAL NOT NULL, last_seen REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, created REAL NOT NULL, json TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS calls_by_time ON calls (created);
 """
 
 

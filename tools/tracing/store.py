@@ -223,9 +223,10 @@ class RunStore:
             self._db.execute("UPDATE spans SET ended = ?, output = ?, error = ? WHERE id = ?", time.time(), update, error, row)
             self._seen()
 
-    def spans(self) -> list[Span]:
-        """Every execution of a node, in order of start."""
-        return [Span(**dict(row)) for row in self._db.query("SELECT * FROM spans ORDER BY id")]
+    def spans(self, since: float = 0.0) -> list[Span]:
+        """Executions of nodes that ended at `since` or later, or have not ended, in order of start."""
+        found = self._db.query("SELECT * FROM spans WHERE ended >= ? OR ended IS NULL ORDER BY id", since)
+        return [Span(**dict(row)) for row in found]
 
     def put_span(self, span: Span) -> None:
         """Keep an execution of a node as another store had it."""

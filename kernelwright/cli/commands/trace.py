@@ -22,6 +22,8 @@ Examples:
   kernelwright trace softmax-20261121 --costs
 
   kernelwright trace softmax-20261121 --export softmax.json
+
+  kernelwright trace softmax-20261121 --send
 """
 
 from __future__ import annotations
@@ -46,6 +48,10 @@ def command(
     export: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the whole run as JSON, also while it goes on; - is standard output.")
     ] = None,
+    send: Annotated[
+        bool,
+        typer.Option("--send", help="Send it where OTEL_EXPORTER_OTLP_ENDPOINT and MLFLOW_TRACKING_URI say; whatever was sent before."),
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every candidate with every reason.")] = False,
     home: Home = None,
     json: Json = False,
@@ -55,13 +61,16 @@ def command(
     from tools.errors import UserError
 
     views = {"RUN RUN": other, "--candidate": candidate, "--why": why, "--follow": follow, "--nodes": nodes, "--costs": costs}
-    views["--export"] = export
+    views |= {"--export": export, "--send": send}
     if sum(map(bool, views.values())) > 1:
         raise UserError(f"{', '.join(views)} are different views of a run.", "Give one of them.")
     for name in filter(None, (run, other)):
         check_run(home, name)
     if export:
         _export(home_folder(home), run, export)
+        return
+    if send:
+        _send(home_folder(home), run)
         return
     if follow:
         _follow(home_folder(home), run)
@@ -115,6 +124,25 @@ def _export(home: Path, run: str, file: Path) -> None:
         return
     file.write_text(text, encoding="utf-8")
     print(f"{file.absolute()} (look at it elsewhere: kernelwright runs --import {file.name})")
+
+
+def _send(home: Path, run: str) -> None:
+    """Show the run to the viewers that the environment names, and say what they took."""
+    from graphs.run.assembly import open_run
+    from kernelwright.screen.follow import is_worked_on
+    from kernelwright.viewers.settings import open_viewers
+    from tools.errors import UserError
+
+    store = open_run(home, run)
+    viewers, notes = open_viewers(store, anew=True)
+    if not viewers:
+        mend = "Set OTEL_EXPORTER_OTLP_ENDPOINT, e.g. to http://localhost:4318, or MLFLOW_TRACKING_URI."
+        raise UserError(" ".join(notes) or "Nothing says where the run is to be sent.", mend)
+    for viewer in viewers:
+        count = viewer.look(stopped=not is_worked_on(store))
+        print(f"{viewer.name}: {count} {viewer.things} sent")
+    for note in notes:
+        print(note)
 
 
 def _follow(home: Path, run: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from graphs.optimize.execute import Listener, execute
+from graphs.optimize.execute import Listener
 from graphs.run.assembly import assemble
 from graphs.run.context import Services
 from kernelwright.cli.shared.early import check_out
@@ -23,6 +23,7 @@ from kernelwright.screen.lines import Lines
 from kernelwright.screen.reasons import Reasons
 from kernelwright.screen.table import LiveTable
 from kernelwright.screen.telling import Teller
+from kernelwright.viewers.watching import see_through as watched
 from tools.errors import MachineError, UserError
 from tools.tracing import RunStore
 
@@ -83,7 +84,7 @@ async def stoppable(services: Services, listener: Listener) -> None:
     """Execute; where Ctrl-C ends it, say how to go on, whatever else is quiet."""
     beat = asyncio.create_task(listener.watch()) if isinstance(listener, Teller) else None
     try:
-        await execute(services, listener)
+        await watched(services, listener)
     except asyncio.CancelledError:
         say_stopped(services.run)
         raise
