@@ -1,0 +1,1 @@
+"""What is seen of model calls under trouble."""
