@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import InstanceOf
+from pydantic.json_schema import SkipJsonSchema
 
 from agents import AgentTeam
 from agents.models.deadline import WALL, time_left
@@ -89,7 +93,8 @@ class Context:
     """A problem to start a new run on, with default settings; not needed where the state names a run."""
     home: str = ""
     """Home folder; empty means the default one."""
-    opened: Services | None = None
+    opened: Annotated[InstanceOf[Services] | None, SkipJsonSchema()] = None
+    """Set within this process alone: whoever starts a run over a server is offered the two above."""
 
     @property
     def services(self) -> Services:
