@@ -17,7 +17,7 @@ from graphs.run.assembly import Shared, assemble
 from graphs.run.context import Services
 from graphs.run.fork import FORK, fork_of
 from graphs.run.records import Delivery, Recall
-from graphs.run.settings import RunSettings
+from graphs.run.settings import settings_of
 from knowledge.protocol import NoMemory
 from tools.errors import UserError
 from tools.records import Candidate, Plan, Problem
@@ -70,7 +70,7 @@ async def repeat(record: RunStore, folder: Path, evaluate: Evaluate, listener: L
 
 def _copy(record: RunStore, folder: Path) -> RunStore:
     """Start a run with the record's problem, settings and recalled strategies, without its clocks."""
-    settings = RunSettings.model_validate_json(record.meta("settings"))
+    settings = settings_of(record)
     budget = settings.budget.model_copy(update=dict.fromkeys(CLOCKED, 0.0))
     team = settings.team.model_copy(update={"shared": ""})
     settings = settings.model_copy(update={"budget": budget, "team": team, "evaluator": "local", "memory": False})

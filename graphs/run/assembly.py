@@ -16,7 +16,7 @@ from agents.team.ready import check_prices
 from graphs.run.context import Context, Services
 from graphs.run.evaluators import announced_target, checked, open_evaluator
 from graphs.run.noted_memory import NotedMemory
-from graphs.run.settings import RunSettings
+from graphs.run.settings import RunSettings, settings_of
 from graphs.run.starting import check_judgeable, check_language
 from graphs.search import open_search
 from knowledge.protocol import FrozenMemory, Memory, NoMemory
@@ -122,7 +122,7 @@ def open_for(context: Context, run: str) -> None:
 def assemble(store: RunStore, shared: Shared | None = None) -> Services:
     """Open everything a run works with; nothing is started until it is used."""
     shared = shared or Shared()
-    settings = RunSettings.model_validate_json(store.meta("settings"))
+    settings = settings_of(store)
     problem = next(iter(store.all("problem", Problem).values()), None)
     if problem is None:
         what = f"The run in {store.folder} has no problem in it: there is nothing to resume."
@@ -162,13 +162,13 @@ def open_memory(settings: RunSettings) -> Memory:
 
 def change_server(store: RunStore, server: str, share: str) -> None:
     """Have a run go on with the index on this Chroma server (empty: in the knowledge's folder), sharing memory there as `share`."""
-    settings = RunSettings.model_validate_json(store.meta("settings"))
+    settings = settings_of(store)
     store.set_meta("settings", settings.model_copy(update={"chroma_server": server, "share": share}).model_dump_json())
 
 
 def change_contexts(store: RunStore, contexts: dict[str, int]) -> None:
     """Have a run go on with these lengths of prompts, in tokens by role; the others stay."""
-    settings = RunSettings.model_validate_json(store.meta("settings"))
+    settings = settings_of(store)
     frame = settings.team.frame.model_copy(update={"contexts": {**settings.team.frame.contexts, **contexts}})
     team = settings.team.model_copy(update={"frame": frame})
     store.set_meta("settings", settings.model_copy(update={"team": team}).model_dump_json())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graphs.run.settings import RunSettings
+from graphs.run.settings import RunSettings, settings_of
 from tools.errors import UserError
 from tools.evaluation.protocol import EvaluatorPool
 from tools.evaluation.several import open_local
@@ -59,7 +59,7 @@ def open_evaluator(settings: RunSettings, store: RunStore) -> EvaluatorPool:
 
 def change_evaluator(store: RunStore, evaluator: str, devices: str, *, wait: bool) -> None:
     """Have a run go on with another evaluator, where one is named, and wait for its answers or not."""
-    settings = RunSettings.model_validate_json(store.meta("settings"))
+    settings = settings_of(store)
     given = {name: value for name, value in (("evaluator", evaluator), ("devices", devices)) if value}
     settings = checked(settings.model_copy(update={**given, "wait": wait}))
     store.set_meta("settings", settings.model_dump_json())

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, model_validator
 
 from agents import TeamSettings
 from graphs.search.protocol import SearchSettings
 from tools.records import DEFAULT_POLICY, Against, Budget, PolicyName, PrecisionPolicy, Record
+from tools.tracing import RunStore
+from tools.tracing.store import unreadable
 
 
 class RunSettings(Record):
@@ -89,3 +91,11 @@ class RunSettings(Record):
         """Read settings that were stored without a policy as `exact`, which was the default when there were such."""
         stored = info.mode == "json" and isinstance(fields, dict)
         return {"policy": {"name": "exact"}, **fields} if stored else fields
+
+
+def settings_of(store: RunStore) -> RunSettings:
+    """Read what a run was begun with; UserError where another version wrote what this one does not know."""
+    try:
+        return RunSettings.model_validate_json(store.meta("settings"))
+    except ValidationError as error:
+        raise unreadable(f"{store.folder / 'run.db'} has settings", error) from error

@@ -12,7 +12,7 @@ from graphs.optimize.confirm import KERNEL, UNCONFIRMED
 from graphs.optimize.evidence import evidence_folder
 from graphs.run.fork import fork_of
 from graphs.run.records import OTHER_BASELINES, Considered, Delivery, Recall, Tuning
-from graphs.run.settings import RunSettings
+from graphs.run.settings import settings_of
 from graphs.run.workbench import USE, ToolUse
 from kernelwright.screen.words import action_in_words, candidate_in_words, why_in_words
 from knowledge.records import Recalled
@@ -25,7 +25,7 @@ Facts = dict[str, Any]
 
 def run_facts(store: RunStore) -> Facts:
     """One run in a line: what `runs` lists."""
-    settings = RunSettings.model_validate_json(store.meta("settings"))
+    settings = settings_of(store)
     delivery = next(iter(store.all("delivery", Delivery).values()), None)
     evaluations = store.all("evaluation", Evaluation)
     best = evaluations.get(delivery.evaluation) if delivery else None

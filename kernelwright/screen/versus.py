@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from graphs.run.settings import RunSettings
+from graphs.run.settings import settings_of
 from kernelwright.screen.chain import chain, champion
 from kernelwright.screen.facts import tree_facts
 from kernelwright.screen.trace_views import calls_spent
@@ -25,7 +25,7 @@ Facts = dict[str, Any]
 def versus_facts(stores: Sequence[RunStore]) -> Facts:
     """Both runs' facts, the settings that differ, and whether their figures compare."""
     runs = [tree_facts(store) for store in stores]
-    settings = [_flat(RunSettings.model_validate_json(store.meta("settings")).model_dump(mode="json")) for store in stores]
+    settings = [_flat(settings_of(store).model_dump(mode="json")) for store in stores]
     names = sorted({name for one in settings for name in one})
     problems = [next(iter(store.all("problem", Problem))) for store in stores]
     return {

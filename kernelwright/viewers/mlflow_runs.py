@@ -18,7 +18,7 @@ from mlflow.exceptions import MlflowException
 
 from graphs.optimize.confirm import KERNEL
 from graphs.run.records import Delivery
-from graphs.run.settings import RunSettings
+from graphs.run.settings import settings_of
 from kernelwright.screen.report.report import write_report
 from tools.errors import MachineError
 from tools.records import Evaluation, Problem, Record
@@ -101,7 +101,7 @@ class MlflowViewer:
         shown = Shown(server=self._server, id=client.create_run(experiment, start_time=started or None, run_name=run).info.run_id)
         self._keep(shown)
         problem = next(iter(self._store.all("problem", Problem).values()))
-        settings = RunSettings.model_validate_json(self._store.meta("settings")).model_dump(mode="json")
+        settings = settings_of(self._store).model_dump(mode="json")
         told = dict(_flat(settings | {"problem": problem.name}))
         params = [Param(key, without_secrets(value)) for key, value in told.items() if 0 < len(value) <= LONGEST]
         for start in range(0, len(params), AT_ONCE):

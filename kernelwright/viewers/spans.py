@@ -9,7 +9,7 @@ from agents.models import Trouble
 from agents.models.calls import CallRecord
 from agents.models.chat import TROUBLE
 from graphs.run.records import Delivery
-from graphs.run.settings import RunSettings
+from graphs.run.settings import settings_of
 from graphs.run.workbench import USE, ToolUse
 from graphs.run.works import WORK
 from kernelwright.viewers.evaluations import evaluation_attributes, evaluation_events, started_at
@@ -140,7 +140,7 @@ class SpanReader:
         )
 
     def _whole(self, delivery: Delivery | None) -> dict[str, Value | None]:
-        settings = RunSettings.model_validate_json(self._store.meta("settings"))
+        settings = settings_of(self._store)
         problem = next(iter(self._store.all("problem", Problem).values()))
         best = self._store.get("evaluation", delivery.evaluation, Evaluation) if delivery and delivery.evaluation else None
         spent = self._store.spent()

@@ -90,13 +90,13 @@ def command(
     from graphs.run.assembly import open_run
     from graphs.run.fork import fork_of
     from graphs.run.forking import chosen_candidate, fork_run
-    from graphs.run.settings import RunSettings
+    from graphs.run.settings import settings_of
     from kernelwright.cli.shared.live import see_through
 
     folder = home_folder(home)
     record = open_run(folder, run)
     chosen = chosen_candidate(record, candidate)
-    settings = RunSettings.model_validate_json(record.meta("settings"))
+    settings = settings_of(record)
     settings = _searching(settings, search, search_set, seed=seed, width=width, batch=batch)
     settings = _agents(settings, model, team, base_url, role, key_file, model_set, built_in=built_in)
     limits = {"evaluations": budget, "wall_s": minutes if minutes is None else minutes * 60, "gpu_s": gpu_seconds}

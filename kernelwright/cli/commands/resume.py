@@ -48,14 +48,14 @@ def command(
     from graphs.run.assembly import change_contexts, change_server, open_run
     from graphs.run.evaluators import change_evaluator
     from graphs.run.records import Delivery
-    from graphs.run.settings import RunSettings
+    from graphs.run.settings import settings_of
     from kernelwright.cli.shared.knowledge_store import reached_server, reached_share
     from kernelwright.cli.shared.live import see_through
 
     contexts = read_contexts(context or [])
     store = open_run(home_folder(home), run)
     change_evaluator(store, evaluator, devices, wait=wait)
-    settings = RunSettings.model_validate_json(store.meta("settings"))
+    settings = settings_of(store)
     ended = bool(store.all("delivery", Delivery))
     notes: tuple[str, ...] = ()
     if not ended:

@@ -8,7 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from graphs.optimize.evidence import evidence_folder
-from graphs.run.settings import RunSettings
+from graphs.run.settings import settings_of
 from kernelwright.screen.chain import chain, champion, gain_in_words
 from kernelwright.screen.facts import candidate_facts, tree_facts
 from kernelwright.screen.report.chart import Point, gain_chart
@@ -37,7 +37,7 @@ def report_facts(store: RunStore, detailed: int = DETAILED) -> Facts:
     best, steps = champion(tree), chain(tree)
     estimated = best is not None and best["tier"] == Tier.ESTIMATED
     points = points_of(store, estimated=estimated)
-    settings = RunSettings.model_validate_json(store.meta("settings"))
+    settings = settings_of(store)
     bundle = evidence_folder(store.folder, best["id"]) if best else store.folder / "evidence"
     return {
         "version": VERSION,

@@ -198,3 +198,19 @@ def test_a_record_that_this_version_cannot_read_is_a_line(tmp_path: Path) -> Non
         trace_of(store)
     with pytest.raises(UserError, match=r"holds a Plan that this version cannot read \(mood"):
         tree_facts(store)
+
+
+def test_settings_that_this_version_does_not_know_are_a_line(tmp_path: Path) -> None:
+    """A run of a newer version is named with the setting, where it is shown."""
+    store = RunStore(restored("scripted", tmp_path / "scripted"))
+    store.set_meta("settings", json.dumps(json.loads(store.meta("settings")) | {"colour": "blue"}))
+    with pytest.raises(UserError, match=r"has settings that this version cannot read \(colour"):
+        tree_facts(store)
+
+
+def test_what_grows_with_a_run_is_not_written_at_every_node(home: Path) -> None:
+    """Nodes write down this round's results and, but for those that work with it, not the search's state."""
+    inputs = [(one.node, json.loads(one.input)) for one in RunStore(home / "runs" / "exp-1").spans()]
+    assert {node for node, given in inputs if "search" in given} == {"recall", "review"}
+    assert all(set(given["results"]) <= set(given["plans"]) for _, given in inputs if "results" in given and "plans" in given)
+    assert any(given.get("results") for node, given in inputs if node == "learn")
