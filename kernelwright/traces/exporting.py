@@ -20,6 +20,7 @@ from graphs.run.workbench import USE, ToolUse
 from graphs.search.protocol import Ask
 from kernelwright.traces.joining import Joined
 from kernelwright.traces.records import Call, CandidateStep, Cost, CostLine, Kept, Noted, PlanStep, Round, RunHead, Session, Trace
+from kernelwright.viewers.protocol import SENT, SHOWN
 from tools.errors import UserError
 from tools.records import ROOT, Baselines, Candidate, Evaluation, Plan, Problem, Profile, Record
 from tools.tracing import RunStore
@@ -27,6 +28,8 @@ from tools.tracing.store import Row, unreadable
 from tools.version import VERSION as RELEASE
 
 R = TypeVar("R", bound=Record)
+OWN = frozenset(("run", "schema", IMPORTED, SENT, SHOWN))
+"""Facts about a run that have a place of their own, or hold for its folder alone."""
 PLACED = frozenset(
     ("problem", "baselines", OTHER_BASELINES, "plan", "asked", "refusal", "tuning", "review", "candidate", "evaluation", "delivery"),
 ) | {"profile", "recall", LEARNT, USE, TROUBLE}
@@ -78,7 +81,7 @@ class Exporter:
     def _head(self, *, ended: bool) -> RunHead:
         facts = self._store.all_meta()
         sessions = tuple(Session(started=started, last_seen=seen) for started, seen in self._store.sessions())
-        told = {name: value for name, value in facts.items() if name not in ("run", "schema", IMPORTED)}
+        told = {name: value for name, value in facts.items() if name not in OWN}
         return RunHead(id=facts["run"], state="ended" if ended else "unfinished", facts=told, sessions=sessions)
 
     def _rounds(self, joined: Joined) -> Iterator[Round]:

@@ -20,6 +20,7 @@ from graphs.optimize.confirm import KERNEL
 from graphs.run.records import Delivery
 from graphs.run.settings import settings_of
 from kernelwright.screen.report.report import write_report
+from kernelwright.viewers.protocol import SHOWN
 from tools.errors import MachineError
 from tools.records import Evaluation, Problem, Record
 from tools.tracing import RunStore
@@ -27,8 +28,6 @@ from tools.tracing.secrets import without_secrets
 
 EXPERIMENT = "kernelwright"
 """Where MLFLOW_EXPERIMENT_NAME names none."""
-SHOWN = "mlflow"
-"""Fact about a run: what MLflow has of it, JSON."""
 LONGEST = 500
 """Characters of a parameter."""
 AT_ONCE = 100

@@ -17,14 +17,13 @@ from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from kernelwright.viewers.facts import SpanFacts, trace_id
+from kernelwright.viewers.protocol import SENT
 from kernelwright.viewers.spans import SpanReader
 from tools.errors import MachineError
 from tools.tracing import RunStore
 from tools.tracing.secrets import without_secrets
 from tools.version import VERSION
 
-SENT = "spans_sent"
-"""Fact about a run: until when its spans have reached a collector, seconds since the epoch."""
 BATCH = 512
 """Spans of one request."""
 SLACK_S = 2.0

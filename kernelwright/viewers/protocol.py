@@ -1,8 +1,13 @@
-"""What every viewer of a run is asked for."""
+"""What every viewer of a run is asked for, and under which names runs keep what it has."""
 
 from __future__ import annotations
 
 from typing import Protocol
+
+SENT = "spans_sent"
+"""Fact about a run: until when its spans have reached a collector, seconds since the epoch."""
+SHOWN = "mlflow"
+"""Fact about a run: what MLflow has of it, JSON."""
 
 
 class Viewer(Protocol):

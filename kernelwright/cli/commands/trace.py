@@ -50,7 +50,7 @@ def command(
     ] = None,
     send: Annotated[
         bool,
-        typer.Option("--send", help="Send it where OTEL_EXPORTER_OTLP_ENDPOINT and MLFLOW_TRACKING_URI say; whatever was sent before."),
+        typer.Option("--send", help="Send it where OTEL_EXPORTER_OTLP_ENDPOINT and MLFLOW_TRACKING_URI say."),
     ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Show every candidate with every reason.")] = False,
     home: Home = None,
@@ -140,7 +140,7 @@ def _send(home: Path, run: str) -> None:
         raise UserError(" ".join(notes) or "Nothing says where the run is to be sent.", mend)
     for viewer in viewers:
         count = viewer.look(stopped=not is_worked_on(store))
-        print(f"{viewer.name}: {count} {viewer.things} sent")
+        print(f"{viewer.name}: {f'{count} {viewer.things} sent' if count else 'has all of it'}")
     for note in notes:
         print(note)
 

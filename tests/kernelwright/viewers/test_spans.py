@@ -106,6 +106,22 @@ def test_a_resumed_run_joins_and_sends_nothing_twice(tmp_path: Path, collector: 
     _demand_joined(collector.spans)
 
 
+def test_a_run_that_is_stopped_is_not_held_up_and_joins_later(tmp_path: Path, collector: Collector) -> None:
+    """Ctrl-C waits for no collector; what was not sent then is sent by the session that goes on."""
+
+    async def stopped() -> None:
+        services = small_services(tmp_path / "exp-1", SETTINGS)
+        work = asyncio.create_task(see_through(services, lambda event: event["event"] == "reviewed" and work.cancel()))
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(stopped())
+    assert collector.spans == []
+    asyncio.run(see_through(small_services(tmp_path / "exp-1", SETTINGS), lambda event: None))
+    assert _named(collector.spans, "round 1")
+    _demand_joined(collector.spans)
+
+
 def test_a_model_call_is_told_in_the_conventions_words(scripted: RunStore, collector: Collector) -> None:
     """Operation, provider, model, server, tokens and why it ended; a repeated call has its purpose."""
     OtlpViewer(scripted, since=0.0).look(stopped=True)
