@@ -13,8 +13,10 @@ from tests.support.pages import FIGURE, FOLDERS, INLINE, PAGES, ROOT, STAMP, Pag
 
 MOST_WORDS = 40_000
 """Of all pages together: what a reader can be asked to look through."""
-FOREIGN = frozenset({"--delete", "--expt-extended-lambda", "--expt-relaxed-constexpr", "--kernel-config", "--signal", "--use_fast_math"})
-"""Options of rsync, nvcc and sbatch."""
+FOREIGN = frozenset(
+    {"--allow-blocking", "--delete", "--expt-extended-lambda", "--expt-relaxed-constexpr", "--kernel-config", "--signal", "--use_fast_math"}
+)
+"""Options of langgraph, rsync, nvcc and sbatch."""
 FILES = [file.relative_to(ROOT).as_posix() for folder in FOLDERS for file in (ROOT / folder).rglob("*.py")]
 READERS = frozenset({"my_operator.py", "my_kernel.py", "op.py", "kernel.py", "problem.py", "root.py"})
 """Files of the reader's, of a run or of a bundle."""

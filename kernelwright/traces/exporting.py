@@ -45,6 +45,7 @@ class Exporter:
         self._rows: dict[str, list[Row]] = defaultdict(list)
         for row in store.rows():
             self._rows[row.kind].append(row)
+        self._spans = store.spans()
 
     def trace(self) -> Trace:
         """Join what was read; UserError for a record that this version cannot read."""
@@ -74,7 +75,7 @@ class Exporter:
             failed_calls=failed,
             delivery=delivery,
             cost=Cost(spent=self._store.spent(), lines=tuple(cost_lines(one.value for one in calls))),
-            nodes=tuple(self._store.spans()),
+            nodes=tuple(self._spans),
             others=tuple(self._others()),
         )
 
@@ -86,7 +87,7 @@ class Exporter:
 
     def _rounds(self, joined: Joined) -> Iterator[Round]:
         spans: dict[int, list[tuple[float, float | None]]] = defaultdict(list)
-        for span in self._store.spans():
+        for span in self._spans:
             if span.subject.startswith("round "):
                 spans[int(span.subject.removeprefix("round "))].append((span.started, span.ended))
         for number in sorted({*spans, *joined.recalls, *joined.rounds.values()}):
@@ -96,7 +97,7 @@ class Exporter:
                 started=min((started for started, _ in spans[number]), default=None),
                 ended=max(ends, default=None),
                 recalls=joined.recalls.get(number, ()),
-                plans=tuple(name for name, round_ in joined.rounds.items() if round_ == number),
+                plans=joined.made_in.get(number, ()),
             )
 
     def _plans(self, joined: Joined) -> Iterator[PlanStep]:
@@ -112,7 +113,7 @@ class Exporter:
                 round=joined.rounds[name],
                 plan=plan,
                 asked=asked.get(name),
-                calls=tuple(call for call, plans in joined.plans_of_call.items() if name in plans),
+                calls=joined.calls_of.get(name, ()),
                 tools=tuple(tools[name]),
                 refusals=tuple(refusals[name]),
                 tuning=tunings.get(name),
