@@ -92,17 +92,17 @@ def _candidate_lines(store: RunStore) -> list[Facts]:
     inside = {trial.candidate for tuning in tunings for trial in tuning.trials} - set(best)
     # a trial may be a candidate that a step of its own had led to before
     inside -= {name for name in inside if store.all("review", Review, subject=name)}
-    lines = [_candidate_line(store, one) for name, one in store.all("candidate", Candidate).items() if name not in inside]
+    lines = [_candidate_line(store, name, one) for name, one in store.all("candidate", Candidate).items() if name not in inside]
     return [line | {"trials": [t.model_dump(mode="json") for t in best[line["id"]].trials] if line["id"] in best else []} for line in lines]
 
 
-def _candidate_line(store: RunStore, candidate: Candidate) -> Facts:
+def _candidate_line(store: RunStore, name: str, candidate: Candidate) -> Facts:
     plan = store.get("plan", content_hash(candidate.parent, candidate.action.id), Plan)
-    evaluations = store.all("evaluation", Evaluation, subject=candidate.id).values()
+    evaluations = store.all("evaluation", Evaluation, subject=name).values()
     evaluation = next(iter(evaluations), None)
-    review = next(iter(store.all("review", Review, subject=candidate.id).values()), None)
+    review = next(iter(store.all("review", Review, subject=name).values()), None)
     return {
-        "id": candidate.id,
+        "id": name,
         "parent": candidate.parent,
         "plan": plan.id if plan else None,
         "action": str(candidate.action),
@@ -133,25 +133,26 @@ def candidate_facts(store: RunStore, prefix: str) -> Facts:
     matches = [name for name in store.names("candidate") if name.startswith(prefix)]
     if len(matches) != 1:
         raise UserError(f"{len(matches)} candidates of this run start with {prefix!r}.", "Take an id from `kernelwright trace RUN`.")
-    candidate = store.candidate(matches[0])
+    name = matches[0]
+    candidate = store.candidate(name)
     assert candidate is not None
-    profile = store.get("profile", candidate.id, Profile)
-    recalls = _recalls_for(store, candidate)
+    profile = store.get("profile", name, Profile)
+    recalls = _recalls_for(store, name, candidate.parent)
     return {
-        **_candidate_line(store, candidate),
+        **_candidate_line(store, name, candidate),
         "notes": list(candidate.notes),
-        "recalled": [_recalled_line(store, name, one) for name, recall in recalls.items() for one in recall.recalled],
-        "diff": store.diff(candidate.id),
-        "source_file": str(store.folder / "candidates" / f"{candidate.id}.py"),
-        "evaluations": [e.model_dump(mode="json") for e in store.all("evaluation", Evaluation, subject=candidate.id).values()],
+        "recalled": [_recalled_line(store, at, one) for at, recall in recalls.items() for one in recall.recalled],
+        "diff": store.diff(name),
+        "source_file": str(store.folder / "candidates" / f"{name}.py"),
+        "evaluations": [e.model_dump(mode="json") for e in store.all("evaluation", Evaluation, subject=name).values()],
         "profile": profile.model_dump(mode="json") if profile else None,
     }
 
 
-def _recalls_for(store: RunStore, candidate: Candidate) -> dict[str, Recall]:
+def _recalls_for(store: RunStore, candidate: str, parent: str) -> dict[str, Recall]:
     """What was recalled for the parent in the round that planned this candidate: the last recall before it was written."""
-    written = store.written("candidate", candidate.id)
-    earlier = [name for name in store.all("recall", Recall, subject=candidate.parent) if store.written("recall", name) <= written]
+    written = store.written("candidate", candidate)
+    earlier = [name for name in store.all("recall", Recall, subject=parent) if store.written("recall", name) <= written]
     found = store.get("recall", earlier[-1], Recall) if earlier else None
     return {earlier[-1]: found} if found else {}
 

@@ -19,6 +19,7 @@ from tools.evidence.manifest import digest_of
 from tools.logs import printable
 from tools.records import Evaluation, Tier, Verdict
 from tools.tracing import RunStore
+from tools.tracing.secrets import without_secrets
 from tools.version import VERSION
 
 Facts = dict[str, Any]
@@ -27,8 +28,8 @@ DETAILED = 300
 
 
 def write_report(store: RunStore, out: Path) -> None:
-    """Write the report of a run to `out`."""
-    out.write_text(render(report_facts(store)), encoding="utf-8")
+    """Write the report of a run to `out`, without keys and what looks like one."""
+    out.write_text(without_secrets(render(report_facts(store))), encoding="utf-8")
 
 
 def report_facts(store: RunStore, detailed: int = DETAILED) -> Facts:

@@ -16,6 +16,7 @@ from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
 from kernelwright.screen.costs import cost_facts
 from kernelwright.screen.facts import candidate_facts, node_facts, tree_facts
+from kernelwright.screen.report.report import write_report
 from kernelwright.traces.exporting import trace_of
 from kernelwright.traces.files import SCHEMA, as_text, read_trace, schema_text
 from kernelwright.traces.importing import import_run
@@ -149,6 +150,18 @@ def test_an_exported_run_holds_no_secret(tmp_path: Path, monkeypatch: pytest.Mon
     text = as_text(trace_of(store))
     assert [one for one in planted if one in text] == []
     assert Trace.model_validate_json(text).nodes[-1].error == "RuntimeError: no access with [secret]"
+
+
+def test_a_report_holds_no_secret(tmp_path: Path) -> None:
+    """What a kernel's source has of them is left out of the page."""
+    store = RunStore(restored("scripted", tmp_path / "scripted"))
+    for name in store.names("candidate"):
+        file = store.folder / "candidates" / f"{name}.py"
+        file.write_text(f"{file.read_text()}# hf_0123456789abcdefghijklm\n")
+    write_report(store, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert "hf_0123456789" not in page
+    assert "[secret]" in page
 
 
 def test_a_trace_of_a_newer_form_is_refused_in_a_line(changed: Changed, refused: Refused) -> None:
