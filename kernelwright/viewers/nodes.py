@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
+from math import inf
 
 from tools.records import Candidate, content_hash
 from tools.tracing import RunStore, Span
@@ -71,12 +72,12 @@ class Nodes:
         return [one for mine in self._about.values() for one in mine.values() if one.ended is None]
 
     def last(self) -> float:
-        """When the last node ended, or began."""
-        return max(one.ended or one.started for mine in self._about.values() for one in mine.values())
+        """When the last node ended, or began; 0 where there is none."""
+        return max((one.ended or one.started for mine in self._about.values() for one in mine.values()), default=0.0)
 
     def first(self) -> float:
-        """When the first node began."""
-        return _begin(self._loop[0])
+        """When the first node began; infinity where there is none."""
+        return _begin(self._loop[0]) if self._loop else inf
 
 
 def _begin(span: Span) -> float:

@@ -42,7 +42,7 @@ class SpanReader:
         found = [*self._ended(new), *self._calls(moment), *(span for row in rows for span in self._of(row))]
         last = max((node.ended or 0.0 for node in new if node.node == "confirm" and node.error is None), default=0.0)
         delivery = next(iter(self._store.all("delivery", Delivery).values()), None)
-        return [*found, *self._closing(delivery, last)] if new and (stopped or (last and delivery)) else found
+        return [*found, *self._closing(delivery, last, found)] if stopped or (last and delivery) else found
 
     def _of(self, row: Row) -> Iterator[SpanFacts]:
         if row.kind == "evaluation":
@@ -123,19 +123,20 @@ class SpanReader:
         attributes = cleaned({"kernelwright.run": self._run, "kernelwright.round": number})
         return SpanFacts(f"round {number}", span_id(self._store, "round", number), self._root, started, ended, attributes)
 
-    def _closing(self, delivery: Delivery | None, last: float) -> Iterator[SpanFacts]:
+    def _closing(self, delivery: Delivery | None, last: float, found: list[SpanFacts]) -> Iterator[SpanFacts]:
         """What ends with the run, or with the last work on it: nodes and rounds that were cut short, and the run itself."""
         for node in self._nodes.cut_short():
             yield self._node(node, node.started, "cut short")
         for number in self._nodes.unlearnt():
             yield self._round(number)
-        began = float(self._store.meta("created") or 0.0) or self._nodes.first()
+        created = float(self._store.meta("created") or 0.0)
+        begins = [self._nodes.first(), *(one.started for one in found), *([created] if created else [])]
         yield SpanFacts(
             name=f"invoke_workflow {WORKFLOW}",
             id=self._root,
             parent=0,
-            started=min(began, self._nodes.first()),
-            ended=last or self._nodes.last(),
+            started=min(begins),
+            ended=last or max(self._nodes.last(), *(one.ended for one in found), created),
             attributes=cleaned(self._whole(delivery)),
         )
 

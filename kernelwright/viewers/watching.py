@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from graphs.optimize.execute import Listener, execute
 from graphs.run.context import Services
@@ -79,13 +79,16 @@ class Watch:
 
     def _looked(self) -> list[str]:
         """Look for each viewer; return what was in the way."""
-        found = (_trouble(viewer.look) for viewer in self._viewers)
+        found = (_trouble(viewer) for viewer in self._viewers)
         return [said for said in found if said]
 
 
-def _trouble(look: Callable[[], int]) -> str:
+def _trouble(viewer: Viewer) -> str:
     try:
-        look()
+        viewer.look()
     except KernelwrightError as error:
         return f"{error.what} {error.mend}"
+    except Exception as error:
+        # whatever goes wrong while others are shown a run, the run goes on
+        return f"{viewer.name} was not told: {type(error).__name__}: {error}."
     return ""

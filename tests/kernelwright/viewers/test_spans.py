@@ -17,7 +17,7 @@ from graphs.run.settings import RunSettings
 from kernelwright.viewers.genai import CAPTURE
 from kernelwright.viewers.otlp import OtlpViewer
 from kernelwright.viewers.settings import TRACKING, open_viewers
-from kernelwright.viewers.watching import see_through
+from kernelwright.viewers.watching import Watch, see_through
 from tests.kernelwright.conftest import Refused
 from tests.support.collector import Collector, attributes
 from tests.support.interrupted import Interrupted, InterruptedStore
@@ -136,6 +136,26 @@ def test_a_model_call_is_told_in_the_conventions_words(scripted: RunStore, colle
     assert one["gen_ai.usage.input_tokens"] > 0
     assert one["gen_ai.conversation.id"] == scripted.meta("run")
     assert {one.kind for one in _named(collector.spans, "chat scripted")} == {Received.SPAN_KIND_CLIENT}
+    _demand_joined(collector.spans)
+
+
+class BrokenViewer:
+    """Meets what nobody thought of."""
+
+    name = "Broken"
+    things = "nothing"
+
+    def look(self, *, stopped: bool = False) -> int:
+        """Fail."""
+        raise KeyError("surprise")
+
+
+def test_a_viewer_that_breaks_is_a_note(capfd: pytest.CaptureFixture[str]) -> None:
+    """Nothing is printed into what the run prints, and the other viewers are told."""
+    watch = Watch([BrokenViewer()], every_s=0.01)
+    watch.close()
+    assert watch.said == ["Broken was not told: KeyError: 'surprise'."]
+    assert capfd.readouterr().err == ""
 
 
 def test_every_name_of_the_conventions_is_one_of_theirs(scripted: RunStore, collector: Collector, monkeypatch: pytest.MonkeyPatch) -> None:
