@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 
@@ -101,6 +102,8 @@ class Key:
 
 def find_key(settings: ModelSettings) -> Key:
     """Read the key; a server of the user's own may need none, the hosted one raises UserError without."""
+    if password := urlsplit(settings.endpoint).password:
+        remember_secret(password)
     if settings.key_file:
         return _used(_read(Path(settings.key_file).expanduser()), f"file {settings.key_file}")
     variables = AZURE_KEY_VARIABLES if settings.api == "azure" else KEY_VARIABLES

@@ -15,6 +15,16 @@ from tools.tracing import RunStore
 PLANTED = "planted-key-of-mine"
 
 
+def test_a_password_in_an_address_is_in_no_call(tmp_path: Path) -> None:
+    """A call keeps the address it was sent to, without."""
+    settings = ModelSettings(name="m", base_url="http://me:planted-password@localhost/v1")
+    find_key(settings)
+    store = RunStore.create(tmp_path / "run", {"run": "run"})
+    call = CallRecord(role="coder", purpose="p", model="m", messages=(), text="", server=settings.endpoint)
+    store.put_call("a", call.model_dump_json())
+    assert store.calls()[0]["server"] == "http://me:[secret]@localhost/v1"
+
+
 @pytest.mark.parametrize("from_file", [False, True])
 def test_a_key_in_use_is_written_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, from_file: bool) -> None:
     """Calls, troubles and errors of nodes lose it; the bytes of the run's files do not have it."""
