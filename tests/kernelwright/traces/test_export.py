@@ -177,6 +177,8 @@ def test_a_damaged_trace_is_refused_in_a_line(changed: Changed, refused: Refused
     assert "is damaged at plans.0" in refused("runs", "--import", str(file))
     file.write_text(file.read_text()[:1000])
     assert "no whole JSON" in refused("runs", "--import", str(file))
+    file.write_text("[" * 100_000)
+    assert "no whole JSON" in refused("runs", "--import", str(file))
     file.write_text("[]")
     assert "is no exported run" in refused("runs", "--import", str(file))
     assert "cannot be read" in refused("runs", "--import", str(file.parent))
@@ -189,6 +191,19 @@ def test_an_import_writes_nowhere_but_into_its_run(trace: Trace, changed: Change
     candidates = [json.loads(one.model_dump_json()) for one in trace.candidates]
     candidates[0]["candidate"]["id"] = "../../outside"
     assert "no name of a run" in refused("runs", "--import", str(changed(candidates=candidates)))
+
+
+def test_an_imported_run_steers_no_terminal(trace: Trace, changed: Changed, tmp_path: Path) -> None:
+    """Control characters of a stranger's file are replaced, in what is JSON inside of it, too."""
+    plans = [json.loads(one.model_dump_json()) for one in trace.plans]
+    plans[0]["plan"]["value"]["rationale"] = "\x1b[2Jgone"
+    run = json.loads(trace.run.model_dump_json())
+    run["facts"]["settings"] = json.dumps(json.loads(run["facts"]["settings"]) | {"problem_file": "\x1b[2Jgone"})
+    store = import_run(read_trace(changed(plans=plans, run=run)), tmp_path / "elsewhere", "x.json")
+    facts = tree_facts(store)
+    assert facts["problem_file"] == "\ufffd[2Jgone"
+    assert "\ufffd[2Jgone" in {line["rationale"] for line in facts["candidates"]}
+    assert "\\u001b" not in json.dumps(facts)
 
 
 def test_a_run_is_not_imported_over_another(home: Path, trace: Trace) -> None:
