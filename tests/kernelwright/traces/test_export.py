@@ -21,6 +21,8 @@ from kernelwright.traces.exporting import trace_of
 from kernelwright.traces.files import SCHEMA, as_text, read_trace, schema_text
 from kernelwright.traces.importing import import_run
 from kernelwright.traces.records import Trace
+from knowledge.store import KnowledgeBase
+from knowledge.vectors.embedding import open_embedder
 from tests.kernelwright.conftest import Refused
 from tests.support.interrupted import Interrupted, InterruptedStore
 from tests.support.loop import small_services
@@ -30,6 +32,7 @@ from tools.records import Budget
 from tools.tracing import RunStore
 
 Changed = Callable[..., Path]
+SETTINGS = RunSettings(target="h200", memory=False, budget=Budget(evaluations=4))
 
 
 @pytest.fixture(scope="module")
@@ -37,8 +40,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with a run in which a model played roles, and one of four evaluations with its nodes."""
     place = tmp_path_factory.mktemp("home")
     restored("scripted", place / "runs" / "scripted")
-    settings = RunSettings(target="h200", memory=False, budget=Budget(evaluations=4))
-    services = small_services(place / "runs" / "exp-1", settings)
+    services = small_services(place / "runs" / "exp-1", SETTINGS)
     asyncio.run(execute(services, lambda event: None))
     services.store.close()
     return place
@@ -98,6 +100,22 @@ def test_the_parts_are_joined_by_ids(trace: Trace) -> None:
     assert roles == {"planner", "coder", "repairer", "profiler", "reviewer"}
     assert all(call in {one.id for one in trace.calls} for one in trace.plans for call in one.calls)
     assert sum(line.calls for line in trace.cost.lines) == len(trace.calls)
+
+
+def test_a_plan_names_what_memory_learnt_of_it(tmp_path: Path) -> None:
+    """The strategies that its outcome made are there under those ids, after importing too."""
+    base = KnowledgeBase(tmp_path / "knowledge", open_embedder("hashing"))
+    services = small_services(tmp_path / "runs" / "exp-1", SETTINGS.model_copy(update={"memory": True}), memory=base)
+    asyncio.run(execute(services, lambda event: None))
+    made = trace_of(services.store)
+    learnt = {name for plan in made.plans for name in plan.learnt}
+    assert learnt
+    assert learnt <= {one.id for one in base.all()}
+    assert all(plan.learnt for plan in made.plans if plan.review)
+    copy = trace_of(import_run(made, tmp_path / "elsewhere", "x.json"))
+    assert copy.plans == made.plans
+    assert copy.rounds == made.rounds
+    base.close()
 
 
 @pytest.mark.parametrize("name", ["scripted", "exp-1"])
