@@ -17,9 +17,11 @@ from rich.console import Console
 from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
 from kernelwright.cli.app import main
+from kernelwright.cli.commands import runs
 from kernelwright.screen.chain import champion
 from kernelwright.screen.follow import follow
 from kernelwright.screen.versus import incomparable
+from tests.support.collector import Collector
 from tests.support.loop import BadFirst, small_services, small_team
 from tools.records import Budget
 from tools.tracing import RunStore
@@ -45,7 +47,7 @@ def trace(home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFix
     """Run `kernelwright trace` and give what it printed, or with a `status` what it said on standard error."""
 
     def run(*words: str, status: int = 0) -> str:
-        monkeypatch.setattr(sys, "argv", ["kernelwright", "trace", *words, "--home", str(home)])
+        monkeypatch.setattr(sys, "argv", ["kernelwright", "trace", "--home", str(home), *words])
         with pytest.raises(SystemExit) as ended:
             main()
         assert (ended.value.code or 0) == status
@@ -94,6 +96,27 @@ def test_one_candidate_whole(trace: Command) -> None:
     assert "failed: Error: as the text says" in shown
     assert "plan (first-option): It is next." in shown
     assert "+# verdict: WRONG" in shown
+
+
+def test_a_run_goes_into_a_file_and_out_of_it_elsewhere(trace: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--export FILE` says how to look at it elsewhere, `runs --import` does, and `--export -` prints the same."""
+    said = trace("exp-1", "--export", str(tmp_path / "exp.json"))
+    assert "kernelwright runs --import exp.json" in said
+    on_screen, in_file = json.loads(trace("exp-1", "--export", "-")), json.loads((tmp_path / "exp.json").read_text())
+    assert on_screen | {"exported": 0} == in_file | {"exported": 0}
+    runs.command(import_=tmp_path / "exp.json", schema=False, home=tmp_path / "elsewhere", json=False)
+    assert capsys.readouterr().out == "exp-1 (see: kernelwright trace exp-1)\n"
+    assert "delivered" in trace("exp-1", "--home", str(tmp_path / "elsewhere"))
+
+
+def test_a_run_is_sent_afterwards(trace: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--send` says how many spans a collector took, and sends all of them however often it is asked."""
+    with Collector() as collector:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+        monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        said = [trace("exp-1", "--send"), trace("exp-1", "--send")]
+        count = len({span.span_id for span in collector.spans})
+    assert said == [f"OpenTelemetry: {count} spans sent\n"] * 2
 
 
 def test_two_runs_side_by_side(trace: Command) -> None:
