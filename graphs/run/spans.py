@@ -13,8 +13,6 @@ from graphs.run.assembly import open_for
 from graphs.run.context import Context
 
 NodeT = TypeVar("NodeT", bound=Callable[..., Any])
-SEARCHING = ("recall", "review")
-"""Nodes that work with the search method's state; what others are given of it is what one of these gave."""
 
 
 def traced(node: NodeT) -> NodeT:
@@ -24,7 +22,7 @@ def traced(node: NodeT) -> NodeT:
     async def wrapper(state: dict[str, Any], runtime: Runtime[Context]) -> Any:
         subject = str(state.get("plan") or f"round {state.get('round', 0)}")
         open_for(runtime.context, str(state.get("run") or ""))
-        with runtime.context.services.store.span(node.__name__, subject, json.dumps(_given(node.__name__, state))) as output:
+        with runtime.context.services.store.span(node.__name__, subject, json.dumps(_given(state))) as output:
             update = await node(state, runtime)
             output.append(json.dumps(update))
             return update
@@ -32,9 +30,9 @@ def traced(node: NodeT) -> NodeT:
     return cast("NodeT", wrapper)
 
 
-def _given(node: str, state: dict[str, Any]) -> dict[str, Any]:
-    """A node's input, without what grows with the run and stands elsewhere: results of earlier rounds, the search's state."""
-    given = {name: value for name, value in state.items() if name != "search" or node in SEARCHING}
+def _given(state: dict[str, Any]) -> dict[str, Any]:
+    """A node's input, without what grows with the run: results of earlier rounds, and the search's state, which an earlier node gave."""
+    given = {name: value for name, value in state.items() if name != "search"}
     if "plans" in given and "results" in given:
         given["results"] = {plan: candidate for plan, candidate in given["results"].items() if plan in given["plans"]}
     return given

@@ -67,7 +67,9 @@ async def test_the_draw_follows_the_model(tmp_path: Path) -> None:
     for letter in "AB":
         sure = Rule(match=WORDS["said"], answer=letter, logprobs={letter: -0.0001, "AB".replace(letter, ""): -12.0})
         services, _ = await _run(tmp_path / letter, Scenario(rules=[sure]))
-        state = json.loads(services.store.spans()[-3].input)["search"]
+        last = [span.output for span in services.store.spans() if span.node == "recall"][-1]
+        assert last is not None
+        state = json.loads(last)["search"]
         ends.append(json.loads(state)["own"]["episodes"])
     assert ends[0] > ends[1] == 1
 
