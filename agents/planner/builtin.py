@@ -72,4 +72,5 @@ def _rationale(one: Scored, briefing: Briefing) -> str:
     clauses = [f"{headline(one.action)} ({one.prior:g} points by rule)", *one.reasons[:3]]
     if not one.proven:
         clauses.append("no coder has listed it as possible")
-    return f"{evidence} ({profile.bottleneck}): {'; '.join(clauses)}."
+    unread = " The built-in planner reads no hints." if briefing.standing.hints else ""
+    return f"{evidence} ({profile.bottleneck}): {'; '.join(clauses)}.{unread}"

@@ -50,6 +50,8 @@ class Standing(Record):
     """Roofline floor of the problem on the target; None where it is not known."""
     attempts: tuple[Attempt, ...] = ()
     """In the order in which they ended."""
+    hints: tuple[str, ...] = ()
+    """What the person who runs it asked planner and coder to mind."""
 
     @property
     def best(self) -> Attempt | None:

@@ -10,6 +10,7 @@ from graphs.optimize.briefing import choices_tried, structures_tuned, tried
 from graphs.optimize.survey import Surveyed
 from graphs.optimize.wishes import granted, opened_offers
 from graphs.run.context import Services
+from graphs.run.steering import is_vetoed, vetoed_actions
 from graphs.search import open_search
 from graphs.search.archive import Offer, Portrait
 from graphs.search.protocol import Ask, SearchMethod
@@ -36,19 +37,21 @@ class StoreArchive:
 
     def offers(self, parent: str, *, fresh: bool = False, rated: bool = False) -> tuple[Offer, ...] | None:
         """Steps of the last survey, and steps that the planner opened in a tree, that were not tried since."""
+        if is_vetoed(self._services.store, parent):
+            return ()
         found = self._services.store.get("survey", parent, Surveyed)
         if found is None or (fresh and found.round != self._round) or (rated and not found.rated):
             return None
         plans = self._services.store.all("plan", Plan, subject=parent).values()
-        done = {plan.action.id for plan in plans if tried(self._services, plan) is not None} | self._choices_tried
+        done = {plan.action.id for plan in plans if tried(self._services, plan) is not None} | self._never
         known = {offer.action.id for offer in found.offers}
         opened = [offer for offer in opened_offers(self._services, parent) if offer.action.id not in known]
         left = tuple(offer for offer in (*opened, *found.offers) if offer.action.id not in done)
         return tuple(offer for offer in left if not is_tuning(offer.action) or self._may_tune(parent))
 
     @cached_property
-    def _choices_tried(self) -> set[str]:
-        return choices_tried(self._services)
+    def _never(self) -> set[str]:
+        return choices_tried(self._services) | vetoed_actions(self._services.store)
 
     @cached_property
     def _tuned(self) -> set[str]:

@@ -13,6 +13,7 @@ from graphs.run.context import Services
 from graphs.run.counted import count_champion
 from graphs.run.judge import judge
 from graphs.run.records import OTHER_BASELINES, Delivery
+from graphs.run.steering import is_vetoed
 from graphs.run.waiting import pausing
 from tools.evaluation.other_flags import other_baselines
 from tools.records import ROOT, Against, Baselines, Evaluation, Profile, Timing, Verdict
@@ -116,12 +117,13 @@ async def _why_nothing(services: Services, candidates: Sequence[str]) -> str:
 
 
 def _promising(services: Services, candidates: Sequence[str]) -> list[str]:
-    """Passing candidates with a speed-up above the trivial-gain floor, best first; of equal ones the one that came first."""
+    """Passing candidates with a speed-up above the trivial-gain floor, best first; of equal ones the one that came first; none vetoed."""
     speedups = {}
     for name in candidates:
         evaluation = services.evaluation(name)
         # a check that a reviewer asked for is this very confirmation: what failed it need not be tried
         failed = any(review.verdict is not Verdict.PASS for review in services.store.all("review", Review, subject=name).values())
+        failed = failed or is_vetoed(services.store, name)
         if evaluation and not failed and evaluation.verdict is Verdict.PASS:
             speedup = _baseline(evaluation.timing, services.settings.against)[1][0] if evaluation.timing else evaluation.speedup or 0.0
             if speedup > services.settings.floor:

@@ -19,6 +19,7 @@ from graphs.optimize.confirm import deliver
 from graphs.optimize.model_scores import score_models
 from graphs.optimize.planning import plans_for
 from graphs.optimize.state import STATE_VERSION, OptimizeState
+from graphs.optimize.steered import steered
 from graphs.optimize.sweeping import SWEEPER, sweeping_ask
 from graphs.optimize.teaching import close_lessons, error_cost, excerpt_of, region_kind
 from graphs.optimize.wishes import grant
@@ -29,6 +30,7 @@ from graphs.run.records import LEARNT, Learnt, Recall
 from graphs.run.spans import traced
 from graphs.run.standing import keep_attempt
 from graphs.run.starting import USER, check_started, starting_ask
+from graphs.run.steering import END, closings, is_vetoed, pinned_asks, take
 from graphs.run.waiting import pausing
 from graphs.run.works import note_steps
 from graphs.search.protocol import Ask, Told
@@ -63,10 +65,13 @@ async def recall(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
     """Survey what the search method wants to choose among, ask it what to do next, and memory about the parents' situations."""
     services = runtime.context.services
     search = search_of(services, state["search"], state["round"])
-    first = starting_ask(services, state["round"]) or sweeping_ask(services, state["champion"])
-    if first is not None:
-        runtime.stream_writer({"event": "recalled", "recall": await recalled_for(services, first.parent, state["round"])})
-        return {"asks": [first.model_dump_json()], "search": search.dump(), "ended": ""}
+    asked = await steered(services, state["round"], runtime.stream_writer)
+    search.tell(closings(asked))
+    one = starting_ask(services, state["round"]) or sweeping_ask(services, state["champion"])
+    if first := pinned_asks(asked, services.settings.search_settings.batch) or ((one,) if one else ()):
+        for ask in first:
+            runtime.stream_writer({"event": "recalled", "recall": await recalled_for(services, ask.parent, state["round"])})
+        return {"asks": [ask.model_dump_json() for ask in first], "search": search.dump(), "ended": ""}
     try:
         while wanted := search.scout():
             for wish in wanted:
@@ -142,7 +147,7 @@ async def review(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, A
     score_models(services)
     search = search_of(services, state["search"], state["round"])
     search.tell(told)
-    best = services.evaluation(state["champion"])
+    best = None if is_vetoed(services.store, state["champion"]) else services.evaluation(state["champion"])
     champion = max(told, key=lambda t: t.speedup, default=None)
     better = champion is not None and champion.speedup > max(1.0, (best.speedup or 0.0) if best else 0.0)
     update: dict[str, Any] = {"search": search.dump(), "champion": champion.candidate if champion and better else state["champion"]}
@@ -214,6 +219,7 @@ async def confirm(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, 
     """Judge the best candidates again, with new seeds in new processes, and deliver the first that holds; memory may reflect."""
     services = runtime.context.services
     runtime.stream_writer({"event": "confirming"})
+    take(services.store, END)
     delivery = await deliver(services, list(dict.fromkeys(filter(None, state["results"].values()))), state["ended"])
     for said in await close_lessons(services):
         runtime.stream_writer({"event": "lessons", "said": said})

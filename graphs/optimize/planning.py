@@ -12,6 +12,7 @@ from graphs.optimize.sweeping import SWEEP, sweeping_plan
 from graphs.run.compiled import compiled_plan, is_compiled_ask
 from graphs.run.context import Services
 from graphs.run.starting import START, starting_plan
+from graphs.run.steering import is_vetoed, vetoed_actions
 from graphs.search.archive import Offer
 from graphs.search.protocol import Ask
 from tools.cost.choice import chosen_number
@@ -27,7 +28,9 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
     if is_compiled_ask(ask):
         return (compiled_plan(services),)
     made = tuple(made)
-    taken = {plan.action.id for plan in made if plan.parent == ask.parent or _same_on(services, plan, ask.parent)}
+    taken = vetoed_actions(services.store) | {
+        plan.action.id for plan in made if plan.parent == ask.parent or _same_on(services, plan, ask.parent)
+    }
     offer = surveyed_offer(services, ask)
     if offer is not None:
         plan = _plan(ask.parent, offer)
@@ -35,7 +38,7 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
         fresh = plan.action.id not in taken and (known is None or tried(services, known) is None)
         return (await _as_memory_expects(services, plan),) if fresh else ()
     briefing = await brief(services, ask, round_, taken, sum(plan.action.kind is ActionKind.REWRITE for plan in made))
-    if not briefing.options and not briefing.free:
+    if is_vetoed(services.store, ask.parent) or not (briefing.options or briefing.free):
         return ()
     found = await services.team.planner.plan(briefing, count)
     return tuple([await _as_memory_expects(services, plan) for plan in found if plan.action.id not in taken])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from agents.coder.tuning import tuning_action
 from graphs.optimize.briefing import structures_tuned
 from graphs.run.context import Services
+from graphs.run.steering import is_vetoed
 from graphs.search.protocol import Ask
 from tools.records import ROOT, Action, Candidate, Plan
 
@@ -18,6 +19,8 @@ LATEST = 2
 
 def sweeping_ask(services: Services, champion: str) -> Ask | None:
     """Ask for the sweep of a run's fastest candidate where it is text, its structure was not swept, and it is time."""
+    if is_vetoed(services.store, champion):
+        return None
     parent = services.store.candidate(champion) if champion != ROOT else None
     left, trials = services.evaluations_left(), services.settings.tune
     if parent is None or parent.schedule is not None or (left is not None and not 2 <= left <= LATEST * trials):

@@ -18,6 +18,7 @@ from graphs.run.context import Services
 from graphs.run.fork import FORK, fork_of
 from graphs.run.records import Delivery, Recall
 from graphs.run.settings import settings_of
+from graphs.run.steering import DUE, STEER, TAKEN, Steer, Taken
 from knowledge.protocol import NoMemory
 from tools.errors import UserError
 from tools.records import Candidate, Plan, Problem
@@ -78,6 +79,11 @@ def _copy(record: RunStore, folder: Path) -> RunStore:
     for problem in record.all("problem", Problem).values():
         store.put("problem", problem.id, problem)
         store.put_root(problem.source)
+    for name, asked in record.all(STEER, Steer).items():
+        if asked.kind not in ("pause", "continue"):
+            store.put(STEER, name, asked)
+    for when, taken in record.all(TAKEN, Taken).items():
+        store.put(DUE, when, taken)
     if fork := fork_of(record):
         store.put(FORK, FORK, fork)
         store.set_meta(INHERITED, record.meta(INHERITED))

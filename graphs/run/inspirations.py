@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agents.records.inspiration import Inspiration
 from graphs.run.context import Services
+from graphs.run.steering import is_vetoed
 from graphs.search.protocol import Ask
 from tools.records import ROOT, Action, Profile
 
@@ -11,7 +12,7 @@ from tools.records import ROOT, Action, Profile
 def inspirations(services: Services, ask: Ask) -> tuple[Inspiration, ...]:
     """The other candidates that an ask wants to be seen: second parents, then leading programs, then those of other strategies."""
     names = dict.fromkeys([*ask.mates, *ask.inspirations, *ask.diverse])
-    return tuple(_inspiration(services, name, ask) for name in names if name != ROOT)
+    return tuple(_inspiration(services, name, ask) for name in names if name != ROOT and not is_vetoed(services.store, name))
 
 
 def _inspiration(services: Services, name: str, ask: Ask) -> Inspiration:

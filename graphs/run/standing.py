@@ -6,6 +6,7 @@ from agents.coder.protocol import Refusal
 from agents.records.standing import Attempt, Standing
 from agents.reviewer.protocol import Review
 from graphs.run.context import Services
+from graphs.run.steering import hints
 from tools.records import ROOT, Baselines, Plan, Profile
 
 ATTEMPT = "attempt"
@@ -48,6 +49,7 @@ def standing_of(services: Services) -> Standing:
         tier=baselines.tier.value if baselines else "",
         floor_us=profile.figure("floor_us") if profile else None,
         attempts=tuple(services.store.all(ATTEMPT, Attempt).values()),
+        hints=hints(services.store),
     )
 
 

@@ -27,6 +27,7 @@ from kernelwright.cli.commands import (
     report,
     resume,
     runs,
+    steer,
     trace,
     ui,
     verify,
@@ -67,7 +68,7 @@ def _options(
 
 
 MODULES = (
-    *(optimize, model, evaluate, explain, verify, resume, fork, replay, runs, trace, report, ui),
+    *(optimize, model, evaluate, explain, verify, resume, steer, fork, replay, runs, trace, report, ui),
     *(doctor, hardware, actions, prompts, desk, mcp, worker),
 )
 """In the order in which `--help` lists them."""

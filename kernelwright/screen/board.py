@@ -128,6 +128,9 @@ class Board:
             self.round, self.rows = number, []
         self._do("planning")
 
+    def _on_paused(self, event: dict[str, Any]) -> None:
+        self._do("paused")
+
     def _on_planned(self, event: dict[str, Any]) -> None:
         self._row(event["plan"])
         self._do("writing and judging")

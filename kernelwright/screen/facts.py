@@ -14,6 +14,7 @@ from graphs.run.fork import fork_of
 from graphs.run.records import OTHER_BASELINES, Considered, Delivery, Recall, Tuning
 from graphs.run.settings import settings_of
 from graphs.run.workbench import USE, ToolUse
+from kernelwright.screen.steering import steering_facts
 from kernelwright.screen.words import action_in_words, candidate_in_words, why_in_words
 from knowledge.records import Recalled
 from tools.errors import UserError
@@ -59,6 +60,7 @@ def tree_facts(store: RunStore) -> Facts:
         **run_facts(store),
         "problem": problem.name,
         "fork": fork_facts(store),
+        "steering": steering_facts(store),
         "policy": problem.policy.model_dump(mode="json"),
         "flags": str(problem.policy.precision),
         "other_baselines": _other_baselines(store),

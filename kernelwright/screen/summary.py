@@ -46,6 +46,9 @@ def summary_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
     best, delivery = champion(facts), facts["delivery"]
     if facts["fork"]:
         yield "forked", f"begins at {facts['fork']['words']}", ""
+    if asked := facts["steering"]["asked"]:
+        kinds = Counter(one["kind"] for one in asked)
+        yield "steered", ", ".join(f"{count} {kind}" for kind, count in kinds.items()) + " (kernelwright steer RUN lists them)", ""
     title = "best so far" if delivery is None else "delivered" if delivery["candidate"] != ROOT else "kept the reference"
     if best is not None:
         label = title if title != "kept the reference" else "best, not delivered"

@@ -91,6 +91,15 @@ class Teller:
     def _on_viewed(self, event: dict[str, Any]) -> None:
         self.say("traces", event["said"], WARNING)
 
+    def _on_steered(self, event: dict[str, Any]) -> None:
+        self.say("steered", event["said"])
+
+    def _on_paused(self, event: dict[str, Any]) -> None:
+        self.say("paused", f"go on with: kernelwright steer {self.services.run} --continue", WARNING)
+
+    def _on_continued(self, event: dict[str, Any]) -> None:
+        self.say("steered", "the run goes on")
+
     def _on_measured(self, event: dict[str, Any]) -> None:
         baselines = self.services.baselines()
         times = ", ".join(f"{name} {sample.median_us:,.1f} µs" for name, sample in baselines.samples.items())

@@ -42,12 +42,20 @@ def show_tree(facts: Facts) -> None:
     for line in facts["refused"]:
         branches.get(line["parent"], root).add(escape(f"refused: {line['action']}: {line['reason']}"))
     console.print(top)
-    for said in facts["considered"]:
-        console.print(f"[dim]search: {escape(said)}[/]", highlight=False)
+    for said in _beside(facts):
+        console.print(f"[dim]{escape(said)}[/]", highlight=False)
     if facts["delivery"]:
         console.print(f"delivered: {facts['delivery']['candidate']}. {escape(facts['delivery']['reason'])}")
     console.print(escape(spent_in_words(facts["spent"], facts["model_calls"])))
     console.print(f"One candidate whole: kernelwright trace {facts['run']} --candidate ID", markup=False)
+
+
+def _beside(facts: Facts) -> Iterator[str]:
+    """What a person asked of the run, and what its search method considered."""
+    for one in facts["steering"]["asked"]:
+        yield f"asked by a person: {one['kind']} {one['text']} ({one['force'] or 'not yet in force'})"
+    for said in facts["considered"]:
+        yield f"search: {said}"
 
 
 def _trials(trials: list[Facts]) -> str:

@@ -237,6 +237,11 @@ class RunStore:
         now = time.time()
         self._session = self._db.execute("INSERT INTO sessions (started, last_seen) VALUES (?, ?)", now, now)
 
+    def close_session(self) -> None:
+        """Count no wall time from here on, until the next session is opened."""
+        self._seen()
+        self._session = None
+
     def sessions(self) -> list[tuple[float, float]]:
         """When each session began and showed its last sign of life, seconds since the epoch."""
         return [(row["started"], row["last_seen"]) for row in self._db.query("SELECT started, last_seen FROM sessions ORDER BY id")]
