@@ -27,7 +27,7 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
         return (sweeping_plan(services, ask.parent),)
     if is_compiled_ask(ask):
         return (compiled_plan(services),)
-    made = tuple(made)
+    made, vetoed = tuple(made), is_vetoed(services.store, ask.parent)
     taken = vetoed_actions(services.store) | {
         plan.action.id for plan in made if plan.parent == ask.parent or _same_on(services, plan, ask.parent)
     }
@@ -35,10 +35,10 @@ async def plans_for(services: Services, ask: Ask, round_: int, count: int, made:
     if offer is not None:
         plan = _plan(ask.parent, offer)
         known = services.store.get("plan", plan.id, Plan)
-        fresh = plan.action.id not in taken and (known is None or tried(services, known) is None)
+        fresh = not vetoed and plan.action.id not in taken and (known is None or tried(services, known) is None)
         return (await _as_memory_expects(services, plan),) if fresh else ()
     briefing = await brief(services, ask, round_, taken, sum(plan.action.kind is ActionKind.REWRITE for plan in made))
-    if is_vetoed(services.store, ask.parent) or not (briefing.options or briefing.free):
+    if vetoed or not (briefing.options or briefing.free):
         return ()
     found = await services.team.planner.plan(briefing, count)
     return tuple([await _as_memory_expects(services, plan) for plan in found if plan.action.id not in taken])
