@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 from starlette.testclient import TestClient
 
+from graphs.run.steering import steer
 from kernelwright.ui.app import COOKIE, build_app
 from kernelwright.ui.charts import gain_chart, raw_chart
 from kernelwright.ui.highlighting import LONGEST, diff_html, python_html
@@ -83,6 +84,17 @@ def test_a_run_shows_its_candidates_below_their_parents(pages: TestClient) -> No
 def test_a_run_under_way_is_followed(pages: TestClient) -> None:
     """Only a run that has not ended is fetched again by the page."""
     assert "data-live" in pages.get("/runs/begun-1").text
+
+
+def test_a_run_shows_what_a_person_asked_of_it(tmp_path: Path) -> None:
+    """Each hint stands on the page as text, with when it counts, and whether the run is paused."""
+    store = small_services(tmp_path / "runs" / "begun-1").store
+    steer(store, "hint", "<b>Mind</b> the tail.")
+    steer(store, "pause")
+    text = TestClient(build_app(tmp_path, ["testserver"])).get("/runs/begun-1").text
+    assert "&lt;b&gt;Mind&lt;/b&gt; the tail." in text
+    assert "not yet in force" in text
+    assert "unfinished, paused" in text
 
 
 def test_a_candidate_shows_plan_source_difference_and_prompts(pages: TestClient) -> None:
