@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,12 +40,18 @@ def _tree(pid: int) -> Iterator[int]:
 
 def _children(pid: int) -> list[int]:
     found: list[int] = []
-    for file in _PROC.glob(f"{pid}/task/*/children"):
-        try:
-            found += map(int, file.read_text().split())
-        except OSError:
-            continue
+    for thread in _threads(pid):
+        with suppress(OSError):
+            found += map(int, (thread / "children").read_text().split())
     return found
+
+
+def _threads(pid: int) -> list[Path]:
+    """List a process's threads; none where it has ended, which it may do between any two looks."""
+    try:
+        return list((_PROC / str(pid) / "task").iterdir())
+    except OSError:
+        return []
 
 
 def _one(pid: int) -> Usage | None:
@@ -54,12 +61,12 @@ def _one(pid: int) -> Usage | None:
         return None
     # user and system time, its own and of the children it has waited for
     ticks = sum(int(field) for field in fields[11:15])
-    return Usage(ticks / _TICKS_A_SECOND, fields[0][0] in _AWAKE or any(map(_thread_awake, _PROC.glob(f"{pid}/task/*/stat"))))
+    return Usage(ticks / _TICKS_A_SECOND, fields[0][0] in _AWAKE or any(map(_thread_awake, _threads(pid))))
 
 
-def _thread_awake(stat: Path) -> bool:
+def _thread_awake(thread: Path) -> bool:
     try:
-        return _fields(stat)[0][0] in _AWAKE
+        return _fields(thread / "stat")[0][0] in _AWAKE
     except OSError:
         return False
 

@@ -88,3 +88,13 @@ def test_usage_is_of_the_whole_tree() -> None:
 def test_nothing_is_known_of_a_process_that_is_gone() -> None:
     """No such process has no usage."""
     assert usage_of(2**22 + 5) is None
+
+
+def test_processes_may_end_while_they_are_looked_at() -> None:
+    """A tree whose children end between two looks is read all the same."""
+    forks = "import os\nwhile True:\n pid = os.fork()\n if not pid: os._exit(0)\n os.waitpid(pid, 0)"
+    with subprocess.Popen([sys.executable, "-S", "-c", forks]) as process:
+        try:
+            assert all(usage_of(process.pid) for _ in range(1000))
+        finally:
+            process.kill()
