@@ -186,6 +186,7 @@ def command(
     from kernelwright.cli.shared.knowledge_store import reached_server, reached_share, ready_embedder
     from kernelwright.cli.shared.live import see_through
     from kernelwright.cli.shared.waiting import waiting
+    from kernelwright.screen.forecast import forecast_notes
     from knowledge.vectors.embedding import begin_import
     from tools.policies import named_policies, stated_policy
     from tools.records import Budget
@@ -227,7 +228,7 @@ def command(
     )
     ready = ready_models(settings.team, settings.budget)
     settings = settings.model_copy(update={"team": ready.settings})
-    notes = (*met, *ready.notes, *_idle_limits(settings))
+    notes = (*met, *ready.notes, *forecast_notes(settings.team, settings.budget, home_folder(home)), *_idle_limits(settings))
     if settings.memory:
         begin_import(settings.embedder)
     began = time.time()
