@@ -4,23 +4,25 @@ Usage: python -m benchmarks.evaluator.under_load [--loads 0,4,8] [--operators 3]
 
 `--operators 12` takes four sample operators in each of float32, float16 and bfloat16. Each is a run of its own without a GPU, without
 memory and in a new home. Rows have every candidate's verdicts by stage, what was delivered, exit status, seconds by the clock and of
-the processor. Exit status 1 where an operator's verdicts or delivery differ between loads, or a run on idle cores took over two minutes.
+the processor, and the load average at the end: that of other work, too. What FILE has is not run again. Exit status 1 where an
+operator's verdicts or delivery differ between loads, or a run took over two minutes of two cores.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
+import math
+import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks.evaluator.processor import counted
 from tools.records import Evaluation
 from tools.tracing import RunStore
 
@@ -34,7 +36,7 @@ OPERATORS = (
 )  # fmt: skip
 """Sample operators and their policies, so ordered that the first few have every format."""
 SLOWEST_S = 120.0
-"""What a default run may take on idle cores."""
+"""What a default run may take on two idle cores; it computes on one at least."""
 SPIN = "while True:\n    pass"
 
 
@@ -46,10 +48,13 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=16)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows: list[Row] = []
+    rows = [json.loads(text) for text in options.out.read_text().splitlines()] if options.out and options.out.is_file() else []
+    done = {_key(row) for row in rows}
     for load in map(int, options.loads.split(",")):
         with busy(load):
             for name, policy in OPERATORS[: options.operators]:
+                if (name, policy, load) in done:
+                    continue
                 rows.append(one_run(name, policy, options.budget) | {"load": load})
                 print(line(rows[-1]), flush=True)
                 if options.out:
@@ -58,6 +63,10 @@ def main() -> None:
     wrong = complaints(rows)
     print("\n".join(wrong) or f"The same verdicts and deliveries in all {len(rows)} runs.")
     sys.exit(bool(wrong))
+
+
+def _key(row: Row) -> tuple[str, str, int]:
+    return row["operator"], row["policy"], row["load"]
 
 
 @contextmanager
@@ -77,9 +86,7 @@ def one_run(name: str, policy: str, budget: int) -> Row:
     with tempfile.TemporaryDirectory(prefix="kernelwright-load-") as home:
         command = [sys.executable, "-m", "kernelwright", "optimize", f"data/operators/{name}.py", "--policy", policy, "--home", home]
         command += ["--devices", "interpreter", "--no-memory", "--json", "--budget", str(budget)]
-        before, began = _processor_s(), time.monotonic()
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        seconds, processor_s = time.monotonic() - began, _processor_s() - before
+        ended, seconds, processor_s = counted(command)
         folder = next((path.parent for path in Path(home, "runs").glob("*/run.db")), None)
         verdicts = _verdicts(folder) if folder else {}
     facts = json.loads(ended.stdout) if ended.stdout else {}
@@ -88,7 +95,8 @@ def one_run(name: str, policy: str, budget: int) -> Row:
         "policy": policy,
         "status": ended.returncode,
         "seconds": round(seconds, 1),
-        "processor_s": round(processor_s, 1),
+        "processor_s": processor_s and round(processor_s, 1),
+        "beside": round(os.getloadavg()[0], 1),
         "delivered": facts.get("delivered"),
         "reason": facts.get("reason") or (ended.stderr.strip().splitlines() or [""])[0],
         "verdicts": verdicts,
@@ -104,17 +112,13 @@ def _verdicts(folder: Path) -> dict[str, list[str]]:
     return found
 
 
-def _processor_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def line(row: Row) -> str:
     """One run in a line."""
     counts = {verdict: sum(one.count(verdict) for one in row["verdicts"].values()) for verdict in ("PASS", "TIMED_OUT", "INFRASTRUCTURE")}
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     where = f"load {row['load']}: {row['operator']} ({row['policy']})"
-    return f"{where}: status {row['status']}, {row['seconds']:.0f} s ({listed or 'nothing judged'}): {row['reason'][:120]}"
+    took = f"{row['seconds']:.0f} s, {row['processor_s'] or math.nan:.0f} s of a processor"
+    return f"{where}: status {row['status']}, {took} ({listed or 'nothing judged'}): {row['reason'][:120]}"
 
 
 def complaints(rows: list[Row]) -> list[str]:
@@ -125,8 +129,9 @@ def complaints(rows: list[Row]) -> list[str]:
         name = f"{row['operator']} ({row['policy']})"
         known = first.setdefault((row["operator"], row["policy"]), row)
         found += [f"{name}: {key} differs at load {row['load']}." for key in ("verdicts", "delivered", "status") if row[key] != known[key]]
-        if not row["load"] and row["seconds"] > SLOWEST_S:
-            found.append(f"{name}: {row['seconds']:.0f} s on idle cores.")
+        took = row["seconds"] if row["processor_s"] is None else row["processor_s"]
+        if not row["load"] and took > SLOWEST_S:
+            found.append(f"{name}: {took:.0f} s.")
     return found
 
 

@@ -15,7 +15,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,11 +23,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from benchmarks.forked_runs import ForkedRuns, process_of
 from tests.support.scripted_rules import Rule, Scenario
 from tests.support.scripted_server import Entry, ScriptedServer
 from tools.records import Candidate, Evaluation
 from tools.tracing import RunStore
 
+CHILD = "benchmarks.models.call_kills_child"
 SIDE_BY_SIDE = 4
 BLOCKS = ((32, 64, 128, 256), (16, 512))
 """Blocks that are planned on the reference, and then on its first child."""
@@ -61,7 +62,7 @@ def main() -> None:
     options = parser.parse_args()
     draw = random.Random(options.seed)
     wrong, four, lost = Counter[str](), 0, list[float]()
-    with tempfile.TemporaryDirectory(prefix="kernelwright-call-kills-") as folder, _Runs() as runs:
+    with tempfile.TemporaryDirectory(prefix="kernelwright-call-kills-") as folder, ForkedRuns(CHILD) as runs:
         expected = _undisturbed(Path(folder) / "undisturbed", runs, options.answer)
         print(f"undisturbed: {len(expected['calls'])} calls, {len(expected['candidates'])} candidates", flush=True)
         for number in range(options.kills):
@@ -81,31 +82,7 @@ def main() -> None:
     sys.exit(bool(wrong))
 
 
-class _Runs:
-    """A process that has imported what runs need, and forks one for each."""
-
-    def __enter__(self) -> _Runs:
-        command = [sys.executable, "-m", "benchmarks.models.call_kills_child"]
-        pipe = subprocess.PIPE
-        self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate(timeout=60)
-
-    def begin(self, folder: Path, url: str) -> None:
-        """Start or resume the run in `folder`; it writes its process's number into `folder`.pid."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps([str(folder), url]) + "\n")
-        self._process.stdin.flush()
-
-    def ended(self) -> int:
-        """Wait for its exit status."""
-        assert self._process.stdout is not None
-        return int(self._process.stdout.readline())
-
-
-def _undisturbed(folder: Path, runs: _Runs, answer_s: float) -> Facts:
+def _undisturbed(folder: Path, runs: ForkedRuns, answer_s: float) -> Facts:
     with _model(answer_s) as server:
         runs.begin(folder, server.url)
         assert runs.ended() == 0
@@ -115,13 +92,13 @@ def _undisturbed(folder: Path, runs: _Runs, answer_s: float) -> Facts:
         return facts
 
 
-def _killed(folder: Path, runs: _Runs, answer_s: float, wave: int, late_s: float) -> Kill:
+def _killed(folder: Path, runs: ForkedRuns, answer_s: float, wave: int, late_s: float) -> Kill:
     with _model(answer_s) as server:
         runs.begin(folder, server.url)
         _await_wave(server, wave)
         time.sleep(late_s)
         in_flight = server.count(state="received")
-        os.kill(int(folder.with_suffix(".pid").read_text()), signal.SIGKILL)
+        os.kill(process_of(folder), signal.SIGKILL)
         died = time.monotonic()
         assert runs.ended() == -signal.SIGKILL, "the run ended before it was killed: raise --answer"
         time.sleep(SETTLED_S)
