@@ -175,10 +175,18 @@ def praise(evaluation: Evaluation, against: Against) -> str:
         alone = len(evaluation.timing.speedups) == 1
         beside = others if against != "better" else ", the only baseline that could be timed" if alone else ", the faster baseline"
         packed = _packed(evaluation, name, f" ({evaluation.timing.packing.tier})" if evaluation.timing.packing else "")
-        return f"Right, and {value:.2f}x [{low:.2f}, {high:.2f}] against {name}{beside}; measured ({evaluation.timing.tier}).{packed}"
+        said = f"Right, and {value:.2f}x [{low:.2f}, {high:.2f}] against {name}{beside}; measured ({evaluation.timing.tier})."
+        return f"{said}{_by_shape(evaluation)}{packed}"
     assert evaluation.estimate is not None
     packed = _packed(evaluation, "", ", estimated")
-    return f"Right, and an estimated {evaluation.estimate.speedup:.2f}x against eager; nothing was timed.{_emulated(evaluation)}{packed}"
+    said = f"Right, and an estimated {evaluation.estimate.speedup:.2f}x against eager; nothing was timed."
+    return f"{said}{_by_shape(evaluation)}{_emulated(evaluation)}{packed}"
+
+
+def _by_shape(evaluation: Evaluation) -> str:
+    """Say how fast it is at each shape, the worst first; nothing where the problem has one alone."""
+    found = sorted((shape.evaluation.speedup or 0.0, shape.name) for shape in evaluation.shapes)
+    return f" By shape: {', '.join(f'{name} {value:.2f}x' for value, name in found)}." if found else ""
 
 
 def _emulated(evaluation: Evaluation) -> str:

@@ -16,6 +16,7 @@ from graphs.optimize.archive import search_of
 from graphs.optimize.briefing import changed_by, recalled_for, situation_of
 from graphs.optimize.checking import checked_review
 from graphs.optimize.confirm import deliver
+from graphs.optimize.joining import join_best
 from graphs.optimize.model_scores import score_models
 from graphs.optimize.planning import plans_for
 from graphs.optimize.state import STATE_VERSION, OptimizeState
@@ -220,7 +221,8 @@ async def confirm(state: OptimizeState, runtime: Runtime[Context]) -> dict[str, 
     services = runtime.context.services
     runtime.stream_writer({"event": "confirming"})
     take(services.store, END)
-    delivery = await deliver(services, list(dict.fromkeys(filter(None, state["results"].values()))), state["ended"])
+    results = (*state["results"].values(), await join_best(services))
+    delivery = await deliver(services, list(dict.fromkeys(filter(None, results))), state["ended"])
     for said in await close_lessons(services):
         runtime.stream_writer({"event": "lessons", "said": said})
     runtime.stream_writer({"event": "delivered", "candidate": delivery.candidate})

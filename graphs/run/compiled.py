@@ -51,7 +51,8 @@ async def compiled_draft(services: Services) -> Draft | Refusal:
 
 
 def _made(services: Services) -> Draft | Refusal:
-    written = written_apart(services.problem, services.variants, services.sheet)
+    shapes = tuple(services.problem.at(shape) for shape in services.problem.shapes)
+    written = written_apart(services.problem, (*shapes, *services.variants), services.sheet)
     try:
         source = candidate_text(services.problem, written, services.baselines().configurations)
     except RefusedError as error:

@@ -100,6 +100,7 @@ def _delivered_facts(confirmed: Evaluation) -> dict[str, Any]:
         "speedups": speedups,
         "candidate_us": confirmed.time_us,
         "tier": confirmed.tier.value if confirmed.tier else "",
+        "shapes": {one.name: (one.evaluation.time_us, one.evaluation.speedup) for one in confirmed.shapes},
         "packing_us": confirmed.packing_us,
         "packing_pays_after": confirmed.packing_pays_after(),
         "relative_l2": worst.relative_l2,

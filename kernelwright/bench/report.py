@@ -59,6 +59,16 @@ class PackedLine(Record):
     """Calls, against the better baseline."""
 
 
+class ShapeLine(Record):
+    """A delivered kernel at one of its problem's shapes."""
+
+    problem: str
+    shape: str
+    candidate_us: float
+    speedup: float
+    """Against the better baseline."""
+
+
 class ArmReport(Record):
     """One arm: its groups of problems and its problems."""
 
@@ -83,6 +93,8 @@ class Section(Record):
     throttled: int
     """Confirming sessions in which the device reported that it was slowed down."""
     packed: tuple[PackedLine, ...] = ()
+    shapes: tuple[ShapeLine, ...] = ()
+    """Of problems with several shapes."""
 
 
 class Report(Record):
@@ -138,6 +150,11 @@ def _section(basis: Basis, rows: Sequence[ResultRow], settings: BenchSettings) -
             PackedLine(problem=row.problem, candidate_us=row.candidate_us, packing_us=row.packing_us, pays_after=row.packing_pays_after)
             for row in kernels
             if row.packing_us is not None and row.candidate_us is not None
+        ),
+        shapes=tuple(
+            ShapeLine(problem=row.problem, shape=shape, candidate_us=us, speedup=speedup)
+            for row in kernels
+            for shape, (us, speedup) in row.shapes.items()
         ),
     )
 

@@ -84,6 +84,8 @@ class ResultRow(Record):
     """What packing its weights takes once, in no call's time, microseconds; None without a step for it."""
     packing_pays_after: int | None = None
     """Calls after which that has paid for itself against the better baseline."""
+    shapes: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """Of a problem with several, by name: the delivered kernel's time there, microseconds, and its speed-up over the better baseline."""
     baselines_us: dict[str, float] = Field(default_factory=dict)
     """Reference alone, microseconds; `eager` alone where estimated."""
     other_baselines_us: dict[str, dict[str, float]] = Field(default_factory=dict)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from tools.hardware import peak_tflops, rates
@@ -37,13 +38,24 @@ def roofline(problem: Problem, sheet: HardwareSheet) -> Floor:
 
     Float32 products split into three half-precision ones count among the rates (`peak_tflops(split=True)`): they can
     meet the exact policy. Algebra that removes operations, and operators that do not read all of an input, can go
-    below the floor: judge a measured time by `impossible_us`.
+    below the floor: judge a measured time by `impossible_us`. Of a problem with several shapes it is that of a call on average.
     """
+    if problem.shapes:
+        return _average([(shape.weight, roofline(problem.at(shape), sheet)) for shape in problem.shapes])
     rate = peak_tflops(sheet, loosest(problem).name, matmul_dtype(problem), split=True)
     return Floor(
         bandwidth_us=bytes_us(problem.abi.compulsory_bytes, sheet.memory_gbps),
         matmul_us=flops_us(problem.work.matmul_flops, rate),
         pointwise_us=flops_us(problem.work.pointwise_flops, sheet.fp32_tflops),
+    )
+
+
+def _average(parts: Sequence[tuple[float, Floor]]) -> Floor:
+    whole = sum(weight for weight, _ in parts)
+    return Floor(
+        bandwidth_us=sum(weight * part.bandwidth_us for weight, part in parts) / whole,
+        matmul_us=sum(weight * part.matmul_us for weight, part in parts) / whole,
+        pointwise_us=sum(weight * part.pointwise_us for weight, part in parts) / whole,
     )
 
 

@@ -15,6 +15,7 @@ from typing import Literal, Self, TypeVar
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.evaluation.supervisor.supervisor import Supervisor
+from tools.evaluation.weighted import baselines_of_shapes, evaluate_shapes
 from tools.evaluation.wire.defences import Defences
 from tools.evaluation.wire.jobs.derive import Derived
 from tools.hardware.devices import first_device
@@ -77,7 +78,10 @@ class LocalPool:
         return twin
 
     async def evaluate(self, request: EvaluationRequest) -> Evaluation:
-        """Judge one candidate; cancelling the task ends its processes."""
+        """Judge one candidate, at every shape of its problem; cancelling the task ends its processes."""
+        return await (evaluate_shapes(self._evaluate, request) if request.problem.shapes else self._evaluate(request))
+
+    async def _evaluate(self, request: EvaluationRequest) -> Evaluation:
         return await self._run(partial(self._supervisor.evaluate, request))
 
     async def _run(self, work_on: Callable[[int], T], threads: Executor | None = None) -> T:
@@ -98,11 +102,17 @@ class LocalPool:
             os.close(cancel)
 
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
-        """Time the reference, or estimate it where there is no GPU."""
-        return await self._run(partial(self._supervisor.baselines, problem, target), self._waiting)
+        """Time the reference at every shape of the problem, or estimate it where there is no GPU."""
+
+        async def of(one: Problem) -> Baselines:
+            return await self._run(partial(self._supervisor.baselines, one, target), self._waiting)
+
+        return await (baselines_of_shapes(of, problem) if problem.shapes else of(problem))
 
     async def counters(self, request: EvaluationRequest) -> Counters:
-        """Read the hardware counters of one call of a candidate."""
+        """Read the hardware counters of one call of a candidate, at the first shape of its problem."""
+        if request.problem.shapes:
+            request = request.model_copy(update={"problem": request.problem.at(request.problem.shapes[0])})
         return await self._run(partial(self._supervisor.counters, request))
 
     async def derive(self, problem: Problem) -> Derived:

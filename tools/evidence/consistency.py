@@ -9,6 +9,7 @@ from tools.cost.estimate import MODEL, estimate_reference, estimate_time
 from tools.errors import UserError
 from tools.evaluation.supervisor import plausibility
 from tools.evaluation.supervisor.statistics import sample, speedup
+from tools.evaluation.weighted import added
 from tools.evidence.bundle import Bundle, candidate_id
 from tools.evidence.claims import Claim, either, fails, holds, unchecked
 from tools.hardware import load_sheet, sheet_names
@@ -52,6 +53,19 @@ def _implies(policy: PrecisionPolicy, demanded: PrecisionPolicy) -> bool:
 def consistency(bundle: Bundle) -> Iterator[Claim]:
     """Check everything that follows from other things in the bundle."""
     yield _names(bundle)
+    if bundle.problem.shapes:
+        yield from _shapes(bundle)
+    else:
+        yield from _judged(bundle)
+    if bundle.baselines:
+        yield _baselines(bundle)
+    for name, baselines in bundle.other_baselines.items():
+        told = f"{baselines.best_us:,.4g} µs ({baselines.tier})" if baselines.samples or baselines.estimate else "no time"
+        yield unchecked(f"flags of {name}", f"the reference by itself under them: {told}")
+
+
+def _judged(bundle: Bundle) -> Iterator[Claim]:
+    """Check what was found at one shape."""
     yield _verdict(bundle)
     yield _limits(bundle)
     yield _seeds(bundle)
@@ -60,11 +74,23 @@ def consistency(bundle: Bundle) -> Iterator[Claim]:
         yield from _timing(bundle, bundle.evaluation.timing)
     if bundle.evaluation.estimate:
         yield _estimate(bundle)
-    if bundle.baselines:
-        yield _baselines(bundle)
-    for name, baselines in bundle.other_baselines.items():
-        told = f"{baselines.best_us:,.4g} µs ({baselines.tier})" if baselines.samples or baselines.estimate else "no time"
-        yield unchecked(f"flags of {name}", f"the reference by itself under them: {told}")
+
+
+def _shapes(bundle: Bundle) -> Iterator[Claim]:
+    """Check each shape of the problem by itself, then that the figures of all follow from theirs."""
+    evaluation, shapes = bundle.evaluation, bundle.problem.shapes
+    if evaluation.verdict is not Verdict.PASS:
+        yield unchecked("verdict", f"{evaluation.verdict} at one of {len(shapes)} shapes: its figures are not in the bundle")
+        return
+    if [(one.name, one.weight) for one in evaluation.shapes] != [(one.name, one.weight) for one in shapes]:
+        yield fails("verdict", "it was judged at other shapes, or with other weights, than the problem has")
+        return
+    for shape, one in zip(shapes, evaluation.shapes, strict=True):
+        part = bundle.model_copy(update={"problem": bundle.problem.at(shape), "evaluation": one.evaluation})
+        yield from (claim.model_copy(update={"name": f"{claim.name} ({shape.name})"}) for claim in _judged(part))
+    whole = added(shapes, [one.evaluation for one in evaluation.shapes])
+    same = all(getattr(whole, field) == getattr(evaluation, field) for field in ("correctness", "timing", "estimate"))
+    yield either("weighted", same, f"the figures of all {len(shapes)} shapes together follow from each one's, by the weights")
 
 
 def _names(bundle: Bundle) -> Claim:

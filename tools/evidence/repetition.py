@@ -34,7 +34,7 @@ def problem_claims(bundle: Bundle, derived: Derived, own_copy: Problem | None) -
         return
     if large := [v for v in derived.variants if v.abi.compulsory_bytes >= LARGE_BYTES]:
         yield fails("shapes", f"a small size of the problem takes {large[0].abi.compulsory_bytes >> 30} GiB; nothing was run")
-    elif derived.problem.abi != problem.abi:
+    elif derived.problem.abi != problem.abi or [one.abi for one in derived.problem.shapes] != [one.abi for one in problem.shapes]:
         yield fails("shapes", "the problem's source gives another ABI than its record")
     elif derived.problem.work == problem.work and [v.sizes for v in derived.variants] == [v.sizes for v in bundle.variants]:
         yield holds("shapes", f"ABI, work and {len(bundle.variants)} small sizes are those that the source gives")

@@ -68,7 +68,7 @@ class Contract:
 
 def contract_of(problem: Problem, variants: Sequence[Problem]) -> Contract:
     """Read what a kernel for `problem` may rely on: what is the same at all sizes, and how sizes hang together."""
-    abis = [problem.abi, *(variant.abi for variant in variants)]
+    abis = [problem.abi, *(shape.abi for shape in problem.shapes), *(variant.abi for variant in variants)]
     reader = _Reader()
     inputs = tuple(_argument(reader, [abi.arguments[place] for abi in abis]) for place in range(len(problem.abi.arguments)))
     parameters = tuple(reader.tensor([abi.parameters[place] for abi in abis]) for place in range(len(problem.abi.parameters)))

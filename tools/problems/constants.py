@@ -12,6 +12,7 @@ import symtable
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from tools.errors import UserError
 from tools.records import Problem, ProblemForm
@@ -101,6 +102,40 @@ def small_sizes(tree: ast.Module, title: str) -> list[dict[str, int]] | None:
                 what = f"SMALL_SIZES in {title} is not a list of dictionaries of integers (line {value.lineno})."
                 raise UserError(what, "Write it as [{'rows': 7, 'columns': 129}].") from error
     return None
+
+
+def workloads(tree: ast.Module, title: str) -> dict[str, tuple[float, dict[str, int]]]:
+    """Read the optional module-level `WORKLOADS` with `WEIGHTS`: by name how often it counts, and its sizes."""
+    found = _literal(tree, title, "WORKLOADS", "{'prefill': {'tokens': 2048}, 'decode': {'tokens': 1}}")
+    weights = _literal(tree, title, "WEIGHTS", "{'decode': 100}") if found else {}
+    if unknown := sorted(set(weights) - set(found)):
+        raise UserError(f"WEIGHTS in {title} names {unknown[0]!r}, which is no workload.", f"It has: {', '.join(found)}.")
+    try:
+        read = {
+            str(name): (float(weights.get(name, 1)), {str(key): int(size) for key, size in sizes.items()}) for name, sizes in found.items()
+        }
+    except (ValueError, TypeError, AttributeError) as error:
+        what = f"WORKLOADS in {title} does not hold sizes, or WEIGHTS no numbers ({error})."
+        raise UserError(what, "Write {'decode': {'tokens': 1}}, and weights above 0.") from error
+    if low := next((name for name, (weight, _) in read.items() if not weight > 0), None):
+        raise UserError(
+            f"The weight of the workload {low!r} in {title} is {read[low][0]:g}.", "Give a number above 0: how often it counts."
+        )
+    return read
+
+
+def _literal(tree: ast.Module, title: str, name: str, example: str) -> dict[str, Any]:
+    """Read an optional module-level dictionary; empty where the file has none."""
+    for target, value in _bindings(tree):
+        if target == name:
+            try:
+                found = ast.literal_eval(value)
+                if isinstance(found, dict):
+                    return found
+            except ValueError:
+                pass
+            raise UserError(f"{name} in {title} is no dictionary of plain values (line {value.lineno}).", f"Write it as {example}.")
+    return {}
 
 
 def takes_views(problem: Problem) -> bool:

@@ -13,9 +13,10 @@ from tools.problems.archive_sizes import are_chosen
 from tools.problems.constants import takes_views, weights_change
 from tools.problems.dynamic import Dynamic
 from tools.problems.opening import blueprint_of
+from tools.problems.shapes import declared_shapes
 from tools.problems.source import Recognised, parse, read_source, recognise
 from tools.problems.variants import describe_sizes, first_variant
-from tools.records import PrecisionPolicy, Problem, ProblemForm
+from tools.records import ABI, PrecisionPolicy, Problem, ProblemForm
 
 if TYPE_CHECKING:
     from torch import nn
@@ -108,8 +109,12 @@ def problem_notes(problem: Problem) -> tuple[str, ...]:
 
 def with_changing_weights(problem: Problem) -> Problem:
     """Say of a problem that its parameters change from call to call, so that nothing made of them may be kept."""
-    parameters = tuple(spec.model_copy(update={"dynamic": True}) for spec in problem.abi.parameters)
-    return problem.model_copy(update={"abi": problem.abi.model_copy(update={"parameters": parameters})})
+    shapes = tuple(shape.model_copy(update={"abi": _changing(shape.abi)}) for shape in problem.shapes)
+    return problem.model_copy(update={"abi": _changing(problem.abi), "shapes": shapes})
+
+
+def _changing(abi: ABI) -> ABI:
+    return abi.model_copy(update={"parameters": tuple(spec.model_copy(update={"dynamic": True}) for spec in abi.parameters)})
 
 
 def _problem(name: str, title: str, form: ProblemForm, entry: str, source: str, policy: PrecisionPolicy) -> Problem:
@@ -120,6 +125,7 @@ def _problem(name: str, title: str, form: ProblemForm, entry: str, source: str, 
     problem = Problem(name=name, form=form, entry=entry, source=source, abi=facts.abi, work=facts.work, policy=policy)
     # read here, so that a mistake in it is found at once
     takes_views(problem)
+    problem = problem.model_copy(update={"shapes": declared_shapes(problem)})
     if weights_change(problem):
         problem = with_changing_weights(problem)
     small = first_variant(problem)

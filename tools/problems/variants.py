@@ -182,7 +182,7 @@ def _analysed(problem: Problem, merged: dict[str, int], blueprint: Blueprint) ->
     if problem.form is ProblemForm.EXPORTED:
         # an exported graph no longer knows its mode
         abi = abi.model_copy(update={"training": problem.abi.training})
-    return problem.model_copy(update={"sizes": merged, "abi": abi, "work": facts.work})
+    return problem.model_copy(update={"sizes": merged, "abi": abi, "work": facts.work, "shapes": ()})
 
 
 def _declared(problem: Problem, sizes: dict[str, int], index: int) -> Problem:

@@ -228,6 +228,14 @@ class Seeds(Record):
     """While timing: seed of the elements that changed from call to call."""
 
 
+class ShapeResult(Record):
+    """What came of a candidate at one of its problem's shapes."""
+
+    name: str
+    weight: float
+    evaluation: Evaluation
+
+
 class Evaluation(Record):
     """Verdict, errors, timing and tier of one candidate."""
 
@@ -238,6 +246,8 @@ class Evaluation(Record):
     correctness: Correctness | None = None
     timing: Timing | None = None
     estimate: Estimate | None = None
+    shapes: tuple[ShapeResult, ...] = ()
+    """Of a problem with several: each by itself. `timing` or `estimate` is then of a call on average by their weights."""
     launches: tuple[Launch, ...] = ()
     kernels: tuple[KernelResources, ...] = ()
     provenance: Literal["authored", "mixed", "library", "unknown"] = "unknown"
@@ -317,6 +327,12 @@ class Evaluation(Record):
         if self.timing:
             return self.timing.candidate.median_us
         return self.estimate.candidate_us if self.estimate else None
+
+    @property
+    def worst_shape(self) -> ShapeResult | None:
+        """The shape at which it gains least; None where the problem has one alone."""
+        known = [shape for shape in self.shapes if shape.evaluation.speedup is not None]
+        return min(known, key=lambda shape: shape.evaluation.speedup or 0.0, default=None)
 
     @property
     def speedup(self) -> float | None:

@@ -130,6 +130,18 @@ class ProblemForm(StrEnum):
     """An nn.Module given in Python, kept as a torch.export archive."""
 
 
+class ProblemShape(Record):
+    """Sizes at which a kernel is used, and how often: a problem may name several, and one kernel is to serve all of them."""
+
+    name: str
+    weight: float = Field(default=1.0, gt=0)
+    """How often it counts."""
+    sizes: dict[str, int]
+    """Constants that it overrides, as `Problem.sizes`."""
+    abi: ABI
+    work: Work
+
+
 class Problem(Record):
     """A PyTorch reference, how to make its inputs, its ABI and its precision policy."""
 
@@ -145,6 +157,12 @@ class Problem(Record):
     abi: ABI
     work: Work
     policy: PrecisionPolicy = PrecisionPolicy()
+    shapes: tuple[ProblemShape, ...] = ()
+    """Where a kernel is judged and timed, if not at the sizes as written alone; `source` names them, so they are in its id."""
+
+    def at(self, shape: ProblemShape) -> Problem:
+        """Give the problem at one of its shapes alone."""
+        return self.model_copy(update={"sizes": {**self.sizes, **shape.sizes}, "abi": shape.abi, "work": shape.work, "shapes": ()})
 
     @property
     def id(self) -> str:

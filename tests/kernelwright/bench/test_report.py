@@ -157,3 +157,13 @@ def test_a_report_can_be_made_of_any_single_row(rows: tuple[object, ...], tmp_pa
     """One problem that cannot be judged, one that kept its reference, one extreme gain."""
     write_report(gathered(*rows), tmp_path)  # type: ignore[arg-type]
     assert (tmp_path / "report.html").is_file()
+
+
+def test_a_problem_with_several_shapes_is_shown_at_each(tmp_path: Path) -> None:
+    """With the kernel's time there, and its gain; without such problems there is no such table."""
+    shaped = kernel("level1/5_e", 20.0, [2.0]).model_copy(update={"shapes": {"decode": (3.25, 0.91), "prefill": (70.0, 2.5)}})
+    for rows, told in (((*ROWS, shaped), True), (ROWS, False)):
+        write_report(gathered(*rows), tmp_path)
+        for kind in ("md", "html"):
+            text = (tmp_path / f"report.{kind}").read_text()
+            assert ("Shape by shape" in text and "0.91" in text) is told

@@ -26,7 +26,8 @@ def trace_reference(problem: Problem) -> OperatorGraph:
     """Trace `problem`; where its sizes can be varied, tell by the variants which numbers come from sizes."""
     from tools.problems import small_variants
 
-    return merge(problem, [export_problem(each) for each in (problem, *small_variants(problem))])
+    shapes = [problem.at(shape) for shape in problem.shapes]
+    return merge(problem, [export_problem(each) for each in (problem, *shapes, *small_variants(problem))])
 
 
 def export_problem(problem: Problem) -> ExportedGraph:
