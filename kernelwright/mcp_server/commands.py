@@ -104,7 +104,7 @@ async def _stopped(process: asyncio.subprocess.Process) -> None:
     """End a process that has not ended, and all it began: in order if it can, else by force."""
     if process.returncode is not None:
         return
-    for number, patience in ((signal.SIGINT, GRACE_S), (signal.SIGKILL, None)):
+    for number, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, None)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with contextlib.suppress(TimeoutError):

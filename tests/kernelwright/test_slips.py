@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -82,6 +84,27 @@ def test_sigterm_is_what_ctrl_c_is() -> None:
     with pytest.raises(KeyboardInterrupt), stopped_by_sigterm():
         os.kill(os.getpid(), signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+@pytest.mark.parametrize("ctrl_c", [signal.SIG_IGN, signal.default_int_handler], ids=["in the background", "in front"])
+def test_sigterm_stops_a_loop_whether_or_not_ctrl_c_is_ignored(ctrl_c: Any) -> None:
+    """A shell's background job ignores Ctrl-C, and a loop has its own way of it: by SIGTERM both are cancelled, and clear up first."""
+    cleared = []
+
+    async def work() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(60)
+        finally:
+            cleared.append(True)
+
+    before = signal.signal(signal.SIGINT, ctrl_c)
+    try:
+        with pytest.raises(KeyboardInterrupt), stopped_by_sigterm():
+            asyncio.run(work())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert cleared
 
 
 def test_a_command_that_is_stopped_says_so(capsys: pytest.CaptureFixture[str]) -> None:

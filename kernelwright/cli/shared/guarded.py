@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import typer
@@ -41,11 +42,19 @@ def stopped_by_sigterm() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         yield
         return
-    signal.signal(signal.SIGTERM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _stop)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Do what Ctrl-C does now, a loop's own way of it included; what ignores Ctrl-C, as background jobs do, is stopped, too."""
+    asked = signal.getsignal(signal.SIGINT)
+    if not callable(asked):
+        raise KeyboardInterrupt
+    asked(signal.SIGINT, frame)
 
 
 def _demand_number(name: str, value: Any) -> None:
