@@ -12,8 +12,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Most used": ("target", "budget", "minutes", "model", "base_url", "out", "verbose", "json"),
     "What is judged, and how strictly": ("entry", "policy", "tolerance", "row_tolerance", "non_finite", "weights", "baselines"),
     "What is delivered": ("floor", "against", "fallback"),
-    "Search": ("start", "language", "search", "search_set", "seed", "width", "batch", "tune", "repairs"),
-    "Language models": ("usd", "tokens", "key_file", "role", "model_set", "context", "prices", "cache"),
+    "Search": ("start", "parents", "language", "search", "search_set", "seed", "width", "batch", "tune", "repairs"),
+    "Language models": ("team", "usd", "tokens", "key_file", "role", "coder_tools", "model_set", "context", "prices", "cache"),
     "Memory": ("no_memory", "embedder", "chroma_server", "share", "half_life"),
     "Machine": ("home", "devices", "evaluator", "wait", "counters", "gpu_seconds", "timeout", "trace_timeout", "compile_timeout"),
 }
