@@ -93,12 +93,13 @@ def test_an_operator_in_a_verified_kernel_out(command: Any, tmp_path: Path) -> N
 
 
 def test_what_the_built_in_coder_cannot_do_is_said(command: Any, tmp_path: Path) -> None:
-    """An operator that nothing can be generated for ends with "keep the reference" and the name of what cannot be generated."""
-    (tmp_path / "inverse.py").write_text(INVERSE)
+    """Keep the reference, says the end, and names what cannot be generated; what was noted of the file at the start is in the JSON, too."""
+    (tmp_path / "inverse.py").write_text(INVERSE.replace("linalg.inv(x)", "linalg.inv(x).log()"))
     result = command("optimize", "inverse.py", "--budget", "2", "--no-memory")
     assert result["kernel"] is None
     assert "Keep the reference" in result["reason"]
     assert "linalg_inv" in result["reason"]
+    assert any("NaN" in note for note in result["problem_notes"])
 
 
 @pytest.mark.slow

@@ -25,6 +25,7 @@ from kernelwright.screen.table import LiveTable
 from kernelwright.screen.telling import Teller
 from kernelwright.viewers.watching import see_through as watched
 from tools.errors import MachineError, UserError
+from tools.references.reading import read_again
 from tools.tracing import RunStore
 
 
@@ -57,7 +58,7 @@ def see_through(store: RunStore, as_json: bool, out: Path | None, notes: Sequenc
     if as_json:
         from json import dumps
 
-        print(dumps(facts, indent=1))
+        print(dumps({**facts, "problem_notes": list(read_again(services.problem).notes)}, indent=1))
     else:
         print_result(Console(highlight=False), facts, verbose=verbose)
     if not facts["judged"]:
