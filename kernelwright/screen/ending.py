@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from kernelwright.screen.next_steps import next_commands
 from kernelwright.screen.telling import WARNING
 from kernelwright.screen.trace_views import calls_ended, calls_spent, evaluation_table, policy_lines
 from kernelwright.screen.words import SURE, counted
 from tools.records import Tier
-from tools.tracing.finding import default_home
 
 Facts = dict[str, Any]
 WIDTH = 11
@@ -30,8 +28,10 @@ def print_result(console: Console, facts: Facts, *, verbose: bool = False) -> No
     if verbose and facts["evaluation"]:
         console.print(evaluation_table(facts["evaluation"]))
     console.print("next:")
-    for why, command in next_commands(facts):
-        console.print(f"  {why + ':':<26}{escape(command)}", soft_wrap=True)
+    steps = next_commands(facts)
+    widest = max(len(why) for why, _ in steps) + 2
+    for why, command in steps:
+        console.print(f"  {why + ':':<{widest}}{escape(command)}", soft_wrap=True)
 
 
 def _lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
@@ -56,7 +56,7 @@ def _lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
             yield label, facts[name], ""
     spent, calls = facts["spent"], facts["model_calls"]
     yield "spent:", f"{counted(spent['evaluations'], 'evaluation')} in {spent['wall_s']:.0f} s, {calls_spent(spent, calls)}", ""
-    if calls["failed"]:
+    if calls["failed"] + calls["withheld"]:
         yield "model:", calls_ended(calls), WARNING
     yield "ended:", ended_in_words(facts["search_ended"]), ""
 
@@ -68,37 +68,6 @@ def _checked(evaluation: Facts) -> str:
     worst = max((one["relative_l2"] / one["limit_relative_l2"] for one in checked["outputs"] if one["limit_relative_l2"]), default=0.0)
     calls = f"{counted(checked['calls'], 'call')} {by} at {counted(len(checked['sizes']), 'size')}"
     return f"{calls}; its error is at most {worst:.0%} of the limit" if worst else f"{calls}, exactly"
-
-
-def next_commands(facts: Facts) -> tuple[tuple[str, str], ...]:
-    """Three commands that make sense after such an end, each with what it is for."""
-    home = _home_option(facts)
-    trace = ("see what was tried", f"kernelwright trace {facts['run']}{home}")
-    file, quoted = facts["problem_file"], shlex.quote(facts["problem_file"])
-    if facts["kernel"] and facts["bundle"]:
-        verify = ("check the evidence", f"kernelwright verify {shlex.quote(facts['bundle'])}")
-        judge = ("judge it by itself", f"kernelwright evaluate {quoted} {shlex.quote(facts['kernel'])}")
-        on = ("search on from it", f"kernelwright optimize {quoted} --start {shlex.quote(facts['kernel'])}")
-        estimated = facts["tier"] == Tier.ESTIMATED
-        return (verify, trace, (("time it, on a GPU", judge[1]) if estimated else on) if file else _costs(facts, home))
-    if facts["unconfirmed"]:
-        again = ("judge it again", f"kernelwright evaluate {quoted} {shlex.quote(facts['unconfirmed'])}")
-        return (again if file else _costs(facts, home), trace, ("see what this machine can", "kernelwright doctor"))
-    if not facts["judged"]:
-        return (("see what this machine can", "kernelwright doctor"), trace, _costs(facts, home))
-    more = ("search for longer", f"kernelwright optimize {quoted} --budget {max(32, 2 * facts['evaluations'])}")
-    explain = ("see what can be generated", f"kernelwright explain {quoted}")
-    return (trace, *((explain, more) if file else (_costs(facts, home), ("see all runs", f"kernelwright runs{home}"))))
-
-
-def _costs(facts: Facts, home: str) -> tuple[str, str]:
-    return ("see where the time went", f"kernelwright trace {facts['run']} --costs{home}")
-
-
-def _home_option(facts: Facts) -> str:
-    """The option that finds the run again, where it is not in the default home."""
-    home = Path(facts["folder"]).parent.parent
-    return "" if home == default_home() else f" --home {shlex.quote(str(home))}"
 
 
 def ended_in_words(ended: str) -> str:

@@ -18,6 +18,7 @@ from kernelwright.screen.steering import steering_facts
 from kernelwright.screen.words import action_in_words, candidate_in_words, why_in_words
 from knowledge.records import Recalled
 from tools.errors import UserError
+from tools.problems.source import entry_to_name
 from tools.records import ROOT, Baselines, Candidate, Evaluation, Plan, Problem, Profile, content_hash
 from tools.tracing import RunStore
 
@@ -207,6 +208,7 @@ def result_facts(store: RunStore) -> Facts:
         "policy": problem.policy.model_dump(mode="json"),
         "flags": str(problem.policy.precision),
         "other_baselines": _other_baselines(store),
+        "entry": entry_to_name(problem.source, settings_of(store).problem_file, problem.entry),
         "marks": list(baselines.admission.marks) if baselines else [],
         "what": candidate_in_words(shown, evaluation) if shown else None,
         "reason": delivery.reason,
@@ -222,8 +224,9 @@ def result_facts(store: RunStore) -> Facts:
 
 
 def call_facts(store: RunStore) -> Facts:
-    """How many of a run's model calls were answered, how many failed for good, and why the last one did."""
+    """How many of a run's model calls were answered, failed for good, or met a limit, and why the last of these came to nothing."""
     answered = {str(call["key"]) for call in store.calls()}
-    failed = {key: one for key, one in store.all(TROUBLE, Trouble).items() if one.kind == "unavailable" and key not in answered}
-    last = list(failed.values())[-1].what if failed else ""
-    return {"used": len(answered), "failed": len(failed), "last_failure": last}
+    troubles = [one for key, one in store.all(TROUBLE, Trouble).items() if key not in answered]
+    failed = [one for one in troubles if one.kind == "unavailable"]
+    last = (failed or troubles)[-1].what if troubles else ""
+    return {"used": len(answered), "failed": len(failed), "withheld": len(troubles) - len(failed), "last_failure": last}

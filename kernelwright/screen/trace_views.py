@@ -11,6 +11,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.tree import Tree
 
+from kernelwright.screen.words import counted
 from tools.logs import own_frames, printable
 from tools.records import ROOT, PrecisionPolicy
 
@@ -75,20 +76,21 @@ def _headline(line: Facts) -> str:
 
 def spent_in_words(spent: Facts, calls: Facts) -> str:
     """Say in a line what a run used, and what its model's calls came to."""
-    failed = f"; model: {calls_ended(calls)}" if calls["failed"] else ""
+    failed = f"; model: {calls_ended(calls)}" if calls["failed"] + calls["withheld"] else ""
     used = f"{spent['evaluations']} evaluations, {spent['wall_s']:.0f} s, {spent['gpu_s']:.1f} GPU s"
     return f"spent: {used}, {calls_spent(spent, calls)}{failed}"
 
 
 def calls_ended(calls: Facts) -> str:
     """How many of the model's calls came to nothing, and why the last did."""
-    return f"{calls['failed']} {'call' if calls['failed'] == 1 else 'calls'} failed, {calls['used']} used. {calls['last_failure']}"
+    withheld = f", {counted(calls['withheld'], 'call')} cut off or not begun at a limit" if calls["withheld"] else ""
+    return f"{counted(calls['failed'], 'call')} failed{withheld}, {calls['used']} used. {calls['last_failure']}"
 
 
 def calls_spent(spent: Facts, calls: Facts | None = None) -> str:
     """Tokens and money; calls whose model has no known price cost nothing that could be added up, and that is said."""
     if not spent["tokens"]:
-        return "no tokens counted" if calls and calls["failed"] + calls["used"] else "no model calls"
+        return "no tokens counted" if calls and calls["failed"] + calls["withheld"] + calls["used"] else "no model calls"
     money = f"{spent['money_usd']:.4f} USD" if spent["money_usd"] else "price unknown"
     return f"{spent['tokens']:,} tokens, {money}"
 

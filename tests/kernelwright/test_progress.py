@@ -19,9 +19,10 @@ from graphs.run.context import Services
 from graphs.run.settings import RunSettings
 from kernelwright.cli.shared.live import teller_for
 from kernelwright.screen.board import Board, Row
-from kernelwright.screen.ending import next_commands, print_result
+from kernelwright.screen.ending import print_result
 from kernelwright.screen.facts import result_facts
 from kernelwright.screen.lines import Lines, best_in_words
+from kernelwright.screen.next_steps import next_commands
 from kernelwright.screen.reasons import Reasons
 from kernelwright.screen.table import LiveTable
 from kernelwright.screen.telling import Teller
@@ -29,7 +30,7 @@ from kernelwright.screen.words import SURE, VERDICTS, action_in_words, candidate
 from tests.support.loop import BadFirst, small_services, small_team
 from tools.codegen import Region, Schedule
 from tools.cost.choice import choice_action
-from tools.records import Action, ActionKind, Budget, Candidate, Tier, Verdict
+from tools.records import DEFAULT_POLICY, Action, ActionKind, Budget, Candidate, PrecisionPolicy, Tier, Verdict
 
 
 @pytest.fixture
@@ -190,9 +191,23 @@ def test_three_commands_for_every_end(update: dict[str, Any], names: list[str]) 
     """Whatever a run came to, three commands go on from there."""
     facts = {
         "kernel": "k.py", "bundle": "b", "unconfirmed": None, "judged": True, "tier": "estimated", "problem_file": "f.py", "run": "r",
-        "folder": "/h/runs/r", "evaluations": 4,
+        "folder": "/h/runs/r", "evaluations": 4, "entry": "", "policy": DEFAULT_POLICY.model_dump(mode="json"), "target": "h200",
     }  # fmt: skip
     assert [command.split()[1] for _, command in next_commands({**facts, **update})] == names
+
+
+def test_commands_judge_as_the_run_did() -> None:
+    """What a file does not tell, the policy and what it allows, and the target of an estimate stand in the commands that need them."""
+    policy = PrecisionPolicy(name="bf16", tolerance=1e-3, non_finite=True).model_dump(mode="json")
+    facts = {
+        "kernel": None, "bundle": None, "unconfirmed": None, "judged": True, "tier": None, "problem_file": "f.py", "run": "r",
+        "folder": "/h/runs/r", "evaluations": 4, "entry": "twice", "policy": policy, "target": "a100",
+    }  # fmt: skip
+    _, (_, explain), (_, more) = next_commands(facts)
+    assert explain == "kernelwright explain f.py --entry twice --policy bf16 --target a100"
+    assert more == "kernelwright optimize f.py --budget 32 --entry twice --policy bf16 --tolerance 0.001 --non-finite --target a100"
+    _, _, (_, judge) = next_commands({**facts, "kernel": "k.py", "bundle": "b", "tier": "estimated"})
+    assert judge == "kernelwright evaluate f.py k.py --entry twice --policy bf16 --tolerance 0.001 --non-finite"
 
 
 def written(**fields: Any) -> Candidate:

@@ -53,7 +53,7 @@ def test_examples_keep_their_lines(
 
 
 def test_many_options_stand_in_groups(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """`optimize --help` lists each option once, under headings, those used most first; groups name no option that is not there."""
+    """`optimize --help` lists each option once, under headings, those used most first; each has a group, and groups name no other."""
     shown = _printed(monkeypatch, capsys, "optimize", "--help")
     options = [one for one in typer.main.get_group(app).commands["optimize"].params if one.param_type_name == "option"]
     places = [shown.index(f"\n{heading}:\n") for heading in ("Arguments", *GROUPS, OTHERS)]
@@ -61,7 +61,7 @@ def test_many_options_stand_in_groups(monkeypatch: pytest.MonkeyPatch, capsys: p
     for one in options:
         name = max(one.opts, key=len)
         assert len(re.findall(rf"^  (?:-\w, )?(?:[-\w]+, )?{name}\b(?!-)", shown, re.MULTILINE)) == 1, name
-    assert {name for names in GROUPS.values() for name in names} <= {one.name for one in options}
+    assert {name for names in GROUPS.values() for name in names} == {one.name for one in options}
 
 
 def test_a_narrow_table_of_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -110,6 +110,15 @@ def test_failed_calls_of_a_model_are_counted_at_the_end(tmp_path: Path) -> None:
     assert calls_spent({"tokens": 0, "money_usd": 0.0}, calls) != "no model calls"
     store.put_call("4", "{}")
     assert call_facts(store)["failed"] == 4
+
+
+def test_calls_that_met_a_limit_are_counted_at_the_end(tmp_path: Path) -> None:
+    """A call that the end of --minutes cut off is said with why, and the run does not say that there were no calls."""
+    store = small_services(tmp_path / "run").store
+    store.put("trouble", "a", Trouble(kind="budget", what="It was cut off.", role="coder", purpose="", model="m", turns=2, mend=""))
+    calls = call_facts(store)
+    assert calls_ended(calls) == "0 calls failed, 1 call cut off or not begun at a limit, 0 used. It was cut off."
+    assert calls_spent({"tokens": 0, "money_usd": 0.0}, calls) == "no tokens counted"
 
 
 def test_a_call_that_takes_long_is_mentioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,6 +76,15 @@ def recognise(tree: ast.Module, title: str, stem: str, entry: str | None = None)
     return _recognise_class(entry or "Model", classes, functions, title)
 
 
+def entry_to_name(source: str, file: str, entry: str) -> str:
+    """Give the reference's name where `file` does not tell it by itself, so that a command has to say it; else nothing."""
+    try:
+        known = recognise(parse(source, file), file, Path(file).stem).entry if file else entry
+    except UserError:
+        known = ""
+    return "" if known == entry else entry
+
+
 def _recognise_class(name: str, classes: set[str], functions: set[str], title: str) -> Recognised:
     if name in classes and "get_inputs" in functions:
         return Recognised(ProblemForm.KERNELBENCH, name)

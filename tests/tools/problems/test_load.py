@@ -10,6 +10,7 @@ import torch
 
 from tools.errors import UserError
 from tools.problems import load_problem, open_problem, problem_notes, reload_problem, with_changing_weights
+from tools.problems.source import entry_to_name
 from tools.records import OperatorFamily, PrecisionPolicy, Problem, ProblemForm, ScalarSpec, TensorSpec
 
 Load = Callable[..., Problem]
@@ -188,3 +189,12 @@ def test_a_file_without_small_variants_is_told_how_to_name_some(load: Load) -> N
     """Where no small size can be derived, the note names SMALL_SIZES."""
     notes = problem_notes(load("def f(x):\n    return x + 1\n\ndef example_inputs():\n    return (torch.randn(3, 5),)\n"))
     assert any("SMALL_SIZES" in note for note in notes)
+
+
+def test_a_reference_is_named_where_its_file_does_not_tell_it() -> None:
+    """Among several functions a command has to name the reference; the only one, or the one called like the file, it has not."""
+    one, makes = "def twice(x): return x * 2\n", "def example_inputs(): return []\n"
+    two = one + "def thrice(x): return x * 3\n" + makes
+    assert entry_to_name(one + makes, "f.py", "twice") == ""
+    assert entry_to_name(two, "twice.py", "twice") == ""
+    assert entry_to_name(two, "f.py", "twice") == "twice"
