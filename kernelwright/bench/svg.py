@@ -38,13 +38,14 @@ class Scale(NamedTuple):
 class Chart:
     """One chart under construction; y grows upwards."""
 
-    def __init__(self, title: str, x: Scale, y: Scale, x_label: str, y_label: str) -> None:
+    def __init__(self, title: str, x: Scale, y: Scale, x_label: str, y_label: str, size: tuple[int, int] = (WIDTH, HEIGHT)) -> None:
         """Draw paper, title and axes."""
-        self._x, self._y = x, y
+        self._x, self._y, self._title = x, y, title
+        self._wide, self._tall = size
         self._parts = [
-            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{PAPER}"/>',
+            f'<rect width="{self._wide}" height="{self._tall}" fill="{PAPER}"/>',
             _text(LEFT, 18, title, size=14, weight="600"),
-            _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, x_label, anchor="middle"),
+            _text((LEFT + self._wide - RIGHT) / 2, self._tall - 10, x_label, anchor="middle"),
             _text(LEFT - 46, TOP - 8, y_label),
         ]
         self._keys = 0
@@ -53,25 +54,27 @@ class Chart:
         """Label the horizontal axis, with its own ticks or these."""
         for value, label in labels or [(tick, _label(tick)) for tick in self._x.ticks()]:
             at = self._at_x(value)
-            self._parts.append(f'<line x1="{at:.1f}" y1="{TOP}" x2="{at:.1f}" y2="{HEIGHT - BOTTOM}" stroke="{FAINT}" stroke-width="0.6"/>')
-            self._parts.append(_text(at, HEIGHT - BOTTOM + 15, label, anchor="middle"))
+            self._parts.append(
+                f'<line x1="{at:.1f}" y1="{TOP}" x2="{at:.1f}" y2="{self._tall - BOTTOM}" stroke="{FAINT}" stroke-width="0.6"/>'
+            )
+            self._parts.append(_text(at, self._tall - BOTTOM + 15, label, anchor="middle"))
 
-    def y_axis(self, unit: str = "") -> None:
-        """Label the vertical axis."""
-        for tick in self._y.ticks():
+    def y_axis(self, unit: str = "", ticks: Sequence[float] = ()) -> None:
+        """Label the vertical axis, with its own ticks or these."""
+        for tick in ticks or self._y.ticks():
             at = self._at_y(tick)
-            self._parts.append(f'<line x1="{LEFT}" y1="{at:.1f}" x2="{WIDTH - RIGHT}" y2="{at:.1f}" stroke="{FAINT}"/>')
+            self._parts.append(f'<line x1="{LEFT}" y1="{at:.1f}" x2="{self._wide - RIGHT}" y2="{at:.1f}" stroke="{FAINT}"/>')
             self._parts.append(_text(LEFT - 6, at + 4, _label(tick) + unit, anchor="end"))
 
     def rule(self, y: float, label: str) -> None:
         """Draw a dashed line across, where something begins to count."""
         at = self._at_y(y)
-        line = f'<line x1="{LEFT}" y1="{at:.1f}" x2="{WIDTH - RIGHT}" y2="{at:.1f}" stroke="{INK}" stroke-dasharray="4 3"/>'
-        self._parts += [line, _text(WIDTH - RIGHT, at - 4, label, anchor="end")]
+        line = f'<line x1="{LEFT}" y1="{at:.1f}" x2="{self._wide - RIGHT}" y2="{at:.1f}" stroke="{INK}" stroke-dasharray="4 3"/>'
+        self._parts += [line, _text(self._wide - RIGHT, at - 4, label, anchor="end")]
 
     def bars(self, values: Sequence[tuple[float, str, str]], base: float) -> None:
         """Draw one bar a value from `base`: (value, colour, title); they share the width evenly."""
-        wide = (WIDTH - LEFT - RIGHT) / max(1, len(values))
+        wide = (self._wide - LEFT - RIGHT) / max(1, len(values))
         floor = self._at_y(base)
         for place, (value, colour, title) in enumerate(values):
             if value == base:
@@ -110,14 +113,16 @@ class Chart:
 
     def svg(self) -> str:
         """The whole picture, fit to stand in a page or a file of its own."""
-        frame = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="system-ui, sans-serif" font-size="11"'
-        return f'<svg xmlns="http://www.w3.org/2000/svg" role="img" {frame}>\n' + "\n".join(self._parts) + "\n</svg>\n"
+        wide, tall = self._wide, self._tall
+        frame = f'viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}" font-family="system-ui, sans-serif" font-size="11"'
+        head = f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{escape(self._title)}" {frame}>'
+        return "\n".join([head, *self._parts, "</svg>\n"])
 
     def _at_x(self, value: float) -> float:
-        return LEFT + self._x.share(value) * (WIDTH - LEFT - RIGHT)
+        return LEFT + self._x.share(value) * (self._wide - LEFT - RIGHT)
 
     def _at_y(self, value: float) -> float:
-        return HEIGHT - BOTTOM - self._y.share(value) * (HEIGHT - TOP - BOTTOM)
+        return self._tall - BOTTOM - self._y.share(value) * (self._tall - TOP - BOTTOM)
 
 
 def _text(x: float, y: float, text: str, anchor: str = "start", size: int = 11, weight: str = "400") -> str:

@@ -29,10 +29,11 @@ def run_facts(store: RunStore) -> Facts:
     """One run in a line: what `runs` lists."""
     settings = settings_of(store)
     delivery = next(iter(store.all("delivery", Delivery).values()), None)
-    evaluations = store.all("evaluation", Evaluation)
-    best = evaluations.get(delivery.evaluation) if delivery else None
-    if delivery is None:
-        best = max((e for e in evaluations.values() if e.speedup), key=lambda e: e.speedup or 0.0, default=None)
+    judged = store.outline.judged()
+    if delivery:
+        best = next((one for one in judged if one.id == delivery.evaluation), None)
+    else:
+        best = max((one for one in judged if one.speedup), key=lambda one: one.speedup or 0.0, default=None)
     return {
         "run": store.meta("run"),
         "folder": str(store.folder),
@@ -40,7 +41,7 @@ def run_facts(store: RunStore) -> Facts:
         "problem_file": settings.problem_file,
         "target": settings.target,
         "search": settings.search,
-        "evaluations": len(evaluations),
+        "evaluations": len(judged),
         "speedup": best.speedup if best else None,
         "time_us": best.time_us if best else None,
         "tier": best.tier if best else None,
@@ -51,15 +52,21 @@ def run_facts(store: RunStore) -> Facts:
 
 def tree_facts(store: RunStore) -> Facts:
     """The whole run: baselines, every candidate with its plan and outcome, refusals, what was delivered and spent."""
+    return {**head_facts(store), "candidates": candidate_lines(store)}
+
+
+def head_facts(store: RunStore) -> Facts:
+    """The same but for its candidates."""
     problem = next(iter(store.all("problem", Problem).values()))
     baselines = store.get("baselines", problem.id, Baselines)
     profile = store.get("profile", ROOT, Profile)
     delivery = next(iter(store.all("delivery", Delivery).values()), None)
-    plans = store.all("plan", Plan)
     refusals = store.all("refusal", Refusal)
+    plans = {name: plan for name in refusals if (plan := store.get("plan", name, Plan))}
     return {
         **run_facts(store),
         "problem": problem.name,
+        "problem_id": problem.id,
         "fork": fork_facts(store),
         "steering": steering_facts(store),
         "policy": problem.policy.model_dump(mode="json"),
@@ -67,7 +74,6 @@ def tree_facts(store: RunStore) -> Facts:
         "other_baselines": _other_baselines(store),
         "baselines": baselines.model_dump(mode="json") if baselines else None,
         "reference_profile": profile.model_dump(mode="json") if profile else None,
-        "candidates": _candidate_lines(store),
         "refused": [{"plan": name, "parent": plans[name].parent, "action": str(plans[name].action),
                      "did": action_in_words(plans[name].action, store.candidate(plans[name].parent)), "reason": refusals[name].reason}
                     for name in refusals if name in plans],
@@ -88,18 +94,24 @@ def _other_baselines(store: RunStore) -> dict[str, Facts]:
     return {name: found.model_dump(mode="json") for name, found in store.all(OTHER_BASELINES, Baselines).items()}
 
 
-def _candidate_lines(store: RunStore) -> list[Facts]:
+def candidate_lines(store: RunStore) -> list[Facts]:
     """Every candidate; of a tuning the one it ended with, and its trials as a part of that."""
+    inside = inner_trials(store)
+    lines = [candidate_line(store, name, one) for name, one in store.all("candidate", Candidate).items() if name not in inside]
+    trials = {one.best: [trial.model_dump(mode="json") for trial in one.trials] for one in store.all("tuning", Tuning).values() if one.best}
+    return [line | {"trials": trials.get(line["id"], [])} for line in lines]
+
+
+def inner_trials(store: RunStore) -> set[str]:
+    """Candidates that are shown as a part of the tuning that tried them."""
     tunings = store.all("tuning", Tuning).values()
-    best = {tuning.best: tuning for tuning in tunings if tuning.best}
-    inside = {trial.candidate for tuning in tunings for trial in tuning.trials} - set(best)
+    inside = {trial.candidate for tuning in tunings for trial in tuning.trials} - {tuning.best for tuning in tunings}
     # a trial may be a candidate that a step of its own had led to before
-    inside -= {name for name in inside if store.all("review", Review, subject=name)}
-    lines = [_candidate_line(store, name, one) for name, one in store.all("candidate", Candidate).items() if name not in inside]
-    return [line | {"trials": [t.model_dump(mode="json") for t in best[line["id"]].trials] if line["id"] in best else []} for line in lines]
+    return inside - {name for name in inside if store.all("review", Review, subject=name)}
 
 
-def _candidate_line(store: RunStore, name: str, candidate: Candidate) -> Facts:
+def candidate_line(store: RunStore, name: str, candidate: Candidate) -> Facts:
+    """One candidate with its plan and how it ended."""
     plan = store.get("plan", content_hash(candidate.parent, candidate.action.id), Plan)
     evaluations = store.all("evaluation", Evaluation, subject=name).values()
     evaluation = next(iter(evaluations), None)
@@ -142,7 +154,7 @@ def candidate_facts(store: RunStore, prefix: str) -> Facts:
     profile = store.get("profile", name, Profile)
     recalls = _recalls_for(store, name, candidate.parent)
     return {
-        **_candidate_line(store, name, candidate),
+        **candidate_line(store, name, candidate),
         "notes": list(candidate.notes),
         "recalled": [_recalled_line(store, at, one) for at, recall in recalls.items() for one in recall.recalled],
         "diff": store.diff(name),

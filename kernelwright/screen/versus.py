@@ -11,12 +11,12 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from graphs.run.settings import settings_of
+from graphs.run.settings import RunSettings, settings_of
 from kernelwright.screen.chain import chain, champion
 from kernelwright.screen.facts import tree_facts
 from kernelwright.screen.trace_views import calls_spent
 from kernelwright.screen.words import SURE, VERDICTS, time_in_words
-from tools.records import Problem, Tier, Verdict
+from tools.records import Tier, Verdict
 from tools.tracing import RunStore
 
 Facts = dict[str, Any]
@@ -25,15 +25,19 @@ Facts = dict[str, Any]
 def versus_facts(stores: Sequence[RunStore]) -> Facts:
     """Both runs' facts, the settings that differ, and whether their figures compare."""
     runs = [tree_facts(store) for store in stores]
-    settings = [_flat(settings_of(store).model_dump(mode="json")) for store in stores]
-    names = sorted({name for one in settings for name in one})
-    problems = [next(iter(store.all("problem", Problem))) for store in stores]
     return {
         "runs": runs,
-        "differ": {name: [one.get(name) for one in settings] for name in names if settings[0].get(name) != settings[1].get(name)},
-        "incomparable": incomparable(runs, same_problem=problems[0] == problems[1]),
+        "differ": differing([settings_of(store) for store in stores]),
+        "incomparable": incomparable(runs, same_problem=runs[0]["problem_id"] == runs[1]["problem_id"]),
         "shared": len({line["id"] for line in runs[0]["candidates"]} & {line["id"] for line in runs[1]["candidates"]}),
     }
+
+
+def differing(settings: Sequence[RunSettings]) -> dict[str, list[Any]]:
+    """Settings that two runs do not share, by their names, with both values."""
+    first, second = (_flat(one.model_dump(mode="json")) for one in settings)
+    names = sorted({*first, *second})
+    return {name: [first.get(name), second.get(name)] for name in names if first.get(name) != second.get(name)}
 
 
 def incomparable(runs: Sequence[Facts], *, same_problem: bool) -> str:
@@ -54,7 +58,7 @@ def show_versus(facts: Facts) -> None:
     """Print a table of two columns, what differs, and a verdict where there can be one."""
     console = Console(highlight=False)
     table = Table("", *(escape(one["run"]) for one in facts["runs"]), box=None, pad_edge=False)
-    for label, cells in _rows(facts["runs"]):
+    for label, cells in run_rows(facts["runs"]):
         table.add_row(label, *(Text(cell) for cell in cells))
     console.print(table)
     if facts["differ"]:
@@ -62,10 +66,11 @@ def show_versus(facts: Facts) -> None:
         for name, values in facts["differ"].items():
             console.print(f"  {name}: {values[0]} | {values[1]}", markup=False, soft_wrap=True)
     console.print(f"\ncandidates in both: {facts['shared']}")
-    console.print(_verdict(facts), soft_wrap=True)
+    console.print(verdict_of(facts["runs"], facts["incomparable"]), soft_wrap=True)
 
 
-def _rows(runs: Sequence[Facts]) -> Iterator[tuple[str, list[str]]]:
+def run_rows(runs: Sequence[Facts]) -> Iterator[tuple[str, list[str]]]:
+    """What both came to, a label and two cells a row."""
     bests = [champion(one) for one in runs]
     yield "problem", [f"{one['problem']} on {one['target']}, {one['state']}" for one in runs]
     yield "delivered", [_delivered(one) for one in runs]
@@ -90,10 +95,11 @@ def _verdicts(run: Facts) -> str:
     return ", ".join(f"{count} {word}" for word, count in counts.items()) or "none"
 
 
-def _verdict(facts: Facts) -> str:
-    if facts["incomparable"]:
-        return f"Their times do not compare: {facts['incomparable']}."
-    first, second = (champion(one) for one in facts["runs"])
+def verdict_of(runs: Sequence[Facts], unlike: str) -> str:
+    """Say in a sentence whose best is faster, or why that cannot be said."""
+    if unlike:
+        return f"Their times do not compare: {unlike}."
+    first, second = (champion(one) for one in runs)
     assert first is not None
     assert second is not None
     ratio = first["time_us"] / second["time_us"]
@@ -101,7 +107,7 @@ def _verdict(facts: Facts) -> str:
     if 0.995 < ratio < 1.005:
         return "Their best kernels are equally fast."
     sessions = "by the cost model" if first["tier"] == Tier.ESTIMATED else "in sessions of their own, which differ by some percent"
-    return f"The best of {facts['runs'][ratio > 1]['run']} is {said}, {sessions}."
+    return f"The best of {runs[ratio > 1]['run']} is {said}, {sessions}."
 
 
 def _flat(settings: Facts, before: str = "") -> Facts:

@@ -27,7 +27,7 @@ LOW_OCCUPANCY = 0.5
 """Up to this occupancy, the resource that limits it is worth naming."""
 
 
-_STALLS = {
+STALLS = {
     "long_scoreboard": "global or local memory",
     "short_scoreboard": "shared memory or special functions",
     "barrier": "other warps at a barrier",
@@ -169,9 +169,7 @@ def _longest_stall(facts: Facts) -> str:
     if not stalls:
         return ""
     reason = max(stalls, key=lambda name: stalls[name])
-    return (
-        f"a warp waits for {_STALLS.get(reason, reason)} longest, {stalls[reason]:.1f} warps for each instruction issued (stall_{reason})"
-    )
+    return f"a warp waits for {STALLS.get(reason, reason)} longest, {stalls[reason]:.1f} warps for each instruction issued (stall_{reason})"
 
 
 def _near_rate(facts: Facts) -> str:

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from tools.errors import UserError
 from tools.records import ROOT, Candidate, Evaluation, Record, Spent
 from tools.tracing.database import Database
+from tools.tracing.outlines import Outline
 from tools.tracing.secrets import without_used
 
 R = TypeVar("R", bound=Record)
@@ -64,6 +65,7 @@ class RunStore:
         self.folder = folder
         self._db = Database(folder / "run.db")
         self._session: int | None = None
+        self.outline = Outline(self._db)
 
     @classmethod
     def create(cls, folder: Path, meta: Mapping[str, str]) -> RunStore:
