@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from kernelwright.models.operators import Listener
 from kernelwright.models.proving import Proving
+from kernelwright.models.recording import Recording
 from kernelwright.models.records import ModelSettings, Outcome
 from kernelwright.models.working import choose_from, finish, first_outcome, optimise, targeted
 from tools.errors import UserError
@@ -74,12 +75,15 @@ def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings,
     captured = capture(model, workloads, settings.largest)
     rows = choose_from(captured, sheet, settings, measured=device != "cpu")
     listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})
-    outcomes, delivered = optimise(rows, captured, settings, home, listener)
-    outcome = first_outcome("", "", sheet, device, settings, captured, rows, outcomes)
+    begun = first_outcome("", "", sheet, device, settings, captured, rows)
+    recording = Recording(home, begun, listener)
+    outcomes, delivered = optimise(rows, captured, settings, home, recording)
+    outcome = begun.model_copy(update={"operators": outcomes})
     if delivered:
         proving = Proving(ModelHere(model, workloads, device), Path(), "", "", sheet, settings, device != "cpu", 1, listener)
         outcome, delivered = proving.settle(outcome, delivered)
     outcome = finish(outcome, delivered, out, time.monotonic() - began)
+    recording.end(outcome)
     if outcome.package and (outcome.proof.holds or outcome.proof.what):
         imported(out).apply(model)
     return outcome

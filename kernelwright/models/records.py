@@ -88,3 +88,5 @@ class Outcome(Record):
     package: str = ""
     """Folder of the package; empty where no operator is in it."""
     seconds: float = 0.0
+    under_way: bool = False
+    """Whether operators or the proof are still to come; a report is written when none are."""

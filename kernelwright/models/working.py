@@ -13,6 +13,7 @@ from pathlib import Path
 from graphs.run.assembly import resolve_target
 from kernelwright.models.operators import Listener, optimise_all
 from kernelwright.models.proving import Proving
+from kernelwright.models.recording import Recording
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.report import summary, write_report
 from tools.evaluation.several import open_local
@@ -49,15 +50,19 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
         captured = processes.capture(job)
         rows = choose_from(captured, sheet, settings, measured=processes.device != "cpu")
         listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})
-        outcomes, delivered = optimise(rows, captured, settings, home, listener)
-        outcome = first_outcome(str(file), factory, sheet, processes.device, settings, captured, rows, outcomes)
+        begun = first_outcome(str(file), factory, sheet, processes.device, settings, captured, rows)
+        recording = Recording(home, begun, listener)
+        outcomes, delivered = optimise(rows, captured, settings, home, recording)
+        outcome = begun.model_copy(update={"operators": outcomes})
         if delivered:
             # a kill during the proof costs no more than the proof
             finish(outcome.model_copy(update={"proof": UNPROVEN}), delivered, out, time.monotonic() - began)
             seed = secrets.randbits(SEED_BITS)
             proving = Proving(processes, file, source, factory, sheet, settings, processes.device != "cpu", seed, listener)
             outcome, delivered = proving.settle(outcome, delivered)
-        return finish(outcome, delivered, out, time.monotonic() - began)
+        outcome = finish(outcome, delivered, out, time.monotonic() - began)
+        recording.end(outcome)
+        return outcome
 
 
 def targeted(settings: ModelSettings) -> tuple[HardwareSheet, ModelSettings]:
@@ -74,9 +79,8 @@ def first_outcome(
     settings: ModelSettings,
     captured: Capture,
     rows: Sequence[Chosen],
-    outcomes: tuple[OperatorOutcome, ...],
 ) -> Outcome:
-    """Write down what is known before the whole model is proven."""
+    """Write down what is known before the first operator is done."""
     return Outcome(
         file=file,
         factory=factory,
@@ -85,7 +89,7 @@ def first_outcome(
         policy=str(settings.run.policy),
         capture=captured,
         chosen=tuple(rows),
-        operators=outcomes,
+        operators=(),
         proof=Proof(what="No operator was delivered, so there is nothing to prove.", mend="Give a larger --budget."),
     )
 

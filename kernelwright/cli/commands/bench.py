@@ -41,6 +41,7 @@ from kernelwright.cli.shared.options import (
     TraceTimeout,
     Tune,
     Weights,
+    home_folder,
 )
 
 FAILED = 1
@@ -125,6 +126,12 @@ def run(
     max_autotune: Annotated[
         bool, typer.Option("--max-autotune", help="Also time torch.compile's max-autotune: minutes of compiling a problem.")
     ] = False,
+    home: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="KERNELWRIGHT_HOME", help="Home whose pages show the bench (`kernelwright ui`).", show_default="~/.kernelwright"
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run a shard of a bench and report on it."""
@@ -155,6 +162,7 @@ def run(
     from tools.problems.suite import select
     from tools.problems.suite import shard as part_of
     from tools.records import Budget, PrecisionPolicy
+    from tools.tracing.places import note_place
 
     items = part_of(select(found.items, problems), shard)
     teams: dict[str, TeamSettings] = {}
@@ -201,6 +209,7 @@ def run(
         max_autotune=max_autotune,
     )
     folder = out or Path(f"bench-{found.folder.name}")
+    note_place(home_folder(home), "benches", folder)
     whole, failed = see_through(
         settings, items, folder, shard, command_line(), resume=resume, in_flight=jobs, stop_after_s=stop_after, as_json=json
     )

@@ -10,8 +10,16 @@ from typing import Any
 import pytest
 
 from kernelwright.cli.app import main
+from kernelwright.ui.benches import Benches
 from tests.kernelwright.bench.rows import HEADER, kernel, settings
 from tests.kernelwright.bench.small_bench import TEXT, write_suite
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home in which benches are noted."""
+    monkeypatch.setenv("KERNELWRIGHT_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
 
 
 def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -97,8 +105,10 @@ def test_tuning_is_a_setting_of_every_run(tmp_path: Path, monkeypatch: pytest.Mo
         assert json.loads((tmp_path / name / "settings.json").read_text())["run"]["tune"] == kept
 
 
-def test_a_bench_in_which_every_run_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit status 1, one line with a reason, no table of times that nobody took; and a mended file is read again."""
+def test_a_bench_in_which_every_run_failed(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit status 1, one line with a reason, no table of times that nobody took; a mended file is read again; the pages show the bench."""
     (tmp_path / "suite").mkdir()
     (tmp_path / "suite" / "broken.py").write_text("import torch\n")
     command = (str(tmp_path / "suite"), "--evaluations", "1", "--devices", "interpreter", "--out", str(tmp_path / "out"))
@@ -108,3 +118,5 @@ def test_a_bench_in_which_every_run_failed(tmp_path: Path, monkeypatch: pytest.M
         assert "The only run failed; broken: broken.py holds no problem" in said.err
         assert "done already" not in said.err
         assert "geometric means" not in said.out
+    (line,) = Benches(home).all()
+    assert (line["folder"], line["ended"]) == (str(tmp_path / "out"), {"unreadable": 1})
