@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from kernelwright.screen.facts import candidate_facts, node_facts, run_facts, tree_facts
+from kernelwright.screen.follow import is_worked_on
+from kernelwright.ui.benches import Benches
+from kernelwright.ui.overview import Overview
 from tools.errors import KernelwrightError
+from tools.records import ROOT, Profile
 from tools.tracing import RunStore
 from tools.tracing.finding import find_run
 
@@ -18,16 +24,19 @@ Marks = tuple[float, ...]
 """What a run's store says of itself; other marks: something was written."""
 KEPT = 32
 """Runs whose facts are held."""
+IN_BENCH = "~"
+"""Between the names of a bench and of a run of it."""
 
 
 class Runs:
-    """The runs of a home folder."""
+    """The runs of a home folder, and those of its benches."""
 
     def __init__(self, home: Path) -> None:
         """Read what is in `home`/runs."""
         self.home = home
+        self._benches = Benches(home)
         self._lines: dict[Path, tuple[Marks, Facts]] = {}
-        self._trees: dict[Path, tuple[Marks, Facts]] = {}
+        self._trees: OrderedDict[Path, tuple[Marks, Facts, Overview]] = OrderedDict()
         self._turn = threading.Lock()
 
     def all(self) -> list[Facts]:
@@ -35,43 +44,77 @@ class Runs:
         found = [self._line(path.parent) for path in (self.home / "runs").glob("*/run.db")]
         return sorted(found, key=lambda line: -float(line["created"]))
 
-    def tree(self, run: str) -> Facts:
-        """A run with all its candidates, each with a `number`; raises UserError where there is none of that name."""
-        folder = find_run(self.home, run)
+    def find(self, run: str) -> Path:
+        """The folder of a run, `BENCH~RUN` for one of a bench; raises UserError where there is none of that name."""
+        bench, _, inside = run.partition(IN_BENCH)
+        return find_run(self._benches.home_of(bench), inside) if inside else find_run(self.home, run)
+
+    def overview(self, run: str) -> Facts:
+        """A run with a point for each candidate and words of the best; raises UserError where there is none of that name."""
+        folder = self.find(run)
         with self._turn, opened(folder) as store:
-            marks = store.marks()
-            if (kept := self._trees.get(folder)) and kept[0] == marks:
-                return kept[1]
-            facts = _tree(store)
-            self._trees.pop(folder, None)
-            self._trees[folder] = (marks, facts)
-            for old in list(self._trees)[:-KEPT]:
-                del self._trees[old]
-            return facts
+            marks = (*store.marks(), float(is_worked_on(store)))
+            known = self._trees.pop(folder, None)
+            if known is None or known[0] != marks:
+                reader = known[2] if known else Overview()
+                known = (marks, {**reader.read(store), "run": self._named(run, folder)}, reader)
+            self._trees[folder] = known
+            if len(self._trees) > KEPT:
+                self._trees.popitem(last=False)
+            return known[1]
+
+    def whole(self, run: str) -> Facts:
+        """A run with every candidate in words."""
+        with opened(self.find(run)) as store:
+            return tree_facts(store)
+
+    def stamp(self, run: str) -> str:
+        """A word that changes with whatever its page shows; empty where there is no such run."""
+        with suppress(KernelwrightError), opened(self.find(run)) as store:
+            return sha256(repr((store.marks(), is_worked_on(store))).encode()).hexdigest()[:16]
+        return ""
 
     def candidate(self, run: str, name: str) -> Facts:
-        """One candidate whole, with its source; raises UserError where there is none."""
-        with opened(find_run(self.home, run)) as store:
+        """One candidate whole, with its source and the profiles it is compared with; raises UserError where there is none."""
+        folder = self.find(run)
+        with opened(folder) as store:
             facts = candidate_facts(store, name)
-            return {**facts, "run": store.meta("run"), "source": store.source(facts["id"]), "calls": _calls_for(store, facts)}
+            profiles = {"reference": store.get("profile", ROOT, Profile)}
+            if facts["parent"] != ROOT:
+                profiles["parent"] = store.get("profile", facts["parent"], Profile)
+            return {
+                **facts,
+                "run": self._named(run, folder),
+                "source": store.source(facts["id"]),
+                "calls": _calls_for(store, facts),
+                "profiles": {name: one.model_dump(mode="json") if one else None for name, one in profiles.items()},
+            }
 
     def nodes(self, run: str) -> Facts:
         """Every execution of a node and every model call of a run."""
-        with opened(find_run(self.home, run)) as store:
-            return node_facts(store)
+        folder = self.find(run)
+        with opened(folder) as store:
+            return {**node_facts(store), "run": self._named(run, folder)}
 
     def source(self, run: str, name: str) -> str:
         """The source of a candidate, or of the reference for `root`."""
-        with opened(find_run(self.home, run)) as store:
-            return store.source("root" if name == "root" else candidate_facts(store, name)["id"])
+        with opened(self.find(run)) as store:
+            return store.source(ROOT if name == ROOT else candidate_facts(store, name)["id"])
+
+    def _named(self, run: str, folder: Path) -> str:
+        """Its whole name, where the beginning of it was given."""
+        bench, mark, _ = run.rpartition(IN_BENCH)
+        return f"{bench}{mark}{folder.name}"
 
     def _line(self, folder: Path) -> Facts:
         try:
             with opened(folder) as store:
-                marks = store.marks()
+                marks = (*store.marks(), float(is_worked_on(store)))
                 kept = self._lines.get(folder)
                 if kept is None or kept[0] != marks:
-                    self._lines[folder] = kept = (marks, {**run_facts(store), "damage": ""})
+                    facts = run_facts(store)
+                    state = facts["state"] if facts["state"] == "ended" else "running" if marks[-1] else "stopped"
+                    self._lines[folder] = kept = (marks, {**facts, "state": state, "damage": ""})
                 return kept[1]
         except KernelwrightError as error:
             damage = f"{error.what} {error.mend}"
@@ -86,13 +129,6 @@ def opened(folder: Path) -> Iterator[RunStore]:
         yield store
     finally:
         store.close()
-
-
-def _tree(store: RunStore) -> Facts:
-    facts = tree_facts(store)
-    for number, line in enumerate(facts["candidates"], 1):
-        line["number"] = number
-    return facts
 
 
 def _calls_for(store: RunStore, facts: Facts) -> list[Facts]:

@@ -2,58 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import uvicorn
 from starlette.testclient import TestClient
 
 from graphs.run.steering import steer
-from kernelwright.ui.app import COOKIE, build_app
+from kernelwright.ui.app import build_app
 from kernelwright.ui.charts import gain_chart, raw_chart
+from kernelwright.ui.guard import COOKIE
 from kernelwright.ui.highlighting import LONGEST, diff_html, python_html
 from kernelwright.ui.tree import MOST, branches
-from knowledge.store import KnowledgeBase
-from knowledge.vectors.embedding import open_embedder
 from tests.support.loop import small_services
-from tests.support.recorded import restored
-from tools.listening import listen
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-HEADLESS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-sync",
-)
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home with a finished run in which a model played roles, one that has just begun, a damaged one, and a memory."""
-    folder = tmp_path_factory.mktemp("home")
-    (folder / "runs").mkdir()
-    restored("scripted", folder / "runs" / "scripted")
-    small_services(folder / "runs" / "begun-1").store.close()
-    (folder / "runs" / "damaged").mkdir()
-    (folder / "runs" / "damaged" / "run.db").write_bytes(b"no database at all, but long enough to look like one" * 40)
-    base = KnowledgeBase(folder / "knowledge", open_embedder("hashing"))
-    base.all()
-    base.close()
-    return folder
-
-
-@pytest.fixture(scope="module")
-def pages(home: Path) -> TestClient:
-    """The pages, as a browser asks for them."""
-    return TestClient(build_app(home, ["testserver"]))
+from tests.support.shown import BENCH, MEASURED
 
 
 def _candidates(pages: TestClient) -> list[dict[str, object]]:
@@ -94,22 +55,92 @@ def test_a_run_shows_what_a_person_asked_of_it(tmp_path: Path) -> None:
     text = TestClient(build_app(tmp_path, ["testserver"])).get("/runs/begun-1").text
     assert "&lt;b&gt;Mind&lt;/b&gt; the tail." in text
     assert "not yet in force" in text
-    assert "unfinished, paused" in text
+    assert '<span class="state paused">' in text
+    assert '<span class="state stopped">' in text
 
 
 def test_a_candidate_shows_plan_source_difference_and_prompts(pages: TestClient) -> None:
     """A candidate's page has its action, its coloured source and difference, and what the model was asked."""
     shown = [pages.get(f"/runs/scripted/candidates/{one['id']}").text for one in _candidates(pages)]
-    assert all('class="code"' in text and "Difference from its parent" in text for text in shown)
-    assert any("<h3>answer</h3>" in text for text in shown)
+    assert all('class="code"' in text and 'id="difference"' in text for text in shown)
+    assert any("<h4>answer</h4>" in text for text in shown)
+
+
+def test_a_timed_candidate_shows_where_its_time_goes(pages: TestClient) -> None:
+    """Every raw time, the roofline with the reference and the parent, stall reasons, machine code and the money of its call."""
+    last = pages.get(f"/api/runs/{MEASURED}").json()["candidates"][-1]["id"]
+    text = pages.get(f"/runs/{MEASURED}/candidates/{last}").text
+    for words in (
+        "Every time of the session",
+        "Roofline of NVIDIA H200",
+        "<title>parent: ",
+        "global or local memory",
+        "Machine code",
+        "$0.0200",
+    ):
+        assert words in text
+    assert "Pin: work on it next" in text
+
+
+def test_a_candidate_is_compared_with_any_other(pages: TestClient) -> None:
+    """The others of its run are offered, and the one that was chosen stands at the head of the difference."""
+    first, wrong, last = (one["id"] for one in pages.get(f"/api/runs/{MEASURED}").json()["candidates"])
+    text = pages.get(f"/runs/{MEASURED}/candidates/{last}?against={wrong}").text
+    assert f'<option value="{first}">' in text
+    assert f'<option value="{wrong}" selected>' in text
+    assert f"--- {MEASURED}:{wrong}" in text
+
+
+def test_gains_are_drawn_over_candidates_time_and_money(pages: TestClient) -> None:
+    """Money has a plot where any was spent, and only there."""
+    measured, scripted = (pages.get(f"/runs/{name}").text for name in (MEASURED, "scripted"))
+    assert all(f"Gain over {over}" in measured for over in ("candidates", "time", "money"))
+    assert "Gain over money" not in scripted
+    assert "Gain over time" in scripted
+
+
+def test_who_has_the_page_as_it_stands_is_told_so(pages: TestClient) -> None:
+    """A page that is followed is not made again before the run has written something."""
+    mark = pages.get(f"/runs/{MEASURED}").headers["etag"]
+    assert pages.get(f"/runs/{MEASURED}", headers={"if-none-match": mark}).status_code == 304
 
 
 def test_two_candidates_stand_side_by_side(pages: TestClient) -> None:
     """A comparison has both results and the difference of the sources."""
     first, second = _candidates(pages)[:2]
     text = pages.get(f"/compare?left=scripted:{first['id']}&right=scripted:{second['id']}").text
-    assert text.count("<section>") == 2
+    assert text.count('<th scope="col"><a ') == 2
     assert "Difference of the sources" in text
+
+
+def test_two_runs_stand_side_by_side(pages: TestClient) -> None:
+    """A measured and an estimated run are not said to be one faster than the other; settings that differ are told."""
+    text = pages.get(f"/compare?left=scripted&right={MEASURED}").text
+    assert "Their times do not compare" in text
+    assert "settings differ" in text
+    assert f'<option value="{MEASURED}:' in text
+
+
+def test_a_bench_shows_arms_and_problems(pages: TestClient) -> None:
+    """Its table has every result with its run, which lies in the bench's own home, and what is under way."""
+    name = pages.get("/benches").text.partition('href="/benches/')[2].partition('"')[0]
+    text = pages.get(f"/benches/{name}").text
+    assert name.startswith(BENCH)
+    assert "level1/1_relu" in text
+    assert "Speed-up per problem" in text
+    assert f'href="/runs/{name}~third-1"' in text
+    assert pages.get(f"/runs/{name}~relu-1").status_code == 200
+
+
+def test_a_model_shows_the_share_of_each_operator(pages: TestClient) -> None:
+    """Each operator has its share of the time, what came of it, and its run."""
+    name = pages.get("/models").text.partition('href="/models/')[2].partition('"')[0]
+    text = pages.get(f"/models/{name}").text
+    assert "Share of the model&#39;s time" in text
+    assert "30.0%" in text
+    assert "It is not faster." in text
+    assert 'href="/runs/scripted"' in text
+    assert "1.25x" in text
 
 
 def test_strategies_are_listed_and_shown_whole(pages: TestClient) -> None:
@@ -117,7 +148,7 @@ def test_strategies_are_listed_and_shown_whole(pages: TestClient) -> None:
     text = pages.get("/memory").text
     link = text.partition('href="/memory/')[2].partition('"')[0]
     shown = pages.get(f"/memory/{link}").text
-    assert "How it changed" in shown
+    assert "What changed it" in shown
     assert "Never tried here" in shown
 
 
@@ -126,7 +157,19 @@ def test_steps_have_their_times(pages: TestClient) -> None:
     assert "measure" in pages.get("/runs/scripted/steps").text
 
 
-@pytest.mark.parametrize("path", ["/runs/nothing", "/runs/scripted/candidates/zzz", "/memory/zzz", "/compare?left=nothing", "/nowhere"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/runs/nothing",
+        "/runs/scripted/candidates/zzz",
+        "/memory/zzz",
+        "/compare?left=nothing",
+        "/models/zzz",
+        "/benches/zzz",
+        "/runs/zzz~run",
+        "/nowhere",
+    ],
+)
 def test_what_is_not_there_is_one_line(pages: TestClient, path: str) -> None:
     """A wrong address is a page that says so, with status 404."""
     found = pages.get(path)
@@ -161,7 +204,7 @@ def test_a_source_cannot_act_in_the_page(pages: TestClient) -> None:
 
 def test_plots_without_figures_are_left_out() -> None:
     """Nothing is drawn where nothing has a time."""
-    assert gain_chart([{"speedup": None}]) == ""
+    assert gain_chart([{"speedup": None, "number": 1}]) == ""
     assert raw_chart(None) == ""
 
 
@@ -172,24 +215,3 @@ def test_a_large_run_shows_its_best_and_their_parents() -> None:
     assert len(drawn) == MOST
     assert drawn[-1].mark == "best"
     assert [one.depth for one in drawn] == list(range(MOST))
-
-
-@pytest.fixture(scope="module")
-def address(home: Path) -> Iterator[str]:
-    """Where the pages are served."""
-    with listen("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(uvicorn.Config(build_app(home, ["127.0.0.1"]), log_level="warning"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-        thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        server.should_exit = True
-        thread.join()
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
-def test_a_browser_draws_a_run(address: str, tmp_path: Path) -> None:
-    """In Chromium the page of a run has its tree and plots, with the pages' own style."""
-    command = [str(CHROMIUM), *HEADLESS, f"--user-data-dir={tmp_path}", "--dump-dom", f"{address}/runs/scripted"]
-    drawn = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert "Search tree" in drawn
-    assert "<circle" in drawn
