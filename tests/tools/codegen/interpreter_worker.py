@@ -37,8 +37,8 @@ def load(path: str) -> ModuleType:
 
 
 def to_double(value: Any) -> Any:
-    """Convert floating tensors to float64."""
-    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+    """Convert floating tensors to float64; references convert those of eight bits themselves."""
+    return value.double() if isinstance(value, torch.Tensor) and value.is_floating_point() and value.element_size() > 1 else value
 
 
 def copy(value: Any) -> Any:
@@ -83,8 +83,10 @@ def judge(problem: Problem, source: str) -> float:
 def main() -> None:
     """Judge every job of the file named on the command line."""
     from tests.tools.codegen.quick_interpreter import install
+    from tools.evaluation.untrusted.interpreter import builder
 
     torch.set_num_threads(1)
+    builder.install()
     install()
     results = []
     for job in json.loads(Path(sys.argv[1]).read_text()):

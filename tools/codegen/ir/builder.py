@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.codegen.ir.atoms import Atoms, Dims
 from tools.codegen.ir.dtypes import COMPUTE, RANK, is_floating, is_signed, is_weak
@@ -25,6 +25,7 @@ FLOAT_MAPS = {
     "div",
     "floor",
     "ceil",
+    "round",
     "tanh",
     "expm1",
     "log1p",
@@ -138,10 +139,26 @@ class Builder:
         dtype = next((value.dtype for value in found if not is_weak(value.dtype)), found[0].dtype)
         return self._add(Expr("join", tuple(value.id for value in found), dtype, kept, join))
 
+    def with_args(self, expr: Expr, args: tuple[Value, ...]) -> Value:
+        """Apply an expression's map to other arguments of the same dtypes."""
+        atoms = frozenset().union(*(self.atoms.leaves(tuple(self.exprs[value.id].atoms)) for value in args))
+        return self._add(replace(expr, args=tuple(value.id for value in args), atoms=atoms))
+
     def leaf(self, op: str, dtype: str, atoms: Iterable[int]) -> Value:
         """A value that the template computes itself: the accumulator of a product, a convolution, a pooling; each is another."""
         self.exprs.append(Expr(op, (), dtype, frozenset(atoms)))
         return Value(self, len(self.exprs) - 1)
+
+    def made_of(self, value: Value) -> frozenset[int]:
+        """Name every expression that a value is made of, itself among them."""
+        found: set[int] = set()
+        stack = [value.id]
+        while stack:
+            expr = stack.pop()
+            if expr not in found:
+                found.add(expr)
+                stack += self.exprs[expr].args
+        return frozenset(found)
 
     def lift(self, value: Value | bool | float | Varying) -> Value:
         """Make a number a value."""

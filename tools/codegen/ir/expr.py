@@ -50,6 +50,11 @@ class Expr:
         return self.fold
 
     @property
+    def is_made_by_template(self) -> bool:
+        """Whether it is a leaf that a template computes: what a product, a convolution or a pooling sums."""
+        return not self.args and self.op not in ("load", "const", "argument", "size", "index")
+
+    @property
     def is_scan(self) -> bool:
         """Whether it accumulates along its atoms."""
         return self.op == "scan"

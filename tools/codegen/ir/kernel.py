@@ -10,6 +10,9 @@ from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import Ref, TensorMeta
 
+FLOATS = frozenset({"float16", "bfloat16", "float32"})
+"""Dtypes that products multiply as they lie in memory."""
+
 
 @dataclass(frozen=True)
 class Lowered:
@@ -51,6 +54,8 @@ class Contraction:
     triangle: Triangle | None = None
     """Which part of the result is used alone."""
     diagonal: int = 0
+    dtype: str = "float32"
+    """What the reference multiplies in; operands may come from shorter numbers."""
 
 
 @dataclass(frozen=True)
@@ -85,3 +90,24 @@ class Kernel:
     attention: Attention | None = None
     depthwise: Depthwise | None = None
     convolution: Convolution | None = None
+    further: tuple[Contraction, ...] = ()
+    """Products besides `contraction`, over the same rows and columns."""
+
+    @property
+    def contractions(self) -> tuple[Contraction, ...]:
+        """All products whose elements the region's own are made of."""
+        return (*((self.contraction,) if self.contraction else ()), *self.further)
+
+    @property
+    def computes_operands(self) -> bool:
+        """Whether an operand of a product is made of what is read, and not read as it is, or of another dtype than the other."""
+        exprs, loads = self.builder.exprs, self.builder.loads
+        sides = [exprs[side.value.id] for each in self.contractions for side in (each.left, each.right)]
+        return (
+            any(side.op != "load" for side in sides)
+            or len({loads[side.extra].meta.dtype for side in sides} - FLOATS) > 0
+            or any(
+                loads[exprs[each.left.value.id].extra].meta.dtype != loads[exprs[each.right.value.id].extra].meta.dtype
+                for each in self.contractions
+            )
+        )

@@ -55,7 +55,7 @@ ROW_OPERATORS = REDUCTIONS | SCANS | NORMALISATIONS | LOSSES
 STRUCTURES = frozenset({"diag", "diag_embed", "tril", "triu"})
 """What says that an operand or a result of a product is diagonal or triangular."""
 
-JOINS = frozenset({"cat", "pad", "constant_pad_nd"})
+JOINS = frozenset({"cat", "stack", "pad", "constant_pad_nd"})
 """What lays tensors, or a number and a tensor, one after the other."""
 
 RECURRENT = frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"})

@@ -153,16 +153,27 @@ def _logical(op: str) -> Rule:
 
 
 def _bitwise(op: str) -> Rule:
-    def rule(b: Builder, x: Value, y: Value) -> Value:
-        if b.lift(x).dtype != "bool" or b.lift(y).dtype != "bool":
-            raise LoweringError(f"bitwise {op} of integers is not generated")
-        return b.call(op, x, y)
+    def rule(b: Builder, x: Value, y: Any) -> Value:
+        logical = b.lift(x).dtype == "bool" and b.lift(y).dtype in ("bool", "weak_bool")
+        return b.call(op if logical else f"bit{op}", x, y)
 
     return rule
 
 
+def _round(b: Builder, x: Value, decimals: int = 0) -> Value:
+    if decimals:
+        raise LoweringError("rounding to decimals is not generated")
+    return b.call("round", x)
+
+
 def _logical_not(b: Builder, x: Value) -> Value:
     return b.call("not", _truth(b, x))
+
+
+def _bitwise_not(b: Builder, x: Value) -> Value:
+    if b.lift(x).dtype != "bool":
+        raise LoweringError("bitwise not of integers is not generated")
+    return b.call("not", x)
 
 
 def _maximum(op: str) -> Rule:
@@ -219,6 +230,7 @@ ARITHMETIC: dict[str, Rule] = {
     "rsqrt": _named("rsqrt"), "sin": _named("sin"), "cos": _named("cos"), "erf": _named("erf"), "tanh": _named("tanh"),
     "exp2": lambda b, x: b.call("exp", x * math.log(2)), "log2": lambda b, x: b.call("log", x) * (1 / math.log(2)),
     "log1p": _named("log1p"), "expm1": _named("expm1"), "sigmoid": _named("sigmoid"), "floor": _named("floor"), "ceil": _named("ceil"),
+    "round": _round,
     "relu": _relu, "relu6": lambda b, x: _clamp(b, x, 0, 6), "gelu": _gelu, "silu": lambda b, x: x * b.call("sigmoid", x),
     "softplus": _softplus, "mish": _named("mish"), "hardtanh": _hardtanh,
     "hardswish": lambda b, x: x * _clamp(b, x + 3.0, 0.0, 6.0) * (1 / 6),
@@ -239,10 +251,11 @@ ARITHMETIC: dict[str, Rule] = {
 LOGIC: dict[str, Rule] = {
     **{op: _compare(op) for op in ("lt", "le", "gt", "ge", "eq", "ne")},
     "logical_and": _logical("and"), "logical_or": _logical("or"), "logical_xor": _logical("xor"), "logical_not": _logical_not,
-    "bitwise_and": _bitwise("and"), "bitwise_or": _bitwise("or"), "bitwise_xor": _bitwise("xor"), "bitwise_not": _logical_not,
+    **{name: _bitwise(op) for op in ("and", "or", "xor") for name in (f"bitwise_{op}", f"__{op}__")},
+    **dict.fromkeys(("bitwise_right_shift", "__rshift__"), lambda b, x, y: b.call("shift_right", x, y)), "bitwise_not": _bitwise_not,
     "isnan": lambda b, x: b.call("ne", x, x), "isinf": lambda b, x: b.call("eq", b.call("abs", x), math.inf),
 }  # fmt: skip
-"""Operators that give booleans: computed in the promoted dtype of their arguments."""
+"""Operators that give booleans or bits: computed in the promoted dtype of their arguments."""
 
 LOSSES: dict[str, tuple[Rule, int, tuple[str, ...]]] = {
     "mse_loss": (_mse, 2, ()),

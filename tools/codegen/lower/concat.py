@@ -28,6 +28,16 @@ def _cat(low: Lowering, node: Node) -> None:
     _lay(low, node, place, [_piece(low, ref, place) for ref in refs])
 
 
+def _stack(low: Lowering, node: Node) -> None:
+    """Lay tensors one after the other along a dimension of its own, where each has one element."""
+    refs, out = node.args[0], node.result
+    if not 1 < len(refs) <= MOST_PIECES or any(low.graph.meta(ref).dtype != out.dtype for ref in refs):
+        raise LoweringError(f"{node.target} of one tensor, of more than {MOST_PIECES}, or of several dtypes is not generated")
+    place = node.argument(1, "dim", 0) % len(out.shape)
+    values = [low.value(ref) if low.is_internal(ref) or is_fill(low.graph, ref) else low.read_again(ref) for ref in refs]
+    _lay(low, node, place, [Lowered(each.value, (*each.dims[:place], (), *each.dims[place:])) for each in values])
+
+
 def _pad(low: Lowering, node: Node) -> None:
     """Lay a number before and after a tensor along one dimension."""
     widths, out = node.argument(1, "pad"), node.outputs[0]
@@ -93,5 +103,5 @@ def _piece(low: Lowering, ref: Ref, place: int) -> Lowered:
     return found
 
 
-JOIN_RULES: dict[str, Rule] = {"cat": _cat, "pad": _pad, "constant_pad_nd": _pad}
+JOIN_RULES: dict[str, Rule] = {"cat": _cat, "stack": _stack, "pad": _pad, "constant_pad_nd": _pad}
 """Operators that lay tensors, or a number and a tensor, one after the other."""

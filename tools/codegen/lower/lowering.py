@@ -7,6 +7,7 @@ its nodes and the tensors it reads (reshapes, permutations, broadcasts) is seen 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 
 from tools.codegen.ir.atoms import Dims, ShapeMismatchError
@@ -17,6 +18,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output
+from tools.codegen.ir.operators import PRODUCTS
 from tools.codegen.ir.sizes import product
 from tools.codegen.ir.views import is_view, see_through
 
@@ -44,6 +46,11 @@ class Lowering:
         self.known: dict[Ref, Lowered] = {}
         self.reduced: list[tuple[int, ...]] = []
         self.contraction: Contraction | None = None
+        self.further: list[Contraction] = []
+        """Products besides the first."""
+        self.lefts: dict[Ref, Lowered] = {}
+        self.rights: dict[Ref, Lowered] = {}
+        """Operands of products, as they are read: products of one operand share it."""
         self.window: Window | None = None
         self.attention: Attention | None = None
         self.depthwise: Depthwise | None = None
@@ -84,6 +91,28 @@ class Lowering:
         self.known[ref] = found
         return found
 
+    def add_product(self, contraction: Contraction) -> None:
+        """Record a product: the region's first, or one more."""
+        if self.contraction is None:
+            self.contraction = contraction
+        else:
+            self.further.append(contraction)
+
+    @cached_property
+    def chained(self) -> frozenset[str]:
+        """Name the products among the members whose result another of them multiplies: the scores of an attention."""
+        products = [name for name in self.members if self.graph.by_name[name].op in PRODUCTS]
+        return frozenset(name for name in products[:-1] if self._reaches(name, frozenset(products) - {name}))
+
+    def _reaches(self, name: str, wanted: frozenset[str]) -> bool:
+        """Whether what a node makes goes, through members and views, into one of the `wanted` nodes."""
+        for user in self.graph.users.get(name, ()):
+            if user.name in wanted:
+                return True
+            if (user.name in self.inside or is_view(user)) and self._reaches(user.name, wanted):
+                return True
+        return False
+
     def read_again(self, ref: Ref) -> Lowered:
         """Read a value from memory under atoms of its own: what a product walks otherwise than the operators after it."""
         if self.is_internal(ref):
@@ -115,6 +144,7 @@ class Lowering:
         meta = node.outputs[index]
         if index == 0 and isinstance(node, LaidOut):
             dims = (dims[0], *dims[2:], dims[1])
+        refuse_twice(self.b.atoms.resolve(dims))
         self._check_shape(node, dims, meta)
         self.b.label(value, node.name if index == 0 else f"{node.name}_{index}")
         self.known[Ref(node.name, index)] = Lowered(value, self.b.atoms.resolve(dims))
@@ -174,9 +204,11 @@ class Lowering:
             outputs.append(Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims)))
         if not outputs:
             raise LoweringError("nothing outside reads the region")
+        for load in self.b.loads:
+            refuse_twice(self.b.atoms.resolve(load.dims))
         self._check_joins(outputs)
         special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution)
-        return Kernel(self.b, tuple(outputs), self._common_reduction(), *special)
+        return Kernel(self.b, tuple(outputs), self._common_reduction(), *special, tuple(self.further))
 
     def _check_joins(self, outputs: Sequence[Output]) -> None:
         """Make sure that what is joined is not walked by itself as well."""
@@ -232,3 +264,10 @@ class Lowering:
         for one, two in pairwise(self.reduced):
             if frozenset(atoms.leaves(one)) != frozenset(atoms.leaves(two)):
                 atoms.unify(one, two)
+
+
+def refuse_twice(dims: Dims) -> None:
+    """Raise LoweringError where two dimensions of a tensor are the same: only its diagonal would be looked at."""
+    every = [atom for dim in dims for atom in dim]
+    if len(set(every)) < len(every):
+        raise LoweringError("a tensor of the region meets itself along other dimensions")

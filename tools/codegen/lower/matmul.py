@@ -25,12 +25,24 @@ def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool
     scaled = _diagonal(low, left, right, transposed)
     if scaled is not None:
         return scaled
-    if _is_vector_product(low, left, right, transposed):
+    matrices = all(len(low.graph.meta(ref).shape) > 1 for ref in (left, right))
+    if _is_vector_product(low, left, right, transposed) and not (matrices and node.name in low.chained):
         return _multiply_and_sum(low, node, low.value(left), _transpose(low.value(right), transposed))
-    if low.contraction is not None:
-        raise LoweringError("two products do not share a kernel")
-    one, two = _in_one_piece(low, left, -1), _in_one_piece(low, right, -1 if transposed else -2)
+    one = operand_of(low, low.lefts, left, lambda: _in_one_piece(low, left, -1))
+    two = operand_of(low, low.rights, right, lambda: _in_one_piece(low, right, -1 if transposed else -2))
     return _product(low, node, one, _transpose(two, transposed))
+
+
+def operand_of(low: Lowering, known: dict[Ref, Lowered], ref: Ref, read: Callable[[], Lowered]) -> Lowered:
+    """Find one operand of a product: computed in the region, or read from memory under atoms of its own, once for all products."""
+    if low.is_internal(ref):
+        found = low.value(ref)
+        if any(low.b.exprs[expr].reduces() or low.b.exprs[expr].is_made_by_template for expr in low.b.made_of(found.value)):
+            raise LoweringError("an operand of the product is made of another product or of a reduction in the same region")
+        return found
+    if ref not in known:
+        known[ref] = read()
+    return known[ref]
 
 
 def _in_one_piece(low: Lowering, ref: Ref, summed: int) -> Lowered:
@@ -139,12 +151,13 @@ def _product(low: Lowering, node: Node, left: Lowered, right: Lowered) -> tuple[
     # batch dimensions that only the left operand has are more rows
     if not shared:
         rows, flat = (*flat, *rows), ()
-    value = _accumulator(low, node, frozenset((*flat, *rows, *cols)))
-    low.contraction = Contraction(left, right, flat, rows, cols, inner, value.id)
+    value = accumulator(low, node, frozenset((*flat, *rows, *cols)))
+    low.add_product(Contraction(left, right, flat, rows, cols, inner, value.id, dtype=node.outputs[0].dtype))
     return value, (*batch, left.dims[-2], right.dims[-1])
 
 
-def _accumulator(low: Lowering, node: Node, atoms: frozenset[int]) -> Value:
+def accumulator(low: Lowering, node: Node, atoms: frozenset[int]) -> Value:
+    """Make the leaf that stands for a product's sum."""
     dtype = node.outputs[0].dtype
     if dtype not in ("float16", "bfloat16", "float32"):
         raise LoweringError(f"products of {dtype} are not generated")
@@ -178,39 +191,9 @@ def _addmm(low: Lowering, node: Node) -> None:
     low.define(node, value + term, dims)
 
 
-def _einsum(low: Lowering, node: Node) -> None:
-    """Multiply two tensors as an equation says, where each letter stands once in an operand."""
-    equation, operands = str(node.args[0]).replace(" ", ""), node.args[1]
-    left_right, _, out = equation.partition("->")
-    words = left_right.split(",")
-    if len(words) != 2 or "->" not in equation or "." in equation or any(len(set(word)) != len(word) for word in (*words, out)):
-        raise LoweringError("einsum of other than two tensors, without an arrow, or with a letter twice in one of them is not generated")
-    if low.contraction is not None or low.window is not None:
-        raise LoweringError("a second product or a pooling does not share a kernel with einsum")
-    left, right = (low.read_again(ref) for ref in operands)
-    dims = dict(zip(words[0], left.dims, strict=True))
-    for letter, dim in zip(words[1], right.dims, strict=True):
-        if dims.setdefault(letter, dim) != dim:
-            if not dims[letter] or not dim:
-                raise LoweringError("einsum that broadcasts a dimension of one is not generated")
-            low.b.atoms.unify(dims[letter], dim)
-
-    def group(member: Callable[[str], bool]) -> tuple[int, ...]:
-        return low.b.atoms.leaves(atom for letter in dims if member(letter) for atom in dims[letter])
-
-    ones, twos = set(words[0]), set(words[1])
-    batch, rows = group(lambda c: c in ones & twos and c in out), group(lambda c: c in ones - twos and c in out)
-    cols, inner = group(lambda c: c in twos - ones and c in out), group(lambda c: c in ones & twos and c not in out)
-    if not rows or not cols or not inner or not (ones ^ twos) <= set(out):
-        raise LoweringError("einsum is generated where it is a matrix product")
-    value = _accumulator(low, node, frozenset((*batch, *rows, *cols)))
-    low.contraction = Contraction(left, right, batch, rows, cols, inner, value.id)
-    low.define(node, value, tuple(dims[letter] for letter in out))
-
-
 PRODUCT_RULES: dict[str, Rule] = {
     "linear": _linear, "mm": _matmul, "matmul": _matmul, "bmm": _matmul, "addmm": _addmm, "baddbmm": _addmm,
-    "mv": _matmul, "dot": _matmul, "einsum": _einsum,
+    "mv": _matmul, "dot": _matmul,
 }  # fmt: skip
 """Products by operator name."""
 

@@ -9,6 +9,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.lower.attention import ATTENTION_RULES, absorb_second_product, absorb_softmax
 from tools.codegen.lower.concat import JOIN_RULES
 from tools.codegen.lower.convolution import CONVOLUTION_RULES
+from tools.codegen.lower.einsum import EINSUM_RULES
 from tools.codegen.lower.loss import LOSS_RULES
 from tools.codegen.lower.lowering import Claim, Lowering, Rule
 from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
@@ -21,7 +22,7 @@ CLAIMS: tuple[Claim, ...] = (absorb_softmax, absorb_second_product)
 """What is asked before an operator's own rule: a softmax or a product may belong to an attention."""
 RULES: dict[str, Rule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,
-    **PRODUCT_RULES, **POOLING_RULES, **ATTENTION_RULES,
+    **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES,
 }  # fmt: skip
 """By operator name. `max` and `min` are in two families: the reduction's rule tells by their arguments."""
 

@@ -3,9 +3,9 @@
 What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the
 same dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by
 row and a reduction; einsum of several tensors becomes products of two; batch norm in training mode becomes its functional twin and two
-writes to its buffers; attention with wide heads becomes its products and its softmax; a scan between two flips becomes a reversed
-scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
-takes its result.
+writes to its buffers; repetitions become views; attention with wide heads becomes its products and its softmax; a scan between two
+flips becomes a reversed scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the
+pieces of an earlier one takes its result.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import decompose_einsum
 from tools.codegen.rewrite.identities import OF_ONE, is_identity, one_element
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
+from tools.codegen.rewrite.repeat import interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, reversed_scan
 
@@ -55,6 +56,8 @@ RULES = Rules(
         "cross_entropy_loss": row_loss,
         "nll_loss_nd": row_loss,
         "triplet_margin_loss": triplet_loss,
+        "repeat_interleave": interleave,
+        "repeat": tiled,
         "scaled_dot_product_attention": decompose_attention,
     },
     otherwise=write_out_broadcast,

@@ -13,6 +13,7 @@ from tools.codegen.templates.depthwise.template import DepthwiseConvolution
 from tools.codegen.templates.matmul.template import Matmul
 from tools.codegen.templates.pointwise.template import Pointwise
 from tools.codegen.templates.pooling.template import Pooling
+from tools.codegen.templates.product.template import FusedProducts
 from tools.codegen.templates.rows.template import Rows
 from tools.codegen.templates.shared.knob import Knob
 from tools.codegen.templates.shared.template import Template
@@ -20,6 +21,7 @@ from tools.records import ActionKind
 
 TEMPLATES: list[Template] = [
     FusedAttention(),
+    FusedProducts(),
     Matmul(),
     DepthwiseConvolution(),
     DenseConvolutions(),

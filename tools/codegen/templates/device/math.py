@@ -62,6 +62,14 @@ def mish_activation(x):
     n = e * (e + 2.0)
     return tl.where(x > 20.0, x, x * (n / (n + 2.0)))
 ''',
+    "round": '''
+@triton.jit
+def round_half_even(x):
+    """The nearest whole number, an even one between two: what float32 has no fraction left for is taken back."""
+    magnitude = tl.abs(x)
+    whole = (magnitude + 8388608.0) - 8388608.0
+    return tl.where(magnitude < 8388608.0, tl.where(x < 0.0, -whole, whole), x)
+''',
     "mean": '''
 @triton.jit
 def centring_mean(total, count):
@@ -98,7 +106,7 @@ def multiply(one, other):
 
 NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
-    "mean": "centring_mean", "pow": "power", "multiply": "multiply",
+    "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
     **{name: name for name in (*SPLITS, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""

@@ -6,7 +6,7 @@ keeps its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.dtypes import TRITON, is_floating
@@ -17,11 +17,12 @@ from tools.codegen.templates.shared.iteration_space import Space, piece_mask
 from tools.codegen.templates.shared.naming import Names, Scope
 
 INFIX = {
-    "or": ("|", 3), "xor": ("^", 4), "and": ("&", 5), "lt": ("<", 2), "le": ("<=", 2), "gt": (">", 2), "ge": (">=", 2),
-    "eq": ("==", 2), "ne": ("!=", 2), "add": ("+", 6), "sub": ("-", 6), "mul": ("*", 7), "div": ("/", 7),
+    "or": ("|", 3), "xor": ("^", 4), "and": ("&", 5), "bitor": ("|", 3), "bitxor": ("^", 4), "bitand": ("&", 5), "shift_right": (">>", 6),
+    "lt": ("<", 2), "le": ("<=", 2), "gt": (">", 2), "ge": (">=", 2), "eq": ("==", 2), "ne": ("!=", 2),
+    "add": ("+", 7), "sub": ("-", 7), "mul": ("*", 8), "div": ("/", 8),
 }  # fmt: skip
 """Operators and Python's precedence for them."""
-ATOM, UNARY = 10, 8
+ATOM, UNARY = 10, 9
 CALLS = {
     "exp_fast": "tl.exp", "log": "tl.log", "sqrt": "tl.sqrt_rn", "rsqrt": "tl.rsqrt", "sigmoid": "tl.sigmoid", "erf": "tl.erf",
     "sin": "tl.sin", "cos": "tl.cos", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "where": "tl.where",
@@ -36,8 +37,15 @@ LONGEST = 72
 class Body:
     """Writes the expressions of one kernel."""
 
-    def __init__(self, space: Space, names: Names, load: Callable[[Scope, int], str], reduce: Callable[[Scope, int], str]) -> None:
-        """Take how the template loads a tensor (by its place) and how it reduces an expression."""
+    def __init__(
+        self,
+        space: Space,
+        names: Names,
+        load: Callable[[Scope, int], str],
+        reduce: Callable[[Scope, int], str],
+        operands: Iterable[int] = (),
+    ) -> None:
+        """Take how the template loads a tensor (by its place) and reduces an expression, and what its products multiply besides."""
         self.space = space
         self.b: Builder = space.kernel.builder
         self.names = names
@@ -46,7 +54,7 @@ class Body:
         self.helpers: dict[str, None] = {}
         self.arguments: dict[int, str] = {}
         self.variables: dict[int, str] = {}
-        self.uses = self._count_uses()
+        self.uses = self._count_uses(operands)
         self.centring = frozenset(self._centring_means())
 
     def name_of(self, expr: int) -> str:
@@ -189,10 +197,10 @@ class Body:
             return f"{'back' if record.backwards else ''}scan_{record.kind}_"
         return f"{record.kind}_" if record.reduces() else words.get(record.op, record.op.replace("_fast", "") + "_")
 
-    def _count_uses(self) -> dict[int, int]:
+    def _count_uses(self, operands: Iterable[int]) -> dict[int, int]:
         uses: dict[int, int] = {}
         seen: set[int] = set()
-        stack = [output.expr for output in self.space.kernel.outputs]
+        stack = [*(output.expr for output in self.space.kernel.outputs), *operands]
         while stack:
             expr = stack.pop()
             if expr in seen:
@@ -206,7 +214,7 @@ class Body:
 
 def _infix(op: str, args: list[tuple[str, int]]) -> tuple[str, int]:
     sign, rank = INFIX[op]
-    tight = op in ("sub", "div", "mul", "add")
+    tight = op in ("sub", "div", "mul", "add", "shift_right")
     # operands of a comparison are wrapped down to sums: Python would chain comparisons and bind & and | tighter
     least = rank if rank > INFIX["eq"][1] else INFIX["add"][1]
     return f"{_wrap(args[0], least)} {sign} {_wrap(args[1], least + 1 if tight else least)}", rank

@@ -91,9 +91,13 @@ class Frame:
         if mask and fill and access.meta.dtype in TRITON:
             # float8 has no number for many a fill: a device takes its largest for an infinity
             return f"tl.where({mask}, {self.load_text(access)}, {fill})"
+        return self.raw_load_text(access, fill) + conversion(access.meta.dtype)
+
+    def raw_load_text(self, access: Access, fill: str = "") -> str:
+        """Write a load as it lies in memory."""
+        mask = self.mask(access)
         extra = f", mask={mask}, other={fill or _zero(access.meta.dtype)}" if mask else ""
-        text = f"tl.load({self.offset(access)}{extra}{self._policy(access)})"
-        return text + conversion(access.meta.dtype)
+        return f"tl.load({self.offset(access)}{extra}{self._policy(access)})"
 
     def _policy(self, access: Access) -> str:
         """Write when an access of a large tensor may leave the cache: of one that varies along every axis."""

@@ -1,0 +1,93 @@
+"""Products whose operands are computed in the loop, and several products a kernel, give what torch gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.breadth import covering
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.product_samples import COMPUTED
+from tools.codegen import emit
+from tools.codegen.ir.schedule import Region, Schedule
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.plan import Planned, plan_region
+
+TILES: dict[str, dict[str, Any]] = {
+    "first": {},
+    "small": {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16},
+    "split": {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_K": 16, "SPLIT_K": 2},
+}
+CASES = covering([(name, tiles) for name in COMPUTED for tiles in TILES])
+
+
+def planned(name: str) -> tuple[Planned, Any, Any, tuple[str, ...]]:
+    """Trace a sample and take all of it as one region."""
+    problem, graph = traced_text(COMPUTED[name])
+    nodes = tuple(node.name for node in graph.nodes if not is_view(node))
+    return plan_region(graph, nodes), problem, graph, nodes
+
+
+def source_of(name: str, tiles: str) -> str:
+    """Write a sample as one kernel."""
+    found, problem, graph, nodes = planned(name)
+    parameters = {**found.defaults(132), **TILES[tiles]}
+    return emit(problem, graph, Schedule(regions=(Region(id="r0", nodes=nodes, template=found.template.name, parameters=parameters),))).source
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run all samples at sizes they were not traced at."""
+    return made_once(tmp_path_factory, "computed_products", _results)
+
+
+def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    jobs = [write_job(folder, f"{name}_{tiles}", problem_of(small(COMPUTED[name])), source_of(name, tiles)) for name, tiles in CASES]
+    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "tiles"), CASES)
+def test_computed_product_matches_float64(results: Any, name: str, tiles: str) -> None:
+    """One kernel computes operands and products as accurately as the reference, at small odd sizes."""
+    assert "crash" not in results[name, tiles], results[name, tiles]["crash"]
+    assert results[name, tiles]["error"] <= 1.0
+
+
+@pytest.mark.slow
+def test_computed_products_compile(tmp_path: Path) -> None:
+    """Packed, scaled and several operands compile for Hopper."""
+    jobs = []
+    for name in ("int4_groups", "float8", "gated"):
+        job = write_job(tmp_path, name, problem_of(small(COMPUTED[name])), source_of(name, "first"))
+        jobs.append({**job, "arch": 90})
+    for result in run_worker("compile_worker.py", jobs, interpret=False):
+        assert "crash" not in result, result["crash"]
+
+
+def test_whole_numbers_are_multiplied_in_short_floats() -> None:
+    """Operands in float32 that bfloat16 holds exactly are multiplied in it, with a sum for every step."""
+    layout: Any = planned("rounded_rows")[0].template.layout(planned("rounded_rows")[0].kernel)
+    assert [(each.dtype, each.chunked) for each in layout.products] == [("bfloat16", True)]
+
+
+def test_scale_of_a_channel_leaves_the_loop() -> None:
+    """A factor that does not vary along the sum scales the finished sum, so that the loop converts whole numbers alone."""
+    layout: Any = planned("int8_channels")[0].template.layout(planned("int8_channels")[0].kernel)
+    assert len(layout.products[0].factors) == 1
+
+
+def test_two_numbers_of_a_byte_are_two_products() -> None:
+    """Packed weights are read once and as they lie: each of two numbers in a byte is multiplied by its half of the sum."""
+    layout: Any = planned("int4_groups")[0].template.layout(planned("int4_groups")[0].kernel)
+    assert len(layout.products[0].left) == 2
+    assert "packed_ptr" in source_of("int4_groups", "first")
+
+
+def test_products_of_one_operand_share_its_tiles() -> None:
+    """Two products of one left operand load it once a step, in one loop."""
+    text = source_of("gated", "first")
+    assert text.count("tl.load(x_ptr") == 1
+    assert text.count("for k in range") == 1

@@ -1,0 +1,58 @@
+"""Repetitions of a tensor as the views that they are: a new dimension, expanded, and made one with its neighbour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tools.codegen.ir.graph import Node, Ref, TensorMeta
+from tools.codegen.ir.sizes import Sizes, Varying
+from tools.codegen.rewrite.rewriter import Rewriter
+
+
+def interleave(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write `repeat_interleave` by a number along a dimension; None where it stays as it is."""
+    source, repeats, dim = node.args[0], node.argument(1, "repeats"), node.argument(2, "dim")
+    meta = rewriter.metas.get(source.name) if isinstance(source, Ref) and source.index == 0 else None
+    if meta is None or not isinstance(repeats, int) or not isinstance(dim, int) or node.overload != "self_int" or repeats < 1:
+        return None
+    return _repeated(node, source, meta, {dim % len(meta.shape): repeats}, after=True)
+
+
+def tiled(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write `repeat` along the dimensions that a tensor has; None where it stays as it is."""
+    source, repeats = node.args[0], node.argument(1, "repeats")
+    meta = rewriter.metas.get(source.name) if isinstance(source, Ref) and source.index == 0 else None
+    if meta is None or not all(isinstance(count, int) and count > 0 for count in repeats) or len(repeats) != len(meta.shape):
+        return None
+    return _repeated(node, source, meta, {place: count for place, count in enumerate(repeats) if count > 1}, after=False)
+
+
+def _repeated(node: Node, source: Ref, meta: TensorMeta, repeats: dict[int, int], *, after: bool) -> Sequence[Node] | None:
+    """Repeat elements (`after`) or whole dimensions."""
+    if not repeats:
+        return None
+    traces = len(meta.shape[0])
+    nodes: list[Node] = []
+    shape, ref, strided = list(meta.shape), source, replace(meta, contiguous=False, unit_last=False)
+    wide: list[Sizes] = []
+    for place, sizes in enumerate(meta.shape):
+        count: Sizes = (repeats.get(place, 1),) * traces
+        wide += [sizes] if place not in repeats else [sizes, count] if after else [count, sizes]
+    added = 0
+    for place in sorted(repeats):
+        at = place + added + (1 if after else 0)
+        shape.insert(at, (1,) * traces)
+        name = f"{node.name}_spread_{place}"
+        nodes.append(Node(name, "aten.unsqueeze.default", (ref, at), {}, (replace(strided, shape=tuple(shape)),)))
+        ref, added = Ref(name), added + 1
+    expanded = f"{node.name}_repeated"
+    nodes.append(
+        Node(expanded, "aten.expand.default", (ref, [_written(size) for size in wide]), {}, (replace(strided, shape=tuple(wide)),))
+    )
+    shaped = [_written(size) for size in node.outputs[0].shape]
+    return (*nodes, Node(node.name, "aten.reshape.default", (Ref(expanded), shaped), {}, node.outputs))
+
+
+def _written(sizes: Sizes) -> int | Varying:
+    return sizes[0] if len(set(sizes)) == 1 else Varying(sizes)
