@@ -34,7 +34,9 @@ def source_of(name: str, tiles: str) -> str:
     """Write a sample as one kernel."""
     found, problem, graph, nodes = planned(name)
     parameters = {**found.defaults(132), **TILES[tiles]}
-    return emit(problem, graph, Schedule(regions=(Region(id="r0", nodes=nodes, template=found.template.name, parameters=parameters),))).source
+    return emit(
+        problem, graph, Schedule(regions=(Region(id="r0", nodes=nodes, template=found.template.name, parameters=parameters),))
+    ).source
 
 
 @pytest.fixture(scope="session")
