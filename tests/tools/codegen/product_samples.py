@@ -27,9 +27,9 @@ COMPUTED: dict[str, str] = {
         "x, w, scale",
     ),
     "rounded_rows": reference(
-        "rounded = torch.round(x.float() / scale[:, None]).clamp(-127, 127)\n    return (rounded @ w.to(rounded.dtype).t()) * scale[:, None] + b",
-        f"torch.randn(ROWS, DIM, {HALF}), torch.randint(-127, 128, (COLS, DIM), dtype=torch.int8), 0.01 + torch.rand(ROWS), "
-        "torch.randn(COLS)",
+        "rounded = torch.round(x.float() / scale[:, None]).clamp(-127, 127)\n"
+        "    return (rounded @ w.to(rounded.dtype).t()) * scale[:, None] + b",
+        f"torch.randn(ROWS, DIM, {HALF}), torch.randint(-127, 128, (COLS, DIM), dtype=torch.int8), 0.01 + torch.rand(ROWS), torch.randn(COLS)",
         "x, w, scale, b",
     ),
     "float8": reference(

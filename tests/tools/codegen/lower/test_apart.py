@@ -24,7 +24,7 @@ def test_a_tensor_meets_itself(tmp_path: Any) -> None:
     """Pairwise differences, a matrix plus its transpose, and what is made first and then met give what torch gives."""
     jobs = []
     for name, (body, cols) in MET.items():
-        source = HEAD.format(body=body, cols=cols)
+        source = HEAD.format(body=body) + TAIL.format(cols=cols)
         problem, graph = traced_text(source)
         jobs.append(write_job(tmp_path, name, problem_of(small(source)), emit(problem, graph, generated(graph, {})).source))
     for result in run_worker("interpreter_worker.py", jobs, interpret=True):
