@@ -5,6 +5,7 @@ from __future__ import annotations
 HEAD = "import torch\nimport torch.nn.functional as F\n\nROWS = 33\nCOLS = 36\nDIM = 67\n\n"
 TAIL = "\n\ndef example_inputs():\n    return ({inputs},)\n"
 BF16, HALF = "dtype=torch.bfloat16", "dtype=torch.float16"
+WEIGHTS = "torch.randint(-127, 128, (COLS, DIM), dtype=torch.int8)"
 BYTES = "torch.randint(0, 256, (COLS, 32), dtype=torch.uint8)"
 
 
@@ -23,13 +24,13 @@ COMPUTED: dict[str, str] = {
     ),
     "int8_channels": reference(
         "return x @ (w.to(x.dtype) * scale[:, None]).t()",
-        f"torch.randn(ROWS, DIM, {BF16}), torch.randint(-127, 128, (COLS, DIM), dtype=torch.int8), torch.rand(COLS).bfloat16()",
+        f"torch.randn(ROWS, DIM, {BF16}), {WEIGHTS}, torch.rand(COLS).bfloat16()",
         "x, w, scale",
     ),
     "rounded_rows": reference(
         "rounded = torch.round(x.float() / scale[:, None]).clamp(-127, 127)\n"
         "    return (rounded @ w.to(rounded.dtype).t()) * scale[:, None] + b",
-        f"torch.randn(ROWS, DIM, {HALF}), torch.randint(-127, 128, (COLS, DIM), dtype=torch.int8), 0.01 + torch.rand(ROWS), torch.randn(COLS)",
+        f"torch.randn(ROWS, DIM, {HALF}), {WEIGHTS}, 0.01 + torch.rand(ROWS), torch.randn(COLS)",
         "x, w, scale, b",
     ),
     "float8": reference(

@@ -9,9 +9,8 @@ import pytest
 from tests.tools.codegen.harness import generated, problem_of, run_worker, small, traced_text, write_job
 from tools.codegen import emit
 
-HEAD = (
-    "import torch\n\nROWS = 9\n\n\ndef sample(x):\n    return {body}\n\n\ndef example_inputs():\n    return (torch.randn(ROWS, {cols}),)\n"
-)
+HEAD = "import torch\n\nROWS = 9\n\n\ndef sample(x):\n    return {body}\n\n\n"
+TAIL = "def example_inputs():\n    return (torch.randn(ROWS, {cols}),)\n"
 MET: dict[str, tuple[str, str]] = {
     "differences": ("((x[:, None] - x[None]) ** 2).sum(-1)", "3"),
     "symmetric": ("0.5 * (x + x.t()) + x.sum(1)", "ROWS"),
