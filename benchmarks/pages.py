@@ -82,7 +82,7 @@ def main(recorded: Path, count: int) -> None:
         growing = Growing(home / "runs" / RUN)
         growing.grow(count - len(growing.made))
         size = (home / "runs" / RUN / "run.db").stat().st_size / 1e6
-        print(f"{count:,} candidates, run.db {size:,.0f} MB; median of {TIMES}, ms")
+        print(f"{count:,} candidates, run.db {size:,.0f} MB; median of {TIMES}, processor ms")
         run = f"/runs/{RUN}"
         pages = TestClient(build_app(home, ["testserver"]))
         pages.get("/static/style.css")
@@ -105,9 +105,10 @@ def _ms(asked: Callable[[], object], before: Callable[[], None] = lambda: None) 
     taken = []
     for _ in range(TIMES):
         before()
-        began = time.perf_counter()
+        # what this process used: on a machine that others use too, the clock shows their work
+        began = time.process_time()
         answer = asked()
-        taken.append(1e3 * (time.perf_counter() - began))
+        taken.append(1e3 * (time.process_time() - began))
         assert getattr(answer, "status_code", 0) == 200, answer
     return statistics.median(taken)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from agents.coder.protocol import Refusal
@@ -21,15 +22,16 @@ from tools.errors import UserError
 from tools.problems.source import entry_to_name
 from tools.records import ROOT, Baselines, Candidate, Evaluation, Plan, Problem, Profile, content_hash
 from tools.tracing import RunStore
+from tools.tracing.outlines import Judged
 
 Facts = dict[str, Any]
 
 
-def run_facts(store: RunStore) -> Facts:
-    """One run in a line: what `runs` lists."""
+def run_facts(store: RunStore, judged: Sequence[Judged] | None = None) -> Facts:
+    """One run in a line: what `runs` lists; who has its evaluations in outline gives them."""
     settings = settings_of(store)
     delivery = next(iter(store.all("delivery", Delivery).values()), None)
-    judged = store.outline.judged()
+    judged = store.outline.judged() if judged is None else judged
     if delivery:
         best = next((one for one in judged if one.id == delivery.evaluation), None)
     else:
@@ -55,7 +57,7 @@ def tree_facts(store: RunStore) -> Facts:
     return {**head_facts(store), "candidates": candidate_lines(store)}
 
 
-def head_facts(store: RunStore) -> Facts:
+def head_facts(store: RunStore, judged: Sequence[Judged] | None = None) -> Facts:
     """The same but for its candidates."""
     problem = next(iter(store.all("problem", Problem).values()))
     baselines = store.get("baselines", problem.id, Baselines)
@@ -64,7 +66,7 @@ def head_facts(store: RunStore) -> Facts:
     refusals = store.all("refusal", Refusal)
     plans = {name: plan for name in refusals if (plan := store.get("plan", name, Plan))}
     return {
-        **run_facts(store),
+        **run_facts(store, judged),
         "problem": problem.name,
         "problem_id": problem.id,
         "fork": fork_facts(store),

@@ -11,6 +11,7 @@ from kernelwright.ui.reading import Runs, opened
 from tools.records import ROOT
 
 Facts = dict[str, Any]
+CELLS = ("this candidate", "outcome", "step", "why", "written by")
 
 
 class Comparing:
@@ -29,7 +30,7 @@ class Comparing:
         names = [f"{side['run']['run']}:{side['name']}" for side in found]
         return {
             "found": found,
-            "rows": _rows(found),
+            "rows": _rows(found, named=any(":" in side for side in sides)),
             "differ": self._differing(runs) if runs[0]["run"] != runs[1]["run"] else {},
             "verdict": verdict_of(runs, self._unlike(runs)) if runs[0]["run"] != runs[1]["run"] else "",
             "difference": difference(found[0]["source"], found[1]["source"], *names),
@@ -74,13 +75,11 @@ class Comparing:
         return incomparable(runs, same_problem=runs[0]["problem_id"] == runs[1]["problem_id"])
 
 
-def _rows(found: list[Facts]) -> list[tuple[str, list[str]]]:
+def _rows(found: list[Facts], *, named: bool) -> list[tuple[str, list[str]]]:
+    """What both runs came to, where there are two, and the candidates themselves, where they were `named`."""
     runs = [side["run"] for side in found]
-    rows = run_rows(runs) if runs[0]["run"] != runs[1]["run"] else []
-    return [
-        *rows,
-        *((label, [_cell(side["one"], label) for side in found]) for label in ("this candidate", "outcome", "action", "written by")),
-    ]
+    rows = list(run_rows(runs)) if runs[0]["run"] != runs[1]["run"] else []
+    return [*rows, *((label, [_cell(side["one"], label) for side in found]) for label in CELLS if named)]
 
 
 def _cell(one: Facts, label: str) -> str:
@@ -90,7 +89,8 @@ def _cell(one: Facts, label: str) -> str:
     cells = {
         "this candidate": f"{one['id'][:6]}: {one['what']}",
         "outcome": f"{one['verdict'] or 'not judged yet'}{figures}",
-        "action": one["action"],
+        "step": f"{one['did']} ({one['action']})",
+        "why": one["rationale"] or "–",
         "written by": one["coder"],
     }
     return str(cells[label])

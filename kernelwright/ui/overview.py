@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -32,8 +33,9 @@ class Overview:
         for one in store.outline.judged(self._last):
             self._judged[one.id] = one
             self._last = max(self._last, one.created)
-        facts = head_facts(store)
-        points = self._points(store)
+        judged = sorted(self._judged.values(), key=lambda one: one.created)
+        facts = head_facts(store, judged)
+        points = self._points(store, judged)
         listed = leading(points, LISTED, facts["delivered"])
         return {
             **facts,
@@ -42,16 +44,16 @@ class Overview:
             "lines": {one["id"]: self._line(store, one) for one in listed},
         }
 
-    def _points(self, store: RunStore) -> list[Facts]:
+    def _points(self, store: RunStore, judged: Sequence[Judged]) -> list[Facts]:
         """Every candidate with its outcome and what the run had spent by then, in the order they came."""
         outcomes: dict[str, list[Judged]] = {}
-        for found in sorted(self._judged.values(), key=lambda found: found.created):
+        for found in judged:
             outcomes.setdefault(found.candidate, []).append(found)
         spent, inside, reviewed = _Spending(store), inner_trials(store), store.outline.reviewed()
         points = []
         for number, one in enumerate((one for one in store.outline.candidates() if one.id not in inside), 1):
-            judged = outcomes.get(one.id, [])
-            first = judged[0] if judged else None
+            ended = outcomes.get(one.id, [])
+            first = ended[0] if ended else None
             points.append(
                 {
                     "id": one.id,
@@ -61,7 +63,7 @@ class Overview:
                     "tier": first.tier if first else None,
                     "time_us": first.time_us if first else None,
                     "speedup": first.speedup if first else None,
-                    "judged": len(judged),
+                    "judged": len(ended),
                     "reviewed": one.id in reviewed,
                     **spent.by(first.created if first else one.created),
                 }

@@ -91,7 +91,10 @@ class Pages:
 
     def steps(self, request: Request) -> Response:
         """Show what the nodes of the graph and the models did."""
-        return self._page("steps.html.j2", steps=self._runs.nodes(request.path_params["run"]), most=SHOWN)
+        run = request.path_params["run"]
+        lines = self._runs.overview(run)["lines"]
+        candidates = {line["plan"]: name for name, line in lines.items()} | {name: name for name in lines}
+        return self._page("steps.html.j2", steps=self._runs.nodes(run), candidates=candidates, most=SHOWN)
 
     def candidate(self, request: Request) -> Response:
         """Show a candidate, and how it differs from its parent or whatever `against` names."""
