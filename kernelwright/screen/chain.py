@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
+from kernelwright.screen.hanging import print_hanging
 from kernelwright.screen.words import time_in_words
 from tools.records import ROOT, Tier
 
@@ -71,20 +73,28 @@ def show_why(facts: Facts) -> None:
     if not facts["steps"]:
         console.print("No candidate was right.")
     for number, step in enumerate(facts["steps"], 1):
-        taken = f", {time_in_words(step['time_us'], Tier(step['tier']))}" if step["time_us"] else ""
-        console.print(f"\n[bold]{number}. {escape(step['what'])}[/] ({step['id'][:6]})")
-        console.print(f"   gain:      [green]{gain_in_words(step)}[/]; {_against(step)}{taken}", soft_wrap=True)
-        console.print(f"   step:      {escape(step['did'])}, written by {escape(step['coder'])}", soft_wrap=True)
-        for label, text in (
-            ("why", step["rationale"]),
-            ("tools", "; ".join(step["tools"])),
-            ("knowledge", ", ".join(step["strategies"])),
-            ("review", step["review"]),
-        ):
-            if text:
-                console.print(f"   {label + ':':<10} {escape(text)}", soft_wrap=True)
+        console.print()
+        print_hanging(console, Text(f"{number}. ", style="bold"), Text.assemble((step["what"], "bold"), f" ({step['id'][:6]})"))
+        for label, text in _told(step):
+            print_hanging(console, Text(f"   {label + ':':<10} "), text)
     if facts["delivery"]:
-        console.print(f"\nend:          {escape(facts['delivery']['reason'])}", soft_wrap=True)
+        console.print()
+        print_hanging(console, Text(f"{'end:':<14}"), Text(facts["delivery"]["reason"]))
+
+
+def _told(step: Facts) -> Iterator[tuple[str, Text]]:
+    """What a step gained and did, and why, as far as that is known."""
+    taken = f", {time_in_words(step['time_us'], Tier(step['tier']))}" if step["time_us"] else ""
+    yield "gain", Text.assemble((gain_in_words(step), "green"), f"; {_against(step)}{taken}")
+    yield "step", Text(f"{step['did']}, written by {step['coder']}")
+    for label, text in (
+        ("why", step["rationale"]),
+        ("tools", "; ".join(step["tools"])),
+        ("knowledge", ", ".join(step["strategies"])),
+        ("review", step["review"]),
+    ):
+        if text:
+            yield label, Text(text)
 
 
 def _against(step: Facts) -> str:

@@ -7,7 +7,9 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.text import Text
 
+from kernelwright.screen.hanging import print_hanging
 from kernelwright.screen.next_steps import next_commands
 from kernelwright.screen.telling import WARNING
 from kernelwright.screen.trace_views import calls_ended, calls_spent, evaluation_table, policy_lines
@@ -23,8 +25,7 @@ def print_result(console: Console, facts: Facts, *, verbose: bool = False) -> No
     """Print a run's end, with the evaluation's every figure where `verbose`."""
     console.rule(escape(f"{facts['problem']} on {facts['target']}"))
     for label, text, style in _lines(facts):
-        shown = f"[{style}]{escape(text)}[/]" if style else escape(text)
-        console.print(f"{label:<{WIDTH}}{shown}", soft_wrap=True)
+        print_hanging(console, Text(f"{label:<{WIDTH}}"), Text(text, style=style))
     if verbose and facts["evaluation"]:
         console.print(evaluation_table(facts["evaluation"]))
     console.print("next:")

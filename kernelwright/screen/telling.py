@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from graphs.run.context import Services
+from kernelwright.screen.hanging import print_hanging
 from kernelwright.screen.words import SURE
 from tools.records import ROOT, Profile
 from tools.references.reading import read_again
@@ -85,8 +86,8 @@ class Teller:
     def say(self, label: str, text: str, style: str = "") -> None:
         """Print one line."""
         self._spoke = time.monotonic()
-        shown = f"[{style}]{escape(text)}[/]" if style else escape(text)
-        self.console.print(f"[dim]{time.monotonic() - self._began:6.1f}s[/] {label:<9} {shown}", soft_wrap=True)
+        head = Text.assemble((f"{self._spoke - self._began:6.1f}s", "dim"), f" {label:<9} ")
+        print_hanging(self.console, head, Text(text, style=style))
 
     def _on_viewed(self, event: dict[str, Any]) -> None:
         self.say("traces", event["said"], WARNING)

@@ -55,7 +55,7 @@ def candidate_in_words(candidate: Candidate, evaluation: Evaluation | None = Non
 def action_in_words(action: Action, parent: Candidate | None) -> str:
     """Say what an action is about to change; its region is named by the operators that the parent's schedule has there."""
     if number := chosen_number(action):
-        return "what the cost model likes best" if number == 1 else f"what the cost model likes next (number {number})"
+        return f"the cost model's {'first choice' if number == 1 else f'choice number {number}'}"
     if action.kind is ActionKind.REWRITE:
         return f"a design: {shortened(str(action.parameters[IDEA]))}" if IDEA in action.parameters else "a design of the model's own"
     place = place_in_words(action.region, schedule_of(parent) if parent and parent.schedule else None)

@@ -266,8 +266,8 @@ def test_plans_in_words() -> None:
     assert action_in_words(Action(kind=ActionKind.LAUNCH, region="r0", parameters={"tune": 8}), parent) == (
         "tune the numbers of softmax, 8 trials at most"
     )
-    assert action_in_words(choice_action(1), None) == "what the cost model likes best"
-    assert action_in_words(choice_action(4), None) == "what the cost model likes next (number 4)"
+    assert action_in_words(choice_action(1), None) == "the cost model's first choice"
+    assert action_in_words(choice_action(4), None) == "the cost model's choice number 4"
 
 
 def test_every_verdict_and_tier_has_words() -> None:

@@ -7,11 +7,13 @@ import dataclasses
 import json
 import re
 import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from agents.models import ChatModel, InFlight, ModelSettings, Trouble
 from graphs.run.records import Delivery
@@ -20,6 +22,7 @@ from kernelwright.cli.shared.help import GROUPS, OTHERS
 from kernelwright.cli.shared.live import stoppable
 from kernelwright.screen.ending import ended_in_words
 from kernelwright.screen.facts import call_facts
+from kernelwright.screen.hanging import print_hanging
 from kernelwright.screen.lines import Lines
 from kernelwright.screen.trace_views import calls_ended, calls_spent
 from tests.support.loop import small_services
@@ -132,3 +135,20 @@ def test_a_call_that_takes_long_is_mentioned(tmp_path: Path, capsys: pytest.Capt
         progress.mention(now)
     lines = [line.partition("model")[2].strip() for line in capsys.readouterr().out.splitlines()]
     assert [line.partition(" (")[0] for line in lines] == ["asking the model, 11 s", "asking the model, 40 s"]
+
+
+def test_a_sentence_is_broken_between_words_below_itself() -> None:
+    """On a terminal a long sentence hangs beside its label; a path, and what goes to a file, stays on one line."""
+    said = "Not judged at full size: it is too large."
+    path = "/home/user/.kernelwright/runs/softmax/result/kernel.py"
+    watched, kept = (Console(file=StringIO(), width=30, force_terminal=terminal, color_system=None) for terminal in (True, False))
+    for console in (watched, kept):
+        print_hanging(console, Text("note: "), Text(said))
+        print_hanging(console, Text("file: "), Text(path))
+    assert _lines_of(watched) == ["note: Not judged at full size:", "      it is too large.", f"file: {path}"]
+    assert _lines_of(kept) == [f"note: {said}", f"file: {path}"]
+
+
+def _lines_of(console: Console) -> list[str]:
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue().splitlines()
