@@ -39,11 +39,17 @@ async def optimise_all(
     home: Path,
     listener: Listener,
 ) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
-    """Run each; a run that fails is told as its operator's outcome, and the next begins. Problem files are written to `folder`."""
+    """Run each that has a budget; a run that fails is told as its operator's outcome, and the next begins.
+
+    Where nothing is delivered for one, the groups that it was chosen over take its place. Problem files are written to `folder`.
+    """
     by_name = {group.name: group for group in groups}
     outcomes: list[OperatorOutcome] = []
     delivered: list[Delivered] = []
-    for row in rows:
+    waiting = [row for row in rows if row.budget]
+    others = {row.group: row for row in rows if not row.budget}
+    while waiting:
+        row = waiting.pop(0)
         group = by_name[row.group]
         assert group.trace is not None
         listener({"event": "operator", "row": row})
@@ -54,6 +60,10 @@ async def optimise_all(
         outcomes.append(outcome)
         delivered += [kernel] if kernel else []
         listener({"event": "outcome", "outcome": outcome})
+        if kernel is None:
+            # what lies in it may do, with the evaluations that it had
+            instead = [others.pop(name) for name in row.instead if name in others]
+            waiting += [one.model_copy(update={"budget": max(1, row.budget // len(instead))}) for one in instead]
     return tuple(outcomes), tuple(delivered)
 
 

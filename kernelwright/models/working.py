@@ -103,12 +103,11 @@ def optimise(
     rows: Sequence[Chosen], captured: Capture, settings: ModelSettings, home: Path, listener: Listener
 ) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
     """Have what was chosen optimised, with one evaluator for all."""
-    chosen = [row for row in rows if row.budget]
-    if not chosen:
+    if not any(row.budget for row in rows):
         return (), ()
     folder = Path(tempfile.mkdtemp(prefix="kernelwright-operators-"))
     try:
-        return asyncio.run(_optimise(chosen, captured, settings, folder, home, listener))
+        return asyncio.run(_optimise(rows, captured, settings, folder, home, listener))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

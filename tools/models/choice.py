@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tools.cost.estimate import estimate_reference
 from tools.cost.roofline import floor_us, roofline
@@ -14,6 +14,10 @@ LEAST_GAIN = 1.01
 """Expected speed-up of the whole model below which an operator is not worth a run."""
 LEAST_BUDGET = 2
 """Evaluations that a chosen operator gets at least."""
+MARGIN = 1.15
+"""How many times as much a module has to promise as the modules inside of it together: those are the surer work."""
+FALLBACKS = 3
+"""Groups that take the place of one for which nothing was delivered, at most."""
 
 
 class Chosen(Record):
@@ -32,13 +36,15 @@ class Chosen(Record):
     floor_us: float
     """Roofline floor on the target, microseconds."""
     reach_us: float
-    """What one launch would take at the rates that copies and libraries reach, microseconds, estimated: what can be hoped for."""
+    """What few launches would take at the rates that copies and libraries reach, microseconds, estimated: what can be hoped for."""
     gain: float
     """Speed-up of the whole model if its calls took that."""
     budget: int
     """Evaluations; 0 where it is not chosen."""
     why_not: str
     """Empty for what is chosen."""
+    instead: tuple[str, ...] = ()
+    """Groups inside of it or around it that are worked on in its place where nothing is delivered for it."""
 
     @property
     def over(self) -> float:
@@ -49,30 +55,65 @@ class Chosen(Record):
 def problem_of(name: str, trace: Trace, policy: PrecisionPolicy) -> Problem:
     """Make the record of a traced call, without running it: enough for the roofline and the cost model."""
     return Problem(
-        name=name, form=ProblemForm.KERNELBENCH, entry="Model", source=trace.source, abi=trace.abi, work=trace.work, policy=policy
+        name=name,
+        form=ProblemForm.KERNELBENCH,
+        entry="Model",
+        source=trace.source,
+        abi=trace.abi,
+        work=trace.work,
+        policy=policy,
+        shapes=trace.shapes,
     )
 
 
 def choose(found: Capture, sheet: HardwareSheet, policy: PrecisionPolicy, *, budget: int, most: int, measured: bool) -> tuple[Chosen, ...]:
     """Rank what could be replaced and give each of at most `most` chosen its part of `budget` evaluations an operator.
 
-    `measured`: the capture's times are of the target. Of groups that lie in one another the one with the larger gain is chosen.
+    `measured`: the capture's times are of the target. A module that holds others is chosen where it promises clearly more than they do;
+    they are what is worked on where nothing comes of it.
     """
     rows = sorted((_row(group, group.trace, sheet, policy, measured) for group in found.groups if group.trace), key=lambda row: -row.gain)
     groups = {group.name: group for group in found.groups}
+    apart = _apart(rows, groups)
     taken: list[Chosen] = []
     rest: list[Chosen] = []
     for row in rows:
-        over = next((one for one in taken if _overlap(groups[one.group], groups[row.group])), None)
-        if over is not None:
-            rest.append(row.model_copy(update={"why_not": f"in or around {over.group}"}))
+        over = [one.group for one in apart if one.group != row.group and _overlap(groups[one.group], groups[row.group])]
+        if row not in apart and over:
+            rest.append(row.model_copy(update={"why_not": f"in or around {over[0]}"}))
         elif row.gain < LEAST_GAIN:
             rest.append(row.model_copy(update={"why_not": "too little to gain"}))
         elif len(taken) == most:
             rest.append(row.model_copy(update={"why_not": f"not among the first {most}"}))
         else:
-            taken.append(row)
+            taken.append(row.model_copy(update={"instead": _instead(row, rows, groups)}))
     return (*_spread(taken, budget), *rest)
+
+
+def _apart(rows: Sequence[Chosen], groups: Mapping[str, Group]) -> list[Chosen]:
+    """Take of groups that lie in one another the inner ones, or the outer one where that promises clearly more, from the inside out."""
+    taken: list[Chosen] = []
+    for row in sorted(rows, key=lambda row: -min(path.count(".") + bool(path) for path in groups[row.group].paths)):
+        inside = [one for one in taken if _overlap(groups[one.group], groups[row.group])]
+        if _saved(row) > MARGIN * sum(map(_saved, inside)):
+            taken = [one for one in taken if one not in inside]
+            taken.append(row)
+    return taken
+
+
+def _instead(row: Chosen, rows: Sequence[Chosen], groups: Mapping[str, Group]) -> tuple[str, ...]:
+    """Name what could be worked on in a group's place: the best of what lies in it or around it, none of them in another."""
+    found: list[str] = []
+    for one in rows:
+        beside = one.group != row.group and _overlap(groups[one.group], groups[row.group]) and one.gain >= LEAST_GAIN
+        if beside and not any(_overlap(groups[one.group], groups[other]) for other in found):
+            found.append(one.group)
+    return tuple(found[:FALLBACKS])
+
+
+def _saved(row: Chosen) -> float:
+    """Share of the whole time that it could save."""
+    return 1.0 - 1.0 / row.gain
 
 
 def _row(group: Group, trace: Trace | None, sheet: HardwareSheet, policy: PrecisionPolicy, measured: bool) -> Chosen:
@@ -99,11 +140,13 @@ def _row(group: Group, trace: Trace | None, sheet: HardwareSheet, policy: Precis
 
 
 def _reach_us(problem: Problem, sheet: HardwareSheet) -> float:
-    """Estimate one launch that moves the compulsory bytes at a copy's rate and does the products at a library's."""
+    """Estimate a launch for each product and one more, which move the compulsory bytes at a copy's rate and multiply at a library's."""
     parts = roofline(problem, sheet)
     moving = parts.bandwidth_us * sheet.memory_gbps / rates.copy_gbps(sheet)
     multiplying = parts.matmul_us / rates.library_share(None, tensor_cores=True)
-    return rates.CALL_US + max(sheet.launch_us, rates.KERNEL_US + max(moving, multiplying, parts.pointwise_us))
+    launches = 1 + sum(rates.operator_family(name) in rates.PRODUCTS for name in problem.work.operators)
+    least = launches * max(sheet.launch_us, rates.KERNEL_US)
+    return rates.CALL_US + max(least, rates.KERNEL_US + max(moving, multiplying, parts.pointwise_us))
 
 
 def _overlap(one: Group, other: Group) -> bool:
@@ -119,7 +162,7 @@ def _inside(path: str, around: str) -> bool:
 
 def _spread(taken: Sequence[Chosen], budget: int) -> list[Chosen]:
     """Give each its part of the whole budget by the time it could save."""
-    saved = [1.0 - 1.0 / row.gain for row in taken]
+    saved = [_saved(row) for row in taken]
     pot = budget * len(taken)
     return [
         row.model_copy(update={"budget": max(min(LEAST_BUDGET, budget), round(pot * own / sum(saved)))})

@@ -9,7 +9,7 @@ from typing import Any
 
 from tools.guards.contract import ANY, TensorRule
 from tools.models.delivered import Delivered
-from tools.records import TensorSpec, content_hash
+from tools.records import ABI, TensorSpec, content_hash
 
 EXPORTS = "exports"
 DATA_SET = Path(EXPORTS) / "flashinfer_bench"
@@ -61,16 +61,29 @@ def write_data_set(folder: Path, delivered: Sequence[Delivered]) -> None:
             continue
         name, kind = f"{folder.name}_{one.group.name}", str(one.trace.work.families[0])
         made = definition(name, kind, one)
-        axes = {f"{each.name}_{place}": size for each in _specs(one) for place, size in enumerate(each.shape)}
-        workload = {
-            "axes": {axis: axes[axis] for axis, spec in made["axes"].items() if spec["type"] == "var"},
-            "inputs": {each: {"type": "random"} for each in made["inputs"]},
-            "uuid": content_hash(name, json.dumps(axes)),
-        }
         _write(folder / DATA_SET / "definitions" / kind / f"{name}.json", made)
         _write(folder / DATA_SET / "solutions" / AUTHOR / kind / f"{name}.json", solution(name, one))
-        trace = {"definition": name, "workload": workload, "solution": None, "evaluation": None}
-        _write(folder / DATA_SET / "workloads" / kind / f"{name}.jsonl", trace, indent=None)
+        traces = [{"definition": name, "workload": each, "solution": None, "evaluation": None} for each in workloads(name, made, one)]
+        file = folder / DATA_SET / "workloads" / kind / f"{name}.jsonl"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(f"{json.dumps(trace)}\n" for trace in traces))
+
+
+def workloads(name: str, made: dict[str, Any], one: Delivered) -> list[dict[str, Any]]:
+    """Write a workload for each captured shape that the definition's fixed sizes leave."""
+    found = []
+    for abi in [shape.abi for shape in one.trace.shapes] or [one.trace.abi]:
+        axes = {f"{each.name}_{place}": size for each in _tensors_of(abi) for place, size in enumerate(each.shape)}
+        fixed = {axis: spec["value"] for axis, spec in made["axes"].items() if spec["type"] == "const"}
+        if all(axes.get(axis, size) == size for axis, size in fixed.items()):
+            found.append(
+                {
+                    "axes": {axis: axes[axis] for axis, spec in made["axes"].items() if spec["type"] == "var"},
+                    "inputs": {each: {"type": "random"} for each in made["inputs"]},
+                    "uuid": content_hash(name, json.dumps(axes)),
+                }
+            )
+    return found
 
 
 def can_export(one: Delivered) -> bool:
@@ -162,7 +175,11 @@ class _Axes:
 
 def _specs(one: Delivered) -> list[TensorSpec]:
     """List the inputs and weights with the shapes of the captured call."""
-    return [each for each in (*one.trace.abi.arguments, *one.trace.abi.parameters) if isinstance(each, TensorSpec)]
+    return _tensors_of(one.trace.abi)
+
+
+def _tensors_of(abi: ABI) -> list[TensorSpec]:
+    return [each for each in (*abi.arguments, *abi.parameters) if isinstance(each, TensorSpec)]
 
 
 def _weights(one: Delivered) -> list[str]:
@@ -174,6 +191,6 @@ def _places(one: Delivered) -> set[str]:
     return {f"{each.name}.shape[{place}]" for each in one.trace.inputs for place in range(len(each.shape))}
 
 
-def _write(file: Path, value: Any, indent: int | None = 1) -> None:
+def _write(file: Path, value: Any) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(value, indent=indent) + "\n")
+    file.write_text(json.dumps(value, indent=1) + "\n")

@@ -13,18 +13,24 @@ SPAN = 2
 faster."""
 
 
-def fits_text(name: str, contract: Contract, inputs: Sequence[Input]) -> str:
+def fits_text(name: str, contract: Contract, trace: Trace) -> str:
     """Write the function that says whether inputs are of the captured kind."""
+    inputs = trace.inputs
     rules = {rule.name: rule for rule in contract.inputs if isinstance(rule, TensorRule)}
-    lines = [line for each in inputs for line in [*_facts(rules[each.name], each.shape), *_layout(each)]]
+    lines = [line for each in inputs for line in [*_facts(rules[each.name]), *_layout(each)]]
+    captured = [[spec.shape for spec in shape.abi.inputs] for shape in trace.shapes] or [[each.shape for each in inputs]]
+    near = dict.fromkeys(_near([rules[each.name] for each in inputs], shapes) for shapes in captured)
+    if "" not in near:
+        lines.append(next(iter(near)) if len(near) == 1 else f"({' or '.join(f'({one})' for one in near)})")
     return _function(f"fits_{name}", [each.name for each in inputs], lines, f"Whether {name} was made for these inputs.")
 
 
 def state_text(name: str, contract: Contract) -> str:
     """Write the function that says whether parameters are of the kind."""
-    lines = [
-        line for rule in contract.parameters for line in [*_facts(rule, tuple(map(_fixed, rule.sizes))), f"{rule.name}.is_contiguous()"]
-    ]
+    for rule in contract.parameters:
+        # a size of a parameter that varies cannot be asked of a module
+        tuple(map(_fixed, rule.sizes))
+    lines = [line for rule in contract.parameters for line in [*_facts(rule), f"{rule.name}.is_contiguous()"]]
     return _function(f"state_{name}", [rule.name for rule in contract.parameters], lines, f"Whether {name} was made for these parameters.")
 
 
@@ -46,15 +52,24 @@ def _function(head: str, names: Sequence[str], lines: Sequence[str], says: str) 
     return f'def {head}({", ".join(names)}):\n    """{says}"""\n    return (\n        {body}\n    )\n'
 
 
-def _facts(rule: TensorRule, captured: Sequence[int]) -> list[str]:
+def _near(rules: Sequence[TensorRule], shapes: Sequence[Sequence[int]]) -> str:
+    """Write that sizes which may vary are near those of one captured call."""
+    return " and ".join(
+        f"{max(1, -(-was // SPAN))} <= {rule.name}.shape[{place}] <= {was * SPAN}"
+        for rule, shape in zip(rules, shapes, strict=True)
+        for place, (size, was) in enumerate(zip(rule.sizes, shape, strict=True))
+        if isinstance(size, Size) and size.text.startswith("any")
+    )
+
+
+def _facts(rule: TensorRule) -> list[str]:
     lines = [f"{rule.name}.dtype is torch.{rule.dtype}", f"{rule.name}.dim() == {len(rule.sizes)}"]
-    for place, (size, was) in enumerate(zip(rule.sizes, captured, strict=True)):
+    for place, size in enumerate(rule.sizes):
         real = f"{rule.name}.shape[{place}]"
         if isinstance(size, int):
             lines.append(f"{real} == {size}")
         elif size.text.startswith("any"):
             step = int(size.text.split()[-1].replace("any", "1"))
-            lines.append(f"{max(1, -(-was // SPAN))} <= {real} <= {was * SPAN}")
             lines += [f"{real} % {step} == 0"] if step > 1 else []
         else:
             lines.append(f"{real} == {_expression(size.text)}")

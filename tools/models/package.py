@@ -127,7 +127,7 @@ def table_text(delivered: Sequence[Delivered]) -> str:
 def _functions(one: Delivered) -> list[str]:
     name = one.group.name
     return [
-        guard_text.fits_text(name, one.contract, one.trace.inputs),
+        guard_text.fits_text(name, one.contract, one.trace),
         guard_text.state_text(name, one.contract),
         guard_text.fake_text(name, one.trace),
     ]

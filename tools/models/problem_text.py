@@ -67,7 +67,23 @@ class ProblemText:
         self._made: list[str] = []
         self._bind()
         self.outputs = [self._output(node) for node in self._results()]
+        self._shapes: dict[str, tuple[float, dict[str, int]]] = {}
         self.source = self._text()
+
+    def set_shapes(self, leaves: Sequence[torch.Tensor], shapes: dict[str, tuple[float, dict[str, int]]]) -> None:
+        """Write it anew for several shapes, by name how often each counts and its sizes; as written it has those of `leaves`."""
+        self._leaves, self._shapes = list(leaves), shapes
+        self.source = self._text()
+
+    def sizes_of(self, leaves: Sequence[torch.Tensor]) -> dict[str, int]:
+        """Read the free sizes off a call."""
+        return {name: self._read(symbol, leaves) for symbol, name in self._sizes.items()}
+
+    def shapes_at(self, sizes: dict[str, int]) -> list[tuple[int, ...]]:
+        """Work out the shapes of inputs at such sizes."""
+        nodes = {node.name: node for node in self._program.graph.nodes}
+        shapes = [nodes[name].meta["val"].shape for name in self._user_inputs()]
+        return [tuple(eval(self._sized(size), {"__builtins__": {}}, dict(sizes)) for size in shape) for shape in shapes]  # noqa: S307 - an expression of torch's own, of sizes
 
     def _bind(self) -> None:
         """Name inputs, parameters and constants, and the sizes that may vary."""
@@ -134,7 +150,7 @@ class ProblemText:
             "",
             "import torch",
             "from torch import nn",
-            *(["", *sizes, "", f"SMALL_SIZES = {self._small()!r}"] if sizes else []),
+            *(["", *sizes, "", *self._workloads(), f"SMALL_SIZES = {self._small()!r}"] if sizes else []),
             "",
             "",
             "class Model(nn.Module):",
@@ -159,20 +175,30 @@ class ProblemText:
         ]
         return "\n".join(lines) + "\n"
 
+    def _workloads(self) -> Iterator[str]:
+        """Write at which shapes it is used, and how often."""
+        if self._shapes:
+            yield f"WORKLOADS = { {name: sizes for name, (_, sizes) in self._shapes.items()}!r}"
+            yield f"WEIGHTS = { {name: weight for name, (weight, _) in self._shapes.items()}!r}"
+
     def _small(self) -> list[dict[str, int]]:
         """Choose sizes to try it at beside the captured ones: odd, powers of two, ones."""
         return [{name: choices[place % len(choices)] for place, name in enumerate(self._sizes.values())} for choices in SMALL]
 
     def _hint(self, symbol: str) -> int:
         """Find the size that a symbol stands for in the captured call."""
-        place = self._places[symbol]
-        name, _, index = place.partition(".shape[")
-        return int(self._leaves[self.inputs.index(name)].shape[int(index[:-1])])
+        return self._read(symbol, self._leaves)
+
+    def _read(self, symbol: str, leaves: Sequence[torch.Tensor]) -> int:
+        name, _, index = self._places[symbol].partition(".shape[")
+        return int(leaves[self.inputs.index(name)].shape[int(index[:-1])])
+
+    def _user_inputs(self) -> list[str]:
+        return [spec.arg.name for spec in self._program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
 
     def _drawn(self) -> Iterator[str]:
-        user = [spec.arg.name for spec in self._program.graph_signature.input_specs if spec.kind is InputKind.USER_INPUT]
         nodes = {node.name: node for node in self._program.graph.nodes}
-        for name, leaf in zip(user, self._leaves, strict=True):
+        for name, leaf in zip(self._user_inputs(), self._leaves, strict=True):
             shape = ", ".join(self._sized(size) for size in nodes[name].meta["val"].shape)
             try:
                 yield drawn_text(leaf, shape)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools.records import ABI, Record, Work
+from tools.records import ABI, ProblemShape, Record, Work
 
 TENSOR = "<tensor>"
 """Stands for a tensor in the structure of a call or of its result."""
@@ -44,6 +44,8 @@ class Trace(Record):
     """Of the problem's parameters: the name each has in the module."""
     abi: ABI
     work: Work
+    shapes: tuple[ProblemShape, ...] = ()
+    """Where one problem stands for calls at several: `abi`, `work` and `inputs` are of the shape that takes most of the time."""
 
 
 class Group(Record):

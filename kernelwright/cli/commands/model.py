@@ -34,7 +34,7 @@ from kernelwright.cli.shared.options import (
     home_folder,
 )
 
-LARGEST = 24
+LARGEST = 64
 """Of `--largest`; the same as in tools/models/capture.py, which is imported only when it is needed."""
 
 

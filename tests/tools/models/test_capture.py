@@ -13,6 +13,26 @@ from tools.models.records import TENSOR, Capture, Group
 from tools.models.suitability import static_reason
 
 
+class BySize(nn.Module):
+    """Treats one row in another way."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return x.sin() + 1.0 if x.shape[0] == 1 else x.cos() * 2.0
+
+
+class Two(nn.Module):
+    """Holds one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = BySize()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Call it."""
+        return self.inner(x).exp()
+
+
 @pytest.fixture(scope="module")
 def found() -> Capture:
     """A capture of the model that holds everything."""
@@ -55,14 +75,35 @@ def test_equal_calls_are_one_group(found: Capture) -> None:
     assert {group.paths for group in of(found, "Norm")} == {("first", "second"), ("other",)}
 
 
-def test_other_shapes_are_another_group(found: Capture) -> None:
-    """Each group has the calls of the workloads that have its shapes."""
-    assert {tuple(group.calls.items()) for group in found.groups if group.paths == ("first", "second")} == {(("rows", 2),), (("row", 2),)}
+def test_calls_of_other_sizes_are_one_problem_with_several_shapes(found: Capture) -> None:
+    """Named by their workloads, with how often each counts: calls by the workload's weight."""
+    [group] = [group for group in found.groups if group.paths == ("first", "second")]
+    assert (group.name, group.calls) == ("norm", {"rows": 2, "row": 2})
+    assert group.trace is not None
+    assert [(one.name, one.weight, one.abi.inputs[0].shape) for one in group.trace.shapes] == [
+        ("rows", 2.0, (6, 16)),
+        ("row", 6.0, (1, 16)),
+    ]
+    assert "WORKLOADS = {'rows': {'size0': 6}, 'row': {'size0': 1}}" in group.trace.source
 
 
-def test_a_workload_with_calls_of_its_own_is_in_their_name(found: Capture) -> None:
-    """An operator for one row of several is called after its workload."""
-    assert {group.name for group in found.groups if group.paths == ("first", "second")} == {"norm_rows", "norm_row"}
+def test_what_one_problem_cannot_stand_for_is_a_group_for_each_shape() -> None:
+    """A module that does something else for one row: its operators carry the names of their workloads."""
+    found = capture(Two().eval(), [Workload("rows", (torch.randn(6, 16),), {}, 1.0), Workload("row", (torch.randn(1, 16),), {}, 3.0)])
+    assert {(group.name, *group.calls) for group in found.groups if group.title == "BySize"} == {
+        ("by_size_rows", "rows"),
+        ("by_size_row", "row"),
+    }
+
+
+def test_many_shapes_are_told_by_a_few() -> None:
+    """Those of a mixture's experts, say: at most four stand for all, and all calls count."""
+    sizes = range(2, 20, 2)
+    calls = [Workload(f"rows {size}", (torch.randn(size, 16),), {}, 1.0) for size in sizes]
+    [group] = [one for one in capture(nn.Sequential(Norm()).eval(), calls).groups if one.title == "Norm"]
+    assert group.trace is not None
+    assert (len(group.trace.shapes), sum(group.calls.values())) == (4, len(sizes))
+    assert sum(one.weight for one in group.trace.shapes) == len(sizes)
 
 
 def test_shares_are_of_all_workloads_by_their_weights(found: Capture) -> None:

@@ -81,3 +81,18 @@ def test_no_more_than_so_many_are_chosen() -> None:
 def test_without_the_target_the_cost_model_says_how_long_a_call_takes() -> None:
     """A CPU's microseconds say nothing about a GPU: the estimate of eager execution does."""
     assert chosen(group("slow here", ("a",), 0.9, 1e6), measured=False)["slow here"][0] > 0
+
+
+def test_a_module_is_chosen_over_its_parts_only_where_it_promises_clearly_more() -> None:
+    """Else the parts are the surer work; where nothing comes of what was chosen, the others take its place."""
+    inner = [group("one", ("block.one",), 0.3, 100.0), group("two", ("block.two",), 0.25, 100.0)]
+    found = chosen(group("outer", ("block",), 0.6, 100.0), *inner)
+    assert found["outer"] == (0, "in or around one")
+    assert found["one"][0] > 0
+    assert found["two"][0] > 0
+    sheet = load_sheet("h200")
+    whole = Capture(
+        title="M", clock="", us={"a": 1.0}, weights={"a": 1.0}, modules=1, groups=(group("outer", ("block",), 0.9, 100.0), *inner)
+    )
+    rows = choose(whole, sheet, DEFAULT_POLICY, budget=4, most=6, measured=True)
+    assert [(row.group, row.instead) for row in rows if row.budget] == [("outer", ("one", "two"))]

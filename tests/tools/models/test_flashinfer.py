@@ -15,7 +15,7 @@ from tests.tools.models.test_package import CONTRACT, KERNEL, Pair
 from tools.guards.contract import Contract, Size, TensorRule
 from tools.models.capture import capture
 from tools.models.delivered import Delivered
-from tools.models.flashinfer import DATA_SET, can_export, definition
+from tools.models.flashinfer import DATA_SET, can_export, definition, write_data_set
 from tools.models.loading import Workload
 from tools.models.package import write_package
 from tools.models.records import Output
@@ -127,3 +127,15 @@ def test_the_library_reads_the_data_set_and_builds_the_solution(package: Path, m
     mine = registry.build(data.definitions[name], solution)(*inputs)
     theirs = registry.build_reference(data.definitions[name])(*inputs)
     assert torch.allclose(mine, theirs, atol=1e-5)
+
+
+def test_each_captured_shape_is_a_workload(tmp_path: Path) -> None:
+    """Where one operator serves several."""
+    calls = [Workload("rows", (X,), {}, 1.0), Workload("row", (X[:1],), {}, 1.0)]
+    [norm] = [group for group in capture(Pair().eval(), calls).groups if group.title == "Norm"]
+    assert norm.trace is not None
+    write_data_set(tmp_path / "several", [Delivered(group=norm, trace=norm.trace, contract=CONTRACT, kernel=KERNEL, evidence=None)])
+    [file] = (tmp_path / "several" / DATA_SET / "workloads").rglob("*.jsonl")
+    found = [json.loads(line)["workload"] for line in file.read_text().splitlines()]
+    assert [one["axes"] for one in found] == [{"x_0": len(X)}, {"x_0": 1}]
+    assert len({one["uuid"] for one in found}) == 2

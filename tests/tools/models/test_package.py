@@ -234,26 +234,40 @@ def test_operators_that_are_taken_out_leave_no_file(tmp_path: Path, delivered: D
     assert (tmp_path / "made" / "table.py").read_text().rstrip().endswith("PLACES = ()")
 
 
-def test_calls_of_several_shapes_have_an_operator_each(tmp_path: Path) -> None:
-    """Six rows and one row are two groups: each goes to its own kernel, in the same modules."""
-    calls = [Workload("rows", (torch.randn(6, 16),), {}, 1.0), Workload("row", (torch.randn(1, 16),), {}, 1.0)]
+def test_calls_of_several_shapes_can_have_an_operator_each(tmp_path: Path) -> None:
+    """Six rows and one row as two groups: each goes to its own kernel, in the same modules."""
     made = []
-    for group in capture(Pair().eval(), calls).groups:
-        if group.title == "Norm" and group.trace:
-            rows = group.trace.inputs[0].shape[0]
-            rule = TensorRule("x", "float32", (Size("any") if rows > 1 else 1, 16))
-            contract = Contract((rule,), CONTRACT.parameters, (), None)
-            made.append(Delivered(group=group, trace=group.trace, contract=contract, kernel=KERNEL, evidence=None))
-    assert len(made) == 2
-    write_package(tmp_path / "two_shapes", "Pair", "A test.", made, {})
-    package = imported_from(tmp_path / "two_shapes")
+    for rows in (6, 1):
+        [group] = [
+            one for one in capture(Pair().eval(), [Workload("rows", (torch.randn(rows, 16),), {}, 1.0)]).groups if one.title == "Norm"
+        ]
+        rule = TensorRule("x", "float32", (Size("any") if rows > 1 else 1, 16))
+        contract = Contract((rule,), CONTRACT.parameters, (), None)
+        assert group.trace is not None
+        named = group.model_copy(update={"name": f"norm_{rows}"})
+        made.append(Delivered(group=named, trace=group.trace, contract=contract, kernel=KERNEL, evidence=None))
+    assert counted(tmp_path / "two_kernels", made, (6, 1, 6, 100)) == ([2, 4], {"Norm: other shapes, dtypes or strides": 2})
+
+
+def test_an_operator_for_several_shapes_takes_sizes_near_each_of_them(tmp_path: Path) -> None:
+    """And none between: nobody knows whether it is faster there."""
+    calls = [Workload("rows", (torch.randn(64, 16),), {}, 1.0), Workload("row", (torch.randn(1, 16),), {}, 1.0)]
+    [group] = [one for one in capture(Pair().eval(), calls).groups if one.title == "Norm"]
+    assert group.trace is not None
+    one = Delivered(group=group, trace=group.trace, contract=CONTRACT, kernel=KERNEL, evidence=None)
+    assert counted(tmp_path / "two_shapes", [one], (64, 1, 100, 10)) == ([6], {"Norm: other shapes, dtypes or strides": 2})
+
+
+def counted(folder: Path, made: list[Delivered], rows: tuple[int, ...]) -> tuple[list[int], dict[str, int]]:
+    """What a package's operators and the original were asked for so many rows."""
+    write_package(folder, "Pair", "A test.", made, {})
+    package = imported_from(folder)
     model = Pair().eval().requires_grad_(False)
     package.apply(model)
-    for rows in (6, 1, 6, 100):
-        model(torch.randn(rows, 16))
+    for count in rows:
+        model(torch.randn(count, 16))
     found = package.counts()
-    assert found["misses"] == {"Norm: other shapes, dtypes or strides": 2}
-    assert sorted(found["hits"].values()) == [2, 4]
+    return sorted(found["hits"].values()), found["misses"]
 
 
 def prover(package: Any, model: nn.Module) -> Prover:

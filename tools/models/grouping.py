@@ -1,0 +1,194 @@
+"""Looks at equal calls of a model's modules: can they be replaced, by which problem, and which modules do the same."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from tools.models.calls import UnsupportedCallError, structure, tensors
+from tools.models.found import Found, represented
+from tools.models.generic import Sizes, as_given, generic_call, shapes_of
+from tools.models.problem_text import ProblemText, UntraceableError
+from tools.models.records import Group, Input, Trace
+from tools.models.suitability import alike, counted_run, static_reason
+from tools.records import ABI, ITEM_BYTES, ProblemShape, TensorSpec, Work
+
+LEAST_SHARE = 0.002
+"""Share of the time below which a module is not looked at."""
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """What all groups of one capture have in common."""
+
+    model: nn.Module
+    weights: Mapping[str, float]
+    whole: float
+    """Microseconds of all workloads by their weights."""
+    shared: set[int]
+    """Tensors that several modules own."""
+    largest: int
+
+    def group(self, name: str, config: str, founds: Sequence[Found]) -> tuple[Group, tuple[str, ...]] | None:
+        """Look at calls of one kind, at several shapes where there is more than one; None where one problem cannot stand for all shapes.
+
+        Gives back those of its paths, too, whose modules do something else than the first.
+        """
+        founds = represented(founds, self.weights)
+        first = max(founds, key=lambda found: found.weighted(self.weights))
+        group = self._empty(name, config, founds)
+        if group.share < LEAST_SHARE or not group.calls:
+            return (group, ()) if len(founds) == 1 else None
+        try:
+            return self._traced(group, first, founds)
+        except (UntraceableError, UnsupportedCallError) as error:
+            reason = f"it gives a {error}" if isinstance(error, UnsupportedCallError) else str(error)
+        except Exception as error:
+            # a module is the user's code, and not every one can be called by itself
+            reason = f"a call of it by itself fails ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
+        return (group.model_copy(update={"reason": reason}), ()) if len(founds) == 1 else None
+
+    def _empty(self, name: str, config: str, founds: Sequence[Found]) -> Group:
+        calls: dict[str, int] = {}
+        for found in founds:
+            for workload, count in found.calls.items():
+                calls[workload] = calls.get(workload, 0) + count
+        us = sum(found.weighted(self.weights) for found in founds)
+        return Group(
+            name=name,
+            title=type(founds[0].module).__name__,
+            paths=tuple(dict.fromkeys(path for found in founds for path in found.paths)),
+            config=config,
+            calls=calls,
+            us=us / (sum(found.weight(self.weights) for found in founds) or 1.0),
+            share=us / self.whole,
+            operators=0,
+        )
+
+    def _traced(self, group: Group, first: Found, founds: Sequence[Found]) -> tuple[Group, tuple[str, ...]] | None:
+        results, works = [], []
+        for found in founds:
+            if reason := static_reason(found.module, (found.args, found.kwargs), self.shared):
+                return group.model_copy(update={"reason": reason}), ()
+            result, work, reason = counted_run(found.module, found.args, found.kwargs)
+            group = group.model_copy(update={"operators": max(group.operators, len(work.operators)), "reason": reason})
+            if reason or not work.operators or len(work.operators) > self.largest:
+                return group, ()
+            results.append(result)
+            works.append(work)
+        paths, others = _same(self.model, first, group.paths)
+        calls = [_Call(found, result, work) for found, result, work in zip(founds, results, works, strict=True)]
+        trace = _trace(calls, founds.index(first), self.weights, paths)
+        if trace is None:
+            return None
+        left = {"paths": paths, "share": group.share * len(paths) / len(group.paths)}
+        counts = {name: count * len(paths) // len(group.paths) for name, count in group.calls.items()}
+        return group.model_copy(update={"trace": trace, "calls": counts, **left}), others
+
+
+@dataclass(frozen=True)
+class _Call:
+    """Equal calls with what one of them gives and does."""
+
+    found: Found
+    result: Any
+    work: Work
+
+    @property
+    def given(self) -> list[torch.Tensor]:
+        return list(tensors((self.found.args, self.found.kwargs)))
+
+
+def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], paths: Sequence[str]) -> Trace | None:
+    """Write calls as one problem; None where that does not hold at each shape."""
+    main = calls[first]
+    module = main.found.module
+    where = f"{type(module).__name__} at {paths[0] or 'the top'}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    given = [call.given for call in calls]
+    args, kwargs = generic_call(main.found.args, main.found.kwargs, given)
+    text = ProblemText(module, args, kwargs, where)
+    names = _names(calls)
+    sizes: tuple[Sizes, ...] = ({},)
+    if len(calls) > 1:
+        found = shapes_of(text, given)
+        if found is None or not all(as_given(text, module, call.given, call.result) for call in calls):
+            return None
+        sizes = found
+        text.set_shapes(main.given, {name: (call.found.weight(weights), one) for name, call, one in zip(names, calls, sizes, strict=True)})
+    abis = [_abi(text, module, call) for call in calls]
+    return Trace(
+        source=text.source,
+        structure=structure((main.found.args, main.found.kwargs)),
+        result=structure(main.result),
+        signature=tuple((each.name, each.kind.name) for each in inspect.signature(module.forward).parameters.values()),
+        inputs=tuple(_input(label, value) for label, value in zip(text.inputs, main.given, strict=True)),
+        outputs=tuple(text.outputs),
+        parameters=text.parameters,
+        abi=abis[first],
+        work=main.work,
+        shapes=tuple(
+            ProblemShape(name=name, weight=call.found.weight(weights), sizes=one, abi=abi, work=call.work)
+            for name, call, one, abi in zip(names, calls, sizes, abis, strict=True)
+        )
+        if len(calls) > 1
+        else (),
+    )
+
+
+def _names(calls: Sequence[_Call]) -> list[str]:
+    """Call each shape by its workloads; numbered where one workload has several."""
+    names: list[str] = []
+    for call in calls:
+        wanted = ", ".join(call.found.calls)
+        same = sum(name == wanted or name.startswith(f"{wanted} (") for name in names)
+        names.append(f"{wanted} ({same + 1})" if same else wanted)
+    return names
+
+
+def _input(label: str, value: torch.Tensor) -> Input:
+    return Input(name=label, shape=tuple(value.shape), dtype=_dtype(value), contiguous=value.is_contiguous())
+
+
+def _abi(text: ProblemText, module: nn.Module, call: _Call) -> ABI:
+    state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+    return ABI(
+        arguments=tuple(
+            TensorSpec(name=label, shape=tuple(value.shape), dtype=_dtype(value))
+            for label, value in zip(text.inputs, call.given, strict=True)
+        ),
+        parameters=tuple(
+            TensorSpec(name=label, shape=tuple(state[own].shape), dtype=_dtype(state[own]), dynamic=False)
+            for label, own in text.parameters.items()
+        ),
+        outputs=tuple(
+            TensorSpec(name=f"output{place}", shape=tuple(value.shape), dtype=_dtype(value))
+            for place, value in enumerate(tensors(call.result))
+        ),
+    )
+
+
+def _same(model: nn.Module, found: Found, paths: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Part the paths of a group: those whose module gives what the first one gives with that one's weights, and the others."""
+    same: list[str] = []
+    others: list[str] = []
+    modules = dict(model.named_modules())
+    for path in paths:
+        module = modules[path]
+        state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
+        with torch.no_grad():
+            mine = list(tensors(module(*found.args, **found.kwargs)))
+            theirs = list(tensors(torch.func.functional_call(found.module, state, found.args, found.kwargs)))
+        (same if alike(mine, theirs) else others).append(path)
+    return tuple(same), tuple(others)
+
+
+def _dtype(value: torch.Tensor) -> str:
+    found = str(value.dtype).removeprefix("torch.")
+    if found not in ITEM_BYTES:
+        raise UntraceableError(f"it works on {found}")
+    return found
