@@ -18,6 +18,7 @@ from kernelwright.models.operators import Listener
 from kernelwright.models.proving import Proving
 from kernelwright.models.recording import Recording
 from kernelwright.models.records import ModelSettings, Outcome
+from kernelwright.models.work import Work
 from kernelwright.models.working import choose_from, finish, first_outcome, optimise, targeted
 from tools.errors import UserError
 from tools.models.form import check_package_place
@@ -57,7 +58,7 @@ class ModelHere:
             found = prover.correctness(graphs=job.compiled)
             if not (job.timed and found.holds):
                 return found
-            times = prover.times(job.operators, job.rounds, compiled=job.compiled, max_autotune=job.max_autotune)
+            *_, times = prover.times(job.operators, job.rounds, compiled=job.compiled, max_autotune=job.max_autotune)
             return found.model_copy(update={"times": times, "notes": prover.notes})
 
 
@@ -77,7 +78,7 @@ def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings,
     listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})
     begun = first_outcome("", "", sheet, device, settings, captured, rows)
     recording = Recording(home, begun, listener)
-    outcomes, delivered = optimise(rows, captured, settings, home, recording)
+    outcomes, delivered = optimise(rows, captured, settings, home, recording, Work())
     outcome = begun.model_copy(update={"operators": outcomes})
     if delivered:
         proving = Proving(ModelHere(model, workloads, device), Path(), "", "", sheet, settings, device != "cpu", 1, listener)

@@ -9,11 +9,12 @@ from typing import Any
 
 from graphs.optimize.confirm import KERNEL
 from graphs.optimize.evidence import evidence_folder
-from graphs.run.assembly import Shared, assemble, start_run
+from graphs.run.assembly import Shared, assemble, open_run, start_run
 from graphs.run.context import Services
 from graphs.run.settings import RunSettings
 from kernelwright.bench.borrowed import Borrowed
 from kernelwright.models.records import ModelSettings, OperatorOutcome
+from kernelwright.models.work import Work
 from kernelwright.viewers.watching import see_through
 from tools.errors import KernelwrightError, UserError
 from tools.evaluation.protocol import EvaluatorPool
@@ -38,6 +39,7 @@ async def optimise_all(
     folder: Path,
     home: Path,
     listener: Listener,
+    work: Work,
 ) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
     """Run each that has a budget; a run that fails is told as its operator's outcome, and the next begins.
 
@@ -54,7 +56,7 @@ async def optimise_all(
         assert group.trace is not None
         listener({"event": "operator", "row": row})
         try:
-            outcome, kernel = await _optimise(row, group, group.trace, settings, pool, folder, home, listener)
+            outcome, kernel = await _optimise(row, group, group.trace, _part_of(row, rows, settings), pool, folder, home, listener, work)
         except KernelwrightError as error:
             outcome, kernel = OperatorOutcome(name=row.group, run="", reason=f"{error.what} {error.mend}", delivered=False), None
         outcomes.append(outcome)
@@ -67,13 +69,31 @@ async def optimise_all(
     return tuple(outcomes), tuple(delivered)
 
 
+def _part_of(row: Chosen, rows: Sequence[Chosen], settings: ModelSettings) -> ModelSettings:
+    """Give a run its part of the evaluations and of the wall time."""
+    wall_s = settings.minutes * 60.0 * row.budget / max(1, sum(one.budget for one in rows))
+    budget = settings.run.budget.model_copy(update={"evaluations": row.budget, "wall_s": wall_s or settings.run.budget.wall_s})
+    return settings.model_copy(update={"run": settings.run.model_copy(update={"budget": budget})})
+
+
 async def _optimise(
-    row: Chosen, group: Group, trace: Trace, settings: ModelSettings, pool: EvaluatorPool, folder: Path, home: Path, listener: Listener
+    row: Chosen,
+    group: Group,
+    trace: Trace,
+    settings: ModelSettings,
+    pool: EvaluatorPool,
+    folder: Path,
+    home: Path,
+    listener: Listener,
+    work: Work,
 ) -> tuple[OperatorOutcome, Delivered | None]:
     file = folder / f"{row.group}.py"
     read, source = _read(file, trace, settings.run, measured=not row.eager_us)
-    budget = settings.run.budget.model_copy(update={"evaluations": row.budget})
-    store = start_run(read.problem, settings.run.model_copy(update={"problem_file": str(file), "budget": budget}), home)
+    if known := work.run_of(row.group):
+        store = open_run(home, known)
+    else:
+        store = start_run(read.problem, settings.run.model_copy(update={"problem_file": str(file)}), home)
+        work.note_run(row.group, store.meta("run"))
     try:
         services = assemble(store, Shared(pool=Borrowed(pool), variants=read.variants))
         delivery = await see_through(

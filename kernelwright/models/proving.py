@@ -101,6 +101,7 @@ class Proving:
             rounds=settings.rounds,
             seed=self.seed,
             threads=1,
+            limit_s=settings.proof_s,
         )
         return self.processes.prove(job)
 

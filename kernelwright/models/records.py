@@ -7,7 +7,7 @@ from pydantic import Field
 from graphs.run.settings import RunSettings
 from tools.models.capture import LARGEST
 from tools.models.choice import Chosen
-from tools.models.jobs import Proof
+from tools.models.jobs import PROOF_S, Proof
 from tools.models.records import Capture
 from tools.records import Record
 
@@ -27,10 +27,14 @@ class ModelSettings(Record):
     most: int = Field(default=MOST, ge=1)
     largest: int = Field(default=LARGEST, ge=1)
     """ATen operators of a module that is made into one operator, at most."""
+    minutes: float = Field(default=0.0, ge=0)
+    """Wall time of all operators' runs together, each its part; 0: no limit."""
     compiled: bool = True
     """Whether torch.compile is looked at."""
     max_autotune: bool = False
     rounds: int = Field(default=ROUNDS, ge=3)
+    proof_s: float = Field(default=PROOF_S, gt=0)
+    """What one proof of the whole model may take, compiling it too; what was found by then counts."""
 
 
 class OperatorOutcome(Record):

@@ -16,11 +16,12 @@ from kernelwright.models.proving import Proving
 from kernelwright.models.recording import Recording
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.report import summary, write_report
+from kernelwright.models.work import Work, work_of
 from tools.evaluation.several import open_local
 from tools.models.apart import model_processes
 from tools.models.choice import Chosen, choose
 from tools.models.delivered import Delivered
-from tools.models.form import check_package_place
+from tools.models.form import NOT_PROVEN_YET, check_package_place
 from tools.models.jobs import CaptureJob, Proof
 from tools.models.package import write_package
 from tools.models.records import Capture
@@ -28,7 +29,7 @@ from tools.problems.source import read_source
 from tools.records import HardwareSheet
 
 SEED_BITS = 31
-UNPROVEN = Proof(what="The work ended before its proof.", mend="Run the command again.")
+UNPROVEN = Proof(what=NOT_PROVEN_YET, mend="Run the command again: it goes on here.")
 """What is written down until there is a proof."""
 
 
@@ -39,20 +40,24 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
     source = read_source(file)
     sheet, settings = targeted(settings)
     with model_processes(settings.run.devices, sheet.title) as processes:
-        job = CaptureJob(
-            file=str(file.absolute()),
-            factory=factory,
-            device=processes.device,
-            policy=settings.run.policy,
-            largest=settings.largest,
-            threads=1,
-        )
-        captured = processes.capture(job)
-        rows = choose_from(captured, sheet, settings, measured=processes.device != "cpu")
+        work = work_of(file, source, factory, out, settings, home)
+        if work.done is None:
+            job = CaptureJob(
+                file=str(file.absolute()),
+                factory=factory,
+                device=processes.device,
+                policy=settings.run.policy,
+                largest=settings.largest,
+                threads=1,
+            )
+            captured = processes.capture(job)
+            work.begin(captured, choose_from(captured, sheet, settings, measured=processes.device != "cpu"))
+        assert work.done is not None
+        captured, rows = work.done.capture, work.done.rows
         listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})
         begun = first_outcome(str(file), factory, sheet, processes.device, settings, captured, rows)
         recording = Recording(home, begun, listener)
-        outcomes, delivered = optimise(rows, captured, settings, home, recording)
+        outcomes, delivered = optimise(rows, captured, settings, home, recording, work)
         outcome = begun.model_copy(update={"operators": outcomes})
         if delivered:
             # a kill during the proof costs no more than the proof
@@ -62,6 +67,7 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
             outcome, delivered = proving.settle(outcome, delivered)
         outcome = finish(outcome, delivered, out, time.monotonic() - began)
         recording.end(outcome)
+        work.end()
         return outcome
 
 
@@ -100,26 +106,26 @@ def choose_from(captured: Capture, sheet: HardwareSheet, settings: ModelSettings
 
 
 def optimise(
-    rows: Sequence[Chosen], captured: Capture, settings: ModelSettings, home: Path, listener: Listener
+    rows: Sequence[Chosen], captured: Capture, settings: ModelSettings, home: Path, listener: Listener, work: Work
 ) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
     """Have what was chosen optimised, with one evaluator for all."""
     if not any(row.budget for row in rows):
         return (), ()
     folder = Path(tempfile.mkdtemp(prefix="kernelwright-operators-"))
     try:
-        return asyncio.run(_optimise(rows, captured, settings, folder, home, listener))
+        return asyncio.run(_optimise(rows, captured, settings, folder, home, listener, work))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _optimise(
-    chosen: Sequence[Chosen], captured: Capture, settings: ModelSettings, folder: Path, home: Path, listener: Listener
+    rows: Sequence[Chosen], captured: Capture, settings: ModelSettings, folder: Path, home: Path, listener: Listener, work: Work
 ) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
     run = settings.run
     title = resolve_target(run.target).title
     pool = open_local(folder / "evaluator", run.devices, title, compile_s=run.compile_timeout_s)
     try:
-        return await optimise_all(chosen, captured.groups, settings, pool, folder, home, listener)
+        return await optimise_all(rows, captured.groups, settings, pool, folder, home, listener, work)
     finally:
         await pool.close()
 

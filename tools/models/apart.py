@@ -19,8 +19,8 @@ from tools.logs import telling_part
 from tools.models.jobs import CaptureAnswer, CaptureJob, Proof, ProofJob
 from tools.models.records import Capture
 
-CAPTURE_S, PROOF_S = 600.0, 900.0
-"""Limits of running a model to capture it, and to prove it, in seconds."""
+CAPTURE_S = 600.0
+"""Limit of running a model to capture it, seconds."""
 TOOLS = str(Path(tools.__file__).resolve().parent)
 """Our own code, which the process inside the walls imports."""
 _MAX_ANSWER = 128 << 20
@@ -50,7 +50,7 @@ class ModelProcesses:
             raise UserError(found.what, found.mend)
         return found.capture
 
-    def prove(self, job: ProofJob, limit_s: float = PROOF_S) -> Proof:
+    def prove(self, job: ProofJob) -> Proof:
         """Prove a package; where the process ends early, what it had found by then counts, with a note that says so."""
         self._workers.start()
         gpu = self.device != "cpu"
@@ -68,9 +68,9 @@ class ModelProcesses:
                 readable=(str(Path(job.file).absolute().parent), TOOLS),
             ) as child:
                 try:
-                    child.wait(time.monotonic() + limit_s)
+                    child.wait(time.monotonic() + job.limit_s)
                 except DeadlineError:
-                    late = f"The proof was cut off after {limit_s:.0f} s."
+                    late = f"The proof was cut off after {job.limit_s:.0f} s."
                 said, ending = telling_part(child.log.text), child.ending
             data = os.pread(answer, min(os.fstat(answer).st_size, _MAX_ANSWER), 0)
         except MachineError as error:
@@ -82,7 +82,7 @@ class ModelProcesses:
         found = Proof.model_validate_json(data)
         if job.timed and not found.times and found.holds:
             return found.model_copy(update={"notes": (*found.notes, late or f"Nothing was timed: {said or ending}.")})
-        return found
+        return found.model_copy(update={"notes": (*found.notes, f"{late} Figures are of what was timed by then.")}) if late else found
 
     def close(self) -> None:
         """End every process."""

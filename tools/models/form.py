@@ -13,6 +13,8 @@ from tools.problems.source import parse, read_source
 
 MAKE, WORKLOADS, WEIGHTS = "make", "workloads", "WEIGHTS"
 """Names that a file of a model has; the last is optional."""
+NOT_PROVEN_YET = "The work ended before its proof."
+"""What the report of a package says until its model is proven with it."""
 EXPECTED = (
     "Give the file make(), which returns an nn.Module, and workloads() or workloads(model), which returns {name: (argument, …)}; "
     "or a class Model with get_inputs(), as an operator's file has them."
@@ -37,8 +39,10 @@ def check_form(file: Path, factory: str) -> None:
 
 
 def check_package_place(out: Path) -> None:
-    """Raise UserError for a place that no package can be written to or imported from."""
-    check_place(out)
+    """Raise UserError for a place that no package can be written to or imported from; one whose proof was cut off is written anew."""
+    report = out / "report.json"
+    if not (report.is_file() and NOT_PROVEN_YET in report.read_text(errors="replace")):
+        check_place(out)
     if not out.name.isidentifier():
         raise UserError(f"{out.name} is no name that Python can import a package by.", "Use letters, digits and _ in the name of --out.")
 

@@ -52,6 +52,12 @@ class ProofJob(Record):
     rounds: int
     seed: int
     threads: int
+    limit_s: float
+    """What it may take."""
+
+
+PROOF_S = 900.0
+"""Limit of proving a model, seconds: what was found by then counts."""
 
 
 class OutputProof(Record):

@@ -67,9 +67,9 @@ def _prove(phase: Phase, job: ProofJob) -> None:
     found = prover.correctness(graphs=job.compiled)
     phase.answer(found.model_dump_json().encode())
     if job.timed and found.holds:
-        times = prover.times(job.operators, job.rounds, compiled=job.compiled, max_autotune=job.max_autotune)
-        found = found.model_copy(update={"times": times, "notes": prover.notes})
-        phase.answer(found.model_dump_json().encode())
+        for times in prover.times(job.operators, job.rounds, compiled=job.compiled, max_autotune=job.max_autotune):
+            found = found.model_copy(update={"times": times, "notes": prover.notes})
+            phase.answer(found.model_dump_json().encode())
 
 
 def _written(scratch: Path, job: ProofJob) -> Path:

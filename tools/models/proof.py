@@ -31,6 +31,10 @@ WARM = 3
 """Runs before the first that is timed."""
 
 
+Times = dict[str, dict[str, tuple[float, ...]]]
+"""Microseconds of each round, by way of running the model and by workload."""
+
+
 class Prover:
     """One model, its package, and workloads by seed."""
 
@@ -70,10 +74,11 @@ class Prover:
             notes=tuple(self._notes),
         )
 
-    def times(
-        self, operators: Sequence[str], rounds: int, *, compiled: bool, max_autotune: bool
-    ) -> dict[str, dict[str, tuple[float, ...]]]:
-        """Time all ways of running the model in turn, microseconds of each round; a way that fails is left out and noted."""
+    def times(self, operators: Sequence[str], rounds: int, *, compiled: bool, max_autotune: bool) -> Iterator[Times]:
+        """Time all ways of running the model in turn, microseconds of each round; a way that fails is left out and noted.
+
+        Gives what is known after each workload: a compiler may take longer than there is time.
+        """
         ways: dict[str, Any] = {EAGER: self._model, OURS: self._applied()}
         if len(operators) > 1:
             ways |= {f"{WITHOUT}{name}": self._applied((name,)) for name in operators}
@@ -87,7 +92,7 @@ class Prover:
             for one in self._make(self._seed):
                 for way, times in self._interleaved(ways, one, rounds).items():
                     found.setdefault(way, {})[one.name] = times
-        return {way: times for way, times in found.items() if len(times) == len(found[EAGER])}
+                yield {way: dict(times) for way, times in found.items() if len(times) == len(found[EAGER])}
 
     def _interleaved(self, ways: Mapping[str, Any], workload: Workload, rounds: int) -> dict[str, tuple[float, ...]]:
         calls: dict[str, Callable[[], Any]] = {}

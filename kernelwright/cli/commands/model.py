@@ -2,6 +2,7 @@
 
 FILE has make(), which returns an nn.Module, and workloads(), which returns {name: (argument, …)}; FILE:factory makes it by
 another function. An operator file will do, too. A package is written to --out: `import OUT; OUT.apply(model)`, and `OUT.remove(model)`.
+The same command goes on after a kill.
 With a GPU the whole model is timed, against eager and torch.compile; without one kernels are interpreted and nothing is timed.
 Exit status: 0 where the work came to an end, 1 where the model could not be proven right with operators, 2 for a wrong input.
 
@@ -46,6 +47,7 @@ def command(
     largest: Annotated[
         int, typer.Option(min=1, help="ATen operators of a module that is made into one operator; of larger ones the modules inside.")
     ] = LARGEST,
+    minutes: Annotated[float, typer.Option(min=0.0, help="Wall time of all operators' runs together; 0: no limit.")] = 0.0,
     target: Annotated[
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
@@ -107,7 +109,14 @@ def command(
     )
     run = run.model_copy(update={"team": ready_models(team, run.budget).settings})
     settings = ModelSettings(
-        run=run, budget=budget, most=most, largest=largest, compiled=compiled, max_autotune=max_autotune, rounds=rounds
+        run=run,
+        budget=budget,
+        most=most,
+        largest=largest,
+        minutes=minutes,
+        compiled=compiled,
+        max_autotune=max_autotune,
+        rounds=rounds,
     )
     outcome = work_on_file(Path(name), factory, out, settings, home_folder(home), ModelProgress(quiet=json))
     if json:

@@ -299,5 +299,5 @@ def test_a_model_with_a_wrong_operator_is_not_proven(tmp_path: Path, delivered: 
 
 def test_all_ways_of_running_a_model_are_timed_in_turn(package: Any, model: nn.Module) -> None:
     """Eager with and without operators, as many rounds each; what fails is noted and left out."""
-    found = prover(package, model).times(["norm"], 3, compiled=False, max_autotune=False)
+    [found] = prover(package, model).times(["norm"], 3, compiled=False, max_autotune=False)
     assert {way: len(times["rows"]) for way, times in found.items()} == {"eager": 3, "eager, ours": 3}

@@ -1,0 +1,150 @@
+"""Measures whole models, a row for each step as it comes; the same command goes on after a kill and leaves out what is done.
+
+python -m benchmarks.whole_models.run --out rows.jsonl --size large
+python -m benchmarks.whole_models.run --out rows.jsonl --size small      # without a GPU: right, packaged and proven; nothing is timed
+python -m benchmarks.whole_models.report rows.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.kept_rows import KeptRows
+from graphs.run.settings import RunSettings
+from kernelwright.models.records import ModelSettings, Outcome
+from kernelwright.models.working import work_on_file
+from tools.errors import KernelwrightError
+from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS
+from tools.tracing.finding import default_home
+
+MODELS = Path(__file__).resolve().parents[2] / "data" / "models"
+CASES: dict[str, dict[str, str]] = {
+    "llama": {"small": "served_decoder.py:make", "large": "served_decoder.py:llama", "full": "served_decoder.py:llama_full"},
+    "qwen3": {"small": "served_decoder.py:make_qwen3", "large": "served_decoder.py:qwen3", "full": "served_decoder.py:qwen3_full"},
+    "mixture": {"small": "mixture.py:make", "large": "mixture.py:large"},
+    "mamba2": {"small": "state_space.py:make", "large": "state_space.py:large"},
+    "vit": {"small": "vision.py:make", "large": "vision.py:large"},
+    "dit": {"small": "diffusion.py:make", "large": "diffusion.py:large"},
+    "unet3d": {"small": "volume.py:make", "large": "volume.py:large"},
+    "gnn": {"small": "graph.py:make", "large": "graph.py:large"},
+}
+"""By name and size: file and factory; a size that a model does not have is its large one."""
+WAYS = (EAGER, OURS, COMPILED, COMPILED_OURS, AUTOTUNED, AUTOTUNED_OURS)
+
+
+class _Rows:
+    """Writes what happens to one model."""
+
+    def __init__(self, rows: KeptRows, model: str, key: dict[str, Any]) -> None:
+        self._rows, self._model, self._key = rows, model, key
+        self._began = time.monotonic()
+
+    def __call__(self, event: dict[str, Any]) -> None:
+        """Keep what was captured, and what came of each operator."""
+        if event["event"] == "chosen":
+            rows = [row.model_dump(mode="json") for row in event["rows"] if row.budget]
+            self.add("chosen", us=event["capture"].us, clock=event["capture"].clock, target=event["target"], operators=rows)
+        elif event["event"] == "outcome":
+            self.add("operator", **event["outcome"].model_dump(mode="json"))
+        elif event["event"] == "proving":
+            self.add("proving", operators=event["operators"])
+
+    def add(self, what: str, **facts: Any) -> None:
+        """Keep a row, and say so."""
+        row = {"model": self._model, **self._key, "what": what, "seconds": round(time.monotonic() - self._began, 1), **facts}
+        self._rows.add(row)
+        shown = facts.get("reason") or facts.get("summary") or facts.get("operators") or ""
+        print(f"{row['seconds']:7.1f}s {self._model:<8} {what:<9} {facts.get('name', '')} {str(shown)[:160]}", flush=True)
+
+
+def main(words: Sequence[str] | None = None) -> None:
+    """Work on each model that has no last row yet."""
+    asked = _asked(words)
+    rows = KeptRows(asked.out)
+    key = {"size": asked.size, "budget": asked.budget, "most": asked.most}
+    ended = {row["model"] for row in rows.rows if row["what"] == "ended" and all(row.get(name) == value for name, value in key.items())}
+    until = time.monotonic() + asked.minutes * 60.0 if asked.minutes else float("inf")
+    for name in asked.only or CASES:
+        if name in ended:
+            continue
+        if time.monotonic() > until:
+            print(f"{name} and what comes after it are left for the next call of this command: --minutes are over.")
+            return
+        _measure(name, asked, _Rows(rows, name, key))
+
+
+def _measure(name: str, asked: argparse.Namespace, listener: _Rows) -> None:
+    file, _, factory = CASES[name].get(asked.size, CASES[name]["large"]).partition(":")
+    settings = ModelSettings(
+        run=RunSettings(memory=False, tune=asked.tune),
+        budget=asked.budget,
+        most=asked.most,
+        minutes=asked.model_minutes,
+        compiled=not asked.no_compile,
+        max_autotune=not (asked.no_compile or asked.no_max_autotune),
+        rounds=asked.rounds,
+        proof_s=asked.proof_minutes * 60.0,
+    )
+    out = asked.packages / f"{name}_{asked.size}".replace("-", "_")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        outcome = work_on_file(MODELS / file, factory, out, settings, asked.home, listener)
+    except KernelwrightError as error:
+        listener.add("ended", summary=f"{error.what} {error.mend}", failed=True)
+        return
+    listener.add("ended", **_facts(outcome))
+
+
+def _facts(outcome: Outcome) -> dict[str, Any]:
+    from kernelwright.models.report import summary
+
+    proof, weights = outcome.proof, outcome.capture.weights
+    total = {
+        way: sum(weights[name] * sorted(each)[len(each) // 2] for name, each in times.items())
+        for way, times in proof.times.items()
+        if way in WAYS
+    }
+    return {
+        "summary": summary(outcome),
+        "device": outcome.target if outcome.device == "cuda" else "",
+        "holds": proof.holds,
+        "kept": [one.name for one in outcome.operators if one.kept],
+        "taken_out": {one.name: one.taken_out for one in outcome.operators if one.taken_out},
+        "hits": proof.hits,
+        "misses": proof.misses,
+        "breaks": proof.breaks,
+        "weighted_us": total,
+        "medians_us": {
+            way: {name: sorted(each)[len(each) // 2] for name, each in times.items()} for way, times in proof.times.items() if way in WAYS
+        },
+        "ratios": [one.model_dump(mode="json") for one in outcome.ratios],
+        "expected": outcome.expected,
+        "notes": list(proof.notes),
+    }
+
+
+def _asked(words: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="file of rows, JSON lines")
+    parser.add_argument("--size", choices=("small", "large", "full"), default="large")
+    parser.add_argument("--only", nargs="*", choices=tuple(CASES), help="these models alone")
+    parser.add_argument("--budget", type=int, default=3, help="evaluations an operator, on average")
+    parser.add_argument("--most", type=int, default=4, help="operators of a model")
+    parser.add_argument("--tune", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--model-minutes", type=float, default=2.0, help="wall time of a model's operators; 0: no limit")
+    parser.add_argument("--proof-minutes", type=float, default=4.0, help="wall time of one proof, compiling it too")
+    parser.add_argument("--minutes", type=float, default=0.0, help="begin no further model after so many; 0: no limit")
+    parser.add_argument("--no-compile", action="store_true", help="eager alone")
+    parser.add_argument("--no-max-autotune", action="store_true")
+    parser.add_argument("--packages", type=Path, default=Path("whole_models"), help="folder of the packages")
+    parser.add_argument("--home", type=Path, default=default_home())
+    return parser.parse_args(words)
+
+
+if __name__ == "__main__":
+    main()
