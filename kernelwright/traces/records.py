@@ -34,9 +34,11 @@ class Part(Record):
 class Noted(Part, Generic[V_co]):
     """One record of the run as it was written down."""
 
+    # what is said below a field pydantic looks for in every frame above, once more for each kind of value: seconds in a large process
+    model_config = ConfigDict(use_attribute_docstrings=False)
+
     id: str
-    subject: str
-    """Id of what it is about; empty where it is about the run."""
+    subject: str = Field(description="Id of what it is about; empty where it is about the run.")
     written: float
     value: V_co
 
