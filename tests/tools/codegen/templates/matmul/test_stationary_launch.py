@@ -16,11 +16,11 @@ from tools.cost.region_settings import modelled_names, ranked
 from tools.records import PrecisionPolicy
 
 MEASURED: dict[str, tuple[str, str, float]] = {
-    "64": ("torch.matmul(x, y)", "torch.empty(32768, 64), torch.empty(64, 32768)", 1695),
-    "32": ("torch.matmul(x, y)", "torch.empty(32768, 32), torch.empty(32, 32768)", 1462),
-    "large images": ("torch.nn.functional.conv2d(x, y)", "torch.empty(16, 64, 1024, 1024), torch.empty(128, 64, 1, 1)", 4977),
-    "images": ("torch.nn.functional.conv2d(x, y)", "torch.empty(10, 112, 224, 224), torch.empty(672, 112, 1, 1)", 1110),
-    "small images": ("torch.nn.functional.conv2d(x, y)", "torch.empty(64, 128, 56, 56), torch.empty(512, 128, 1, 1)", 339),
+    "64": ("torch.matmul(x, y)", "torch.zeros(32768, 64), torch.zeros(64, 32768)", 1695),
+    "32": ("torch.matmul(x, y)", "torch.zeros(32768, 32), torch.zeros(32, 32768)", 1462),
+    "large images": ("torch.nn.functional.conv2d(x, y)", "torch.zeros(16, 64, 1024, 1024), torch.zeros(128, 64, 1, 1)", 4977),
+    "images": ("torch.nn.functional.conv2d(x, y)", "torch.zeros(10, 112, 224, 224), torch.zeros(672, 112, 1, 1)", 1110),
+    "small images": ("torch.nn.functional.conv2d(x, y)", "torch.zeros(64, 128, 56, 56), torch.zeros(512, 128, 1, 1)", 339),
 }
 """Products, and microseconds of a prototype on an NVIDIA H200 (2026-11-21) with its fastest tile, 64 by 128."""
 
@@ -54,7 +54,7 @@ def test_operand_stationary_products_come_first_of_short_sums(name: str) -> None
 
 def test_what_is_held_moves_once() -> None:
     """The kernel moves each tensor once; the L2 gives held tiles once, walked parts once a held tile, and takes the result once."""
-    one = planned("torch.matmul(x, y)", "torch.empty(4096, 64), torch.empty(64, 65536)", "x, y")
+    one = planned("torch.matmul(x, y)", "torch.zeros(4096, 64), torch.zeros(64, 65536)", "x, y")
     kernel, passed = matmul_launches(one.kernel, first(one), SHEET)
     left, right, result = 4096 * 64 * 4, 64 * 65536 * 4, 4096 * 65536 * 4
     shares = kernel.programs // (65536 // 128)
@@ -67,7 +67,7 @@ def test_what_is_held_moves_once() -> None:
 def test_vectors_that_are_filled_up_are_written_twice() -> None:
     """Sums of 60 elements have two more passes over what is walked where that lies along the sum, none where it lies across."""
     along, across = (
-        planned(f"torch.matmul({x}, y)", "torch.empty(512, 60), torch.empty(60, 8192)".replace("512, 60", size), "x, y")
+        planned(f"torch.matmul({x}, y)", "torch.zeros(512, 60), torch.zeros(60, 8192)".replace("512, 60", size), "x, y")
         for x, size in (("x", "512, 60"), ("x.T", "60, 512"))
     )
     assert [len(matmul_launches(one.kernel, first(one), SHEET)) for one in (along, across)] == [4, 2]
@@ -76,7 +76,7 @@ def test_vectors_that_are_filled_up_are_written_twice() -> None:
 def test_the_left_operand_is_held_where_it_is_larger() -> None:
     """Turned round, a product costs the same: its right operand has the pass."""
     one, other = (
-        planned("torch.matmul(x, y)", f"torch.empty({rows}, 64), torch.empty(64, {cols})", "x, y")
+        planned("torch.matmul(x, y)", f"torch.zeros({rows}, 64), torch.zeros(64, {cols})", "x, y")
         for rows, cols in ((512, 8192), (8192, 512))
     )
     assert region_us(one, first(one), SHEET) == region_us(other, first(other), SHEET)
@@ -94,7 +94,7 @@ def test_a_tile_that_does_not_fit_is_never_chosen() -> None:
 
 def test_short_sums_wait_for_their_results() -> None:
     """16384 by 64 by 16384, a tile of 128 by 128 a program or walked, is modelled within 5 % of the 768 µs that an H200 took."""
-    one = planned("torch.matmul(x, y)", "torch.empty(16384, 64), torch.empty(64, 16384)", "x, y")
+    one = planned("torch.matmul(x, y)", "torch.zeros(16384, 64), torch.zeros(64, 16384)", "x, y")
     tile = {"BLOCK_M": 128, "BLOCK_N": 128, "BLOCK_K": 64, "num_warps": 8, "precision": "fp16x3", "accumulate": "chunked"}
     for programs in ("data_parallel", "persistent"):
         assert region_us(one, {**one.defaults(SHEET.sms), **tile, "programs": programs}, SHEET) == pytest.approx(768, rel=0.05)
