@@ -1,4 +1,4 @@
-"""Evaluates one candidate in a pool of its own and prints the verdict; with the argument `hang`, one that never ends."""
+"""Evaluates the request on its input in a pool of its own and prints the verdict; with the argument `hang`, a candidate that never ends."""
 
 from __future__ import annotations
 
@@ -9,23 +9,15 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from tests.tools.evaluation.conftest import DOUBLE, KERNEL
 from tools.evaluation import EvaluationRequest, LocalPool
-from tools.hardware import load_sheet
-from tools.problems import load_problem, small_variants
+
+FORWARD = "        out = torch.empty_like(x)"
 
 
-async def main(*, hang: bool) -> None:
+async def main(request: EvaluationRequest) -> None:
     """Evaluate and print."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "double.py"
-        file.write_text(DOUBLE)
-        problem = load_problem(file)
-        source = KERNEL.replace("        out = torch.empty_like(x)", "        while True:\n            pass") if hang else KERNEL
         pool = LocalPool(Path(folder) / "pool", None, parallel=1)
-        request = EvaluationRequest(
-            problem=problem, variants=small_variants(problem), candidate="c", source=source, target=load_sheet("h200"), timeout_s=300
-        )
         print("started", flush=True)  # noqa: T201 - read by the test
         found = await pool.evaluate(request)
         print(found.verdict, found.notes, found.sandbox, found.log)  # noqa: T201 - read by the test
@@ -33,4 +25,6 @@ async def main(*, hang: bool) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(hang=sys.argv[1:] == ["hang"]))
+    given = EvaluationRequest.model_validate_json(sys.stdin.read())
+    source = given.source.replace(FORWARD, "        while True:\n            pass") if sys.argv[1:] == ["hang"] else given.source
+    asyncio.run(main(given.model_copy(update={"source": source, "timeout_s": 300.0})))

@@ -205,7 +205,7 @@ def test_strongest_walls_come_first() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
 @pytest.mark.slow
-def test_unprivileged_launcher_isolates_too() -> None:
+def test_unprivileged_launcher_isolates_too(request_for: Callable[..., EvaluationRequest], kernel: str) -> None:
     """A launcher that is not root still judges a candidate, with the walls that its user may build."""
     script = ROOT / "tests" / "tools" / "evaluation" / "evaluate_once.py"
     nobody = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
@@ -218,7 +218,8 @@ def test_unprivileged_launcher_isolates_too() -> None:
     if not usable:
         pytest.skip("no interpreter that another user may run, with its packages")
     command = [*nobody, usable[0], "-B", str(script)]
-    done = subprocess.run(command, cwd="/tmp", capture_output=True, text=True, timeout=200, check=False, env=environment)
+    given = request_for(kernel).model_dump_json()
+    done = subprocess.run(command, input=given, cwd="/tmp", capture_output=True, text=True, timeout=200, check=False, env=environment)
 
     assert "PASS" in done.stdout, done.stderr[-2000:]
     assert "seccomp" in done.stdout
@@ -226,22 +227,27 @@ def test_unprivileged_launcher_isolates_too() -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the sandbox's user is the launcher's own without root")
 @pytest.mark.slow
-def test_launcher_that_keeps_its_files_to_itself_isolates_too() -> None:
+def test_launcher_that_keeps_its_files_to_itself_isolates_too(request_for: Callable[..., EvaluationRequest], kernel: str) -> None:
     """A launcher whose new folders nobody else may enter (umask 077) judges a candidate all the same, with a private root."""
     script = ROOT / "tests" / "tools" / "evaluation" / "evaluate_once.py"
     command = [sys.executable, "-B", str(script)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False, umask=0o077)
+    given = request_for(kernel).model_dump_json()
+    done = subprocess.run(command, input=given, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False, umask=0o077)
 
     assert "PASS" in done.stdout, done.stderr[-2000:]
     assert "private root" in done.stdout
 
 
 @pytest.mark.slow
-def test_everything_dies_with_the_supervisor() -> None:
+def test_everything_dies_with_the_supervisor(request_for: Callable[..., EvaluationRequest], kernel: str) -> None:
     """When the process that owns the pool is killed, its zygotes and sandboxes die too."""
     script = ROOT / "tests" / "tools" / "evaluation" / "evaluate_once.py"
-    process = subprocess.Popen([sys.executable, "-B", str(script), "hang"], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-B", str(script), "hang"], cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+    assert process.stdin is not None
     assert process.stdout is not None
+    with process.stdin as given:
+        given.write(request_for(kernel).model_dump_json())
     assert process.stdout.readline() == "started\n"
     above = psutil.Process(process.pid)
     # the first process, two that are warm, two zygotes, and the phase's two
