@@ -70,8 +70,9 @@ def judge(problem: Problem, packing: str, plain: str) -> dict[str, Any]:
         for change in CHANGES:
             for model in models:
                 change(model)
+            other = list(tensor_leaves(models[1](*(value.clone() for value in inputs))))
             for _ in range(2):
-                one, other = (list(tensor_leaves(model(*(value.clone() for value in inputs)))) for model in models)
+                one = list(tensor_leaves(models[0](*(value.clone() for value in inputs))))
                 equal.append(all(torch.equal(mine, its) for mine, its in zip(one, other, strict=True)))
             counts.append(packs[0])
     with torch.inference_mode():

@@ -6,10 +6,11 @@ Each of them is what Triton does, done in fewer steps: where this version of Tri
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from triton._utils import validate_block_shape
@@ -33,6 +34,7 @@ def install() -> None:
         core.tensor.__init__ = _make_tensor
         core.tuple.__eq__ = _numbers_first(core.tuple.__eq__)
         TritonSemantic.broadcast_impl_value = _alike_first(TritonSemantic.broadcast_impl_value)
+        TritonSemantic.binary_op_type_checking_impl = _plain_types_first(TritonSemantic.binary_op_type_checking_impl)
     if hasattr(interpreter, "_patch_builtin") and hasattr(interpreter, "_patch_attr"):
         interpreter._patch_builtin = _listed_once(interpreter._patch_attr)
     if hasattr(interpreter.FunctionRewriter, "_transform_ast"):
@@ -104,6 +106,8 @@ class _Shape:
     constants: Any
     """As a tensor has it: constants of the language."""
     constant_numel: Any
+    names: dict[str, str] = field(default_factory=dict)
+    """Of types, by the names of their elements'."""
 
 
 _shapes: dict[tuple[int, ...], _Shape] = {}
@@ -133,7 +137,10 @@ def _make_block_type(self: Any, element_ty: Any, shape: Any) -> None:
     self.element_ty = element_ty
     self.known = known
     self.shape, self.numel = self.known.sizes, self.known.numel
-    self.name = f"<{self.known.text}, {element_ty}>"
+    name = known.names.get(element_ty.name)
+    if name is None:
+        name = known.names[element_ty.name] = f"<{known.text}, {element_ty}>"
+    self.name = name
 
 
 def _make_tensor(self: Any, handle: Any, type: Any) -> None:  # noqa: A002 - Triton's name
@@ -156,26 +163,105 @@ def _numbers_first(ask: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _alike_first(ask: Callable[[Any, Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    """Hand back at once two scalars, or two blocks of one shape."""
+    """Hand back at once two scalars, or two blocks of one shape; spread a scalar without asking for the type's other form."""
 
     def broadcast(self: Any, lhs: Any, rhs: Any) -> Any:
         left, right = getattr(lhs.type, "known", _SCALAR), getattr(rhs.type, "known", _SCALAR)
-        return (lhs, rhs) if left is right else ask(self, lhs, rhs)
+        if left is right:
+            return lhs, rhs
+        if left is _SCALAR:
+            return _spread(self, lhs, rhs.type), rhs
+        if right is _SCALAR:
+            return lhs, _spread(self, rhs, lhs.type)
+        joined = _joined(tuple(left.sizes), tuple(right.sizes))
+        if joined is None:
+            return ask(self, lhs, rhs)
+        return lhs if left is joined else _stretch(self, lhs, joined), rhs if right is joined else _stretch(self, rhs, joined)
 
     return broadcast
 
 
+@functools.cache
+def _joined(left: tuple[int, ...], right: tuple[int, ...]) -> _Shape | None:
+    """Find the shape that both blocks are stretched to; None where it is for Triton to say."""
+    if len(left) != len(right) or any(one != other and 1 not in {one, other} for one, other in zip(left, right, strict=True)):
+        return None
+    return _shape(tuple(max(one, other) for one, other in zip(left, right, strict=True)))
+
+
+def _stretch(semantic: Any, block: Any, joined: _Shape) -> Any:
+    return core.tensor(semantic.builder.create_broadcast(block.handle, joined.sizes), core.block_type(block.type.scalar, joined.sizes))
+
+
+def _spread(semantic: Any, scalar: Any, block: Any) -> Any:
+    """Make a block of one number, in the shape of another block's type."""
+    kind = core.block_type(scalar.type, block.shape)
+    return core.tensor(semantic.builder.create_splat(kind, scalar.handle), kind)
+
+
+_PLAIN = {"fp32", "fp64", "int32", "int64", "int1"}
+"""Types that two operands of one type are computed in, whatever is done with them."""
+
+
+def _plain_types_first(ask: Callable[..., Any]) -> Callable[..., Any]:
+    """Take two operands of one plain type as they are, and a Python number beside one of them in its type."""
+
+    def check(self: Any, lhs: Any, rhs: Any, *given: bool, **named: bool) -> Any:
+        left, right = type(lhs) is core.tensor, type(rhs) is core.tensor
+        if left and right:
+            if lhs.dtype.name == rhs.dtype.name and lhs.dtype.name in _PLAIN:
+                return self.broadcast_impl_value(lhs, rhs)
+        elif named.get("arithmetic_check", given[2] if len(given) > 2 else True):
+            if left and _fits(rhs, lhs.dtype.name):
+                return self.broadcast_impl_value(lhs, self.scalar_constant(rhs, dtype=lhs.dtype))
+            if right and _fits(lhs, rhs.dtype.name):
+                return self.broadcast_impl_value(self.scalar_constant(lhs, dtype=rhs.dtype), rhs)
+        return ask(self, lhs, rhs, *given, **named)
+
+    return check
+
+
+def _fits(value: Any, name: str) -> bool:
+    """Whether a number beside a tensor of a type is computed in that type."""
+    return (name == "fp32" and type(value) is float) or (name in _NUMBERED and type(value) is int and -(2**31) <= value < 2**31)
+
+
+_NUMBERED = {"fp32", "int32", "int64"}
+"""Types that a whole number of 32 bits takes on."""
+
+
 def _listed_once(replace: Callable[..., None]) -> Callable[[Any, Any, Any], None]:
-    """List what is to be replaced in a module or class once a process, not again with every launch."""
-    members: dict[Any, list[tuple[str, Any]]] = {}
+    """List what is to be replaced in a module or class once a process, not again with every launch, and call what it wraps."""
+    members: dict[Any, list[tuple[str, Any, Any]]] = {}
 
     def patch(package: Any, builder: Any, scope: Any) -> None:
         if package not in members:
-            members[package] = [(name, member) for name, member in inspect.getmembers(package) if core.is_builtin(member)]
-        for name, member in members[package]:
-            replace(package, name, member, builder, scope)
+            found = [(name, member) for name, member in inspect.getmembers(package) if core.is_builtin(member)]
+            members[package] = [(name, member, _direct(member)) for name, member in found]
+        for name, member, direct in members[package]:
+            if direct is None:
+                replace(package, name, member, builder, scope)
+            else:
+                scope.set_attr(package, name, direct)
 
     return patch
+
+
+_WRAPPER = core.builtin(lambda: None).__code__
+"""Of every function of the language: it looks whether it is called in a kernel."""
+
+
+def _direct(member: Any) -> Any:
+    """Make what calls the function that a wrapper wraps, as in a kernel; None where something else wraps it."""
+    if getattr(member, "__code__", None) is not _WRAPPER:
+        return None
+    inner = member.__wrapped__
+
+    def call(*args: Any, **given: Any) -> Any:
+        given["_semantic"] = interpreter.interpreter_semantic
+        return inner(*args, **given)
+
+    return call
 
 
 def _read_in_place(self: Any, src: str) -> ast.AST:
