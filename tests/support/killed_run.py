@@ -96,9 +96,9 @@ def _run(folder: Path, node: str, edge: str, base_url: str = "", search: str = "
     if base_url:
         # one plan at a time: a kill then finds no request of another plan under way, so every request can be counted
         team, batch = build_team(team_settings("scripted", base_url, ["coder=llm", "profiler=llm", "reviewer=llm"], team="full"), store), 1
-    settings = RunSettings(
-        target="h200", memory=False, search=search, budget=Budget(evaluations=40), search_settings=SearchSettings(batch=batch)
-    )
+    # a search method's state is as long in the making as its budget, and is whole long before
+    budget = Budget(evaluations=40 if search == "greedy" else 16)
+    settings = RunSettings(target="h200", memory=False, search=search, budget=budget, search_settings=SearchSettings(batch=batch))
     delivery = asyncio.run(execute(small_services(folder, settings, store=store, team=team), lambda event: None))
     sys.stdout.write(delivery.candidate)
 

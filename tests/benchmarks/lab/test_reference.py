@@ -9,7 +9,20 @@ import pytest
 from benchmarks.lab.device_lock import DeviceLock
 from benchmarks.lab.reference import ReferenceTimer
 from benchmarks.lab.truth import plan_calls
-from tests.benchmarks.lab.sources import small_problem
+from tools.problems import load_problem
+
+PRODUCT = """
+import torch
+
+
+def product(x, y):
+    return x @ y
+
+
+def example_inputs():
+    return torch.randn(12, 70), torch.randn(70, 9)
+"""
+"""Compiled without a compiler of C++: it is one call of a library."""
 
 
 def timer(folder: Path) -> ReferenceTimer:
@@ -21,7 +34,9 @@ def timer(folder: Path) -> ReferenceTimer:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_eager_comes_first_and_the_compiled_one_after(tmp_path: Path) -> None:
     """Both are timed, and the lock is free in the end."""
-    problem = small_problem(tmp_path)
+    file = tmp_path / "product.py"
+    file.write_text(PRODUCT)
+    problem = load_problem(file)
     lock = DeviceLock(tmp_path / "lock", hold_s=0)
     answers = timer(tmp_path).times(problem, plan_calls(problem)[0])
     eager = next(answers)
