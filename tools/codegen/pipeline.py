@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.schedule import Schedule
 from tools.codegen.module.emit import emit_regions
 from tools.codegen.module.link import Emission, link
@@ -23,14 +24,22 @@ from tools.codegen.module.passthrough import pass_through
 from tools.codegen.rewrite.bind import BoundGraph, bind
 from tools.codegen.rewrite.canonicalize import canonicalize
 from tools.codegen.schedule.partition import initial_schedule
-from tools.codegen.schedule.plan import LoweredRegion, PlannedRegion, choose_template, lower_region
+from tools.codegen.schedule.plan import LoweredRegion, PlannedRegion, can_generate, choose_template, lower_region
 from tools.codegen.trace.tracing import trace_reference
 from tools.records import Problem
 
+MOST_UNROLLED = 400
+"""Operators up to which a reference with a loop that no kernel can hold is traced step by step."""
+
 
 def trace(problem: Problem) -> OperatorGraph:
-    """Trace a reference and bring its graph into canonical form."""
-    return canonicalize(trace_reference(problem)).graph
+    """Trace a reference and bring its graph into canonical form; a short loop that no kernel can hold is its operators, step by step."""
+    graph = canonicalize(trace_reference(problem)).graph
+    loops = [node for node in graph.nodes if isinstance(node, Loop)]
+    if len(problem.work.operators) > MOST_UNROLLED or all(can_generate(graph, (loop.name,)) for loop in loops):
+        return graph
+    unrolled = canonicalize(trace_reference(problem, loops=False)).graph
+    return graph if unrolled.blocked else unrolled
 
 
 def partition(graph: OperatorGraph) -> Schedule:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.ir.graph import LaidOut
+from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators import CONVOLUTIONS
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.schedule.partition import STANDING_ALONE
@@ -218,7 +219,8 @@ class ScheduleModel:
     def _library(self, region: Region) -> float:
         """Time of a region's library calls; of what could not be generated either, their launches or the bytes they move."""
         if region.nodes not in self._libraries:
-            if can_generate(self.graph, region.nodes):
+            loops = any(isinstance(self.graph.by_name[name], Loop) for name in region.nodes)
+            if not loops and can_generate(self.graph, region.nodes):
                 family = OperatorFamily.CONVOLUTION if is_convolution(self.graph, region) else None
                 us = library_us(self.planned(region), self.sheet, self._allowed(region), family, self._call(region))
             else:

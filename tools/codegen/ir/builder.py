@@ -130,6 +130,12 @@ class Builder:
         atoms_of = kept | self.exprs[position.id].atoms
         return self._add(Expr("pick", (value.id, position.id), expr.dtype, atoms_of, chosen))
 
+    def turn(self, value: Value, there: int, here: int) -> Value:
+        """The same elements along another atom: `here` in the place of `there`."""
+        expr = self.exprs[value.id]
+        atoms = frozenset(self.atoms.leaves(tuple(expr.atoms))) - {there} | {here}
+        return self._add(Expr("turn", (value.id,), expr.dtype, atoms, (there, here)))
+
     def join(self, values: Iterable[Value], join: Join) -> Value:
         """Lay values of one dtype one after the other."""
         found = tuple(values)

@@ -62,6 +62,10 @@ class TensorMeta:
         """Shape at the sizes as written."""
         return tuple(sizes[0] for sizes in self.shape)
 
+    def alike(self, other: TensorMeta) -> bool:
+        """Whether another value has the same shape and dtype."""
+        return self.shape == other.shape and self.dtype == other.dtype
+
 
 @dataclass(frozen=True)
 class Node:

@@ -78,6 +78,30 @@ class Attention:
 
 
 @dataclass(frozen=True)
+class State:
+    """A value that a loop's steps hand on, as expressions."""
+
+    leaf: int
+    """What a step is given."""
+    initial: int
+    after: int
+    """What it gives to the next one."""
+    last: int
+    """What is left when the loop has ended."""
+    dims: Dims
+
+
+@dataclass(frozen=True)
+class Recurrence:
+    """A loop over one dimension: expressions that vary along it are of one step."""
+
+    step: int
+    """Atom of the dimension."""
+    states: tuple[State, ...]
+    backwards: bool
+
+
+@dataclass(frozen=True)
 class Kernel:
     """A lowered region: expressions, what is read, what is written, what is reduced."""
 
@@ -90,6 +114,7 @@ class Kernel:
     attention: Attention | None = None
     depthwise: Depthwise | None = None
     convolution: Convolution | None = None
+    recurrence: Recurrence | None = None
     further: tuple[Contraction, ...] = ()
     """Products besides `contraction`, over the same rows and columns."""
 

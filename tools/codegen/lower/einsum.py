@@ -30,7 +30,7 @@ def _einsum(low: Lowering, node: Node) -> None:
     ones, twos = set(words[0]), set(words[1])
     chained = node.name in low.chained and (ones ^ twos) <= set(out)
     matrix = ones - twos and twos - ones and (ones & twos) - set(out) and (ones ^ twos) <= set(out)
-    if not matrix and not chained:
+    if low.is_step or (not matrix and not chained):
         _multiply_and_sum(low, node, words, operands, out)
         return
     if not twos - ones:
@@ -71,6 +71,9 @@ def _multiply_and_sum(low: Lowering, node: Node, words: Sequence[str], operands:
     if not is_floating(dtype):
         raise LoweringError(f"products of {dtype} are not generated")
     left, right = (low.value(ref) for ref in operands)
+    if low.is_step:
+        inner = [letter for letter in words[0] if letter in words[1] and letter not in out]
+        left, right = low.apart(left, right, *([word.index(letter) for letter in inner] for word in words))
     dims = lettered(low, words, (left, right))
     value = low.b.compute(left.value, dtype) * low.b.compute(right.value, dtype)
     summed = low.b.atoms.leaves(atom for letter, dim in dims.items() if letter not in out for atom in dim)

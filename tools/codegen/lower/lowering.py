@@ -17,7 +17,7 @@ from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.geometry import Convolution, Depthwise, Window
 from tools.codegen.ir.graph import LaidOut, Node, OperatorGraph, Ref, TensorMeta
-from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output
+from tools.codegen.ir.kernel import Attention, Contraction, Kernel, Lowered, Output, Recurrence
 from tools.codegen.ir.operators import PRODUCTS
 from tools.codegen.ir.sizes import product
 from tools.codegen.ir.views import is_view, see_through
@@ -37,6 +37,9 @@ SEEN_THROUGH = {
 class Lowering:
     """Turns nodes into expressions, one region at a time."""
 
+    is_step = False
+    """Whether it lowers a loop's body, whose products are sums over a tile."""
+
     def __init__(self, graph: OperatorGraph, members: Iterable[str], rules: Mapping[str, Rule], claims: Sequence[Claim]) -> None:
         """Take the names of the region's nodes, a rule for each operator, and what is asked before the rules."""
         self.graph, self.rules, self.claims = graph, rules, claims
@@ -55,6 +58,7 @@ class Lowering:
         self.attention: Attention | None = None
         self.depthwise: Depthwise | None = None
         self.convolution: Convolution | None = None
+        self.recurrence: Recurrence | None = None
         self.diagonals: dict[Ref, Lowered] = {}
         """Diagonal matrices, by their vectors."""
         self.weights: dict[Ref, Lowered] = {}
@@ -63,11 +67,19 @@ class Lowering:
     def run(self) -> Kernel:
         """Lower every member and find the outputs; raises LoweringError."""
         try:
-            for name in self.members:
-                self._lower(self.graph.by_name[name])
+            self.lower_members()
             return self._finish()
         except ShapeMismatchError as error:
             raise LoweringError(str(error)) from error
+
+    def lower_members(self) -> None:
+        """Lower every member."""
+        for name in self.members:
+            self._lower(self.graph.by_name[name])
+
+    def apart(self, left: Lowered, right: Lowered, *summed: Sequence[int]) -> tuple[Lowered, Lowered]:
+        """Prepare two operands of a product that is summed here and now, as those of a loop's step are."""
+        return left, right
 
     def value(self, ref: Ref) -> Lowered:
         """Find a value: made here, a view of something, or read from memory."""
@@ -207,7 +219,7 @@ class Lowering:
         for load in self.b.loads:
             refuse_twice(self.b.atoms.resolve(load.dims))
         self._check_joins(outputs)
-        special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution)
+        special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution, self.recurrence)
         return Kernel(self.b, tuple(outputs), self._common_reduction(), *special, tuple(self.further))
 
     def _check_joins(self, outputs: Sequence[Output]) -> None:

@@ -25,6 +25,8 @@ def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool
     scaled = _diagonal(low, left, right, transposed)
     if scaled is not None:
         return scaled
+    if low.is_step:
+        return _multiply_and_sum(low, node, *low.apart(low.value(left), _transpose(low.value(right), transposed)))
     matrices = all(len(low.graph.meta(ref).shape) > 1 for ref in (left, right))
     if _is_vector_product(low, left, right, transposed) and not (matrices and node.name in low.chained):
         return _multiply_and_sum(low, node, low.value(left), _transpose(low.value(right), transposed))

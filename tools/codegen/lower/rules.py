@@ -16,13 +16,14 @@ from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
 from tools.codegen.lower.norm import NORM_RULES
 from tools.codegen.lower.pointwise import POINTWISE_RULES
 from tools.codegen.lower.pooling import POOLING_RULES
+from tools.codegen.lower.recurrence import RECURRENCE_RULES
 from tools.codegen.lower.reduction import REDUCTION_RULES
 
 CLAIMS: tuple[Claim, ...] = (absorb_softmax, absorb_second_product)
 """What is asked before an operator's own rule: a softmax or a product may belong to an attention."""
 RULES: dict[str, Rule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,
-    **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES,
+    **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES, **RECURRENCE_RULES,
 }  # fmt: skip
 """By operator name. `max` and `min` are in two families: the reduction's rule tells by their arguments."""
 

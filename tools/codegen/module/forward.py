@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.schedule import EPILOGUE, Schedule
 from tools.codegen.ir.sizes import Fact
 from tools.codegen.ir.views import is_view
 from tools.codegen.module.buffer_updates import written_together
 from tools.codegen.module.cudnn_fusion import call_text
 from tools.codegen.module.library_calls import Caller
+from tools.codegen.module.loop_text import LoopText
 from tools.codegen.module.reference_text import KeptText
 from tools.codegen.rewrite.fold_constants import packed_sources
 from tools.codegen.schedule.buffer_updates import deferrable
@@ -100,6 +102,11 @@ class ForwardText:
         return self.bound[ref]
 
     def _library(self, node: Node) -> None:
+        if isinstance(node, Loop):
+            loop = LoopText(node, self.use, self.names, self.facts, self.caller.device)
+            self.bound |= {Ref(node.name, index): name for index, name in enumerate(loop.write())}
+            self.lines += loop.lines
+            return
         text = self.caller.call(node)
         if node.name in self.graph.effects or not node.outputs:
             self.lines.append(text)

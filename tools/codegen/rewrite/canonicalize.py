@@ -20,6 +20,7 @@ from tools.codegen.rewrite.broadcast import write_out_broadcast
 from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import decompose_einsum
 from tools.codegen.rewrite.identities import OF_ONE, is_identity, one_element
+from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.repeat import interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
@@ -42,6 +43,10 @@ def _glu(_: Rewriter, node: Node) -> Sequence[Node]:
     return halves, gate, Node(node.name, "aten.mul.Tensor", (Ref(halves.name), Ref(gate.name)), {}, (out,))
 
 
+def _body(graph: OperatorGraph) -> OperatorGraph:
+    return canonicalize(graph).graph
+
+
 RULES = Rules(
     aliases=ALIASES,
     is_identity=is_identity,
@@ -59,6 +64,7 @@ RULES = Rules(
         "repeat_interleave": interleave,
         "repeat": tiled,
         "scaled_dot_product_attention": decompose_attention,
+        "recurrence": rewritten_body(_body),
     },
     otherwise=write_out_broadcast,
 )

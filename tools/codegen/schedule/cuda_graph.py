@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.schedule import Schedule
 from tools.codegen.ir.views import is_view
@@ -35,7 +36,9 @@ def launches(graph: OperatorGraph, schedule: Schedule) -> int:
 
 
 def _library_launches(graph: OperatorGraph, node: Node) -> int:
-    """Count the launches of one operator of the library, at least."""
+    """Count the launches of one operator of the library, at least; of a loop those of all its steps."""
+    if isinstance(node, Loop):
+        return node.steps[0] * sum(_library_launches(node.body, each) for each in node.body.nodes if not is_view(each))
     if node.op not in RECURRENT:
         return 1
     given = node.args[0] if node.args else None

@@ -14,12 +14,14 @@ from tools.codegen.templates.matmul.template import Matmul
 from tools.codegen.templates.pointwise.template import Pointwise
 from tools.codegen.templates.pooling.template import Pooling
 from tools.codegen.templates.product.template import FusedProducts
+from tools.codegen.templates.recurrence.template import Recurrences
 from tools.codegen.templates.rows.template import Rows
 from tools.codegen.templates.shared.knob import Knob
 from tools.codegen.templates.shared.template import Template
 from tools.records import ActionKind
 
 TEMPLATES: list[Template] = [
+    Recurrences(),
     FusedAttention(),
     FusedProducts(),
     Matmul(),

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
+from tools.codegen.ir.loop import Loop
+from tools.codegen.trace.part_writes import VIEW_LIKE, PartWrites, node_name
 from tools.records import Problem, ProblemForm
 
 if TYPE_CHECKING:
@@ -21,12 +23,6 @@ if TYPE_CHECKING:
 
 DROPPED = {"_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range_for_size"}
 """Operators without a result that only check what tracing already knows."""
-
-VIEW_LIKE = {
-    "view", "reshape", "permute", "transpose", "t", "unsqueeze", "squeeze", "expand", "expand_as", "flatten", "unflatten",
-    "slice", "select", "chunk", "split", "split_with_sizes", "narrow", "unbind", "view_as", "numpy_T", "mT", "detach", "alias",
-}  # fmt: skip
-"""Operators whose result may share memory with their input."""
 
 
 @dataclass(frozen=True)
@@ -48,14 +44,7 @@ class ExportedGraph:
     @property
     def signature(self) -> tuple[Any, ...]:
         """What must agree between the traces of one problem: operators, their wiring, ranks and dtypes."""
-        return (
-            tuple(
-                (node.name, node.target, tuple(node.kwargs), _skeleton(node.args), tuple((len(m.shape), m.dtype) for m in node.outputs))
-                for node in self.nodes
-            ),
-            self.outputs,
-            tuple(self.inputs),
-        )
+        return (tuple(map(_signature, self.nodes)), self.outputs, tuple(self.inputs))
 
 
 def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Problem) -> ExportedGraph:
@@ -83,14 +72,17 @@ class _Reader:
         self.problem = problem
         self.blocked: list[str] = []
         self.replayable = True
+        self.pending: Node | None = None
+        """The view through which the operator being read writes a part of a tensor."""
         self.refs: dict[str, Any] = {}
         self.inputs: dict[str, TensorMeta] = {}
-        self.parameters: dict[str, str] = {}
         self.nodes: list[Node] = []
+        self.parameters: dict[str, str] = {}
         self.effects: set[str] = set()
         self.buffers: set[str] = set()
         self.overwritten: dict[str, str] = {}
         self.bases: dict[str, str] = {}
+        self.writes = PartWrites(self.nodes, self.inputs, self.bases)
 
     def read(self) -> ExportedGraph:
         """Walk the graph once."""
@@ -187,13 +179,20 @@ class _Reader:
         args, kwargs = self._tree(node.args), {key: self._tree(value) for key, value in node.kwargs.items()}
         target = re.sub(r"^aten\.__i?(and|or|xor)__", r"aten.bitwise_\1", target)
         op = target.split(".")[1]
-        name = _node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
+        name = node_name(node.name, {*self.inputs, *(each.name for each in self.nodes)})
         if op.endswith("_") and not op.endswith("__"):
             target = self._purify(node, target, args, name)
         val = node.meta.get("val")
         outputs = tuple(_meta(v) for v in (val if isinstance(val, tuple | list) else (val,)) if _is_tensor(v))
+        view, self.pending = self.pending, None
+        if view is not None and op == "copy_" and _meta(node.args[1].meta["val"]).alike(outputs[0]):  # type: ignore[union-attr]
+            self.refs[node.name] = args[1]
+            self.writes.write(view, args[1])
+            return
         self.nodes.append(Node(name, target, tuple(args), kwargs, outputs))
         self.refs[node.name] = Ref(name)
+        if view is not None:
+            self.writes.write(view, Ref(name))
         shares = op in VIEW_LIKE or name in self.effects
         source = args[0].name if args and isinstance(args[0], Ref) and shares else name
         self.bases[name] = self.bases.get(source, source)
@@ -214,7 +213,10 @@ class _Reader:
             self.blocked.append(f"{target} writes to an argument")
             self.replayable = False
         shared = [other for other, origin in self.bases.items() if origin == base and other != written]
-        if shared:
+        if self.writes.is_part(written, base):
+            self.pending = self.writes.node(written)
+            self.overwritten |= dict.fromkeys((other for other in shared if other != base and self.writes.node(other)), node.name)
+        elif shared:
             self.blocked.append(f"{target} writes to memory that other values share")
             self.replayable = False
         self.overwritten[written] = node.name
@@ -229,6 +231,7 @@ class _Reader:
     def _read_output(self, node: fx.Node) -> Any:
         from torch.utils import _pytree as pytree
 
+        self._check_overwritten(node)
         flat = [self._tree(value) for value in node.args[0]]  # type: ignore[union-attr]
         mutated = len(flat) - len(self.program.graph_signature.user_outputs)
         spec = self.program.call_spec.out_spec
@@ -240,7 +243,8 @@ class _Reader:
         from torch import fx
 
         if isinstance(value, fx.Node):
-            return self.refs[value.name]
+            found = self.refs[value.name]
+            return self.writes.current.get(found, found)
         if isinstance(value, tuple | list):
             return type(value)(self._tree(item) for item in value) if type(value) in (tuple, list) else [self._tree(i) for i in value]
         if isinstance(value, torch.dtype):
@@ -252,10 +256,18 @@ class _Reader:
         return value
 
 
-def _skeleton(tree: Any) -> Any:
+def _signature(node: Node) -> tuple[Any, ...]:
+    own = (node.name, node.target, tuple(node.kwargs), skeleton(node.args), tuple((len(m.shape), m.dtype) for m in node.outputs))
+    if not isinstance(node, Loop):
+        return own
+    inside = (node.backwards, node.whole, node.sliced, node.carried, node.left, tuple(node.body.inputs))
+    return (*own, *inside, tuple(map(_signature, node.body.nodes)))
+
+
+def skeleton(tree: Any) -> Any:
     """Args without their numbers."""
     if isinstance(tree, tuple | list):
-        return tuple(_skeleton(item) for item in tree)
+        return tuple(skeleton(item) for item in tree)
     if isinstance(tree, int | float) and not isinstance(tree, bool):
         return "number"
     return tree
@@ -278,11 +290,3 @@ def _parameter_name(key: str, taken: set[str]) -> str:
     name = re.sub(r"\W", "_", key)
     name = f"p_{name}" if name[:1].isdigit() else name
     return f"{name}_parameter" if name in taken else name
-
-
-def _node_name(name: str, taken: set[str]) -> str:
-    """Keep the exporter's name unless an input or another node has it: `add_` and `add` are two."""
-    name = name.strip("_")
-    while name in taken:
-        name = f"{name}_value"
-    return name

@@ -6,11 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tools.codegen.ir.graph import Node, OperatorGraph, TensorMeta
+from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.sizes import Varying
 from tools.codegen.trace.align_traces import agreed
 from tools.codegen.trace.export import ExportedGraph, export_module
+from tools.codegen.trace.fold_loops import with_loops
+from tools.codegen.trace.lengthen import OtherGrowthError, lengthened
 from tools.codegen.trace.python_state import keeps_state
+from tools.codegen.trace.short_lengths import LENGTHS, Shortened, shortened
 from tools.errors import UserError
 from tools.native import fake_tensors
 from tools.records import Problem, ProblemForm, TensorSpec
@@ -22,12 +26,41 @@ if TYPE_CHECKING:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
 
-def trace_reference(problem: Problem) -> OperatorGraph:
+MOST = 6000
+"""Operators of all traces together that are traced one by one: an operator takes about 5 ms."""
+
+
+def trace_reference(problem: Problem, *, loops: bool = True) -> OperatorGraph:
     """Trace `problem`; where its sizes can be varied, tell by the variants which numbers come from sizes."""
     from tools.problems import small_variants
 
-    shapes = [problem.at(shape) for shape in problem.shapes]
-    return merge(problem, [export_problem(each) for each in (problem, *shapes, *small_variants(problem))])
+    variants, shapes = small_variants(problem), [problem.at(shape) for shape in problem.shapes]
+    short = shortened(problem, variants) if loops and not shapes else None
+    if short is not None:
+        return _at_full_length(problem, short)
+    if (operators := sum(len(each.work.operators) for each in (problem, *shapes, *variants))) > MOST:
+        reason = f"the reference runs {operators} operators at the sizes of its traces, more than {MOST}, and no constant shortens them"
+        return _blocked(problem, None, (reason,), replayable=False)
+    exports = [export_problem(each) for each in (problem, *shapes, *variants)]
+    return merge(problem, [with_loops(export) for export in exports] if loops else exports)
+
+
+def _at_full_length(problem: Problem, short: Shortened) -> OperatorGraph:
+    """Trace a reference at few steps of its loops, and carry on what grows with their length."""
+    exports = [with_loops(export_problem(each)) for each in short.problems]
+    replayable = all(export.replayable for export in exports)
+    if not any(isinstance(node, Loop) for node in exports[0].nodes):
+        return _blocked(problem, None, exports[0].blocked or ("its loop's steps are not alike",), replayable=replayable)
+    graph = merge(problem, exports)
+    if graph.blocked:
+        return _blocked(problem, None, graph.blocked, replayable=replayable)
+    whole = set(short.lengths.values())
+    try:
+        if len(whole) > 1:
+            raise OtherGrowthError("its loops differ in length")
+        return lengthened(graph, LENGTHS, whole.pop())
+    except OtherGrowthError as error:
+        return _blocked(problem, None, (str(error),), replayable=replayable)
 
 
 def export_problem(problem: Problem) -> ExportedGraph:
@@ -90,16 +123,17 @@ def merge(problem: Problem, exports: Sequence[ExportedGraph]) -> OperatorGraph:
     )
 
 
-def _blocked(problem: Problem, export: ExportedGraph, reasons: tuple[str, ...], *, replayable: bool) -> OperatorGraph:
+def _blocked(problem: Problem, export: ExportedGraph | None, reasons: tuple[str, ...], *, replayable: bool) -> OperatorGraph:
+    calls = sum(RECURRENT_LAUNCHES if node.op in RECURRENT else 1 for node in export.nodes) if export else len(problem.work.operators)
     return OperatorGraph(
-        arguments=export.arguments,
-        parameters=export.parameters,
-        inputs=export.inputs,
+        arguments=export.arguments if export else tuple(spec.name for spec in problem.abi.arguments),
+        parameters=export.parameters if export else {},
+        inputs=export.inputs if export else {},
         nodes=(),
         outputs=(),
         traces=1,
         training=problem.abi.training,
-        calls=sum(RECURRENT_LAUNCHES if node.op in RECURRENT else 1 for node in export.nodes),
+        calls=calls,
         keeps_state=keeps_state(problem),
         blocked=reasons,
         replayable=replayable,
@@ -117,10 +151,22 @@ def _merge_meta(metas: Sequence[TensorMeta]) -> TensorMeta:
 
 
 def _merge_node(nodes: Sequence[Node]) -> Node:
+    first = nodes[0]
+    if isinstance(first, Loop):
+        loops = [node for node in nodes if isinstance(node, Loop)]
+        steps = tuple(step for loop in loops for step in loop.steps)
+        nodes = [replace(first, body=_merge_body([loop.body for loop in loops]), steps=steps), *nodes[1:]]
     outputs = tuple(_merge_meta(metas) for metas in zip(*(node.outputs for node in nodes), strict=True))
     args = _merge_tree([node.args for node in nodes])
     kwargs = {key: _merge_tree([node.kwargs[key] for node in nodes]) for key in nodes[0].kwargs}
     return replace(nodes[0], args=args, kwargs=kwargs, outputs=outputs)
+
+
+def _merge_body(bodies: Sequence[OperatorGraph]) -> OperatorGraph:
+    first = bodies[0]
+    inputs = {name: _merge_meta([body.inputs[name] for body in bodies]) for name in first.inputs}
+    nodes = tuple(_merge_node(group) for group in zip(*(body.nodes for body in bodies), strict=True))
+    return replace(first, inputs=inputs, nodes=nodes, traces=len(bodies))
 
 
 def _merge_tree(trees: Sequence[Any]) -> Any:

@@ -28,8 +28,8 @@ CALLS = {
     "sin": "tl.sin", "cos": "tl.cos", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "where": "tl.where",
     "fmax": "tl.maximum", "fmin": "tl.minimum",
 }  # fmt: skip
-ALONG_ROWS = {"reduce", "scan", "pick"}
-"""What the template writes itself: reductions, scans, and elements read by their position."""
+ALONG_ROWS = {"reduce", "scan", "pick", "turn"}
+"""What the template writes itself: reductions, scans, elements read by their position, and tiles turned."""
 LONGEST = 72
 """A formula longer than this gets a variable."""
 

@@ -1,0 +1,86 @@
+"""Loops of Python are one operator of the graph, whatever their length and however they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tools.codegen.harness import generated, made_once, problem_of, run_worker, small, traced_text, write_job
+from tests.tools.codegen.loop_samples import LOOPS, WRAPS
+from tools.codegen import emit, initial_schedule, trace
+from tools.codegen.ir.loop import Loop
+
+SHAPES = {"linear": (1, 2), "matrix": (1, 1), "delta": (1, 1), "cell": (1, 2), "backwards": (1, 1), "from_itself": (1, 1)}
+"""How many values each loop carries, and how many results it has."""
+
+
+def loop_of(name: str) -> Loop:
+    """Trace a sample, which has one loop."""
+    (loop,) = (node for node in traced_text(LOOPS[name], name)[1].nodes if isinstance(node, Loop))
+    return loop
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_is_one_operator(name: str) -> None:
+    """It has its length as written, carries what its steps hand on and nothing else, and was traced at few steps."""
+    loop = loop_of(name)
+    assert loop.steps[0] == (19 if name == "from_itself" else 20)
+    assert (len(loop.carried), len(loop.left)) == SHAPES[name]
+    assert max(loop.steps[1:]) <= 9
+
+
+def test_a_product_of_the_input_alone_goes_before_the_loop() -> None:
+    """The cell's body multiplies what it carries; the input's product is made for all steps at once."""
+    _, graph = traced_text(LOOPS["cell"], "cell")
+    outside = [node.op for node in graph.nodes]
+    assert outside.count("linear") == 3
+    assert [node.op for node in loop_of("cell").body.nodes].count("linear") == 3
+
+
+def test_a_loop_that_walks_backwards_says_so() -> None:
+    """What it reads one element later is a view before the loop."""
+    loop = loop_of("backwards")
+    assert loop.backwards
+    assert len(loop.sliced) == 4
+
+
+def test_a_step_that_wraps_around_is_refused_in_words() -> None:
+    """Where the index is no longer the step's number at full length, nothing is guessed."""
+    graph = trace(problem_of(WRAPS, "wraps"))
+    assert "reads beyond the end of a tensor" in graph.blocked[0]
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Any]:
+    """Run every sample at sizes that no trace saw, by kernels of ours and by the library, all in one process."""
+    return made_once(tmp_path_factory, "loops", _results)
+
+
+def _results(folder: Path) -> dict[Any, Any]:
+    jobs, keys = [], []
+    for name, text in LOOPS.items():
+        problem, graph = traced_text(text, name)
+        for setting, schedule in (("generated", generated(graph, {})), ("library", initial_schedule(graph))):
+            at_small = problem_of(small(text), name)
+            jobs.append(write_job(folder, f"{name}_{setting}", at_small, emit(problem, graph, schedule).source))
+            keys.append((name, setting))
+    return dict(zip(keys, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "setting"), [(name, setting) for name in LOOPS for setting in ("generated", "library")])
+def test_an_emitted_loop_matches_float64(results: Any, name: str, setting: str) -> None:
+    """It is as accurate as the reference, within a factor of four."""
+    result = results[name, setting]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_every_loop_has_a_kernel(name: str) -> None:
+    """None of them is left to the reference's own operators."""
+    _, graph = traced_text(LOOPS[name], name)
+    home = next(region for region in generated(graph, {}).regions if loop_of(name).name in region.nodes)
+    assert home.template == "recurrence"

@@ -1,0 +1,159 @@
+"""Lower a loop: one step's operators as expressions that vary along the dimension of steps, and what a step hands to the next.
+
+Products of a step are sums over a tile. The summed dimension of what is carried is another dimension than that of the result, even where
+both are one dimension of the state: the tile is turned between them, unless nothing varies along both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tools.codegen.ir.builder import Value
+from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import DType, Node, Ref
+from tools.codegen.ir.kernel import Lowered, Recurrence, State
+from tools.codegen.ir.loop import Loop, StepNumber
+from tools.codegen.ir.reach import depends_on
+from tools.codegen.ir.views import is_view
+from tools.codegen.lower.lowering import Lowering, Rule
+
+
+class StepLowering(Lowering):
+    """Lowers a loop's body with the expressions of the region around it."""
+
+    is_step = True
+
+    def __init__(self, around: Lowering, loop: Loop, step: int) -> None:
+        """Take the region, the loop and the atom of its steps."""
+        members = [node.name for node in loop.body.nodes if not is_view(node)]
+        super().__init__(loop.body, members, around.rules, ())
+        self.b, self.loop, self.step = around.b, loop, step
+        self.turned: list[tuple[int, int]] = []
+
+    def apart(self, left: Lowered, right: Lowered, *summed: Sequence[int]) -> tuple[Lowered, Lowered]:
+        """Turn the summed dimensions of an operand that is made of what is carried."""
+        ones, twos = summed or ([len(left.dims) - 1], [max(0, len(right.dims) - 2)])
+        if depends_on(self.b, left.value.id, "state"):
+            return self._turn(left, ones), right
+        if depends_on(self.b, right.value.id, "state"):
+            return left, self._turn(right, twos)
+        return left, right
+
+    def _turn(self, value: Lowered, places: Sequence[int]) -> Lowered:
+        found, dims = value.value, list(self.b.atoms.resolve(value.dims))
+        for place in places:
+            new = tuple(self._other(atom) for atom in dims[place])
+            for there, here in zip(dims[place], new, strict=True):
+                found = self.b.turn(found, there, here)
+            dims[place] = new
+        return Lowered(found, tuple(dims))
+
+    def _other(self, atom: int) -> int:
+        """Give the dimension as which products sum along an atom: one for all of them."""
+        atoms = self.b.atoms
+        for there, here in self.turned:
+            if atoms.leaves((there,)) == atoms.leaves((atom,)):
+                return here
+        self.turned.append((atom, atoms.new(atoms.size(atom))))
+        return self.turned[-1][1]
+
+    def settle(self) -> None:
+        """Take back the turns of tiles between dimensions along both of which nothing varies."""
+        for there, here in self.turned:
+            one, two = (self.b.atoms.leaves((atom,)) for atom in (there, here))
+            if len(one) == len(two) == 1 and one != two and not self._meet(one[0], two[0]):
+                self.b.atoms.unify(one, two)
+
+    def _meet(self, one: int, two: int) -> bool:
+        leaves = self.b.atoms.leaves
+        return any({one, two} <= set(leaves(tuple(expr.atoms))) for expr in self.b.exprs if expr.op != "turn")
+
+    def _lower(self, node: Node) -> None:
+        if node.op == "copy":
+            node = Node(node.name, "aten.to.dtype", (node.args[1], DType(node.outputs[0].dtype)), {}, node.outputs)
+        super()._lower(Node(node.name, node.target, self._numbered(node.args), self._numbered(node.kwargs), node.outputs))
+
+    def _numbered(self, tree: Any) -> Any:
+        """Write numbers that grow with the step by the step's own number."""
+        if isinstance(tree, tuple | list):
+            return type(tree)(self._numbered(item) for item in tree)
+        if isinstance(tree, dict):
+            return {key: self._numbered(item) for key, item in tree.items()}
+        if not isinstance(tree, StepNumber):
+            return tree
+        if self.loop.backwards:
+            raise LoweringError("a loop that walks backwards and counts its steps is not generated")
+        return self.b.index((self.step,)) * tree.by + tree.first
+
+    def _load(self, ref: Ref, *, again: bool = False) -> tuple[Value, Any]:
+        raise LoweringError(f"{self.graph.by_name[ref.name].target} inside of a loop is not generated")
+
+
+def _recurrence(low: Lowering, node: Node) -> None:
+    assert isinstance(node, Loop)
+    if low.recurrence is not None or low.is_claimed or low.is_step:
+        raise LoweringError("a loop shares its kernel with pointwise operators only")
+    atoms, b = low.b.atoms, low.b
+    step = atoms.new(node.steps)
+    body = StepLowering(low, node, step)
+    for whole in node.whole:
+        body.known[Ref(whole.name)] = low.value(node.args[whole.place])
+    for sliced in node.sliced:
+        found = low.value(node.args[sliced.place])
+        atoms.unify(found.dims[sliced.dim], (step,))
+        body.known[Ref(sliced.name)] = Lowered(found.value, (*found.dims[: sliced.dim], *found.dims[sliced.dim + 1 :]))
+    started = [_begin(low, body, node.args[one.place], Ref(one.name)) for one in node.carried]
+    body.lower_members()
+    states = []
+    for one, (leaf, initial) in zip(node.carried, started, strict=True):
+        after = body.value(one.after)
+        for there, here in zip(leaf.dims, after.dims, strict=True):
+            if there and here:
+                atoms.unify(there, here)
+        last = b.leaf("last", leaf.value.dtype, b.exprs[leaf.value.id].atoms)
+        given = b.compute(after.value, leaf.value.dtype)
+        states.append(State(leaf.value.id, initial.value.id, given.id, last.id, leaf.dims))
+    body.settle()
+    for place, left in enumerate(node.left):
+        value = body.value(left.ref)
+        if left.dim is None:
+            at = next(number for number, one in enumerate(node.carried) if one.after == left.ref)
+            value = Lowered(Value(b, states[at].last), value.dims)
+            low.define(node, value.value, value.dims, index=place)
+        else:
+            low.define(node, value.value, (*value.dims[: left.dim], (step,), *value.dims[left.dim :]), index=place)
+    low.recurrence = Recurrence(step, tuple(states), node.backwards)
+    _check(low, body)
+
+
+def _begin(low: Lowering, body: StepLowering, ref: Ref, name: Ref) -> tuple[Lowered, Lowered]:
+    """Make the state of a step and its first value, along the same atoms."""
+    atoms, meta = low.b.atoms, body.graph.inputs[name.name]
+    if meta.dtype not in COMPUTE:
+        raise LoweringError(f"a loop that carries {meta.dtype} is not generated")
+    initial = low.value(ref)
+    dims = atoms.dims(meta.shape)
+    for one, two in zip(dims, initial.dims, strict=True):
+        if one and two:
+            atoms.unify(one, two)
+    leaf = low.b.leaf("state", COMPUTE[meta.dtype], (atom for dim in dims for atom in dim))
+    low.b.label(leaf, name.name)
+    found = Lowered(leaf, dims)
+    body.known[name] = found
+    return found, Lowered(low.b.compute(initial.value, leaf.dtype), initial.dims)
+
+
+def _check(low: Lowering, body: StepLowering) -> None:
+    """Make sure that no value has one atom as two of its dimensions."""
+    leaves = low.b.atoms.leaves
+    every = [*(load.dims for load in low.b.loads), *(known.dims for known in (*body.known.values(), *low.known.values()))]
+    for dims in every:
+        flat = [atom for dim in dims for atom in leaves(dim)]
+        if len(flat) != len(set(flat)):
+            raise LoweringError("two dimensions of a value in the loop are the same dimension of one tensor")
+
+
+RECURRENCE_RULES: dict[str, Rule] = {"recurrence": _recurrence}
+"""Loops."""

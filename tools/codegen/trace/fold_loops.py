@@ -1,0 +1,97 @@
+"""Operators that a loop of Python left one after the other, found by their repetition and written as one loop.
+
+A run of nodes is a loop where the same operators follow each other, step after step, and each argument is even over the steps
+(`step_values.py`). What every step makes alike goes before the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from tools.codegen.ir.graph import Node, Ref, find_refs
+from tools.codegen.ir.loop import Loop
+from tools.codegen.ir.views import is_view
+from tools.codegen.trace.export import ExportedGraph
+from tools.codegen.trace.loop_builder import LoopBuilder
+from tools.codegen.trace.loop_results import LoopResults
+from tools.codegen.trace.step_values import Aligner, Run, UnevenError
+
+LEAST = 4
+"""Steps from which on a repetition is taken for a loop."""
+
+
+def with_loops(export: ExportedGraph) -> ExportedGraph:
+    """Write every repetition of a trace as a loop, the first one first."""
+    start, export = 0, _without_idle_views(export)
+    while (found := _next(export, start)) is not None:
+        export = found
+        start = 1 + max(place for place, node in enumerate(export.nodes) if isinstance(node, Loop))
+    return _without_idle_views(export)
+
+
+def _without_idle_views(export: ExportedGraph) -> ExportedGraph:
+    """Leave out views that nothing reads: of a tensor that is written part by part, each write leaves one."""
+    wanted, kept = {ref.name for ref in find_refs(export.outputs)}, list[Node]()
+    for node in reversed(export.nodes):
+        if node.name in wanted or not is_view(node):
+            kept.append(node)
+            wanted |= {ref.name for ref in node.refs}
+    return replace(export, nodes=tuple(reversed(kept)))
+
+
+def _next(export: ExportedGraph, start: int) -> ExportedGraph | None:
+    """Write the first run of nodes that is a loop as one, turned so that it carries as little as possible."""
+    looks = [_look(node) for node in export.nodes]
+    for first in range(start, len(looks)):
+        for run in _runs(looks, first):
+            turned = [replace(run, first=first + by) for by in range(run.period) if _count(looks, first + by, run.period) >= run.count]
+            found = [one for one in (_folded(export, each) for each in turned) if one is not None]
+            if found:
+                return min(found, key=_carries)
+    return None
+
+
+def _look(node: Node) -> tuple[object, ...]:
+    """What must be the same of a node at every step."""
+    return (node.target, _form(node.args), tuple(node.kwargs), node.outputs)
+
+
+def _form(tree: object) -> object:
+    """Arguments without their numbers and names."""
+    if isinstance(tree, tuple | list):
+        return tuple(_form(item) for item in tree)
+    return type(tree).__name__ if isinstance(tree, Ref | int | float) else tree
+
+
+def _runs(looks: Sequence[object], first: int) -> Iterator[Run]:
+    """Yield the repetitions that begin at a node, the shortest period first."""
+    for period in range(1, (len(looks) - first) // LEAST + 1):
+        if looks[first] == looks[first + period] and (count := _count(looks, first, period)) >= LEAST:
+            yield Run(first, period, count)
+
+
+def _count(looks: Sequence[object], first: int, period: int) -> int:
+    """Count how often the nodes from `first` on repeat."""
+    place = first
+    while place + period < len(looks) and looks[place] == looks[place + period]:
+        place += 1
+    return (place - first) // period + 1
+
+
+def _folded(export: ExportedGraph, run: Run) -> ExportedGraph | None:
+    nodes = export.nodes[run.first : run.first + run.period]
+    if all(is_view(node) for node in nodes) or any(isinstance(node, Loop) or not node.outputs for node in nodes):
+        return None
+    if any(node.name in export.effects for node in nodes):
+        return None
+    aligner = Aligner(export.nodes, export.inputs, run)
+    try:
+        return LoopResults(LoopBuilder(export, aligner, aligner.body())).build()
+    except UnevenError:
+        return None
+
+
+def _carries(export: ExportedGraph) -> int:
+    """Count what the last loop carries."""
+    return len([node for node in export.nodes if isinstance(node, Loop)][-1].carried)
