@@ -59,9 +59,9 @@ class RunSettings(Record):
     counters: Literal["auto", "never"] = "auto"
     """`auto`: hardware counters of each best candidate so far and of the champion are read where Nsight Compute is found and works."""
     evaluator: str = "local"
-    """`local`, or `spool:DIR`: a folder that evaluation workers watch."""
+    """`local`, `spool:DIR` (a folder that evaluation workers watch), or `ray[:ADDRESS]` (a Ray cluster)."""
     devices: str = "all"
-    """Of the local evaluator: `all` GPUs, `interpreter`, or NVML numbers such as `0,1`."""
+    """`all` GPUs, `interpreter`, or of the local evaluator NVML numbers such as `0,1`."""
     wait: bool = True
     """False: a run stops, to be resumed, where an answer is not there yet."""
     memory: bool = True

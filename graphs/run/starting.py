@@ -52,7 +52,7 @@ def check_language(settings: RunSettings) -> None:
     if not choose_devices(settings.devices):
         raise UserError(
             "CUDA C++ cannot be judged here: this machine has no NVIDIA GPU.",
-            "Let workers judge it: --evaluator spool:DIR (docs/workers.md).",
+            "Let workers judge it: --evaluator spool:DIR (docs/workers.md), or ray (docs/ray.md).",
         )
     if missing := missing_tools():
         raise UserError(f"CUDA C++ cannot be built here: this machine lacks {missing}.", "Install it, or leave --language out.")

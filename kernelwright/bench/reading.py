@@ -11,6 +11,9 @@ from kernelwright.bench.row import Status, Step
 from tools.cost.roofline import floor_us
 from tools.records import ROOT, Baselines, Candidate, Evaluation, Verdict
 
+HERE = "here"
+"""Place of what the bench's own machine judged."""
+
 
 def facts_of(services: Services) -> dict[str, Any]:
     """Collect a row's fields from a run that has ended."""
@@ -35,10 +38,16 @@ def facts_of(services: Services) -> dict[str, Any]:
         "curve": curve_of(search),
         "spent": store.spent(),
         "device": services.sheet.title,
+        "places": _places(services.baselines(), evaluations),
         **_baseline_facts(services.baselines(), evaluations),
         "other_baselines_us": {name: _times_us(found) for name, found in store.all(OTHER_BASELINES, Baselines).items()},
         **(_delivered_facts(confirmed) if confirmed else {}),
     }
+
+
+def _places(baselines: Baselines, evaluations: dict[str, Evaluation]) -> dict[str, int]:
+    judged = [baselines.place, *(one.place for one in evaluations.values())]
+    return dict(Counter(place or HERE for place in judged))
 
 
 def _search_evaluations(services: Services) -> list[Evaluation]:

@@ -106,6 +106,8 @@ class ResultRow(Record):
     code: str = ""
     """`Header.code` of the kernelwright that wrote the row."""
     device: str = ""
+    places: dict[str, int] = Field(default_factory=dict)
+    """What was judged where: evaluations, and timings of the reference, by host and device; `here` is the bench's own machine."""
     throttled: bool | None = None
     versions: dict[str, str] = Field(default_factory=dict)
     notes: tuple[str, ...] = ()

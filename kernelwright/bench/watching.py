@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from graphs.run.evaluators import LOCAL, spool_folder
+from graphs.run.evaluators import open_shared, spool_folder
 from kernelwright.bench.absence import tell_of_absence
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.header import read_header
@@ -23,9 +23,8 @@ from kernelwright.bench.report import Report
 from kernelwright.bench.row import UNDONE, ResultRow, Status
 from kernelwright.bench.running import Bench
 from kernelwright.bench.settings import BenchSettings
+from tools.cluster import RayPool
 from tools.errors import UserError
-from tools.evaluation.several import open_local
-from tools.hardware import load_sheet
 from tools.problems.suite import SuiteItem
 from tools.spool import Spool
 
@@ -48,17 +47,14 @@ def see_through(
     """
     place, header = BenchFolder(folder, shard), read_header(command)
     place.claim(settings, header, resume=resume)
-    pool = None
-    if settings.run.evaluator == LOCAL:
-        title = load_sheet(settings.run.target).title
-        compile_s = settings.run.compile_timeout_s
-        scratch = folder / "scratch" / place.tag
-        pool = open_local(scratch, settings.run.devices, title, max_autotune=settings.max_autotune, compile_s=compile_s)
-    elif settings.max_autotune:
+    pool = open_shared(settings.run, folder / "scratch" / place.tag, max_autotune=settings.max_autotune)
+    if pool is None and settings.max_autotune:
         raise UserError("Workers at a spool do not time max-autotune.", "Leave --max-autotune out, or evaluate on this machine.")
     watcher = Watcher(Console(stderr=True, highlight=False, quiet=as_json))
     bench = Bench(settings, items, place, pool, in_flight=in_flight, code=header.code, listener=watcher)
     watcher.open(bench, place, pool.name if pool else settings.run.evaluator)
+    if isinstance(pool, RayPool):
+        pool.listener = watcher.say
 
     async def work() -> bool:
         spool = spool_folder(settings.run.evaluator)

@@ -35,7 +35,7 @@ async def optimise_all(
     rows: Sequence[Chosen],
     groups: Sequence[Group],
     settings: ModelSettings,
-    pool: EvaluatorPool,
+    pool: EvaluatorPool | None,
     folder: Path,
     home: Path,
     listener: Listener,
@@ -81,7 +81,7 @@ async def _optimise(
     group: Group,
     trace: Trace,
     settings: ModelSettings,
-    pool: EvaluatorPool,
+    pool: EvaluatorPool | None,
     folder: Path,
     home: Path,
     listener: Listener,
@@ -95,7 +95,7 @@ async def _optimise(
         store = start_run(read.problem, settings.run.model_copy(update={"problem_file": str(file)}), home)
         work.note_run(row.group, store.meta("run"))
     try:
-        services = assemble(store, Shared(pool=Borrowed(pool), variants=read.variants))
+        services = assemble(store, Shared(pool=Borrowed(pool) if pool else None, variants=read.variants))
         delivery = await see_through(
             services, lambda event: listener({"event": "inside", "inner": event, "services": services, "row": row})
         )

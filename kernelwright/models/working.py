@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graphs.run.assembly import resolve_target
+from graphs.run.evaluators import open_shared
 from kernelwright.models.operators import Listener, optimise_all
 from kernelwright.models.proving import Proving
 from kernelwright.models.recording import Recording
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.report import summary, write_report
 from kernelwright.models.work import Work, work_of
-from tools.evaluation.several import open_local
 from tools.models.apart import model_processes
 from tools.models.choice import Chosen, choose
 from tools.models.delivered import Delivered
@@ -122,12 +122,12 @@ async def _optimise(
     rows: Sequence[Chosen], captured: Capture, settings: ModelSettings, folder: Path, home: Path, listener: Listener, work: Work
 ) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
     run = settings.run
-    title = resolve_target(run.target).title
-    pool = open_local(folder / "evaluator", run.devices, title, compile_s=run.compile_timeout_s)
+    pool = open_shared(run, folder / "evaluator")
     try:
         return await optimise_all(rows, captured.groups, settings, pool, folder, home, listener, work)
     finally:
-        await pool.close()
+        if pool is not None:
+            await pool.close()
 
 
 def finish(outcome: Outcome, delivered: Sequence[Delivered], out: Path, seconds: float) -> Outcome:

@@ -13,6 +13,7 @@ from rich.text import Text
 from graphs.run.context import Services
 from kernelwright.screen.hanging import print_hanging
 from kernelwright.screen.words import SURE
+from tools.cluster import RayPool
 from tools.records import ROOT, Profile
 from tools.references.reading import read_again
 from tools.spool import SpoolPool
@@ -49,6 +50,8 @@ class Teller:
         self.say("memory", services.memory.name)
         if isinstance(services.pool, SpoolPool):
             services.pool.listener = lambda line: self.say("spool", line)
+        elif isinstance(services.pool, RayPool):
+            services.pool.listener = lambda line: self.say("ray", line, WARNING)
 
     def start(self) -> None:
         """Take the terminal, where that is drawn on."""

@@ -14,7 +14,7 @@ from typing import Literal, Self, TypeVar
 
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.compiling import COMPILE_S
-from tools.evaluation.supervisor.supervisor import Supervisor
+from tools.evaluation.supervisor.supervisor import Builds, Supervisor
 from tools.evaluation.weighted import baselines_of_shapes, evaluate_shapes
 from tools.evaluation.wire.defences import Defences
 from tools.evaluation.wire.jobs.derive import Derived
@@ -47,20 +47,21 @@ class LocalPool:
         wary: bool = False,
         max_autotune: bool = False,
         compile_s: float = COMPILE_S,
+        builds: Builds | None = None,
     ) -> None:
         """Work in `scratch`, on NVIDIA device `device` (`auto`: the first that is visible; None: the interpreter).
 
         `parallel` evaluations run at once; 0 chooses half of the processor's cores. Processes start with the first evaluation.
         A `wary` pool runs the reference inside walls too: for a problem that a stranger wrote. With `max_autotune` that mode of
         torch.compile is a baseline as well, which takes minutes of compiling a problem. torch.compile itself is waited for `compile_s`
-        seconds a problem, and joins when it comes.
+        seconds a problem, and joins when it comes. `builds` compiles candidates elsewhere.
         """
         if device == "auto":
             device = first_device()
         self.name = "local (interpreter)" if device is None else f"local (GPU {device}: {device_title(device)})"
         self._device = device
         self._workers = WorkerPool(scratch, device, wary=wary)
-        self._supervisor = Supervisor(self._workers, max_autotune=max_autotune, compile_s=compile_s)
+        self._supervisor = Supervisor(self._workers, max_autotune=max_autotune, compile_s=compile_s, builds=builds)
         if device is not None:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
         # a baseline waits for a compiler, and takes no evaluation's place meanwhile
@@ -114,6 +115,10 @@ class LocalPool:
         if request.problem.shapes:
             request = request.model_copy(update={"problem": request.problem.at(request.problem.shapes[0])})
         return await self._run(partial(self._supervisor.counters, request))
+
+    async def calibrate(self) -> float:
+        """Time the calibration kernel, nobody else being on the device; microseconds, 0 without a GPU."""
+        return await self._run(self._supervisor.calibrate)
 
     async def derive(self, problem: Problem) -> Derived:
         """Read a problem's ABI, work and small variants anew out of its source."""

@@ -21,6 +21,8 @@ class Baselines(Record):
     """Name of the device that was timed, or of the target."""
     notes: tuple[str, ...] = ()
     """What fell back or failed, e.g. why torch.compile could not be timed."""
+    place: str = ""
+    """Host and device that was timed, in words; empty where that was the agents' own machine."""
     steps: dict[str, tuple[float, float]] = Field(default_factory=dict)
     """What was done for it, each step with its begin and end in seconds after it was asked for; some go on beside others."""
     admission: Admission = Admission()

@@ -256,6 +256,8 @@ class Evaluation(Record):
     """Which isolation was in force, in words."""
     notes: tuple[str, ...] = ()
     """What was not available or fell back, one sentence each."""
+    place: str = ""
+    """Host and device that judged it, in words; empty where that was the agents' own machine."""
     weakened: tuple[str, ...] = ()
     """Defences of the evaluator that a test had switched off; where there are any, the verdict proves nothing and goes into no bundle."""
     seeds: tuple[Seeds, ...] = ()

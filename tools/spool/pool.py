@@ -58,14 +58,14 @@ class SpoolPool:
         answer = await self._ask(request)
         assert answer.evaluation is not None
         notes = (*answer.evaluation.notes, answer.origin)
-        return answer.evaluation.model_copy(update={"candidate": request.candidate, "notes": notes})
+        return answer.evaluation.model_copy(update={"candidate": request.candidate, "notes": notes, "place": answer.place})
 
     async def baselines(self, problem: Problem, target: HardwareSheet) -> Baselines:
         """Have a worker time the reference; whoever answers, only its like is asked from then on."""
         answer = await self._ask(BaselinesQuestion(problem=problem, target=target))
         assert answer.baselines is not None
         self._executor = answer.announced.executor
-        return answer.baselines.model_copy(update={"notes": (*answer.baselines.notes, answer.origin)})
+        return answer.baselines.model_copy(update={"notes": (*answer.baselines.notes, answer.origin), "place": answer.place})
 
     async def counters(self, request: EvaluationRequest) -> Counters:
         """Say that workers of a spool do not read counters: their evaluations come back, and nothing else of theirs."""

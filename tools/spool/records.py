@@ -172,6 +172,11 @@ class Answer(Record):
         return self
 
     @property
+    def place(self) -> str:
+        """Where it was judged, read as `gpu7 (2x NVIDIA H200)`."""
+        return f"{self.announced.worker.host} ({self.announced.place})"
+
+    @property
     def origin(self) -> str:
         """Who answered, in one sentence."""
         return f"Evaluated by {self.announced.worker} ({self.announced.place})."

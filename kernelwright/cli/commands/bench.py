@@ -34,6 +34,8 @@ from kernelwright.cli.shared.options import (
     ChromaServer,
     CompileTimeout,
     Counters,
+    Devices,
+    Evaluator,
     HalfLife,
     Json,
     NamedPolicy,
@@ -83,8 +85,8 @@ def run(
     ] = "",
     policy: NamedPolicy = "default",
     baselines: OtherBaselines = "",
-    evaluator: Annotated[str, typer.Option(help="`local`, or `spool:DIR`, a folder that workers watch.")] = "local",
-    devices: Annotated[str, typer.Option(help="Of the local evaluator: all, interpreter, or nvidia-smi's numbers such as 0,1.")] = "all",
+    evaluator: Evaluator = "local",
+    devices: Devices = "all",
     evaluations: Annotated[int, typer.Option(min=0, help="Evaluations a run; 0 sets no limit.")] = 16,
     seconds: Annotated[float, typer.Option(min=0, help="Wall seconds a run, waiting for the device included; 0 sets no limit.")] = 0,
     gpu_seconds: Annotated[float, typer.Option(min=0, help="GPU seconds a run; 0 sets no limit.")] = 0,
@@ -151,7 +153,7 @@ def run(
         begin_local(devices)
     from agents import TeamSettings, ready_models
     from graphs.run.assembly import resolve_target
-    from graphs.run.evaluators import checked
+    from graphs.run.evaluators import announced_target, checked
     from graphs.run.settings import RunSettings
     from graphs.search import METHODS, open_search
     from graphs.search.protocol import SearchSettings
@@ -181,7 +183,7 @@ def run(
         problems=problems,
         run=checked(
             RunSettings(
-                target=resolve_target(target).name,
+                target=resolve_target(target or announced_target(RunSettings(evaluator=evaluator, devices=devices))).name,
                 evaluator=evaluator,
                 devices=devices,
                 policy=PrecisionPolicy(name=policy),

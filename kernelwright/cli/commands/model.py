@@ -23,6 +23,7 @@ from kernelwright.cli.shared.options import (
     BaseUrl,
     CompileTimeout,
     Devices,
+    Evaluator,
     Home,
     Json,
     KeyFile,
@@ -66,6 +67,7 @@ def command(
     role: Role = None,
     model_set: ModelSet = None,
     no_memory: Annotated[bool, typer.Option("--no-memory", help="Neither recall strategies nor learn any.")] = False,
+    evaluator: Evaluator = "local",
     devices: Devices = "all",
     home: Home = None,
     json: Json = False,
@@ -78,15 +80,17 @@ def command(
     check_form(Path(name), factory)
     check_package_place(out)
     check_device(target)
-    check_evaluator("local", devices)
+    check_evaluator(evaluator, devices if evaluator == "local" else "interpreter")
     check_policies(policy)
     from tools.evaluation.several import begin_local
     from tools.references.processes import PROCESSES
 
     # torch is imported there while the rest is imported here
     PROCESSES.start()
-    begin_local(devices)
+    if evaluator == "local":
+        begin_local(devices)
     from agents import ready_models, team_settings
+    from graphs.run.evaluators import announced_target, checked
     from graphs.run.settings import RunSettings
     from graphs.search.protocol import SearchSettings
     from kernelwright.cli.shared.knowledge_store import ready_embedder
@@ -102,11 +106,13 @@ def command(
         search_settings=SearchSettings(seed=seed, batch=2),
         tune=tune,
         compile_timeout_s=compile_timeout,
+        evaluator=evaluator,
         devices=devices,
         memory=not no_memory,
         embedder=ready_embedder("default", memory=not no_memory),
         team=team,
     )
+    run = checked(run.model_copy(update={"target": target or announced_target(run)}))
     run = run.model_copy(update={"team": ready_models(team, run.budget).settings})
     settings = ModelSettings(
         run=run,

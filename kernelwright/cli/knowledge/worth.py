@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelwright.cli.shared.knowledge_store import Server, print_json, reached_server, ready_embedder
-from kernelwright.cli.shared.options import HALF_LIFE, CompileTimeout, HalfLife, Json, NamedPolicy, TraceTimeout
+from kernelwright.cli.shared.options import HALF_LIFE, CompileTimeout, Devices, Evaluator, HalfLife, Json, NamedPolicy, TraceTimeout
 
 if TYPE_CHECKING:
     from kernelwright.bench.settings import BenchSettings, MemoryArm
@@ -36,8 +36,8 @@ def worth(
     target: Annotated[str, typer.Option(help="Device.", show_default="this machine's GPU, else h200, estimated")] = "",
     learning_target: Annotated[str, typer.Option(help="Learn for another device, e.g. a100, estimated.", show_default="as --target")] = "",
     policy: NamedPolicy = "default",
-    evaluator: Annotated[str, typer.Option(help="`local`, or `spool:DIR`.")] = "local",
-    devices: Annotated[str, typer.Option(help="Of the local evaluator: all, interpreter, or numbers such as 0,1.")] = "all",
+    evaluator: Evaluator = "local",
+    devices: Devices = "all",
     agents: Annotated[str, typer.Option(help="As for `bench`, one team.")] = "builtin",
     model: Annotated[str, typer.Option(help="Language model of the agents that have one.")] = "",
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server.")] = "",
@@ -65,7 +65,7 @@ def worth(
     import time
 
     from graphs.run.assembly import resolve_target
-    from graphs.run.evaluators import checked
+    from graphs.run.evaluators import announced_target, checked
     from graphs.run.settings import RunSettings
     from graphs.search import open_search
     from graphs.search.protocol import SearchSettings
@@ -88,11 +88,12 @@ def worth(
     search_settings = SearchSettings(patience=0)
     open_search(search, search_settings)
     team = read_team(agents, model, base_url, key_file, "")
+    announced = announced_target(RunSettings(evaluator=evaluator, devices=devices))
     begun = time.monotonic()
 
     def settings(place: str, problems: str, memories: tuple[MemoryArm, ...], start: str, many: int, budget: int) -> BenchSettings:
         run = RunSettings(
-            target=resolve_target((learning_target if place == "learn" else "") or target).name,
+            target=resolve_target((learning_target if place == "learn" else "") or target or announced).name,
             evaluator=evaluator,
             devices=devices,
             policy=PrecisionPolicy(name=policy),

@@ -42,8 +42,13 @@ def check_evaluator(evaluator: str, devices: str) -> None:
     """Raise UserError for an evaluator that there is none of, and for GPUs that this machine has not."""
     if evaluator == "local":
         choose_devices(devices)
+    elif evaluator == "ray" or evaluator.startswith("ray:"):
+        from tools.cluster import demand_ray
+
+        demand_ray()
     elif not evaluator.startswith("spool:"):
-        raise UserError(f"There is no evaluator called {evaluator!r}.", "Give `local`, or `spool:DIR`, a folder that workers watch.")
+        mend = "Give `local`, `spool:DIR`, a folder that workers watch, or `ray[:ADDRESS]`, a Ray cluster."
+        raise UserError(f"There is no evaluator called {evaluator!r}.", mend)
 
 
 def check_run(home: Path | None, run: str) -> None:

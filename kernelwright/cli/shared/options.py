@@ -15,7 +15,11 @@ Home = Annotated[
 ]
 Evaluator = Annotated[
     str,
-    typer.Option("--evaluator", metavar="local|spool:DIR", help="Who evaluates: this machine, or workers that watch a folder."),
+    typer.Option(
+        "--evaluator",
+        metavar="local|spool:DIR|ray[:ADDRESS]",
+        help="Who evaluates: this machine, workers that watch a folder, or a Ray cluster.",
+    ),
 ]
 Devices = Annotated[
     str, typer.Option("--devices", metavar="all|interpreter|0,1", help="GPUs of this machine to evaluate on, by nvidia-smi's numbers.")

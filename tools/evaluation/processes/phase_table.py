@@ -19,6 +19,7 @@ PHASES = {
     "runner": "tools.evaluation.untrusted.runner:run",
     "inputs": "tools.evaluation.trusted.inputs:make",
     "oracle": "tools.evaluation.trusted.oracle:judge",
+    "calibration": "tools.evaluation.trusted.calibration:work",
     "sentinel": "tools.evaluation.trusted.sentinel:work",
     "store": "tools.evaluation.trusted.device_store:serve",
     "oracle_server": "tools.evaluation.trusted.oracle_server:serve",

@@ -13,6 +13,7 @@ from tools.evaluation.processes.device_lock import DeviceLock, Stay
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.admission_client import Admissions
 from tools.evaluation.supervisor.baseline_client import BaselineCache, BaselineProcess
+from tools.evaluation.supervisor.calibrating import calibration_us
 from tools.evaluation.supervisor.case import Case
 from tools.evaluation.supervisor.correctness import Outcome
 from tools.evaluation.supervisor.counters_client import CountersClient
@@ -77,6 +78,12 @@ class OnDevice:
             self._passed.add(_passing(case.request))
         figures["gpu_seconds"] = sum(case.seconds.get(phase, 0.0) for phase in ("check", "baselines", "time"))
         return outcome, figures
+
+    def calibrate(self, workers: WorkerPool, cancel: int) -> float:
+        """Time the calibration kernel with nobody else there, microseconds."""
+        self._health.demand()
+        with self._lock.alone():
+            return calibration_us(workers, "cuda", cancel)
 
     def check(self, workers: WorkerPool, case: Case, check: Callable[[], Outcome]) -> Outcome:
         """Check beside other candidates; one that may have failed because of them is checked again alone."""

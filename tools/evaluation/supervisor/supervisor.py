@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import copy
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from pydantic import ValidationError
 
 from tools.cost.estimate import estimate_reference, estimate_time
 from tools.evaluation.processes.allowance import Allowance, StarvedError
 from tools.evaluation.processes.child import DeadlineError
-from tools.evaluation.processes.worker_pool import WorkerPool
+from tools.evaluation.processes.worker_pool import Finished, WorkerPool
 from tools.evaluation.supervisor import weakening
 from tools.evaluation.supervisor.admission_client import Admissions
 from tools.evaluation.supervisor.call_plan import plan_calls
@@ -38,16 +39,22 @@ from tools.profiling.ncu import Counters
 from tools.profiling.nvml import driver_version
 from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict
 
+Builds: TypeAlias = Callable[[bytes, float, int], Finished]
+"""Builds what a job says within so many seconds, elsewhere, in a sandbox there; the last argument turns readable to give up."""
+
 
 class Supervisor:
     """Judges requests with one worker pool; called from worker threads."""
 
-    def __init__(self, workers: WorkerPool, *, max_autotune: bool = False, compile_s: float = COMPILE_S) -> None:
+    def __init__(
+        self, workers: WorkerPool, *, max_autotune: bool = False, compile_s: float = COMPILE_S, builds: Builds | None = None
+    ) -> None:
         """Use `workers`' processes; `max_autotune` adds that mode of torch.compile to the baselines.
 
-        torch.compile of a reference is waited for `compile_s` seconds.
+        torch.compile of a reference is waited for `compile_s` seconds. `builds` compiles candidates elsewhere than on this machine.
         """
         self._workers = workers
+        self._builds = builds
         self._gpu = workers.device is not None
         self._admissions = Admissions(workers)
         self._threads = ThreadPoolExecutor(thread_name_prefix="supervisor")
@@ -58,6 +65,8 @@ class Supervisor:
         """Give the same supervisor, working in a weakened view of its workers."""
         twin = copy.copy(self)
         twin._workers = workers
+        # a defence is switched off here alone
+        twin._builds = None
         return twin
 
     def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
@@ -150,6 +159,11 @@ class Supervisor:
         self._ready(request.target)
         return self._device.counters(self._workers, request, cancel)
 
+    def calibrate(self, cancel: int) -> float:
+        """Time the calibration kernel, microseconds; 0 without a GPU."""
+        self._workers.start(judges=False)
+        return self._device.calibrate(self._workers, cancel) if self._device is not None else 0.0
+
     def derive(self, problem: Problem, cancel: int) -> Derived:
         """Read a problem's ABI, work and small variants anew out of its source, where this pool runs references."""
         self._workers.start(judges=False)
@@ -191,7 +205,7 @@ class Supervisor:
         own = None if self._gpu else Allowance(request.timeout_s)
         limit = own or time.monotonic() + request.timeout_s
         try:
-            done = self._workers.ask("builder", job.model_dump_json().encode(), {}, limit, cancel, sandboxed=True)
+            done = self._built(job.model_dump_json().encode(), request.timeout_s, limit, cancel)
         except StarvedError:
             assert own is not None
             return Outcome(Verdict.INFRASTRUCTURE, notes=[f"Could not be judged: {own.starved()} for the build."])
@@ -209,6 +223,12 @@ class Supervisor:
             last = (case.build.reason.strip().splitlines() or ["no reason given"])[-1]
             return Outcome(Verdict.BUILD_FAILED, notes=[last[:400]], log=case.build.reason)
         return None
+
+    def _built(self, job: bytes, limit_s: float, limit: float | Allowance, cancel: int) -> Finished:
+        """Have a sandboxed builder do it, here or elsewhere."""
+        if self._builds is not None:
+            return self._builds(job, limit_s, cancel)
+        return self._workers.ask("builder", job, {}, limit, cancel, sandboxed=True)
 
     def _lack(self, request: EvaluationRequest) -> str:
         """Why a candidate cannot be judged on this machine whatever it is like; empty where it can."""

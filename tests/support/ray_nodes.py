@@ -1,0 +1,114 @@
+"""A Ray cluster of several nodes on this machine, and evaluators on it that judge by text alone, so that tests of it cost no evaluation.
+
+All of Ray's ports are on the loopback interface: its environment is set here, before anything imports it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+SETTINGS = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": "of-these-tests-alone",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
+    # a killed node is to be missed within a second or two
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_timeout_ms": "1000",
+    "RAY_health_check_failure_threshold": "2",
+}
+os.environ.update(SETTINGS)
+
+LOG, TITLE, SECONDS, CALIBRATION = "KERNELWRIGHT_TEST_LOG", "KERNELWRIGHT_TEST_TITLE", "KERNELWRIGHT_TEST_S", "KERNELWRIGHT_TEST_US"
+"""Variables of a node: where its evaluators write what they begin and end, what their GPU is called, how long they take, by what kernel."""
+STATION = "tests.support.ray_nodes:open_text_station"
+STORE_BYTES = 80 << 20
+
+
+def open_text_station(order: Any) -> Any:
+    """A station whose pool draws a time from a candidate's text."""
+    from tests.kernelwright.bench.small_bench import DrawnPool
+    from tools.cluster.station import Station
+    from tools.records import Evaluation, EvaluationRequest
+
+    log = Path(os.environ[LOG])
+
+    class Logged(DrawnPool):
+        async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+            found = await super().evaluate(request)
+            with log.open("a") as file:
+                file.write(f"end {request.key}\n")
+            return found
+
+    async def calibrate() -> float:
+        await asyncio.sleep(0)
+        return float(os.environ[CALIBRATION])
+
+    title = os.environ.get(TITLE, "") if order.gpu else ""
+    pool = Logged(log, float(os.environ.get(SECONDS, "0")))
+    return Station(pool, title, "0" if title else "", calibrate if title else None)
+
+
+class Nodes:
+    """A head without processors, and nodes that come and go."""
+
+    def __init__(self, log: Path, **variables: str) -> None:
+        """Start the head and join it; nodes take over `variables` unless they are given others."""
+        from ray.cluster_utils import Cluster
+
+        self._variables = {LOG: str(log), **variables}
+        self.log = log
+        log.touch()
+        self._cluster = Cluster(initialize_head=False)
+        self._add(num_cpus=0)
+        import ray
+
+        ray.init(self.address, log_to_driver=False, logging_level="error", namespace="kernelwright")
+
+    @property
+    def address(self) -> str:
+        """Of the head."""
+        return str(self._cluster.address)
+
+    def add(self, cpus: int = 1, gpus: int = 0, kind: str = "", **variables: str) -> Any:
+        """Add a node whose evaluators see these variables."""
+        resources = {f"accelerator_type:{kind}": 1.0} if kind else {}
+        return self._add({**self._variables, **variables}, num_cpus=cpus, num_gpus=gpus, resources=resources)
+
+    def _add(self, variables: dict[str, str] | None = None, **given: Any) -> Any:
+        before = {name: os.environ.get(name) for name in variables or {}}
+        os.environ.update(variables or {})
+        try:
+            return self._cluster.add_node(
+                node_ip_address="127.0.0.1", include_dashboard=False, object_store_memory=STORE_BYTES, **given
+            )
+        finally:
+            for name, value in before.items():
+                os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+    def kill(self, node: Any) -> None:
+        """End a node as a machine ends that loses its power."""
+        self._cluster.remove_node(node, allow_graceful=False)
+
+    def close(self) -> None:
+        """End them all."""
+        import ray
+
+        ray.shutdown()
+        self._cluster.shutdown()
+
+    def lines(self, word: str = "") -> list[str]:
+        """What evaluators wrote that begins so."""
+        return [line for line in self.log.read_text().splitlines() if line.startswith(word)]
+
+
+def free_port() -> int:
+    """A port of the loopback interface where nobody listens."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])

@@ -1,0 +1,102 @@
+"""An evaluator on a node: answers one question after the other, each as text, and whatever fails there is an answer too."""
+
+from __future__ import annotations
+
+import os
+import socket
+from typing import Any
+
+from tools.cluster.keys import secrets_in
+from tools.cluster.records import Facts, Failure, Question, Reply
+from tools.cluster.station import Order, Station, code_hash, opened, versions
+from tools.errors import KernelwrightError, UserError
+
+
+class Evaluator:
+    """Judges on one GPU, or on the processor."""
+
+    def __init__(self, opener: str, order: Order) -> None:
+        """Open nothing yet: what fails at that is told by `facts`."""
+        self._opener = opener
+        self._order = order
+        self._station: Station | None = None
+        self._keys = secrets_in(os.environ)
+        for name in self._keys:
+            del os.environ[name]
+
+    def facts(self, node: str) -> Facts:
+        """Open the station and say what it is."""
+        station = self._station = self._station or opened(self._opener, self._order)
+        return Facts(
+            host=socket.gethostname(),
+            node=node,
+            device=station.device,
+            unit=station.unit,
+            code=code_hash(),
+            versions=versions(),
+            keys=self._keys,
+        )
+
+    async def reply(self, question: Question) -> Reply:
+        """Ask the station's pool; a bad candidate is a verdict, a failing machine is told as such."""
+        try:
+            return Reply.model_validate(await self._asked(question))
+        except KernelwrightError as error:
+            return Reply(failure=_failure(error))
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            return Reply(failure=Failure(what=f"The evaluator failed unexpectedly: {said[:400]}.", mend="Report it with the run."))
+
+    async def _asked(self, question: Question) -> dict[str, Any]:
+        assert self._station is not None
+        pool = self._station.pool
+        if question.evaluation is not None:
+            return {"evaluation": await pool.evaluate(question.evaluation)}
+        if question.counters is not None:
+            return {"counters": await pool.counters(question.counters)}
+        if question.problem is not None and question.target is not None:
+            return {"baselines": await pool.baselines(question.problem, question.target)}
+        return {"calibration_us": await self._station.calibrate() if self._station.calibrate else 0.0}
+
+
+def _failure(error: KernelwrightError) -> Failure:
+    return Failure.model_validate({"kind": "user" if isinstance(error, UserError) else "machine", "what": error.what, "mend": error.mend})
+
+
+def said_failure(error: KernelwrightError) -> str:
+    """A failure as the text of a reply."""
+    return Reply(failure=_failure(error)).model_dump_json()
+
+
+def actor_class() -> type:
+    """Make the class of Ray's actors: it travels as text of its own, so that a node where kernelwright is missing can say so."""
+
+    class KernelwrightEvaluator:
+        def __init__(self, opener: str, order: dict[str, Any]) -> None:
+            try:
+                # it also makes `tools` importable under its own name
+                import kernelwright  # noqa: F401 - for that alone
+            except ImportError as error:
+                raise RuntimeError(f"kernelwright cannot be imported there ({error})") from None
+            from tools.cluster.evaluator import Evaluator
+            from tools.cluster.station import Order
+
+            self._evaluator = Evaluator(opener, Order(**order))
+
+        async def facts(self) -> str:
+            import ray
+
+            from tools.cluster.evaluator import said_failure
+            from tools.errors import KernelwrightError
+
+            try:
+                return self._evaluator.facts(str(ray.get_runtime_context().get_node_id())).model_dump_json()
+            except KernelwrightError as error:
+                return said_failure(error)
+
+        async def ask(self, question: str) -> str:
+            from tools.cluster.records import Question
+
+            return (await self._evaluator.reply(Question.model_validate_json(question))).model_dump_json()
+
+    return KernelwrightEvaluator

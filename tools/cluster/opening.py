@@ -1,0 +1,100 @@
+"""Opens a pool on a cluster: which evaluators it needs for a target, and whether the cluster can have such ones."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from tools.cluster.crew import Needs
+from tools.cluster.joining import join
+from tools.cluster.pool import RayPool
+from tools.cluster.station import OPENER, Order
+from tools.errors import UserError
+from tools.evaluation.supervisor.compiling import COMPILE_S
+from tools.hardware.devices import ALL, INTERPRETER
+from tools.hardware.sheets import load_sheet, sheet_names
+
+_KIND = "accelerator_type:"
+_ON_GPU = 3
+"""Evaluations at once for each GPU: one has it, the others are built meanwhile."""
+
+
+def open_ray(
+    address: str,
+    devices: str,
+    title: str,
+    *,
+    max_autotune: bool = False,
+    compile_s: float = COMPILE_S,
+    opener: str = OPENER,
+) -> RayPool:
+    """Open a pool on the cluster at `address` (see `join`), of GPUs called `title`, or with `devices` interpreter of processors."""
+    joined = join(address)
+    gpu = check_devices(devices, title)
+    if not gpu:
+        order = Order(gpu=False, parallel=1, compile_s=compile_s, max_autotune=False)
+        return RayPool(joined, Needs(opener, order, (("num_cpus", 1), ("max_restarts", 0))))
+    from tools.cluster.builds import build_function
+
+    order = Order(gpu=True, parallel=_ON_GPU, compile_s=compile_s, max_autotune=max_autotune, builds=build_function())
+    kind = kind_of(title, kinds())
+    # the processor is for what is trusted and drives the GPU; builds are tasks of their own
+    options: list[tuple[str, Any]] = [("num_cpus", 1), ("num_gpus", 1), ("max_restarts", 0)]
+    if kind:
+        options.append(("accelerator_type", kind))
+    return RayPool(joined, Needs(opener, order, tuple(options), title, f"1 GPU ({kind or title}) and 1 processor"))
+
+
+def check_devices(devices: str, title: str) -> bool:
+    """Whether GPUs are asked for; UserError where the cluster, joined before, has none like that and could get none."""
+    if devices == INTERPRETER:
+        return False
+    if devices != ALL:
+        raise UserError(f"{devices!r} names GPUs of one machine.", f"With --evaluator ray give --devices {ALL} or {INTERPRETER}.")
+    import ray
+
+    has = ray.cluster_resources()
+    could = _could_have()
+    if not (has.get("GPU") or could.get("GPU")):
+        where = f"{has.get('CPU', 0):g} processors on {len(ray.nodes())} nodes"
+        mend = (
+            f"Add a node that has one, or give --devices {INTERPRETER} to check kernels in Triton's interpreter and estimate their times."
+        )
+        raise UserError(f"The Ray cluster has no GPU: it has {where}.", mend)
+    there = kinds()
+    if there and not kind_of(title, there) and not could.get("GPU"):
+        raise UserError(f"No node of the Ray cluster has an {title}: its GPUs are {', '.join(there)}.", "Name one of these with --target.")
+    return True
+
+
+def kinds() -> tuple[str, ...]:
+    """Kinds of GPU on the cluster, as Ray calls them."""
+    import ray
+
+    return tuple(sorted(name.removeprefix(_KIND) for name in ray.cluster_resources() if name.startswith(_KIND)))
+
+
+def kind_of(title: str, there: tuple[str, ...]) -> str:
+    """Which kind a GPU called `title` is: the one all of whose words are in the title, `H100` in `NVIDIA H100 80GB HBM3`; else empty."""
+    words = set(re.split(r"[\s-]+", title.upper()))
+    fitting = [kind for kind in there if set(kind.upper().split("-")) <= words]
+    return max(fitting, key=len, default="")
+
+
+def cluster_target(address: str, devices: str) -> str:
+    """The sheet of the cluster's only kind of GPU; empty where it has none, several, or several sheets fit."""
+    if devices == INTERPRETER:
+        return ""
+    join(address)
+    there = kinds()
+    fitting = [name for name in sheet_names() if kind_of(load_sheet(name).title, there)]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def _could_have() -> dict[str, float]:
+    """What an autoscaler could add, as far as it is told to Ray; empty without one."""
+    from ray._private.state import state
+
+    # no public call says it
+    ask = getattr(state, "get_max_resources_from_cluster_config", None)
+    return dict(ask() or {}) if ask else {}
