@@ -15,6 +15,7 @@ from graphs.run.assembly import Shared, assemble, start_run
 from graphs.run.context import Services
 from kernelwright.bench.beginnings import Beginnings
 from kernelwright.bench.borrowed import Borrowed
+from kernelwright.bench.elsewhere import Elsewhere
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.jobs import Job, all_jobs
 from kernelwright.bench.loading import Loaded, Loader, ProblemLoader
@@ -55,17 +56,20 @@ class Bench:
         loader: ProblemLoader | None = None,
         code: str = "",
         patience_s: float = PATIENCE_S,
+        elsewhere: Elsewhere | None = None,
         listener: Listener = lambda event: None,
     ) -> None:
         """Plan the shard's work; `folder` is claimed already.
 
         `pool` is shared by all runs and closed by whoever made it; without one each run opens what its settings name.
+        With `elsewhere` runs are done there.
         """
         self._settings = settings
         self._folder = folder
         self._pool = pool
         self._in_flight = in_flight
         self._code = code
+        self._elsewhere = elsewhere
         self._listener = listener
         self._patience_s = patience_s
         self._beginnings = Beginnings()
@@ -159,6 +163,11 @@ class Bench:
         if loaded.problem is None:
             status = Status.NOT_JUDGEABLE if loaded.failure == "random" else Status.UNREADABLE
             return {"status": status, "reason": loaded.reason}
+        if self._elsewhere is not None:
+            # it waits for a place, and is slow for no reason of its own
+            self._beginnings.note(job.key, "planned")
+            at = self._folder.home / "runs" / job.run
+            await self._elsewhere.bring(job, loaded.problem, loaded.variants, self._run_settings(job), at)
         store = self._open(job, loaded.problem)
         try:
             settings = self._run_settings(job)

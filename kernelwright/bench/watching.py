@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from graphs.run.evaluators import open_shared, spool_folder
 from kernelwright.bench.absence import tell_of_absence
+from kernelwright.bench.elsewhere import Elsewhere, open_elsewhere
 from kernelwright.bench.files import BenchFolder
 from kernelwright.bench.header import read_header
 from kernelwright.bench.jobs import Job
@@ -25,6 +26,7 @@ from kernelwright.bench.running import Bench
 from kernelwright.bench.settings import BenchSettings
 from tools.cluster import RayPool
 from tools.errors import UserError
+from tools.evaluation.protocol import EvaluatorPool
 from tools.problems.suite import SuiteItem
 from tools.spool import Spool
 
@@ -40,18 +42,24 @@ def see_through(
     in_flight: int,
     stop_after_s: float,
     as_json: bool,
+    elsewhere: bool = False,
 ) -> tuple[bool, str]:
-    """Run or continue a shard, write the report on its folder, print the summary.
+    """Run or continue a shard, write the report on its folder, print the summary; with `elsewhere` runs are tasks on a Ray cluster.
 
     Returns whether the shard is done, and where every run of it failed a line that says so, else an empty one.
     """
     place, header = BenchFolder(folder, shard), read_header(command)
     place.claim(settings, header, resume=resume)
-    pool = open_shared(settings.run, folder / "scratch" / place.tag, max_autotune=settings.max_autotune)
+    runs: Elsewhere | None = None
+    pool: EvaluatorPool | None
+    if elsewhere:
+        runs, pool = open_elsewhere(settings, folder / "scratch" / place.tag)
+    else:
+        pool = open_shared(settings.run, folder / "scratch" / place.tag, max_autotune=settings.max_autotune)
     if pool is None and settings.max_autotune:
         raise UserError("Workers at a spool do not time max-autotune.", "Leave --max-autotune out, or evaluate on this machine.")
     watcher = Watcher(Console(stderr=True, highlight=False, quiet=as_json))
-    bench = Bench(settings, items, place, pool, in_flight=in_flight, code=header.code, listener=watcher)
+    bench = Bench(settings, items, place, pool, in_flight=in_flight, elsewhere=runs, code=header.code, listener=watcher)
     watcher.open(bench, place, pool.name if pool else settings.run.evaluator)
     if isinstance(pool, RayPool):
         pool.listener = watcher.say

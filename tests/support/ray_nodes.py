@@ -17,41 +17,39 @@ SETTINGS = {
     "RAY_AUTH_MODE": "token",
     "RAY_AUTH_TOKEN": "of-these-tests-alone",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
-    # a killed node is to be missed within a second or two
-    "RAY_health_check_period_ms": "500",
-    "RAY_health_check_timeout_ms": "1000",
-    "RAY_health_check_failure_threshold": "2",
+    "RAY_worker_niceness": "0",
+    # a killed node refuses at once, and is missed after three times; one that is slow on a busy machine is waited for
+    "RAY_health_check_period_ms": "700",
+    "RAY_health_check_timeout_ms": "30000",
+    "RAY_health_check_failure_threshold": "3",
 }
 os.environ.update(SETTINGS)
 
 LOG, TITLE, SECONDS, CALIBRATION = "KERNELWRIGHT_TEST_LOG", "KERNELWRIGHT_TEST_TITLE", "KERNELWRIGHT_TEST_S", "KERNELWRIGHT_TEST_US"
-"""Variables of a node: where its evaluators write what they begin and end, what their GPU is called, how long they take, by what kernel."""
+"""Variables of a node: where its evaluators write what they begin and end, what its GPUs are called, how long an evaluation takes, and
+microseconds of the calibration kernel by GPU."""
 STATION = "tests.support.ray_nodes:open_text_station"
 STORE_BYTES = 80 << 20
 
 
 def open_text_station(order: Any) -> Any:
-    """A station whose pool draws a time from a candidate's text."""
-    from tests.kernelwright.bench.small_bench import DrawnPool
+    """A station of a scripted pool, which takes a while for each candidate."""
+    from tests.support.spool_worker import ScriptedPool
     from tools.cluster.station import Station
     from tools.records import Evaluation, EvaluationRequest
 
-    log = Path(os.environ[LOG])
-
-    class Logged(DrawnPool):
+    class Slow(ScriptedPool):
         async def evaluate(self, request: EvaluationRequest) -> Evaluation:
-            found = await super().evaluate(request)
-            with log.open("a") as file:
-                file.write(f"end {request.key}\n")
-            return found
+            await asyncio.sleep(float(os.environ[SECONDS]))
+            return await super().evaluate(request)
 
     async def calibrate() -> float:
         await asyncio.sleep(0)
-        return float(os.environ[CALIBRATION])
+        return float(os.environ[CALIBRATION].split(",")[int(unit)])
 
-    title = os.environ.get(TITLE, "") if order.gpu else ""
-    pool = Logged(log, float(os.environ.get(SECONDS, "0")))
-    return Station(pool, title, "0" if title else "", calibrate if title else None)
+    unit = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    title = os.environ[TITLE] if order.gpu else ""
+    return Station(Slow(Path(os.environ[LOG]), title), title, unit if title else "", calibrate if title else None)
 
 
 class Nodes:
@@ -65,6 +63,7 @@ class Nodes:
         self.log = log
         log.touch()
         self._cluster = Cluster(initialize_head=False)
+        self.workers: list[Any] = []
         self._add(num_cpus=0)
         import ray
 
@@ -78,21 +77,22 @@ class Nodes:
     def add(self, cpus: int = 1, gpus: int = 0, kind: str = "", **variables: str) -> Any:
         """Add a node whose evaluators see these variables."""
         resources = {f"accelerator_type:{kind}": 1.0} if kind else {}
-        return self._add({**self._variables, **variables}, num_cpus=cpus, num_gpus=gpus, resources=resources)
+        node = self._add({**self._variables, **variables}, num_cpus=cpus, num_gpus=gpus, resources=resources)
+        self.workers.append(node)
+        return node
 
     def _add(self, variables: dict[str, str] | None = None, **given: Any) -> Any:
         before = {name: os.environ.get(name) for name in variables or {}}
         os.environ.update(variables or {})
         try:
-            return self._cluster.add_node(
-                node_ip_address="127.0.0.1", include_dashboard=False, object_store_memory=STORE_BYTES, **given
-            )
+            return self._cluster.add_node(node_ip_address="127.0.0.1", include_dashboard=False, object_store_memory=STORE_BYTES, **given)
         finally:
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
 
     def kill(self, node: Any) -> None:
         """End a node as a machine ends that loses its power."""
+        self.workers.remove(node)
         self._cluster.remove_node(node, allow_graceful=False)
 
     def close(self) -> None:

@@ -42,7 +42,10 @@ def build_function() -> Any:
     import ray
 
     def build(job: bytes, limit_s: float) -> tuple[bytes, str, str | None]:
-        import kernelwright  # noqa: F401 - it makes `tools` importable
+        from importlib import import_module
+
+        # it makes `tools` importable under its own name
+        import_module("kernelwright")
         from tools.cluster.builds import build_here
 
         return build_here(job, limit_s)

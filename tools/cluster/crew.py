@@ -280,7 +280,7 @@ class Crew:
 def failed(failure: Failure, place: str) -> KernelwrightError:
     """Make an error again of one that was told."""
     kind = UserError if failure.kind == "user" else MachineError
-    return kind(f"{failure.what} ({place})", failure.mend)
+    return kind(f"{failure.what} ({place})" if place else failure.what, failure.mend)
 
 
 def _facts(said: str) -> Facts:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from tools.cluster.keys import secrets_in
 from tools.cluster.records import Facts, Failure, Question, Reply
 from tools.cluster.station import Order, Station, code_hash, opened, versions
 from tools.errors import KernelwrightError, UserError
+from tools.evaluation.protocol import EvaluatorPool
 
 
 class Evaluator:
@@ -20,6 +23,9 @@ class Evaluator:
         self._opener = opener
         self._order = order
         self._station: Station | None = None
+        # Ray's workers give way to everybody else, and whoever times must not; without the right to it they go on doing so
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, 0)
         self._keys = secrets_in(os.environ)
         for name in self._keys:
             del os.environ[name]
@@ -38,25 +44,33 @@ class Evaluator:
         )
 
     async def reply(self, question: Question) -> Reply:
-        """Ask the station's pool; a bad candidate is a verdict, a failing machine is told as such."""
-        try:
-            return Reply.model_validate(await self._asked(question))
-        except KernelwrightError as error:
-            return Reply(failure=_failure(error))
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            return Reply(failure=Failure(what=f"The evaluator failed unexpectedly: {said[:400]}.", mend="Report it with the run."))
-
-    async def _asked(self, question: Question) -> dict[str, Any]:
+        """Ask the station's pool, or time the calibration kernel."""
         assert self._station is not None
-        pool = self._station.pool
-        if question.evaluation is not None:
-            return {"evaluation": await pool.evaluate(question.evaluation)}
-        if question.counters is not None:
-            return {"counters": await pool.counters(question.counters)}
-        if question.problem is not None and question.target is not None:
-            return {"baselines": await pool.baselines(question.problem, question.target)}
-        return {"calibration_us": await self._station.calibrate() if self._station.calibrate else 0.0}
+        return await replied(self._station.pool, question, self._station.calibrate)
+
+
+Calibrate = Callable[[], Awaitable[float]]
+
+
+async def replied(pool: EvaluatorPool, question: Question, calibrate: Calibrate | None = None) -> Reply:
+    """Put a question to a pool; a bad candidate is a verdict, a failing machine is told as such."""
+    try:
+        return Reply.model_validate(await _asked(pool, question, calibrate))
+    except KernelwrightError as error:
+        return Reply(failure=_failure(error))
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        return Reply(failure=Failure(what=f"The evaluator failed unexpectedly: {said[:400]}.", mend="Report it with the run."))
+
+
+async def _asked(pool: EvaluatorPool, question: Question, calibrate: Calibrate | None) -> dict[str, Any]:
+    if question.evaluation is not None:
+        return {"evaluation": await pool.evaluate(question.evaluation)}
+    if question.counters is not None:
+        return {"counters": await pool.counters(question.counters)}
+    if question.problem is not None and question.target is not None:
+        return {"baselines": await pool.baselines(question.problem, question.target)}
+    return {"calibration_us": await calibrate() if calibrate else 0.0}
 
 
 def _failure(error: KernelwrightError) -> Failure:
@@ -73,9 +87,11 @@ def actor_class() -> type:
 
     class KernelwrightEvaluator:
         def __init__(self, opener: str, order: dict[str, Any]) -> None:
+            from importlib import import_module
+
             try:
                 # it also makes `tools` importable under its own name
-                import kernelwright  # noqa: F401 - for that alone
+                import_module("kernelwright")
             except ImportError as error:
                 raise RuntimeError(f"kernelwright cannot be imported there ({error})") from None
             from tools.cluster.evaluator import Evaluator

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import sys
 import threading
 from typing import Any
 
@@ -43,7 +44,11 @@ def demand_ray() -> None:
     """Raise UserError where Ray is not installed."""
     from importlib.util import find_spec
 
-    if find_spec("ray") is None:
+    try:
+        is_there = find_spec("ray") is not None
+    except (ImportError, ValueError):
+        is_there = False
+    if not is_there:
         raise UserError("Ray is not installed here.", f"Install it: {INSTALL}.")
 
 
@@ -54,6 +59,9 @@ def join(address: str) -> Joined:
     """
     demand_ray()
     with _LOCK:
+        ray: Any = sys.modules.get("ray")
+        if ray is not None and ray.is_initialized():
+            return Joined(address=str(ray.get_runtime_context().gcs_address))
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # actors without a GPU are to see none, which Ray would else warn of
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
@@ -69,22 +77,21 @@ def _own() -> Joined:
     with without_keys():
         # Ray's way to have its ports on the loopback interface alone, which its name tells of two other systems; read at its import
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        # Ray's is 15, and whoever times would wait for everybody else
+        os.environ.setdefault("RAY_worker_niceness", "0")
         import ray
 
-        if not ray.is_initialized():
-            ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **_quiet())
+        ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **_quiet())
     return Joined(address=str(ray.get_runtime_context().gcs_address))
 
 
 def _existing(place: str) -> Joined:
     import ray
 
-    if ray.is_initialized():
-        return Joined(address=str(ray.get_runtime_context().gcs_address))
     try:
         found: Any = ray.init(place, **_quiet())
     except Exception as error:
-        raise _refusal(place, error) from error
+        raise refusal(place, error) from error
     warning = dashboard_warning(str(found.dashboard_url or ""))
     return Joined(address=str(ray.get_runtime_context().gcs_address), warnings=(warning,) if warning else ())
 
@@ -107,7 +114,8 @@ def _answering(place: str) -> str:
     return f"{host}:{port}"
 
 
-def _refusal(place: str, error: Exception) -> UserError:
+def refusal(place: str, error: Exception) -> UserError:
+    """Say in a line what Ray says in many where it cannot join."""
     said = " ".join(str(error).split())
     if "ersion mismatch" in said:
         versions = re.findall(r"(Ray|Python): ([\w.+]+)", str(error))

@@ -40,6 +40,7 @@ from kernelwright.cli.shared.options import (
     Json,
     NamedPolicy,
     OtherBaselines,
+    RunsOn,
     TraceTimeout,
     Tune,
     Weights,
@@ -87,6 +88,7 @@ def run(
     baselines: OtherBaselines = "",
     evaluator: Evaluator = "local",
     devices: Devices = "all",
+    runs_on: RunsOn = "here",
     evaluations: Annotated[int, typer.Option(min=0, help="Evaluations a run; 0 sets no limit.")] = 16,
     seconds: Annotated[float, typer.Option(min=0, help="Wall seconds a run, waiting for the device included; 0 sets no limit.")] = 0,
     gpu_seconds: Annotated[float, typer.Option(min=0, help="GPU seconds a run; 0 sets no limit.")] = 0,
@@ -213,7 +215,16 @@ def run(
     folder = out or Path(f"bench-{found.folder.name}")
     note_place(home_folder(home), "benches", folder)
     whole, failed = see_through(
-        settings, items, folder, shard, command_line(), resume=resume, in_flight=jobs, stop_after_s=stop_after, as_json=json
+        settings,
+        items,
+        folder,
+        shard,
+        command_line(),
+        resume=resume,
+        in_flight=jobs,
+        stop_after_s=stop_after,
+        as_json=json,
+        elsewhere=runs_on == "cluster",
     )
     if failed:
         print(f"kernelwright: {failed}", file=sys.stderr)

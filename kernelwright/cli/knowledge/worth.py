@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kernelwright.cli.shared.knowledge_store import Server, print_json, reached_server, ready_embedder
-from kernelwright.cli.shared.options import HALF_LIFE, CompileTimeout, Devices, Evaluator, HalfLife, Json, NamedPolicy, TraceTimeout
+from kernelwright.cli.shared.options import HALF_LIFE, CompileTimeout, Devices, Evaluator, HalfLife, Json, NamedPolicy, RunsOn, TraceTimeout
 
 if TYPE_CHECKING:
     from kernelwright.bench.settings import BenchSettings, MemoryArm
@@ -38,6 +38,7 @@ def worth(
     policy: NamedPolicy = "default",
     evaluator: Evaluator = "local",
     devices: Devices = "all",
+    runs_on: RunsOn = "here",
     agents: Annotated[str, typer.Option(help="As for `bench`, one team.")] = "builtin",
     model: Annotated[str, typer.Option(help="Language model of the agents that have one.")] = "",
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server.")] = "",
@@ -120,7 +121,8 @@ def worth(
 
     def work(place: str, given: BenchSettings, items: tuple[SuiteItem, ...], in_flight: int) -> None:
         left = max(1.0, stop_after - (time.monotonic() - begun)) if stop_after else 0.0
-        if not _run(given, items, out / place, in_flight, left):
+        # what is learnt is learnt in one place
+        if not _run(given, items, out / place, in_flight, left, elsewhere=runs_on == "cluster" and place != "learn"):
             raise typer.Exit(STOPPED)
         if not despite_failures:
             _demand_all(out / place)
@@ -200,7 +202,7 @@ def _band(band: Interval, digits: int = 2) -> str:
     return f" ({band[0]:.{digits}f}–{band[1]:.{digits}f})" if band else ""
 
 
-def _run(settings: BenchSettings, items: tuple[SuiteItem, ...], folder: Path, jobs: int, stop_after_s: float) -> bool:
+def _run(settings: BenchSettings, items: tuple[SuiteItem, ...], folder: Path, jobs: int, stop_after_s: float, *, elsewhere: bool) -> bool:
     """Run a bench; its own tables go to standard error, where progress is."""
     from contextlib import redirect_stdout
 
@@ -209,7 +211,16 @@ def _run(settings: BenchSettings, items: tuple[SuiteItem, ...], folder: Path, jo
 
     with redirect_stdout(sys.stderr):
         whole, _ = see_through(
-            settings, items, folder, "", command_line(), resume=True, in_flight=jobs, stop_after_s=stop_after_s, as_json=False
+            settings,
+            items,
+            folder,
+            "",
+            command_line(),
+            resume=True,
+            in_flight=jobs,
+            stop_after_s=stop_after_s,
+            as_json=False,
+            elsewhere=elsewhere,
         )
     return whole
 

@@ -21,8 +21,15 @@ Evaluator = Annotated[
         help="Who evaluates: this machine, workers that watch a folder, or a Ray cluster.",
     ),
 ]
+RunsOn = Annotated[
+    Literal["here", "cluster"],
+    typer.Option(help="With a Ray cluster: agents work here, or whole runs are its tasks (agents without a language model)."),
+]
 Devices = Annotated[
-    str, typer.Option("--devices", metavar="all|interpreter|0,1", help="GPUs of this machine to evaluate on, by nvidia-smi's numbers.")
+    str,
+    typer.Option(
+        "--devices", metavar="all|interpreter|0,1", help="GPUs to evaluate on: all, none, or this machine's by nvidia-smi's numbers."
+    ),
 ]
 Wait = Annotated[
     bool, typer.Option("--wait/--no-wait", help="With a spool: wait for answers, or stop (exit status 75) and go on with `resume`.")

@@ -83,7 +83,7 @@ def small_bench(
     place.claim(settings, HEADER, resume=True)
     items = shard(open_suite(suite).items, part)
     pool = pool or DrawnPool(out / "evaluations.log", delay)
-    return Bench(settings, items, place, pool, in_flight=1, loader=loader or HereLoader(), **more)
+    return Bench(settings, items, place, pool, **{"in_flight": 1, **more}, loader=loader or HereLoader())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""What evaluations on a Ray cluster cost and survive."""
