@@ -32,6 +32,7 @@ from tools.tracing import RunStore
 CHILD = "benchmarks.evaluator.run_kills_child"
 RUN = "run"
 LOOK_S = 0.1
+GONE_S = 60.0
 SETTLED_S = 2.0
 """After which nothing of a killed run may be alive."""
 ANSWER_S = 0.5
@@ -55,7 +56,9 @@ class Kill(NamedTuple):
     asking: bool
     """Whether a model call was in flight."""
     left: list[int]
-    """Processes that were alive afterwards."""
+    """Processes that were alive two seconds afterwards."""
+    gone_s: float
+    """After how many seconds more none was; what has been killed needs a processor to go, which a busy machine gives late."""
     facts: Facts
 
 
@@ -82,6 +85,7 @@ def main() -> None:
             asking += kill.asking
             how = "had ended" if kill.early else f"kill {kills}"
             how += f", {moment.later_s:.1f} s after event {moment.events}" + ", a call in flight" * kill.asking
+            how += f", {len(kill.left)} processes left for {kill.gone_s:.1f} s more" if kill.left else ""
             print(f"{how}: {', '.join(found) or 'the same'}", flush=True)
     ended = str(dict(wrong)) if wrong else "candidates, verdicts, delivery, calls and memory are the same, and nothing was left"
     print(f"{kills} kills, {asking} of them with a call in flight: {ended}")
@@ -113,10 +117,13 @@ def _killed(home: Path, runs: ForkedRuns, options: argparse.Namespace, moment: M
             os.kill(process_of(home), signal.SIGKILL)
         early = runs.ended() == 0
         time.sleep(SETTLED_S)
-        left = alive(family)
+        left, looked = alive(family), time.monotonic()
+        while alive(family) and time.monotonic() < looked + GONE_S:
+            time.sleep(LOOK_S)
+        gone_s = time.monotonic() - looked
         _begin(runs, home, server.url, options)
         assert runs.ended() == 0, home.with_suffix(".out").read_text()[-2000:]
-        return Kill(moment, early, asking, left, _facts(home))
+        return Kill(moment, early, asking, left, gone_s, _facts(home))
 
 
 def _begin(runs: ForkedRuns, home: Path, url: str, options: argparse.Namespace) -> None:

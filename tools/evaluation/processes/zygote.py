@@ -35,7 +35,26 @@ ENTERED = b"entered"
 
 def main(socket_fd: int) -> None:
     """Be the first: import what all need, say so, then fork on request until the supervisor goes away."""
-    _live(socket.socket(fileno=socket_fd), import_common)
+    # while it imports it looks at nothing; who has started it waits for that in the same thread, so that only its death ends this
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
+    end = socket.socket(fileno=socket_fd)
+    if not _hung_up(end):
+        _live(end, _import_first)
+    # what lies in memory need not be tidied up, which takes seconds where others compute
+    os._exit(0)
+
+
+def _import_first() -> dict[str, str]:
+    versions = import_common()
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, 0)
+    return versions
+
+
+def _hung_up(end: socket.socket) -> bool:
+    """Whether the other side has ended before this one began to listen."""
+    poller = select.poll()
+    poller.register(end, 0)
+    return bool(poller.poll(0))
 
 
 def _live(end: socket.socket, warm: Callable[[], dict[str, str]]) -> None:
@@ -90,6 +109,7 @@ def _fork(end: socket.socket, message: dict[str, Any], descriptors: list[int]) -
 
 def _branch(message: dict[str, Any], descriptors: list[int]) -> None:
     """Be another zygote, in an environment of its own; say why where that fails."""
+    syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
     end = socket.socket(fileno=descriptors[0])
     try:
         _close_all_but({0, 1, 2, end.fileno()})

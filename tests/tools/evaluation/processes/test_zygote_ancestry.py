@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +17,22 @@ from tools.errors import MachineError
 from tools.evaluation.processes.zygote_ancestry import Ancestry, Zygote, clean_environment
 
 INTERPRETED = clean_environment({"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""})
+
+KILLED_WHILE_IMPORTING = """
+import contextlib, os, threading, time
+from pathlib import Path
+from tools.evaluation.processes.zygote_ancestry import ANCESTRY, clean_environment
+
+threading.Thread(target=ANCESTRY.zygote, args=[clean_environment({})], daemon=True).start()
+end = time.monotonic() + 50
+while time.monotonic() < end:
+    for pid in [word for one in Path("/proc/self/task").iterdir() for word in (one / "children").read_text().split()]:
+        with contextlib.suppress(OSError):
+            if b"torch" in Path(f"/proc/{pid}/maps").read_bytes():
+                print(pid, flush=True)
+                os.kill(os.getpid(), 9)
+    time.sleep(0.01)
+"""
 
 
 @pytest.fixture
@@ -62,6 +81,28 @@ def test_all_end_when_it_is_closed(ancestry: Ancestry) -> None:
     zygote = ancestry.zygote(INTERPRETED)
     ancestry.close()
     assert _ends(zygote)
+
+
+def test_a_supervisor_that_is_killed_takes_a_zygote_along_that_still_imports() -> None:
+    """Nothing of it is left to import for seconds what nobody asks for any more."""
+    where = {**os.environ, "PYTHONPATH": str(Path.cwd())}
+    program = [sys.executable, "-c", KILLED_WHILE_IMPORTING]
+    done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60, env=where)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert _gone(int(done.stdout), 2.0)
+
+
+def _gone(pid: int, within_s: float) -> bool:
+    """Whether a process has ended, fetched or not, some time from now at the latest."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.01)
+    return False
 
 
 def _ends(zygote: Zygote) -> bool:
