@@ -120,6 +120,11 @@ SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, COLS), torch.randint(0, COLS, (ROWS,))",
         "x, t",
     ),
+    "weighted_losses": function(
+        "(F.cross_entropy(x, t, w, ignore_index=3, label_smoothing=0.2), F.cross_entropy(x, t, label_smoothing=0.1, reduction='none'))",
+        "torch.randn(ROWS, COLS), torch.randint(0, COLS, (ROWS,)), torch.rand(COLS)",
+        "x, t, w",
+    ),
     "losses": function(
         "(F.mse_loss(x, y), F.smooth_l1_loss(x, y), F.huber_loss(x, y), F.l1_loss(x, y, reduction='sum'), "
         "F.kl_div(torch.log_softmax(x, -1), torch.softmax(y, -1), reduction='batchmean'))",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.codegen.ir.atoms import Dims
+from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE, is_signed
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
@@ -14,21 +15,45 @@ from tools.codegen.lower.operand import RowOperand
 
 
 def _row_loss(low: Lowering, node: Node) -> None:
-    """Cross entropy or NLL by row: the class's own element is read again; where it is computed, it is found by comparing positions."""
-    logits, target, weight, reduction, ignored = node.args[:5]
-    if weight is not None or reduction != 0 or not is_signed(low.graph.meta(target).dtype):
-        raise LoweringError(f"{node.target} with weights or class probabilities is not generated")
+    """Cross entropy or NLL by row: the class's own element is read again; where it is computed, it is found by comparing positions.
+
+    With label smoothing e, each class counts e / n besides: `(1 - e) w[y] (-p[y]) + e / n sum(w[c] (-p[c]))`, p logarithms of probabilities.
+    """
+    logits, target, weight = node.args[:3]
+    reduction, ignored = node.argument(3, "reduction", 1), node.argument(4, "ignore_index", -100)
+    smoothing = float(node.argument(5, "label_smoothing", 0.0)) if node.op == "cross_entropy_loss" else 0.0
+    if reduction != 0 or not is_signed(low.graph.meta(target).dtype):
+        raise LoweringError(f"{node.target} with class probabilities, or with a reduction of its own, is not generated")
     source, wanted = low.value(logits), low.value(target)
-    class_dim = 1 if len(source.dims) > 1 else 0
-    rows = RowOperand(low, node, source, class_dim)
+    rows = RowOperand(low, node, source, 1 if len(source.dims) > 1 else 0)
     low.b.atoms.broadcast(rows.kept(keepdim=False), wanted.dims)
     b = low.b
-    picked = b.pick(rows.x, wanted.value, rows.atoms)
-    if picked is None:
-        hit = b.call("eq", b.index(rows.atoms), wanted.value)
-        picked = rows.reduce(Fold.SUM, b.call("where", hit, rows.x, 0.0))
-    loss = log_sum_exp(low, rows) - picked if node.op == "cross_entropy_loss" else -picked
+    weights = None if weight is None else _weights(low, weight, rows)
+    lse = log_sum_exp(low, rows) if node.op == "cross_entropy_loss" else None
+    own = _of_class(rows, rows.x, wanted.value)
+    loss = -own if lse is None else lse - own
+    if weights is not None:
+        loss = loss * _of_class(rows, weights, wanted.value)
+    if smoothing and lse is not None:
+        every = lse - rows.mean() if weights is None else (rows.reduce(Fold.SUM, weights * (lse - rows.x)) / rows.count)
+        loss = loss * (1.0 - smoothing) + every * smoothing
     low.define(node, b.call("where", b.call("eq", wanted.value, ignored), 0.0, loss), rows.kept(keepdim=False))
+
+
+def _weights(low: Lowering, weight: Ref, rows: RowOperand) -> Value:
+    """The weight of each class, walked with the classes."""
+    found = low.value(weight)
+    low.b.atoms.unify(rows.atoms, found.dims[0])
+    return low.b.compute(found.value, rows.x.dtype)
+
+
+def _of_class(rows: RowOperand, values: Value, wanted: Value) -> Value:
+    """The one of a row's values that belongs to its class."""
+    picked = rows.b.pick(values, wanted, rows.atoms)
+    if picked is not None:
+        return picked
+    hit = rows.b.call("eq", rows.b.index(rows.atoms), wanted)
+    return rows.reduce(Fold.SUM, rows.b.call("where", hit, values, 0.0))
 
 
 def _element_loss(low: Lowering, node: Node) -> None:

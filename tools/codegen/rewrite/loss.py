@@ -7,7 +7,7 @@ from typing import Any
 
 from tools.codegen.ir.dtypes import is_signed
 from tools.codegen.ir.graph import Node, Ref, TensorMeta
-from tools.codegen.ir.sizes import Sizes
+from tools.codegen.ir.sizes import Sizes, product
 from tools.codegen.rewrite.rewriter import Rewriter
 
 REDUCTION_NONE, REDUCTION_MEAN = 0, 1
@@ -15,24 +15,50 @@ REDUCTION_NONE, REDUCTION_MEAN = 0, 1
 
 
 def row_loss(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
-    """Split a mean or sum of cross entropy or NLL into the loss by row and its reduction; rows with the ignored class count for nothing."""
+    """Split a mean or sum of cross entropy or NLL into the loss by row and its reduction; rows with the ignored class count for nothing.
+
+    A mean is over the weights of the rows' classes where there are weights.
+    """
     logits, target, weight, reduction, ignored, smoothing = _loss_arguments(node)
-    if weight is not None or smoothing or reduction == REDUCTION_NONE or not isinstance(logits, Ref):
+    if reduction == REDUCTION_NONE or not isinstance(logits, Ref):
         return None
     target_meta = rewriter.metas.get(target.name)
     if target_meta is None or not is_signed(target_meta.dtype) or not isinstance(ignored, int):
         return None
-    dtype, scalar = node.outputs[0].dtype, node.outputs[0]
-    tail = (0.0,) if node.op == "cross_entropy_loss" else ()
-    rows_meta = TensorMeta(target_meta.shape, dtype)
-    rows = Node(f"{node.name}_rows", node.target, (logits, target, None, REDUCTION_NONE, ignored, *tail), {}, (rows_meta,))
+    scalar = node.outputs[0]
+    tail = (smoothing,) if node.op == "cross_entropy_loss" else ()
+    rows_meta = TensorMeta(target_meta.shape, scalar.dtype)
+    rows = Node(f"{node.name}_rows", node.target, (logits, target, weight, REDUCTION_NONE, ignored, *tail), {}, (rows_meta,))
     if reduction != REDUCTION_MEAN:
         return rows, Node(node.name, "aten.sum.default", (Ref(rows.name),), {}, (scalar,))
     total = Node(f"{node.name}_total", "aten.sum.default", (Ref(rows.name),), {}, (scalar,))
-    valid = Node(f"{node.name}_valid", "aten.ne.Scalar", (target, ignored), {}, (TensorMeta(target_meta.shape, "bool"),))
-    count_shape: tuple[Sizes, ...] = ()
-    count = Node(f"{node.name}_count", "aten.sum.default", (Ref(valid.name),), {}, (TensorMeta(count_shape, "int64"),))
-    return rows, total, valid, count, Node(node.name, "aten.div.Tensor", (Ref(total.name), Ref(count.name)), {}, (scalar,))
+    counted = _counted(rewriter, node, target, target_meta, weight, ignored)
+    kind = "int64" if weight is None else scalar.dtype
+    nothing: tuple[Sizes, ...] = ()
+    count = Node(f"{node.name}_count", "aten.sum.default", (Ref(counted[-1].name),), {}, (TensorMeta(nothing, kind),))
+    return rows, total, *counted, count, Node(node.name, "aten.div.Tensor", (Ref(total.name), Ref(count.name)), {}, (scalar,))
+
+
+def _counted(rewriter: Rewriter, node: Node, target: Ref, meta: TensorMeta, weight: Ref | None, ignored: int) -> tuple[Node, ...]:
+    """Say what each row counts in a mean: one, or its class's weight; nothing where its class is ignored."""
+    valid = Node(f"{node.name}_valid", "aten.ne.Scalar", (target, ignored), {}, (TensorMeta(meta.shape, "bool"),))
+    if weight is None:
+        return (valid,)
+    dtype = rewriter.metas[weight.name].dtype
+    many: Sizes = product(meta.shape, len(meta.shape[0]))
+    # an ignored class may be no class: it is looked up as the first
+    known = Node(f"{node.name}_known", "aten.mul.Tensor", (target, Ref(valid.name)), {}, (meta,))
+    flat = Node(f"{node.name}_flat", "aten.flatten.using_ints", (Ref(known.name), 0, -1), {}, (TensorMeta((many,), meta.dtype),))
+    taken = Node(f"{node.name}_taken", "aten.index_select.default", (weight, 0, Ref(flat.name)), {}, (TensorMeta((many,), dtype),))
+    back = Node(f"{node.name}_weights", "aten.view_as.default", (Ref(taken.name), target), {}, (TensorMeta(meta.shape, dtype),))
+    return (
+        valid,
+        known,
+        flat,
+        taken,
+        back,
+        Node(f"{node.name}_counted", "aten.mul.Tensor", (Ref(back.name), Ref(valid.name)), {}, (TensorMeta(meta.shape, dtype),)),
+    )
 
 
 def triplet_loss(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
