@@ -174,6 +174,7 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "l2_two_pass: so, in one launch, a row read again while the L2 has it)",
             ),
             _P("SPLIT_K", "1, 2, 4, … 64", "programs that share the sum of one tile of a product, for few tiles with long sums"),
+            _P("SPLIT_KEYS", "1, 2, 4, … 64", "programs that share the keys of one tile of queries, for few queries with many keys"),
             _P("sms", "a whole number", "multiprocessors of the device, from which first block sizes are chosen"),
         ),
         "Another order of additions changes the last digits.",

@@ -75,6 +75,8 @@ class Attention:
     """Whether a row without any finite logit gives zeros; otherwise NaN, as a plain softmax does."""
     expr: int
     """The result, as an expression of what follows."""
+    dtype: str = "float32"
+    """What weights and values are multiplied in."""
 
 
 @dataclass(frozen=True)

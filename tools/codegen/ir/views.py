@@ -52,9 +52,9 @@ VIEWS: dict[str, Viewer] = {
 
 HOST_VIEWS = {
     "broadcast_to", "slice", "select", "chunk", "split", "split_with_sizes", "narrow", "unbind", "broadcast_tensors", "diagonal", "movedim",
-    "swapaxes", "tensor_split", "unfold", "scalar_tensor",
+    "swapaxes", "tensor_split", "unfold", "scalar_tensor", "arange",
 }  # fmt: skip
-"""Views that only the host function's caller makes; a kernel reads their result as a strided tensor. A single number is one of them."""
+"""Views that only the host function's caller makes; a kernel reads their result as a strided tensor. Numbers in order are one of them."""
 
 
 def is_view(node: Node) -> bool:

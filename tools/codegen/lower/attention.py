@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from typing import Any
 
+from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Attention, Contraction, Lowered
 from tools.codegen.ir.operators import CASTS
-from tools.codegen.ir.sizes import Sizes
+from tools.codegen.ir.sizes import Sizes, product
 from tools.codegen.ir.views import is_view, see_through
+from tools.codegen.lower.einsum import atoms_of, lettered, read_equation
 from tools.codegen.lower.lowering import Lowering, Rule
+from tools.codegen.lower.matmul import operand_of
 
 FLOATS = ("float16", "bfloat16", "float32")
 WEIGHT_CASTS = CASTS - {"double"}
@@ -26,21 +29,46 @@ SDPA = ("query", "key", "value", "attn_mask", "dropout_p", "is_causal", "scale",
 
 def _attention(low: Lowering, node: Node) -> None:
     given = {**dict(zip(SDPA, node.args, strict=False)), **node.kwargs}
-    if given.get("dropout_p") or given.get("enable_gqa"):
-        raise LoweringError(f"{node.target} with dropout or with fewer heads of keys is not generated")
-    query, key, value = (low.read_again(given[name]) for name in ("query", "key", "value"))
+    if given.get("dropout_p"):
+        raise LoweringError(f"{node.target} with dropout is not generated")
+    query, key, value = (_operand(low, given[name]) for name in ("query", "key", "value"))
+    if given.get("enable_gqa"):
+        query, key, value = _grouped(low, query, key, value)
     scores = _scores(low, node, query, key)
+    query = Lowered(query.value, low.b.atoms.resolve(query.dims))
     rows, cols = query.dims[-2], key.dims[-2]
     scale = given.get("scale")
     logits = scores * (_usual_scale(low, query) if scale is None else low.b.const(scale))
     causal = bool(given.get("is_causal"))
-    if causal:
+    if causal and rows:
         allowed = low.b.index(low.b.atoms.leaves(cols)) <= low.b.index(low.b.atoms.leaves(rows))
         logits = low.b.call("where", allowed, logits, float("-inf"))
+    elif causal:
+        logits = low.b.call("where", low.b.index(low.b.atoms.leaves(cols)) <= 0, logits, float("-inf"))
     mask = given.get("attn_mask")
     if isinstance(mask, Ref):
         logits = _masked(low, logits, low.value(mask), (*query.dims[:-1], cols))
-    _complete(low, node, Lowered(logits, (*query.dims[:-1], cols)), value, softmax=True, causal=causal, safe=True)
+    _complete(low, node, Lowered(logits, (*query.dims[:-1], cols)), value, softmax=True, causal=causal and bool(rows), safe=True)
+
+
+def _operand(low: Lowering, ref: Ref) -> Lowered:
+    """Find queries, keys or values: computed in the region (from a quantised cache, say), or read under atoms of their own."""
+    return operand_of(low, {}, ref, lambda: low.read_again(ref))
+
+
+def _grouped(low: Lowering, query: Lowered, key: Lowered, value: Lowered) -> tuple[Lowered, Lowered, Lowered]:
+    """Take the heads of queries as groups of as many as share a head of keys; keys and values are the same for a whole group."""
+    atoms = low.b.atoms
+    heads, few = (
+        product((atoms.size(atom) for atom in atoms.leaves(each.dims[-3])), atoms.traces) if len(each.dims) > 2 else ()
+        for each in (query, key)
+    )
+    if not heads or not few or any(many % count for many, count in zip(heads, few, strict=True)):
+        raise LoweringError("heads of queries that are no multiple of those of keys are not generated")
+    apart = atoms.regroup((query.dims[-3],), (few, tuple(many // count for many, count in zip(heads, few, strict=True))))
+    query = Lowered(query.value, (*query.dims[:-3], *apart, *query.dims[-2:]))
+    shared = [Lowered(each.value, (*each.dims[:-3], each.dims[-3], (), *each.dims[-2:])) for each in (key, value)]
+    return query, shared[0], shared[1]
 
 
 def _scores(low: Lowering, node: Node, query: Lowered, key: Lowered) -> Value:
@@ -48,14 +76,14 @@ def _scores(low: Lowering, node: Node, query: Lowered, key: Lowered) -> Value:
     atoms = low.b.atoms
     if low.contraction is not None or low.window is not None or low.reduced:
         raise LoweringError("attention shares its kernel with pointwise operators only")
-    if len(query.dims) < 2 or not query.dims[-2] or not key.dims[-2] or not query.dims[-1]:
-        raise LoweringError(f"{node.target} with a single query, key or head element is not generated")
+    if len(query.dims) < 2 or not key.dims[-2] or not query.dims[-1]:
+        raise LoweringError(f"{node.target} with a single key or head element is not generated")
     atoms.unify(query.dims[-1], key.dims[-1])
     batch = tuple(atom for dim in atoms.broadcast(query.dims[:-2], key.dims[:-2]) for atom in dim)
     rows, inner, cols = (atoms.leaves(dim) for dim in (query.dims[-2], query.dims[-1], key.dims[-2]))
     value = _leaf(low, node, "product", frozenset((*batch, *rows, *cols)), "scores")
     transposed = Lowered(key.value, (*key.dims[:-2], key.dims[-1], key.dims[-2]))
-    low.contraction = Contraction(query, transposed, batch, rows, cols, inner, value.id)
+    low.contraction = Contraction(query, transposed, batch, rows, cols, inner, value.id, dtype=node.outputs[0].dtype)
     return value
 
 
@@ -108,17 +136,56 @@ def absorb_softmax(low: Lowering, node: Node) -> bool:
 
 def absorb_second_product(low: Lowering, node: Node) -> bool:
     """Multiply the weights of an attention by its values; False where the left operand is not made of the scores."""
-    contraction, left = low.contraction, node.args[0]
-    if contraction is None or low.attention is not None or node.op not in ("matmul", "bmm") or not isinstance(left, Ref):
+    if low.contraction is None or low.attention is not None or node.op not in ("matmul", "bmm", "einsum"):
         return False
-    weights = _weights(low, left)
-    logits = weights or (low.value(left) if low.is_internal(left) else None)
-    if logits is None:
+    if node.op == "einsum":
+        return _absorb_equation(low, node)
+    left = node.args[0]
+    found = _logits(low, left) if isinstance(left, Ref) else None
+    if found is None:
         return False
-    if low.b.atoms.leaves(logits.dims[-1]) != low.b.atoms.leaves(contraction.cols):
+    logits, softmax = found
+    if low.b.atoms.leaves(logits.dims[-1]) != low.b.atoms.leaves(low.contraction.cols):
         raise LoweringError("the second product sums over another dimension than the keys")
-    _complete(low, node, logits, low.read_again(node.args[1]), softmax=weights is not None, causal=False, safe=False)
+    _complete(low, node, logits, _operand(low, node.args[1]), softmax=softmax, causal=False, safe=False)
     return True
+
+
+def _logits(low: Lowering, ref: Ref) -> tuple[Lowered, bool] | None:
+    """Find what weights are made of, and whether by a softmax; none where they are not made of the scores."""
+    weights = _weights(low, ref)
+    if weights is not None:
+        return weights, True
+    return (low.value(ref), False) if low.is_internal(ref) and _is_made_of_scores(low, low.value(ref)) else None
+
+
+def _is_made_of_scores(low: Lowering, found: Lowered) -> bool:
+    return low.contraction is not None and low.contraction.expr in low.b.made_of(found.value)
+
+
+def _absorb_equation(low: Lowering, node: Node) -> bool:
+    """Multiply weights by values as an equation says, with either of them first."""
+    words, out, refs = read_equation(node)
+    for place in (0, 1):
+        found = _logits(low, refs[place])
+        if found is None:
+            continue
+        logits, softmax = found
+        weights, word = words[place], words[1 - place]
+        value = _operand(low, refs[1 - place])
+        dims = lettered(low, (weights, word), (logits, value))
+        summed, wide = (set(weights) & set(word)) - set(out), set(word) - set(weights)
+        assert low.contraction is not None
+        if (
+            atoms_of(low, dims, summed) != low.b.atoms.leaves(low.contraction.cols)
+            or not wide <= set(out)
+            or not set(weights) - summed <= set(out)
+        ):
+            raise LoweringError("the second product sums over another dimension than the keys")
+        order = tuple(dims[letter] for letter in out)
+        _record(low, node, logits.value, value, (atoms_of(low, dims, wide), order), softmax=softmax, causal=False, safe=False)
+        return True
+    return False
 
 
 def _weights(low: Lowering, ref: Ref) -> Lowered | None:
@@ -135,21 +202,41 @@ def _weights(low: Lowering, ref: Ref) -> Lowered | None:
 
 
 def _complete(low: Lowering, node: Node, logits: Lowered, value: Lowered, *, softmax: bool, causal: bool, safe: bool) -> None:
-    """Record the second product."""
-    atoms, contraction = low.b.atoms, low.contraction
-    assert contraction is not None
-    if len(value.dims) < 2 or not value.dims[-1]:
+    """Multiply weights by values, heads by heads."""
+    atoms = low.b.atoms
+    if len(value.dims) < 2:
         raise LoweringError(f"{node.target} with a single value element is not generated")
     atoms.unify(logits.dims[-1], value.dims[-2])
     batch = atoms.broadcast(logits.dims[:-2], value.dims[:-2])
-    flat = atoms.leaves(atom for dim in batch for atom in dim)
-    rows = atoms.leaves(logits.dims[-2])
-    if frozenset(atoms.leaves(contraction.batch)) != frozenset(flat) or atoms.leaves(contraction.rows) != rows:
+    if len(batch) > max(0, len(node.outputs[0].shape) - 2):
+        # groups of heads are heads again
+        batch = (*batch[:-2], (*batch[-2], *batch[-1]))
+    order = (*batch, logits.dims[-2], value.dims[-1])
+    _record(low, node, logits.value, value, (atoms.leaves(value.dims[-1]), order), softmax=softmax, causal=causal, safe=safe)
+
+
+def _record(
+    low: Lowering,
+    node: Node,
+    logits: Value,
+    value: Lowered,
+    shape: tuple[tuple[int, ...], Dims],
+    *,
+    softmax: bool,
+    causal: bool,
+    safe: bool,
+) -> None:
+    """Record the second product, by the atoms of a value's elements and the dimensions of the result."""
+    atoms, contraction, (wide, dims) = low.b.atoms, low.contraction, shape
+    assert contraction is not None
+    if not wide:
+        raise LoweringError(f"{node.target} with a single value element is not generated")
+    kept = atoms.leaves((*contraction.batch, *contraction.rows))
+    if frozenset(atoms.leaves(atom for dim in dims for atom in dim)) != frozenset((*kept, *wide)):
         raise LoweringError("heads of scores and values differ")
-    wide = atoms.leaves(value.dims[-1])
-    result = _leaf(low, node, "attended", frozenset((*flat, *rows, *wide)), "attended")
-    low.attention = Attention(logits.value.id, value, wide, softmax, causal, safe, result.id)
-    low.define(node, result, (*batch, logits.dims[-2], value.dims[-1]))
+    result = _leaf(low, node, "attended", frozenset((*kept, *wide)), "attended")
+    low.attention = Attention(logits.id, value, wide, softmax, causal, safe, result.id, node.outputs[0].dtype)
+    low.define(node, result, dims)
 
 
 ATTENTION_RULES: dict[str, Rule] = {"scaled_dot_product_attention": _attention}

@@ -17,7 +17,7 @@ from tools.codegen.lower.operand import RowOperand
 def _row_loss(low: Lowering, node: Node) -> None:
     """Cross entropy or NLL by row: the class's own element is read again; where it is computed, it is found by comparing positions.
 
-    With label smoothing e, each class counts e / n besides: `(1 - e) w[y] (-p[y]) + e / n sum(w[c] (-p[c]))`, p logarithms of probabilities.
+    With label smoothing e, each class counts e / n besides: `(1 - e) w[y] (-p[y]) + e / n sum(w[c] (-p[c]))`, p logarithms of shares.
     """
     logits, target, weight = node.args[:3]
     reduction, ignored = node.argument(3, "reduction", 1), node.argument(4, "ignore_index", -100)

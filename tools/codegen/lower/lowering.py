@@ -94,6 +94,10 @@ class Lowering:
         elif node is not None and (number := fill_number(node)) is not None:
             # under atoms of its own at each use: what it meets says how it is walked
             return Lowered(self.b.const(number), self.b.atoms.dims(node.outputs[0].shape))
+        elif node is not None and node.op == "arange" and self.chained and len(node.args) == 1:
+            # positions along the rows or the keys of an attention, by what they meet
+            dims = self.b.atoms.dims(node.outputs[0].shape)
+            return Lowered(self.b.index(dims[0]), dims)
         elif node is not None and is_view(node):
             found = self._through(node, ref)
         else:

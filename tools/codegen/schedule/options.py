@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.operators import CONVOLUTIONS, EITHER_LAYOUT, PRODUCTS
 from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, LIBRARY, RESULT_TOO, Region, Schedule
 from tools.codegen.rewrite.bind import bind
@@ -114,13 +114,19 @@ def _epilogues(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet) -
 def _attentions(graph: OperatorGraph, schedule: Schedule, home: dict[str, Region]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the three regions of an attention written out: two products, and what makes the second's left operand of the first."""
     for last in schedule.regions:
-        product = next((graph.by_name[name] for name in last.nodes if graph.by_name[name].op in ("matmul", "bmm")), None)
-        left = producers_of(graph, product.args[0]) if product else ()
+        product = next((graph.by_name[name] for name in last.nodes if graph.by_name[name].op in ("matmul", "bmm", "einsum")), None)
+        left = _weights_of(graph, product) if product else ()
         for middle in {home[source].id: home[source] for source in left}.values():
             sources = {home[source].id: home[source] for name in middle.nodes for source in producers(graph, graph.by_name[name])}
             for first in sources.values():
                 if len({first.id, middle.id, last.id}) == 3 and any(graph.by_name[name].op in PRODUCTS for name in first.nodes):
                     yield (*first.nodes, *middle.nodes, *last.nodes), f"{first.id}+{middle.id}+{last.id}"
+
+
+def _weights_of(graph: OperatorGraph, product: Node) -> tuple[str, ...]:
+    """Name what makes the operands of a product that may be the weights of an attention."""
+    operands = product.args[1] if product.op == "einsum" else product.args[:1]
+    return tuple(name for operand in operands for name in producers_of(graph, operand))
 
 
 def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy: PrecisionPolicy) -> Iterator[Action]:

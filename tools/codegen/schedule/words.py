@@ -58,6 +58,7 @@ _NUMBERS: Mapping[str, tuple[str, str]] = {
     "BLOCK_D": ("heads one at a time", "heads in steps of {}"),
     "BLOCK_V": ("values one at a time", "values in steps of {}"),
     "SPLIT_K": ("one program a sum", "{} programs a sum"),
+    "SPLIT_KEYS": ("one program for all keys", "{} programs share the keys"),
     "SPLITS": ("1 program a row", "{} programs a row"),
     "GROUP_M": ("tiles row by row", "tiles in groups of {}"),
     "ELEMENTS": ("1 element a thread", "{} elements a thread"),
@@ -66,7 +67,7 @@ _NUMBERS: Mapping[str, tuple[str, str]] = {
 """By parameter: in words where it is 1, and else."""
 _USUAL: frozenset[tuple[str, Value]] = frozenset(
     {
-        *((name, 1) for name in ("ROWS", "num_stages", "SPLIT_K", "UNROLL")),
+        *((name, 1) for name in ("ROWS", "num_stages", "SPLIT_K", "SPLIT_KEYS", "UNROLL")),
         ("GROUP_M", 8),
         *(("algorithm", name) for name in ("flat", "tile")),
         ("programs", "data_parallel"), ("loads", "pointers"), ("accumulate", "chunked"), ("right", "as_is"), ("weights", "every_call"),

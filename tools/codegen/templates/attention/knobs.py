@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from tools.codegen.ir.kernel import Kernel
@@ -15,25 +16,36 @@ KNOBS: Mapping[str, Knob] = {
     "BLOCK_N": Knob(ActionKind.TILING, (16, 32, 64, 128)),
     "BLOCK_D": Knob(ActionKind.TILING, (32, 64, 128, 256)),
     "BLOCK_V": Knob(ActionKind.TILING, (32, 64, 128, 256)),
+    "SPLIT_KEYS": Knob(ActionKind.ALGORITHM, (1, 2, 4, 8, 16, 32, 64)),
     "precision": Knob(ActionKind.PRECISION, ("ieee", ROUNDED, "tf32x3")),
     "num_warps": Knob(ActionKind.LAUNCH, (2, 4, 8, 16)),
     "num_stages": Knob(ActionKind.PIPELINE, (1, 2, 3, 4)),
 }
 
 
-def attention_defaults(kernel: Kernel) -> Parameters:
-    """Choose first parameters of an attention from its shapes as written."""
+def splits_of(parameters: Settings) -> int:
+    """Programs that share the keys of one tile of queries."""
+    return int(parameters.get("SPLIT_KEYS", 1))
+
+
+def attention_defaults(kernel: Kernel, sms: int) -> Parameters:
+    """Choose first parameters of an attention from its shapes as written; keys are split where tiles of queries are few."""
     layout = attention_layout_of(kernel)
     half = layout.dtype in ("float16", "bfloat16")
     head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))
     # a head held whole lies in registers or shared memory all through the walk: 64 KiB of queries at most
     widest = 256 if half else 128
     block_m = min(128 if half else 64, max(16, power_of_two(layout.n_rows)))
+    # float32 heads of 64 and less: 64 keys a step took 1660 µs on an H200 where 32 took 1821 µs (data/operators/attention.py)
+    block_n = min(64 if value <= (128 if half else 64) else 32, max(16, power_of_two(layout.n_cols)))
+    tiles, splits, softmax = layout.n_outer * math.ceil(layout.n_rows / block_m), 1, kernel.attention and kernel.attention.softmax
+    while softmax and splits < 64 and 2 * tiles * splits <= 2 * sms and layout.n_cols >= 2 * splits * 4 * block_n:
+        splits *= 2
     return {
         "BLOCK_M": block_m,
-        # float32 heads of 64 and less: 64 keys a step took 1660 µs on an H200 where 32 took 1821 µs (data/operators/attention.py)
-        "BLOCK_N": min(64 if value <= (128 if half else 64) else 32, max(16, power_of_two(layout.n_cols))),
-        "BLOCK_D": head if head <= widest else 64,
+        "BLOCK_N": block_n,
+        "SPLIT_KEYS": splits,
+        "BLOCK_D": head if head <= (256 if layout.computed else widest) else 64,
         "BLOCK_V": min(value, widest),
         "precision": "ieee" if half else "tf32x3",
         "num_warps": 8 if block_m * min(value, widest) >= 128 * 128 else 4,
@@ -41,10 +53,22 @@ def attention_defaults(kernel: Kernel) -> Parameters:
     }
 
 
+def refusal(kernel: Kernel, parameters: Settings) -> str:
+    """Say why an attention cannot be written so: nothing is rescaled without a softmax, and what is computed is computed whole."""
+    layout = attention_layout_of(kernel)
+    if splits_of(parameters) > 1 and not (kernel.attention and kernel.attention.softmax):
+        return "without a softmax keys are not split"
+    if layout.computed & {"query", "key"} and int(parameters["BLOCK_D"]) < layout.n_inner:
+        return "queries and keys that are computed are held whole"
+    return ""
+
+
 def attention_fits(kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
     """Whether changing `knob` to what `parameters` say changes an attention's kernel and can run on the device."""
     layout = attention_layout_of(kernel)
     if knob == "precision" and layout.dtype != "float32":
+        return False
+    if splits_of(parameters) > 1 and (refusal(kernel, parameters) or layout.n_cols < splits_of(parameters) * int(parameters["BLOCK_N"])):
         return False
     block_m, block_n, block_d, block_v = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_D", "BLOCK_V"))
     head, value = max(16, power_of_two(layout.n_inner)), max(16, power_of_two(layout.n_wide))

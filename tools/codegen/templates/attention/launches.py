@@ -7,16 +7,17 @@ import math
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.attention.knobs import splits_of
 from tools.codegen.templates.attention.layout import attention_layout_of
 from tools.codegen.templates.shared.knob import Settings
-from tools.codegen.templates.shared.tile_launch import PARTS, SPLIT_WORK, WARP, tile_tflops
+from tools.codegen.templates.shared.tile_launch import PARTS, SPLIT_WORK, WARP, pass_launch, tile_tflops
 from tools.codegen.templates.shared.work import item, nbytes_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
 
 
 def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
-    """One launch: a block of queries a program, walking the keys."""
+    """A block of queries a program, walking the keys; where these are split, the sum of the parts."""
     plan, attention = attention_layout_of(kernel), kernel.attention
     assert attention is not None
     block_m, block_n, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "num_warps"))
@@ -24,16 +25,20 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     head, value = max(16, power_of_two(plan.n_inner)), max(16, power_of_two(plan.n_wide))
     block_d, block_v = min(int(parameters["BLOCK_D"]), head), min(int(parameters["BLOCK_V"]), value)
     slices = math.ceil(plan.n_wide / block_v)
-    programs = plan.n_outer * math.ceil(plan.n_rows / block_m) * slices
-    steps = math.ceil(plan.n_cols / block_n) * (0.5 if attention.causal else 1.0) + 0.5
+    splits = splits_of(parameters)
+    tiles = plan.n_outer * math.ceil(plan.n_rows / block_m) * slices
+    programs = tiles * splits
+    share = 0.5 if attention.causal else 1.0
+    steps = math.ceil(plan.n_cols / block_n / splits) * share + 0.5
     parts = PARTS.get(str(parameters["precision"]), 1)
     tile, loaded = block_m * block_n, block_n * (plan.n_inner + block_v)
     # what is split into shorter numbers in every step: keys, values, weights, and queries where they are not held
     converted = (loaded + tile + block_m * plan.n_inner) if parts > 1 else 0
     lanes = steps * (tile * 12.0 + block_m * block_v * 2.0 + converted * SPLIT_WORK)
     across = warps * 16 / block_m
-    moved = float(sum(nbytes_of(a) for a in plan.accesses))
-    return (
+    parts_bytes = 4.0 * plan.n_outer * plan.n_rows * (plan.n_wide + 2) * splits if splits > 1 else 0.0
+    moved = float(sum(nbytes_of(a) for a in plan.accesses)) + parts_bytes
+    walked = (
         LaunchWork(
             programs=programs,
             warps=warps,
@@ -48,7 +53,7 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
             exchange_cycles=tile / WARP * 8.0 * across if across > 1 else 0.0,
             barriers=4.0 * max(1.0, across),
             product_flops=2.0 * programs * steps * tile * (head + block_v) * parts,
-            product_tflops=tile_tflops(plan.query.meta.dtype, str(parameters["precision"]), block_m, block_n, warps, sheet)
-            * rates.ATTENTION_SHARE,
+            product_tflops=tile_tflops(plan.dtype, str(parameters["precision"]), block_m, block_n, warps, sheet) * rates.ATTENTION_SHARE,
         ),
     )
+    return (*walked, pass_launch(parts_bytes, sheet)) if splits > 1 else walked

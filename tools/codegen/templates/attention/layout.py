@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tools.codegen.ir.builder import Value
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel
 from tools.codegen.ir.sizes import product
@@ -19,8 +20,11 @@ class AttentionLayout:
 
     accesses: tuple[Access, ...]
     query: Access
+    """What queries are read from; the largest of several tensors that they are computed of. So with keys and values."""
     key: Access
     value: Access
+    computed: frozenset[str]
+    """Which of `query`, `key` and `value` are computed and not only read."""
     axes: tuple[Axis, ...]
     """`outer` (the heads, if any), `rows`, `cols`, `inner`, `wide`."""
     dtype: str
@@ -45,7 +49,12 @@ def attention_layout(kernel: Kernel) -> AttentionLayout:
     atoms, exprs = kernel.builder.atoms, kernel.builder.exprs
     refs = [load.ref for load in kernel.builder.loads] + [output.ref for output in kernel.outputs]
     accesses = accesses_of(kernel, access_names(refs, Names(OWN_NAMES)))
-    query, key, value = (accesses[exprs[side.value.id].extra] for side in (contraction.left, contraction.right, attention.value))
+    sides = (contraction.left, contraction.right, attention.value)
+    query, key, value = (_largest(kernel, side.value.id, accesses) for side in sides)
+    read = {(name, access.meta.dtype) for name, access in zip(OPERANDS, (query, key, value), strict=True)}
+    computed = frozenset(
+        name for name, side in zip(OPERANDS, sides, strict=True) if exprs[side.value.id].op != "load" or (name, attention.dtype) not in read
+    )
     named = (
         ("outer", "batch", contraction.batch), ("rows", "off_m", contraction.rows), ("cols", "off_n", contraction.cols),
         ("inner", "off_d", contraction.inner), ("wide", "off_v", attention.wide),
@@ -53,19 +62,25 @@ def attention_layout(kernel: Kernel) -> AttentionLayout:
     axes = []
     for name, index, group in named:
         leaves = atoms.leaves(group)
-        if leaves:
+        if leaves or name == "rows":
             axes.append(Axis(name, index, leaves, coalesce(leaves, accesses)))
-    _check(accesses, axes, (query, key, value))
+    _check(accesses, axes)
+    if {"query", "key"} & computed and _elements(kernel, contraction.inner) > WIDEST_COMPUTED:
+        raise LoweringError("queries or keys that are computed, of more than 256 elements, are not generated")
     sizes = {axis.name: product((atoms.size(atom) for atom in axis.atoms), atoms.traces)[0] for axis in axes}
     return AttentionLayout(
-        accesses, query, key, value, tuple(axes), query.meta.dtype,
+        accesses, query, key, value, computed, tuple(axes), attention.dtype,
         sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["inner"], sizes["wide"],
     )  # fmt: skip
 
 
+WIDEST_COMPUTED = 256
+"""Elements of a head that one kernel holds whole."""
+OPERANDS = ("query", "key", "value")
 OWN_NAMES = (
-    "anchor", "batch", "block_d", "block_v", "end", "key_tile", "keys", "logits", "mask_d", "mask_v", "off_d", "off_v", "peak", "pid_v",
-    "queries", "query_tile", "rescale", "scores", "tiles_v", "total", "value_tile", "values", "weights",
+    "anchor", "batch", "begin", "block_d", "block_v", "end", "key_n", "key_there", "key_tile", "keys", "logits", "mask_d", "mask_v",
+    "n_inner", "off_d", "off_v", "part_peak", "part_total", "peak", "pid_v", "queries", "query_tile", "rescale", "row_of_all", "scores",
+    "stats", "tiles_v", "total", "value_tile", "values", "weights",
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 
@@ -83,7 +98,22 @@ def _check_reach(kernel: Kernel, contraction: Contraction, attention: Attention)
             stack += exprs[expr].args
 
 
-def _check(accesses: tuple[Access, ...], axes: list[Axis], operands: tuple[Access, ...]) -> None:
+def _largest(kernel: Kernel, expr: int, accesses: tuple[Access, ...]) -> Access:
+    """Find the largest tensor that an operand is made of."""
+    exprs = kernel.builder.exprs
+    made_of = kernel.builder.made_of(Value(kernel.builder, expr))
+    found: list[Access] = [accesses[int(exprs[each].extra)] for each in made_of if exprs[each].op == "load"]
+    if not found:
+        raise LoweringError("an operand of the attention is made of no tensor")
+    return max(found, key=lambda access: (access.meta.numel, access.name))
+
+
+def _elements(kernel: Kernel, group: tuple[int, ...]) -> int:
+    atoms = kernel.builder.atoms
+    return product((atoms.size(atom) for atom in atoms.leaves(group)), atoms.traces)[0]
+
+
+def _check(accesses: tuple[Access, ...], axes: list[Axis]) -> None:
     every = {atom for axis in axes for atom in axis.atoms}
     kept = {atom for axis in axes if axis.name in ("outer", "rows", "wide") for atom in axis.atoms}
     if sum(len(axis.atoms) for axis in axes) != len(every):
@@ -96,8 +126,6 @@ def _check(accesses: tuple[Access, ...], axes: list[Axis], operands: tuple[Acces
             raise LoweringError("a tensor of the attention's region has a dimension that the attention lacks")
         if access.is_output and set(access.strides) != kept:
             raise LoweringError("an output of the attention's region differs in shape from the attention")
-    if len({access.meta.dtype for access in operands}) > 1:
-        raise LoweringError("the operands of the attention differ in dtype")
 
 
 attention_layout_of = kept(attention_layout)

@@ -6,7 +6,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.products import Products
 from tools.codegen.templates.attention.emit import emit
-from tools.codegen.templates.attention.knobs import KNOBS, attention_defaults, attention_fits
+from tools.codegen.templates.attention.knobs import KNOBS, attention_defaults, attention_fits, refusal
 from tools.codegen.templates.attention.launches import attention_launches
 from tools.codegen.templates.attention.layout import AttentionLayout, attention_layout_of
 from tools.codegen.templates.shared.axis_order import laid_out_alone
@@ -33,11 +33,15 @@ class FusedAttention(Template):
 
     def defaults(self, kernel: Kernel, sms: int) -> Parameters:
         """Heads held whole as far as shared memory goes."""
-        return attention_defaults(kernel)
+        return attention_defaults(kernel, sms)
 
     def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return attention_fits(kernel, parameters, knob, sheet)
+
+    def refusal(self, kernel: Kernel, parameters: Settings) -> str:
+        """Splits need a softmax, and computed operands whole heads."""
+        return refusal(kernel, parameters)
 
     def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernel and the host function."""
@@ -51,4 +55,4 @@ class FusedAttention(Template):
         """Count both products; to the library an attention of float32 is two products and a softmax."""
         plan = attention_layout_of(kernel)
         flops = 2.0 * plan.n_outer * plan.n_rows * plan.n_cols * (plan.n_inner + plan.n_wide)
-        return Products(OperatorFamily.MATMUL, flops, plan.n_inner, plan.query.meta.dtype)
+        return Products(OperatorFamily.MATMUL, flops, plan.n_inner, plan.dtype)

@@ -104,11 +104,10 @@ def test_a_causal_kernel_skips_keys_after_its_rows() -> None:
     assert "end = tl.minimum(n_cols, (pid_m + 1) * BLOCK_M)" in emit(problem, graph, schedule).source
 
 
-def test_fewer_heads_of_keys_are_refused_with_their_reason() -> None:
+def test_attention_in_doubles_is_refused_with_its_reason() -> None:
     """What is not supported is said."""
-    body = "F.scaled_dot_product_attention(q, k, v, enable_gqa=True)"
-    graph = trace(problem_of(reference(body, HEADS.replace("2, 3, COLS", "2, 1, COLS"), "q, k, v")))
-    assert any("fewer heads of keys" in limit.reason for limit in limits(graph))
+    graph = trace(problem_of(reference("F.scaled_dot_product_attention(q.double(), k.double(), v.double())", HEADS, "q, k, v")))
+    assert any("attention in float64" in limit.reason for limit in limits(graph))
 
 
 def test_half_attention_has_no_precision_to_choose() -> None:

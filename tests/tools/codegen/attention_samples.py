@@ -1,0 +1,60 @@
+"""Small references of attention in its variants: grouped heads, windows, biases by distance, caps, single queries, quantised caches."""
+
+from __future__ import annotations
+
+from tests.tools.codegen.product_samples import BF16, HALF
+
+HEAD = "import torch\nimport torch.nn.functional as F\n\nROWS = 33\nCOLS = 70\nDIM = 24\nWIDE = 40\n\n"
+TAIL = "\n\ndef example_inputs():\n    return ({inputs},)\n"
+GROUPED = "torch.randn(2, 6, ROWS, DIM), torch.randn(2, 2, COLS, DIM), torch.randn(2, 2, COLS, WIDE)"
+SQUARE = "torch.randn(2, 3, ROWS, DIM), torch.randn(2, 3, ROWS, DIM), torch.randn(2, 3, ROWS, WIDE)"
+CACHE = "torch.randint(-127, 128, (2, 3, COLS, DIM), dtype=torch.int8), (0.01 + 0.01 * torch.rand(2, 3, COLS)).half()"
+PLACES = "i, j = torch.arange(q.shape[2])[:, None], torch.arange(k.shape[2])[None]\n    "
+
+
+def reference(body: str, inputs: str, arguments: str) -> str:
+    """Write a reference of the plain form with a body of its own."""
+    return f"{HEAD}def sample({arguments}):\n    {body}\n{TAIL.format(inputs=inputs)}"
+
+
+VARIANTS: dict[str, str] = {
+    "grouped": reference("return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)", GROUPED, "q, k, v"),
+    "repeated_heads": reference(
+        "return F.scaled_dot_product_attention(q, k.repeat_interleave(3, dim=1), v.repeat_interleave(3, dim=1), is_causal=True)",
+        GROUPED,
+        "q, k, v",
+    ),
+    "window": reference(
+        f"{PLACES}scores = (q @ k.transpose(-2, -1) * 0.3).masked_fill((j > i) | (i - j >= 9), float('-inf'))\n"
+        "    return torch.softmax(scores, -1) @ v",
+        SQUARE,
+        "q, k, v",
+    ),
+    "capped_by_distance": reference(
+        f"{PLACES}scores = 50.0 * torch.tanh((q @ k.transpose(-2, -1) * 0.3 + slope[:, None, None] * (j - i)) / 50.0)\n"
+        "    return torch.softmax(scores.masked_fill(j > i + 2, float('-inf')), -1) @ v",
+        f"{SQUARE}, torch.rand(3)",
+        "q, k, v, slope",
+    ),
+    "decode": reference(
+        "q = q.unflatten(1, (k.shape[1], -1))\n"
+        "    outside = (torch.arange(k.shape[2]) >= lengths[:, None])[:, None, None]\n"
+        "    scores = (torch.einsum('bkgd,bkld->bkgl', q, k) * 0.3).masked_fill(outside, float('-inf'))\n"
+        "    return torch.einsum('bkgl,bkld->bkgd', torch.softmax(scores, -1), v).flatten(1, 2)",
+        "torch.randn(2, 6, DIM), torch.randn(2, 2, COLS, DIM), torch.randn(2, 2, COLS, WIDE), torch.randint(5, 30, (2,))",
+        "q, k, v, lengths",
+    ),
+    "quantised_cache": reference(
+        "k, v = k.to(q.dtype) * k_scale[..., None], v.to(q.dtype) * v_scale[..., None]\n"
+        "    scores = torch.matmul(q[:, :, None], k.transpose(-1, -2)) * 0.3\n"
+        "    return torch.matmul(torch.softmax(scores.float(), -1).to(q.dtype), v).squeeze(2)",
+        f"torch.randn(2, 3, DIM, {HALF}), {CACHE}, {CACHE}",
+        "q, k, k_scale, v, v_scale",
+    ),
+    "brain": reference(
+        "weights = torch.softmax((q @ k.transpose(-2, -1)).float() * 0.3, -1)\n    return weights.to(q.dtype) @ v",
+        SQUARE.replace(")", f", {BF16})"),
+        "q, k, v",
+    ),
+}
+"""By name: source text."""

@@ -1,0 +1,92 @@
+"""Attention with grouped heads, windows, caps, single queries and quantised caches is one kernel that gives what torch gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.breadth import covering
+from tests.tools.codegen.attention_samples import VARIANTS
+from tests.tools.codegen.harness import made_once, problem_of, run_worker, small, traced_text, write_job
+from tools.codegen import emit
+from tools.codegen.ir.schedule import Region, Schedule
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.plan import plan_region
+from tools.codegen.templates.attention.bounds import bounds_of
+
+TILES: dict[str, dict[str, Any]] = {
+    "first": {},
+    "small": {"BLOCK_M": 16, "BLOCK_N": 16, "BLOCK_V": 32},
+    "split": {"BLOCK_M": 16, "BLOCK_N": 16, "SPLIT_KEYS": 4},
+}
+CASES = covering([(name, tiles) for name in VARIANTS for tiles in TILES])
+
+
+def whole(name: str) -> tuple[Any, Any, Any, tuple[str, ...]]:
+    """Trace a variant and take all of it as one region."""
+    problem, graph = traced_text(VARIANTS[name])
+    nodes = tuple(node.name for node in graph.nodes if not is_view(node))
+    return plan_region(graph, nodes), problem, graph, nodes
+
+
+def source_of(name: str, tiles: str) -> str:
+    """Write a variant as one attention."""
+    planned, problem, graph, nodes = whole(name)
+    parameters = {**planned.defaults(132), **TILES[tiles]}
+    return emit(problem, graph, Schedule(regions=(Region(id="r0", nodes=nodes, template="attention", parameters=parameters),))).source
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run all variants at sizes they were not traced at."""
+    return made_once(tmp_path_factory, "attention_variants", _results)
+
+
+def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    jobs = [write_job(folder, f"{name}_{tiles}", problem_of(small(VARIANTS[name])), source_of(name, tiles)) for name, tiles in CASES]
+    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "tiles"), CASES)
+def test_variant_matches_float64(results: Any, name: str, tiles: str) -> None:
+    """One kernel, or one and the sum of its parts, is as accurate as the reference at small odd sizes."""
+    assert "crash" not in results[name, tiles], results[name, tiles]["crash"]
+    assert results[name, tiles]["error"] <= 1.0
+
+
+@pytest.mark.slow
+def test_variants_compile(tmp_path: Path) -> None:
+    """Windows, decode with split keys and a quantised cache compile for Hopper."""
+    jobs = []
+    for name, tiles in (("window", "first"), ("decode", "split"), ("quantised_cache", "first")):
+        job = write_job(tmp_path, name, problem_of(small(VARIANTS[name])), source_of(name, tiles))
+        jobs.append({**job, "arch": 90})
+    for result in run_worker("compile_worker.py", jobs, interpret=False):
+        assert "crash" not in result, result["crash"]
+
+
+@pytest.mark.parametrize(
+    ("name", "above", "below"),
+    [("window", 1, 1), ("capped_by_distance", 1, 0), ("decode", 1, 0), ("grouped", 0, 0), ("repeated_heads", 1, 0)],
+)
+def test_masked_keys_are_not_walked(name: str, above: int, below: int) -> None:
+    """What a mask of positions leaves out is read off the logits, and bounds the loop over the keys."""
+    found = bounds_of(whole(name)[0].kernel)
+    assert (sum(bound.above for bound in found), sum(not bound.above for bound in found)) == (above, below)
+
+
+def test_a_window_starts_at_its_first_key() -> None:
+    """The walk of a window begins with the block that holds the first key of the tile's first row."""
+    text = source_of("window", "small")
+    assert "begin = tl.maximum(0, pid_m * BLOCK_M - 8) // BLOCK_N * BLOCK_N" in text
+    assert "end = tl.minimum(n_cols, (pid_m + 1) * BLOCK_M)" in text
+
+
+def test_a_quantised_cache_is_read_as_it_is_stored() -> None:
+    """Keys and values in int8 are read as such, and no copy in half precision is made."""
+    text = source_of("quantised_cache", "first")
+    assert text.count("tl.load(k_") == 2
+    assert "mul(" not in text.split("def forward")[1]

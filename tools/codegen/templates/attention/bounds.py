@@ -1,0 +1,133 @@
+"""Which keys an attention has to look at: what its mask of positions leaves of them for a tile of queries.
+
+Read off the logits: where they are minus infinity unless positions differ by less than a number (windows), or by no more than one (causal
+masks, with or without an offset), or unless a key lies before the end of its sequence. Keys outside are not loaded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tools.codegen.ir.builder import Builder
+from tools.codegen.ir.expr import Expr
+from tools.codegen.ir.kernel import Kernel
+
+FLIPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+NEGATED = {"lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+
+
+@dataclass(frozen=True)
+class Position:
+    """A whole number made of a row, a column, a constant, and one value that is the same for a whole tile."""
+
+    row: int = 0
+    col: int = 0
+    constant: int = 0
+    values: tuple[tuple[int, int], ...] = ()
+    """Factors and expressions."""
+
+    def plus(self, other: Position, sign: int = 1) -> Position:
+        """Add another, or take it away."""
+        values = (*self.values, *((sign * factor, expr) for factor, expr in other.values))
+        return Position(self.row + sign * other.row, self.col + sign * other.col, self.constant + sign * other.constant, values)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A limit of the columns: `col <= sign * row + rest` from above, `col >= ...` from below."""
+
+    above: bool
+    with_row: bool
+    rest: Position
+    """Without rows and columns."""
+
+
+def bounds_of(kernel: Kernel) -> tuple[Bound, ...]:
+    """List the limits that hold for every column that counts."""
+    assert kernel.attention is not None
+    finder = _Finder(kernel)
+    return tuple(finder.allowed(kernel.attention.logits)) if kernel.attention.softmax else ()
+
+
+class _Finder:
+    """Looks for limits in one region."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        contraction = kernel.contraction
+        assert contraction is not None
+        self.b: Builder = kernel.builder
+        leaves = self.b.atoms.leaves
+        self.rows, self.cols = leaves(contraction.rows), leaves(contraction.cols)
+
+    def allowed(self, expr: int) -> Iterator[Bound]:
+        """Yield what holds wherever a logit is not minus infinity."""
+        record = self.b.exprs[expr]
+        if record.op == "cast":
+            yield from self.allowed(record.args[0])
+        if record.op != "where":
+            return
+        condition, yes, no = record.args
+        if self._is_nothing(no):
+            yield from self._true(condition)
+            yield from self.allowed(yes)
+        elif self._is_nothing(yes):
+            yield from self._false(condition)
+            yield from self.allowed(no)
+
+    def _is_nothing(self, expr: int) -> bool:
+        record = self.b.exprs[expr]
+        while record.op == "cast":
+            record = self.b.exprs[record.args[0]]
+        return record.op == "const" and record.extra[0] == "float" and float(record.extra[1]) == -math.inf
+
+    def _true(self, expr: int) -> Iterator[Bound]:
+        """Yield what holds where a condition does."""
+        record = self.b.exprs[expr]
+        if record.op == "and":
+            yield from (bound for arg in record.args for bound in self._true(arg))
+        elif record.op == "not":
+            yield from self._false(record.args[0])
+        elif record.op in NEGATED:
+            yield from self._compared(record.op, record)
+
+    def _false(self, expr: int) -> Iterator[Bound]:
+        """Yield what holds where a condition does not."""
+        record = self.b.exprs[expr]
+        if record.op == "or":
+            yield from (bound for arg in record.args for bound in self._false(arg))
+        elif record.op == "not":
+            yield from self._true(record.args[0])
+        elif record.op in NEGATED:
+            yield from self._compared(NEGATED[record.op], record)
+
+    def _compared(self, op: str, record: Expr) -> Iterator[Bound]:
+        sides = [self._position(arg) for arg in record.args]
+        if sides[0] is None or sides[1] is None:
+            return
+        # left - right < 0, or <= 0
+        apart = sides[0].plus(sides[1], -1)
+        if op in ("gt", "ge"):
+            apart, op = Position().plus(apart, -1), FLIPPED[op]
+        apart = apart.plus(Position(constant=1)) if op == "lt" else apart
+        if abs(apart.col) != 1 or (apart.row and apart.row != -apart.col):
+            return
+        rest = Position(constant=-apart.col * apart.constant, values=tuple((-apart.col * factor, expr) for factor, expr in apart.values))
+        yield Bound(apart.col == 1, bool(apart.row), rest)
+
+    def _position(self, expr: int) -> Position | None:
+        record = self.b.exprs[expr]
+        if record.op == "index":
+            atoms = self.b.atoms.leaves(record.extra)
+            return Position(row=1) if atoms == self.rows else Position(col=1) if atoms == self.cols else None
+        if record.op == "const" and record.extra[0] == "int":
+            return Position(constant=int(record.extra[1]))
+        if record.op == "cast" and record.dtype in ("int32", "int64"):
+            return self._position(record.args[0])
+        if record.op in ("add", "sub"):
+            one, two = (self._position(arg) for arg in record.args)
+            return None if one is None or two is None else one.plus(two, 1 if record.op == "add" else -1)
+        varies = set(self.b.atoms.leaves(tuple(record.atoms))) & {*self.rows, *self.cols}
+        whole = record.dtype in ("int32", "int64", "weak_int")
+        return Position(values=((1, expr),)) if whole and not varies else None

@@ -1,0 +1,239 @@
+"""The walk of an attention along its keys: where a tile of queries begins, scores, online softmax, and the sum of weighted values."""
+
+from __future__ import annotations
+
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.templates.attention.bounds import Bound, bounds_of
+from tools.codegen.templates.attention.layout import OPERANDS, OWN_NAMES, AttentionLayout
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.body import Body
+from tools.codegen.templates.shared.frame import Frame
+from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.shared.operand_tile import OperandTiles, no_reductions
+
+LOG2E = "1.4426950408889634"
+
+
+class AttentionWalk:
+    """Writes what a program does with its tile of queries."""
+
+    def __init__(self, kernel: Kernel, name: str, parameters: Settings, plan: AttentionLayout) -> None:
+        """Take the region, its layout and its parameters."""
+        assert kernel.attention is not None
+        assert kernel.contraction is not None
+        self.name, self.parameters, self.plan = name, parameters, plan
+        self.attention, self.contraction = kernel.attention, kernel.contraction
+        self.space = plan.space(kernel)
+        self.reads = tuple(access for access in plan.accesses if not access.is_output)
+        self.writes = tuple(access for access in plan.accesses if access.is_output)
+        sides = (self.contraction.left, self.contraction.right, self.attention.value)
+        self.operands = {name: side.value.id for name, side in zip(OPERANDS, sides, strict=True)}
+        self.body = Body(self.space, Names(OWN_NAMES), self._load, no_reductions, [*self.operands.values(), self.attention.logits])
+        self.batched = plan.axes[0].name == "outer"
+        self.has_rows = bool(self.space.axis("rows").atoms)
+        self.whole_head = int(parameters["BLOCK_D"]) >= plan.n_inner
+        self.whole_value = int(parameters["BLOCK_V"]) >= plan.n_wide
+        self.half = plan.dtype != "float32"
+        self.precision = "" if self.half else f', input_precision="{parameters["precision"]}"'
+        self.splits = int(parameters.get("SPLIT_KEYS", 1))
+        self.bounds = bounds_of(kernel)
+
+    def new_frame(self, name: str) -> Frame:
+        """Begin a kernel."""
+        masks = {"rows": "mask_m", "cols": "mask_n", "inner": "mask_d", "wide": "mask_v"}
+        self.frame = Frame(self.space, name, Names(), self.reads, self.writes, self.body, masks)
+        self.tiles = OperandTiles(self.frame, self.body)
+        return self.frame
+
+    def size(self, name: str) -> str:
+        """Write the number of positions along an axis."""
+        return self.space.monomial(self.space.axis(name).atoms) or "1"
+
+    def head(self) -> list[str]:
+        """Write where a program's tile lies."""
+        tiles = "tiles_m" if self.whole_value else "(tiles_m * tiles_v)"
+        lines = ["pid = tl.program_id(0)", f"tiles_m = tl.cdiv({self.size('rows')}, BLOCK_M)"]
+        lines += [] if self.whole_value else [f"tiles_v = tl.cdiv({self.size('wide')}, BLOCK_V)"]
+        if self.batched:
+            lines += [f"batch = (pid // {tiles}).to(tl.int64)", *self.space.parts(self.space.axis("outer")), f"pid = pid % {tiles}"]
+        # under a causal mask the last rows have most to do: they start first
+        row = "pid" if self.whole_value else "pid // tiles_v"
+        lines += [f"pid_m = tiles_m - 1 - {row}" if self.attention.causal else f"pid_m = {row}"]
+        wide = ".to(tl.int64)" if self.space.is_wide() else ""
+        lines += [
+            f"off_m = pid_m{wide} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
+            f"mask_m = off_m < {self.size('rows')}",
+            *self.space.parts(self.space.axis("rows")),
+            f"off_v = {'' if self.whole_value else 'pid % tiles_v * BLOCK_V + '}tl.arange(0, BLOCK_V)[None, :]",
+            f"mask_v = off_v < {self.size('wide')}",
+        ]
+        if self.whole_head:
+            lines += ["off_d = tl.arange(0, BLOCK_D)[None, :]", f"mask_d = off_d < {self.size('inner')}"]
+        return ["    " + line for line in lines]
+
+    def walk(self, scope: Scope) -> None:
+        """Write the loop over the keys, which leaves `acc`, and with a softmax `peak` and `total`."""
+        key_step, value_step = (self._stride(access, "cols") for access in (self.plan.key, self.plan.value))
+        rows_of_step = "tl.arange(0, BLOCK_N)[:, None]"
+        self._queries(scope)
+        begin, end = self._range(scope)
+        first = rows_of_step if begin == "0" else f"({begin} + {rows_of_step})"
+        if "key" not in self.plan.computed:
+            inner = ["inner"] if self.whole_head else []
+            scope.say(f"key_tile = {self._base(self.plan.key, *inner)} + {key_step.format(first)}")
+        if "value" not in self.plan.computed:
+            scope.say(f"value_tile = {self._base(self.plan.value, 'wide')} + {value_step.format(first)}")
+        if self.attention.softmax:
+            scope.say('peak = tl.full([BLOCK_M, 1], -float("inf"), tl.float32)')
+            scope.say("total = tl.zeros([BLOCK_M, 1], tl.float32)")
+        scope.say("acc = tl.zeros([BLOCK_M, BLOCK_V], tl.float32)")
+        ahead = {name: Scope(scope.lines, scope.indent, scope) for name in ("key", "value")}
+        for name in sorted(self.plan.computed & {*ahead}):
+            with self.tiles.along({}):
+                self.tiles.before(ahead[name], self.operands[name], frozenset(self.space.axis("cols").atoms))
+        scope.say(f"for start in range({begin}, {end}, BLOCK_N):")
+        self._step(scope.nested(), ahead, key_step, value_step)
+
+    def _queries(self, scope: Scope) -> None:
+        if "query" in self.plan.computed:
+            own = Scope(scope.lines, scope.indent, scope)
+            with self.tiles.along({}):
+                text = self.tiles.tile(own, self.operands["query"], self.plan.dtype, frozenset(self.space.axis("inner").atoms), "mask_d")
+                scope.say(f"queries = tl.zeros([BLOCK_M, BLOCK_D], tl.{self.plan.dtype}) + {text}")
+        elif self.whole_head:
+            scope.say(f"queries = tl.load({self._base(self.plan.query, 'inner')}, mask=mask_m & mask_d, other=0.0)")
+        else:
+            scope.say(f"query_tile = {self._base(self.plan.query)}")
+
+    def _range(self, scope: Scope) -> tuple[str, str]:
+        """Write which keys are walked: those that a mask of positions leaves, and of these a program's share."""
+        begin, end = "0", self.size("cols")
+        above = [self._limit(scope, bound) for bound in self.bounds if bound.above]
+        below = [self._limit(scope, bound) for bound in self.bounds if not bound.above]
+        if above:
+            scope.say(f"end = tl.minimum({end}, {above[0]})")
+            for more in above[1:]:
+                scope.say(f"end = tl.minimum(end, {more})")
+            end = "end"
+        if below:
+            scope.say(f"begin = tl.maximum(0, {below[0]}) // BLOCK_N * BLOCK_N")
+            for more in below[1:]:
+                scope.say(f"begin = tl.maximum(begin, {more}) // BLOCK_N * BLOCK_N")
+            begin = "begin"
+        if self.splits > 1:
+            scope.say(f"part = tl.cdiv(tl.cdiv({end} - {begin}, BLOCK_N), tl.num_programs(1)) * BLOCK_N")
+            scope.say(f"begin = {begin} + tl.program_id(1) * part" if begin != "0" else "begin = tl.program_id(1) * part")
+            scope.say(f"end = tl.minimum({end}, begin + part)")
+            begin, end = "begin", "end"
+        return begin, end
+
+    def _limit(self, scope: Scope, bound: Bound) -> str:
+        """Write the end of what a limit from above leaves, or the first key that one from below does."""
+        constant = bound.rest.constant + (1 if bound.above else 0)
+        terms = []
+        if bound.with_row:
+            # of the last row, whose columns go farthest, or of the first
+            terms.append("(pid_m + 1) * BLOCK_M - 1" if bound.above else "pid_m * BLOCK_M")
+        for factor, expr in bound.rest.values:
+            text = f"{self.body.assign(scope, expr)}.to(tl.int32)"
+            terms.append(text if factor == 1 else f"{factor} * {text}")
+        text = " + ".join(terms)
+        if bound.with_row and bound.above and constant == 1 and len(terms) == 1:
+            return "(pid_m + 1) * BLOCK_M"
+        return f"{text} + {constant}" if constant > 0 and text else f"{text} - {-constant}" if constant and text else text or str(constant)
+
+    def _step(self, loop: Scope, ahead: dict[str, Scope], key_step: str, value_step: str) -> None:
+        """Write what is done with one block of keys and values."""
+        n_cols = "end" if self.splits > 1 else self.size("cols")
+        loop.say("off_n = start + tl.arange(0, BLOCK_N)[None, :]")
+        loop.say(f"mask_n = off_n < {n_cols}")
+        there = f"(tl.arange(0, BLOCK_N)[:, None] < {n_cols} - start)"
+        if self.plan.computed & {*ahead}:
+            loop.say("key_n = start + tl.arange(0, BLOCK_N)[:, None]")
+            loop.say(f"key_there = key_n < {n_cols}")
+        self._make_scores(loop, ahead["key"], there)
+        loop.names[self.contraction.expr] = "scores"
+        logits = self.body.assign(loop, self.attention.logits)
+        if self.attention.softmax:
+            self._running_softmax(loop, logits)
+        else:
+            loop.say(f"weights = tl.where(mask_n, {logits}, 0.0)")
+        if "value" in self.plan.computed:
+            loop.say(f"values = {self._computed(loop, ahead['value'], 'value')}")
+        else:
+            loop.say(f"values = tl.load(value_tile, mask={there} & mask_v, other=0.0)")
+        rescaled = "acc * rescale" if self.attention.softmax else "acc"
+        if self.half:
+            loop.say(f"acc = tl.dot(weights.to(values.dtype), values, {rescaled})")
+        else:
+            # an addition would be folded into the product's accumulator; a multiply-add is not
+            by = "rescale" if self.attention.softmax else "1.0"
+            loop.say(f"acc = tl.fma(acc, {by}, tl.dot(weights, values{self.precision}))")
+        if "key" not in self.plan.computed:
+            loop.say(f"key_tile += {key_step.format('BLOCK_N')}")
+        if "value" not in self.plan.computed:
+            loop.say(f"value_tile += {value_step.format('BLOCK_N')}")
+
+    def _computed(self, loop: Scope, ahead: Scope, name: str) -> str:
+        """Write keys or values that are made of what is read, a key a row."""
+        own = Scope(loop.lines, loop.indent, ahead)
+        # what no key or no element has must add nothing
+        summed, mask = ("inner", "mask_d") if name == "key" else ("cols", "key_there")
+        with self.tiles.along({"cols": ("key_n", "key_there")}):
+            return self.tiles.tile(own, self.operands[name], self.plan.dtype, frozenset(self.space.axis(summed).atoms), mask)
+
+    def _make_scores(self, loop: Scope, ahead: Scope, there: str) -> None:
+        if "key" in self.plan.computed:
+            loop.say(f"keys = {self._computed(loop, ahead, 'key')}")
+            loop.say(f"scores = tl.dot(queries, tl.trans(keys){self.precision})")
+            return
+        if self.whole_head:
+            loop.say(f"keys = tl.load(key_tile, mask={there} & mask_d, other=0.0)")
+            loop.say(f"scores = tl.dot(queries, tl.trans(keys){self.precision})")
+            return
+        n_inner = self.size("inner")
+        along = [self._stride(access, "inner").format("off_d") for access in (self.plan.query, self.plan.key)]
+        loop.say("scores = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)")
+        loop.say(f"for d in range(0, {n_inner}, BLOCK_D):")
+        inner = loop.nested()
+        inner.say("off_d = d + tl.arange(0, BLOCK_D)[None, :]")
+        inner.say(f"mask_d = off_d < {n_inner}")
+        inner.say(f"queries = tl.load(query_tile + {along[0]}, mask=mask_m & mask_d, other=0.0)")
+        inner.say(f"keys = tl.load(key_tile + {along[1]}, mask={there} & mask_d, other=0.0)")
+        if self.half:
+            inner.say("scores = tl.dot(queries, tl.trans(keys), scores)")
+        else:
+            inner.say(f"scores = tl.fma(tl.dot(queries, tl.trans(keys){self.precision}), 1.0, scores)")
+
+    def _running_softmax(self, loop: Scope, logits: str) -> None:
+        loop.say(f'logits = tl.where(mask_n, {logits}, -float("inf"))')
+        loop.say("new_max = tl.maximum(peak, tl.max(logits, axis=1, keep_dims=True))")
+        # a row without a finite logit so far has no maximum to subtract
+        loop.say('anchor = tl.where(new_max == -float("inf"), 0.0, new_max)')
+        loop.say(f"weights = tl.exp2((logits - anchor) * {LOG2E})")
+        loop.say(f"rescale = tl.exp2((peak - anchor) * {LOG2E})")
+        loop.say("total = total * rescale + tl.sum(weights, axis=1, keep_dims=True)")
+        loop.say("peak = new_max")
+
+    def _base(self, access: Access, *walked: str) -> str:
+        """Write where a tile starts: along heads and rows, and along the axes that it has whole."""
+        axes = [axis for axis in self.space.axes if axis.name in ("outer", "rows", *walked) and axis.groups]
+        terms = [term for axis in axes if (term := self.space.along(access, axis))]
+        if access is self.plan.query and not self.has_rows:
+            # a single query stands in every row of a tile
+            terms.append("off_m * 0")
+        return " + ".join([f"{access.name}_ptr", *terms])
+
+    def _stride(self, access: Access, name: str) -> str:
+        axis = self.space.axis(name)
+        if axis.atoms[-1] not in access.strides:
+            return "{}"
+        text = self.space.monomial(access.strides[axis.atoms[-1]])
+        if not text:
+            return "{}"
+        return f"{{}} * {text}" if " " not in text else f"{{}} * ({text})"
+
+    def _load(self, scope: Scope, expr: int) -> str:
+        access = self.reads[self.body.b.exprs[expr].extra]
+        return self.body.bind(scope, expr, self.frame.load_text(access))
