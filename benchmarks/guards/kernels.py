@@ -23,7 +23,7 @@ def all_generated(graph: OperatorGraph) -> Schedule:
     regions = []
     for region in initial_schedule(graph).regions:
         try:
-            planned = plan_region(graph, region.nodes)
+            planned = plan_region(graph, region.nodes, region.template)
         except LoweringError:
             regions.append(region)
         else:

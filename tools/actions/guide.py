@@ -57,9 +57,9 @@ GUIDE: dict[ActionKind, Meaning] = {
         "Where programs are too few to fill the device, too small to hide latency, or so large that registers or shared memory run out.",
         (
             _P("ROWS", "1, 2, 4, … 128", "rows of a row region that one program holds"),
-            _P("BLOCK_M", "16, 32, … 256", "rows of a matrix product's tile"),
-            _P("BLOCK_N", "16, 32, … 8192", "columns of a product's tile, or of one step along a long row"),
-            _P("BLOCK_K", "16, 32, 64, 128", "summed elements of a product's step"),
+            _P("BLOCK_M", "1, 2, … 256", "rows of a tile, of a matrix product or of a loop nest"),
+            _P("BLOCK_N", "1, 2, … 8192", "columns of a tile, or of one step along a long row"),
+            _P("BLOCK_K", "1, 4, … 2048", "summed elements of a step, of a product or of a reduction in tiles"),
             _P("BLOCK_D", "32, 64, 128, 256", "elements of a head in one step of an attention's scores"),
             _P("BLOCK_V", "32, 64, 128, 256", "elements of a value that one program of an attention holds"),
         ),
@@ -147,8 +147,9 @@ GUIDE: dict[ActionKind, Meaning] = {
         (
             _P(
                 "implementation",
-                "library, generated, modelled, torch.compile",
-                "who runs a region; modelled: all of forward as the cost model has it; torch.compile: as Inductor writes it, "
+                "library, generated, tile, modelled, torch.compile",
+                "who runs a region; tile: the template of loop nests in the place of pointwise or rows; modelled: all of forward as the "
+                "cost model has it; torch.compile: as Inductor writes it, "
                 "which a run tries by itself",
             ),
             _P(
@@ -172,6 +173,11 @@ GUIDE: dict[ActionKind, Meaning] = {
                 "(registers: whole; looped: one pass a level; online: levels merged by rescaled running sums; "
                 "split: several programs a row; "
                 "l2_two_pass: so, in one launch, a row read again while the L2 has it)",
+            ),
+            _P(
+                "reduction",
+                "registers, looped, split",
+                "how a loop nest reduces: what is walked held whole, stepped along, or shared by several programs",
             ),
             _P("SPLIT_K", "1, 2, 4, … 64", "programs that share the sum of one tile of a product, for few tiles with long sums"),
             _P("SPLIT_KEYS", "1, 2, 4, … 64", "programs that share the keys of one tile of queries, for few queries with many keys"),

@@ -55,7 +55,7 @@ def rewrite(graph: OperatorGraph, schedule: Schedule) -> BoundGraph:
 def lower(bound: BoundGraph) -> tuple[LoweredRegion, ...]:
     """Lower every generated region; raises LoweringError with the reason where one cannot be."""
     generated = (region for region in bound.schedule.regions if region.is_generated)
-    return tuple(LoweredRegion(region, lower_region(bound.laid_out, region.nodes)) for region in generated)
+    return tuple(LoweredRegion(region, lower_region(bound.laid_out, region.nodes, region.template)) for region in generated)
 
 
 def lay_out(bound: BoundGraph, lowered: Sequence[LoweredRegion]) -> tuple[PlannedRegion, ...]:

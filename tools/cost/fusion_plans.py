@@ -6,12 +6,17 @@ from collections.abc import Callable
 
 from tools.codegen import IllegalAction, OperatorGraph, Region, Schedule, apply, initial_schedule
 from tools.codegen.schedule.options import fusions, stands_alone
-from tools.codegen.schedule.plan import can_generate
+from tools.codegen.schedule.plan import TILE, can_generate, can_tile
 from tools.cost.prologue_to_epilogue import moved_prologues
 from tools.records import Action, ActionKind, HardwareSheet
 
 MOST_MERGES = 32
 """Fusions of two regions that are looked at for one structure; each is lowered and modelled."""
+
+UNSURE = 0.8
+"""Part of another template's time below which tiles are taken in its place: nothing of theirs has been measured."""
+RIVALS = frozenset({"pointwise", "rows"})
+"""Templates whose regions tiles may hold."""
 
 Judge = Callable[[OperatorGraph, Schedule], float]
 """Says how long the generated regions of a schedule take, microseconds."""
@@ -39,10 +44,14 @@ def structures(
     alone = {name for name in able if stands_alone(graph, start, name)}
     around = [name for name in ours if name not in alone]
     found: dict[str, Schedule] = {}
+
+    def settled(schedule: Schedule) -> Schedule:
+        return _tiled(graph, _moved(graph, _merged(graph, schedule, sheet, judge), sheet, judge), sheet, judge)
+
     for names in ([name for name in able if name in alone or name in ours] or able, ours, around):
         if names:
             each = _generated(graph, start, names, sheet)
-            for schedule in (_moved(graph, _merged(graph, each, sheet, judge), sheet, judge), each):
+            for schedule in (settled(each), each):
                 found.setdefault(schedule.model_dump_json(), schedule)
     return tuple(found.values())
 
@@ -88,7 +97,25 @@ def _merged(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judg
             except IllegalAction:
                 continue
             faster = judge(graph, changed)
-            if faster < time:
+            if faster < time * (UNSURE if _new_tiles(schedule, changed) else 1.0):
                 schedule, time, again = changed, faster, True
                 break
+    return schedule
+
+
+def _new_tiles(before: Schedule, after: Schedule) -> bool:
+    """Whether tiles take what another template had."""
+    had = {name for region in before.regions if region.template == TILE for name in region.nodes}
+    return any(region.template == TILE and not had >= set(region.nodes) for region in after.regions)
+
+
+def _tiled(graph: OperatorGraph, schedule: Schedule, sheet: HardwareSheet, judge: Judge) -> Schedule:
+    """Give regions to tiles where that makes them clearly faster."""
+    for region in schedule.regions:
+        if region.template in RIVALS and can_tile(graph, region.nodes):
+            action = Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": TILE, "sms": sheet.sms})
+            changed = apply(graph, schedule, action)
+            alone = (one.model_copy(update={"regions": tuple(r for r in one.regions if r.id == region.id)}) for one in (schedule, changed))
+            before, after = (judge(graph, one) for one in alone)
+            schedule = changed if after < before * UNSURE else schedule
     return schedule

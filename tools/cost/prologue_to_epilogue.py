@@ -79,7 +79,7 @@ def _moved(
 
 def _plans(graph: OperatorGraph, names: tuple[str, ...], template: str) -> bool:
     try:
-        return plan_region(graph, names).template.name == template
+        return plan_region(graph, names, template).template.name == template
     except LoweringError:
         return False
 

@@ -11,7 +11,7 @@ from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators import CONVOLUTIONS
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.schedule.partition import STANDING_ALONE
-from tools.codegen.schedule.plan import Planned, can_generate, plan_region
+from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
 from tools.codegen.templates.shared.knob import Parameters
 from tools.cost.call_time import call_us, counted, worth_capturing
 from tools.cost.channels_last import channels_last, copies_us, laid_out_copies_us
@@ -59,8 +59,8 @@ class ScheduleModel:
         """Model schedules of one graph on one device."""
         self.graph, self.sheet, self.policy = graph, sheet, policy
         self.known = modelled() if known is None else known
-        self._planned: dict[tuple[str, ...], Planned] = {}
-        self._glances: dict[tuple[str, ...], float] = {}
+        self._planned: dict[tuple[tuple[str, ...], bool], Planned] = {}
+        self._glances: dict[tuple[tuple[str, ...], bool], float] = {}
         self._libraries: dict[tuple[str, ...], float] = {}
         self._times: dict[tuple[tuple[str, ...], str], float] = {}
         self._counts: dict[tuple[tuple[str, ...], str], int] = {}
@@ -77,18 +77,20 @@ class ScheduleModel:
 
     def planned(self, region: Region) -> Planned:
         """Lower a region."""
-        if region.nodes not in self._planned:
-            self._planned[region.nodes] = plan_region(self.graph, region.nodes)
-        return self._planned[region.nodes]
+        name = (region.nodes, region.template == TILE)
+        if name not in self._planned:
+            self._planned[name] = plan_region(self.graph, region.nodes, region.template)
+        return self._planned[name]
 
     def glance(self, graph: OperatorGraph, schedule: Schedule) -> float:
         """Time of the generated regions of a schedule at about their best settings; no end of it where one is not modelled."""
         return sum(self._glance(region) for region in schedule.regions if region.is_generated)
 
     def _glance(self, region: Region) -> float:
-        if region.nodes not in self._glances:
-            self._glances[region.nodes] = self._ranked(region, GLANCED)[0].us if region.template in self.known else math.inf
-        return self._glances[region.nodes]
+        name = (region.nodes, region.template == TILE)
+        if name not in self._glances:
+            self._glances[name] = self._ranked(region, GLANCED)[0].us if region.template in self.known else math.inf
+        return self._glances[name]
 
     def _allowed(self, region: Region) -> PrecisionPolicy:
         """Say what the policy comes to for a region."""
@@ -220,7 +222,7 @@ class ScheduleModel:
         """Time of a region's library calls; of what could not be generated either, their launches or the bytes they move."""
         if region.nodes not in self._libraries:
             loops = any(isinstance(self.graph.by_name[name], Loop) for name in region.nodes)
-            if not loops and can_generate(self.graph, region.nodes):
+            if not loops and can_generate(self.graph, region.nodes) and not self.planned(region).kernel.general:
                 family = OperatorFamily.CONVOLUTION if is_convolution(self.graph, region) else None
                 us = library_us(self.planned(region), self.sheet, self._allowed(region), family, self._call(region))
             else:

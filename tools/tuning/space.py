@@ -63,7 +63,12 @@ def tunable(graph: OperatorGraph, schedule: Schedule, regions: tuple[str, ...], 
     for name in regions:
         region = schedule.region(name)
         if region is not None and region.template in modelled():
-            found.append((region, ranked(plan_region(seen, region.nodes), region.parameters, numbers(knobs_of(region.template)), sheet)))
+            found.append(
+                (
+                    region,
+                    ranked(plan_region(seen, region.nodes, region.template), region.parameters, numbers(knobs_of(region.template)), sheet),
+                )
+            )
     own = {region.id: dict(region.parameters) for region, _ in found}
     joint = list(_cheapest([[one.us for one in each] for _, each in found], MOST)) if found else []
     named = {region.id: numbers(knobs_of(region.template)) for region, _ in found}

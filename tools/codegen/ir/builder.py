@@ -9,7 +9,7 @@ from tools.codegen.ir.atoms import Atoms, Dims
 from tools.codegen.ir.dtypes import COMPUTE, RANK, is_floating, is_signed, is_weak
 from tools.codegen.ir.expr import Expr, Fold, Join, Load, LoweringError
 from tools.codegen.ir.graph import Ref, TensorMeta
-from tools.codegen.ir.sizes import Varying
+from tools.codegen.ir.sizes import Sizes, Varying, product
 
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 BOOLEAN = {"and", "or", "not", "xor", "isnan", "isinf"}
@@ -80,6 +80,29 @@ class Builder:
     def index(self, atoms: tuple[int, ...]) -> Value:
         """The position along `atoms`, flattened in their order."""
         return self._add(Expr("index", (), "int32", frozenset(atoms), atoms))
+
+    def read(self, place: int, positions: tuple[Value, ...], guard: Value | None = None) -> Value:
+        """Read one tensor among the loads at a position along each of its dimensions; nothing is read where `guard` is false."""
+        args = (*positions, guard) if guard is not None else positions
+        atoms = frozenset().union(*(self.exprs[arg.id].atoms for arg in args))
+        dtype = COMPUTE[self.loads[place].meta.dtype]
+        return self._add(Expr("read", tuple(arg.id for arg in args), dtype, atoms, (place, guard is not None)))
+
+    def number(self, sizes: Sizes) -> Value:
+        """A number that is a size: a literal where it is the same in every trace."""
+        return self.const(sizes[0] if len(set(sizes)) == 1 else Varying(sizes))
+
+    def count(self, atoms: Iterable[int]) -> Sizes:
+        """Count the positions along atoms in every trace."""
+        return product((self.atoms.size(atom) for atom in self.atoms.leaves(atoms)), self.atoms.traces)
+
+    def leaves_of(self, expr: Expr) -> frozenset[int]:
+        """Name the leaf atoms over which an expression varies."""
+        return frozenset(self.atoms.leaves(tuple(expr.atoms)))
+
+    def apply(self, like: Expr, args: tuple[int, ...]) -> Value:
+        """Apply the map of an expression to other arguments."""
+        return self._add(replace(like, args=args, atoms=frozenset().union(*(self.exprs[arg].atoms for arg in args))))
 
     def call(self, op: str, *args: Value | bool | float) -> Value:
         """Apply a map."""

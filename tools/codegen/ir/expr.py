@@ -31,13 +31,16 @@ class Expr:
     """One expression; equal ones are the same object."""
 
     op: str
-    """`load`, `const`, `argument`, `size`, `index`, `reduce`, `scan`, `pick`, `join`, a map, or a leaf that a template computes."""
+    """`load`, `read`, `const`, `argument`, `size`, `index`, `reduce`, `scan`, `pick`, `join`, a map, or a leaf that a template computes."""
     args: tuple[int, ...]
     dtype: str
     atoms: frozenset[int]
     """What it varies over, before later splits: resolve before use."""
     extra: Any = None
-    """Load: place among the inputs. Const: the number. Size, index, reduce: the atoms. Cast: the dtype rounded to."""
+    """Load: place among the inputs. Read: that, and whether its last argument is a guard. Const: the number.
+
+    Size, index, reduce: the atoms. Cast: the dtype rounded to.
+    """
     fold: Fold | None = None
     """Of a reduction or a scan."""
     backwards: bool = False

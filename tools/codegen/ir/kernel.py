@@ -22,6 +22,29 @@ class Lowered:
     dims: Dims
 
 
+class Write(StrEnum):
+    """What is done with values that are written to positions of a tensor which holds something already."""
+
+    STORE = "store"
+    ADD = "add"
+    MAX = "max"
+    MIN = "min"
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Where an output's values go: to positions, in a copy of another tensor."""
+
+    base: Ref | None
+    """What is copied first; none where the tensor holds `fill` first."""
+    fill: float
+    positions: tuple[int, ...]
+    """Expressions: the position along each dimension of the tensor."""
+    guard: int | None
+    """Expression that tells whether an element is written; none where all are."""
+    write: Write
+
+
 @dataclass(frozen=True)
 class Output:
     """A tensor the kernel writes."""
@@ -30,6 +53,8 @@ class Output:
     meta: TensorMeta
     expr: int
     dims: Dims
+    """Of its values; a tensor that is scattered to has a shape of its own."""
+    scatter: Scatter | None = None
 
 
 class Triangle(StrEnum):
@@ -119,6 +144,8 @@ class Kernel:
     recurrence: Recurrence | None = None
     further: tuple[Contraction, ...] = ()
     """Products besides `contraction`, over the same rows and columns."""
+    general: bool = False
+    """Whether it may read at positions that are expressions, reduce over several sets of dimensions and scatter: for tiles alone."""
 
     @property
     def contractions(self) -> tuple[Contraction, ...]:

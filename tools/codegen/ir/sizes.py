@@ -98,6 +98,8 @@ def _scaled(values: Sizes, fact: Fact) -> Iterator[str]:
         yield f"{fact.text} {'+' if values[0] > first else '-'} {abs(values[0] - first)}"
     if all(v == a // 2 for v, a in zip(values, fact.values, strict=True)):
         yield f"{fact.text} // 2"
+    if all(v == (a + 1) // 2 for v, a in zip(values, fact.values, strict=True)):
+        yield f"({fact.text} + 1) // 2"
 
 
 _FLOATS: dict[str, Callable[[int], float]] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.dtypes import COMPUTE, is_signed
 from tools.codegen.ir.expr import Fold, LoweringError
@@ -62,13 +61,10 @@ def _element_loss(low: Lowering, node: Node) -> None:
     b = low.b
     extra = dict(zip(("reduction", *names), node.args[place:], strict=False)) | node.kwargs
     reduction = extra.pop("reduction", 1)
-    operands = [low.value(arg) if isinstance(arg, Ref) else None for arg in node.args[:place]]
-    dims: Dims = ()
-    for operand in operands:
-        if operand is not None:
-            dims = b.atoms.broadcast(dims, operand.dims)
+    found, dims = low.aligned([low.value(arg) for arg in node.args[:place] if isinstance(arg, Ref)])
+    operands = iter(found)
     compute = COMPUTE[node.outputs[0].dtype]
-    values = [None if operand is None else b.compute(operand.value, compute) for operand in operands]
+    values = [b.compute(next(operands).value, compute) if isinstance(arg, Ref) else None for arg in node.args[:place]]
     loss = formula(b, *values, **extra)
     if reduction == 0:
         low.define(node, loss, dims)

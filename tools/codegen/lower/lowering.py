@@ -37,6 +37,8 @@ SEEN_THROUGH = {
 class Lowering:
     """Turns nodes into expressions, one region at a time."""
 
+    builder: type[Builder] = Builder
+    seen_through: frozenset[str] = frozenset(SEEN_THROUGH)
     is_step = False
     """Whether it lowers a loop's body, whose products are sums over a tile."""
 
@@ -45,7 +47,7 @@ class Lowering:
         self.graph, self.rules, self.claims = graph, rules, claims
         self.members = sorted(members, key=lambda name: graph.order[name])
         self.inside = frozenset(self.members)
-        self.b = Builder(graph.traces)
+        self.b = self.builder(graph.traces)
         self.known: dict[Ref, Lowered] = {}
         self.reduced: list[tuple[int, ...]] = []
         self.contraction: Contraction | None = None
@@ -185,6 +187,28 @@ class Lowering:
         self.b.label(value, ref.name)
         return Lowered(value, dims)
 
+    def operands(self, refs: Sequence[Ref]) -> list[Lowered]:
+        """Find values that will be broadcast against each other; one tensor met with itself along other dimensions is read twice."""
+        seen: dict[int, int] = {}
+        found = []
+        for ref in refs:
+            operand = self.value(ref)
+            if any(seen.get(atom, place) != place for atom, place in _places(operand).items()):
+                if self.is_internal(ref):
+                    raise LoweringError("a tensor that is made in the same region meets itself along other dimensions")
+                operand = self.read_again(ref)
+                self.b.label(operand.value, ref.name)
+            seen |= _places(operand)
+            found.append(operand)
+        return found
+
+    def aligned(self, operands: Sequence[Lowered]) -> tuple[list[Lowered], Dims]:
+        """Broadcast values against each other: what they share is walked together."""
+        dims: Dims = ()
+        for operand in operands:
+            dims = self.b.atoms.broadcast(dims, operand.dims)
+        return list(operands), dims
+
     def is_internal(self, ref: Ref) -> bool:
         """Whether a value comes, through views, from a member."""
         node = self.graph.by_name.get(ref.name)
@@ -209,22 +233,26 @@ class Lowering:
                 raise LoweringError(f"{node.target} gives another shape than its formula")
 
     def _finish(self) -> Kernel:
-        outputs = []
-        for ref in self._escaping():
-            known = self.known.get(ref)
-            if known is None:
-                raise LoweringError(f"output {ref.index} of {ref.name} is not generated")
-            meta = self.graph.meta(ref)
-            if meta.dtype not in COMPUTE:
-                raise LoweringError(f"{meta.dtype} outputs are not generated")
-            outputs.append(Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims)))
+        outputs = [self._output(ref) for ref in self._escaping()]
         if not outputs:
             raise LoweringError("nothing outside reads the region")
-        for load in self.b.loads:
-            refuse_twice(self.b.atoms.resolve(load.dims))
+        self._check_loads(outputs)
         self._check_joins(outputs)
         special = (self.contraction, self.window, self.attention, self.depthwise, self.convolution, self.recurrence)
         return Kernel(self.b, tuple(outputs), self._common_reduction(), *special, tuple(self.further))
+
+    def _output(self, ref: Ref) -> Output:
+        known, meta = self.known.get(ref), self.graph.meta(ref)
+        if known is None:
+            raise LoweringError(f"output {ref.index} of {ref.name} is not generated")
+        if meta.dtype not in COMPUTE:
+            raise LoweringError(f"{meta.dtype} outputs are not generated")
+        return Output(ref, meta, known.value.id, self.b.atoms.resolve(known.dims))
+
+    def _check_loads(self, _: Sequence[Output]) -> None:
+        """Make sure that no tensor is walked along two of its dimensions at once, as a square matrix and its transpose would be."""
+        for load in self.b.loads:
+            refuse_twice(self.b.atoms.resolve(load.dims))
 
     def _check_joins(self, outputs: Sequence[Output]) -> None:
         """Make sure that what is joined is not walked by itself as well."""
@@ -258,7 +286,7 @@ class Lowering:
 
     def _absorbed(self, node: Node) -> bool:
         """Whether a view of a member is only read by members: then nothing leaves the region through it."""
-        if not is_view(node) or node.op not in SEEN_THROUGH:
+        if not is_view(node) or node.op not in self.seen_through:
             return False
         if any(ref.name == node.name for ref in self.graph.returned):
             return False
@@ -280,6 +308,11 @@ class Lowering:
         for one, two in pairwise(self.reduced):
             if frozenset(atoms.leaves(one)) != frozenset(atoms.leaves(two)):
                 atoms.unify(one, two)
+
+
+def _places(operand: Lowered) -> dict[int, int]:
+    """Number the dimension of each atom from the last one, as shapes are aligned."""
+    return {atom: place for place, dim in enumerate(reversed(operand.dims)) for atom in dim}
 
 
 def refuse_twice(dims: Dims) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from tools.codegen.ir.atoms import Dims
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import COMPUTE, TRITON
 from tools.codegen.ir.expr import LoweringError
@@ -23,12 +21,10 @@ MASK = {"where": 0, "masked_fill": 1}
 def lower_pointwise(low: Lowering, node: Node) -> None:
     """Lower one operator of the table, broadcasting its tensors against each other."""
     b = low.b
-    operands = operands_apart(low, _tensors(node))
+    operands = low.operands(_tensors(node))
     if node.op == "prelu":
         operands[1] = _channel(operands[1], len(operands[0].dims))
-    dims: Dims = ()
-    for operand in operands:
-        dims = b.atoms.broadcast(dims, operand.dims)
+    operands, dims = low.aligned(operands)
     if not operands:
         raise LoweringError(f"{node.target} reads no tensor")
     out = node.outputs[0].dtype
@@ -46,27 +42,6 @@ def lower_pointwise(low: Lowering, node: Node) -> None:
     args = [_prepare(b, arg, compute, keep=place == MASK.get(node.op, -1)) for place, arg in enumerate(args)]
     kwargs = {key: _prepare(b, arg, compute, keep=False) for key, arg in kwargs.items()}
     low.define(node, b.compute(ARITHMETIC[node.op](b, *args, **kwargs), compute), dims)
-
-
-def operands_apart(low: Lowering, refs: Sequence[Ref]) -> list[Lowered]:
-    """Find operands that will be broadcast against each other; one tensor met with itself along other dimensions is read twice."""
-    seen: dict[int, int] = {}
-    found = []
-    for ref in refs:
-        operand = low.value(ref)
-        if any(seen.get(atom, place) != place for atom, place in _places(operand).items()):
-            if low.is_internal(ref):
-                raise LoweringError("a tensor that is made in the same region meets itself along other dimensions")
-            operand = low.read_again(ref)
-            low.b.label(operand.value, ref.name)
-        seen |= _places(operand)
-        found.append(operand)
-    return found
-
-
-def _places(operand: Lowered) -> dict[int, int]:
-    """Number the dimension of each atom from the last one, as shapes are aligned."""
-    return {atom: place for place, dim in enumerate(reversed(operand.dims)) for atom in dim}
 
 
 def _refuse_overflow(dtype: str) -> None:

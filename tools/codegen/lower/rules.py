@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.lower.attention import ATTENTION_RULES, absorb_second_product, absorb_softmax
 from tools.codegen.lower.concat import JOIN_RULES
 from tools.codegen.lower.convolution import CONVOLUTION_RULES
 from tools.codegen.lower.einsum import EINSUM_RULES
+from tools.codegen.lower.gathers import GATHER_RULES, SOURCES
+from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.joins import GENERAL_JOIN_RULES
 from tools.codegen.lower.loss import LOSS_RULES
 from tools.codegen.lower.lowering import Claim, Lowering, Rule
 from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
@@ -18,6 +22,9 @@ from tools.codegen.lower.pointwise import POINTWISE_RULES
 from tools.codegen.lower.pooling import POOLING_RULES
 from tools.codegen.lower.recurrence import RECURRENCE_RULES
 from tools.codegen.lower.reduction import REDUCTION_RULES
+from tools.codegen.lower.reorder import REORDER_RULES
+from tools.codegen.lower.scatter import SCATTER_RULES
+from tools.codegen.lower.view_rules import VIEW_RULES
 
 CLAIMS: tuple[Claim, ...] = (absorb_softmax, absorb_second_product)
 """What is asked before an operator's own rule: a softmax or a product may belong to an attention."""
@@ -26,6 +33,20 @@ RULES: dict[str, Rule] = {
     **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES, **RECURRENCE_RULES,
 }  # fmt: skip
 """By operator name. `max` and `min` are in two families: the reduction's rule tells by their arguments."""
+
+MOVING_RULES: dict[str, GeneralRule] = {**GATHER_RULES, **GENERAL_JOIN_RULES, **REORDER_RULES, **SCATTER_RULES}
+"""Of operators that move elements, and compute nothing."""
+GENERAL_RULES: dict[str, GeneralRule] = {**POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **MOVING_RULES}
+"""Of regions that tiles hold."""
+
+
+def lower_general(graph: OperatorGraph, members: Iterable[str]) -> Kernel:
+    """Lower the named nodes into one kernel that reads and writes where it likes; raises LoweringError with the reason."""
+    names = tuple(members)
+    for name in names:
+        if graph.by_name[name].op not in GENERAL_RULES:
+            raise LoweringError(f"{graph.by_name[name].target} has no template")
+    return GeneralLowering(graph, names, GENERAL_RULES, VIEW_RULES, SOURCES).run()
 
 
 def lower(graph: OperatorGraph, members: Iterable[str]) -> Kernel:

@@ -10,7 +10,7 @@ from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, LEAST_LAUNCHES,
 from tools.codegen.schedule.cudnn_fusion import SCOPE, with_epilogue
 from tools.codegen.schedule.fold import FOLD_BATCH_NORM, folded, prepacked_regions
 from tools.codegen.schedule.partition import has_convolution, ordered
-from tools.codegen.schedule.plan import Planned, can_generate, plan_region
+from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
 from tools.codegen.schedule.push_down import ALGEBRA, push_down
 from tools.codegen.templates.registry import knobs_of
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
@@ -97,7 +97,7 @@ def _change_layout(bound: BoundGraph, regions: list[Region], action: Action) -> 
     for region in changed.regions:
         if region.is_generated:
             try:
-                planned = plan_region(seen, region.nodes)
+                planned = plan_region(seen, region.nodes, region.template)
                 if planned.template.name != region.template:
                     raise IllegalActionError(f"region {region.id} is of another template with channels last")
             except LoweringError as error:
@@ -156,9 +156,9 @@ def _implement(graph: OperatorGraph, schedule: Schedule, region: Region, action:
     wanted = action.parameters["implementation"]
     if wanted == LIBRARY and region.is_generated:
         return schedule.replaced(Region(id=region.id, nodes=region.nodes))
-    if wanted == "generated" and not region.is_generated:
-        return schedule.replaced(_generated(graph, region, _sms(action)))
-    raise IllegalActionError(f"implementation={wanted} changes nothing in region {region.id}, or is not library or generated")
+    if (wanted == "generated" and not region.is_generated) or (wanted == TILE and region.template != TILE):
+        return schedule.replaced(_generated(graph, region, _sms(action), TILE if wanted == TILE else ""))
+    raise IllegalActionError(f"implementation={wanted} changes nothing in region {region.id}, or is not library, generated or {TILE}")
 
 
 def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Action) -> Schedule:
@@ -176,15 +176,15 @@ def _turn(graph: OperatorGraph, schedule: Schedule, region: Region, action: Acti
         parameters[name] = value
     if parameters == region.parameters:
         raise IllegalActionError(f"{action} changes nothing")
-    planned = plan_region(graph, region.nodes)
+    planned = plan_region(graph, region.nodes, region.template)
     if refusal := planned.template.refusal(planned.kernel, parameters):
         raise IllegalActionError(f"region {region.id} cannot be written so: {refusal}")
     return schedule.replaced(region.model_copy(update={"parameters": parameters}))
 
 
-def _generated(graph: OperatorGraph, region: Region, sms: int) -> Region:
+def _generated(graph: OperatorGraph, region: Region, sms: int, template: str = "") -> Region:
     try:
-        planned: Planned = plan_region(graph, region.nodes)
+        planned: Planned = plan_region(graph, region.nodes, template)
     except LoweringError as error:
         raise IllegalActionError(f"region {region.id} cannot be generated: {error}") from error
     kept = {FORMAT: region.parameters[FORMAT]} if FORMAT in region.parameters and FORMAT in planned.template.knobs else {}

@@ -109,7 +109,7 @@ def _settled(graph: OperatorGraph, region: Region, sms: int) -> Region:
     if not region.is_generated:
         return region
     try:
-        planned = plan_region(graph, region.nodes)
+        planned = plan_region(graph, region.nodes, region.template)
     except LoweringError:
         return Region(id=region.id, nodes=region.nodes)
     if planned.template.name == region.template:

@@ -13,7 +13,7 @@ from tools.codegen.schedule.cuda_graph import CAPTURE, CAPTURES, WHOLE, can_capt
 from tools.codegen.schedule.cudnn_fusion import SCOPE, epilogues
 from tools.codegen.schedule.fold import folding_actions
 from tools.codegen.schedule.partition import STANDING_ALONE, has_convolution, producers, producers_of
-from tools.codegen.schedule.plan import can_generate, plan_region
+from tools.codegen.schedule.plan import TILE, can_generate, can_tile, plan_region
 from tools.codegen.schedule.push_down import pushdown_actions
 from tools.codegen.templates.shared.knob import ROUGH, may_round
 from tools.codegen.templates.shared.prepack import EVERY_CALL, WEIGHTS
@@ -132,7 +132,7 @@ def _weights_of(graph: OperatorGraph, product: Node) -> tuple[str, ...]:
 def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy: PrecisionPolicy) -> Iterator[Action]:
     if not region.is_generated:
         return
-    planned = plan_region(graph, region.nodes)
+    planned = plan_region(graph, region.nodes, region.template)
     allowed = policy.of_operator(cudnn=any(graph.by_name[name].op in CONVOLUTIONS for name in region.nodes))
     for name, knob in planned.template.knobs.items():
         if name == FORMAT:
@@ -143,4 +143,6 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy:
             changed = {**region.parameters, name: value}
             if value != region.parameters.get(name, UNSAID.get(name)) and planned.fits(changed, name, sheet):
                 yield Action(kind=knob.kind, region=region.id, parameters={name: value})
+    if region.template != TILE and can_tile(graph, region.nodes):
+        yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": TILE, "sms": sheet.sms})
     yield Action(kind=ActionKind.ALGORITHM, region=region.id, parameters={"implementation": LIBRARY})

@@ -10,7 +10,7 @@ from tools.codegen.ir.operators import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, 
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.pooling import overlap
-from tools.codegen.schedule.plan import can_generate
+from tools.codegen.schedule.plan import belong_together, can_generate
 from tools.codegen.templates.registry import knobs_of
 
 STANDING_ALONE = {*PRODUCTS, *ATTENTIONS, *CONVOLUTIONS}
@@ -65,7 +65,7 @@ def _join(
     joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]
     while joinable:
         merged = [name for place in sorted(joinable) for name in groups[place]]
-        if not _in_a_circle(groups, home, sources, {*merged, node.name}) and can_generate(graph, [*merged, node.name]):
+        if not _in_a_circle(groups, home, sources, {*merged, node.name}) and belong_together(graph, [*merged, node.name]):
             target = min(joinable)
             for place in joinable:
                 if place != target:

@@ -11,13 +11,15 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.sizes import Fact, express
 from tools.codegen.ir.views import is_view
-from tools.codegen.lower.rules import lower
+from tools.codegen.lower.rules import MOVING_RULES, lower, lower_general
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.templates.registry import template_for
 from tools.codegen.templates.shared.knob import Parameters, Settings
 from tools.codegen.templates.shared.template import Template
 from tools.records import HardwareSheet
 
+TILE = "tile"
+"""Template of regions that are lowered in the general form."""
 MOST_NODES = 48
 """A region larger than this is split: one kernel would hold too many live values, and the search for regions would slow down."""
 
@@ -54,18 +56,28 @@ class PlannedRegion:
     planned: Planned
 
 
-def plan_region(graph: OperatorGraph, members: Iterable[str]) -> Planned:
-    """Lower a set of nodes and choose the template; raises LoweringError with the reason."""
-    return choose_template(graph, lower_region(graph, members))
+def plan_region(graph: OperatorGraph, members: Iterable[str], template: str = "") -> Planned:
+    """Lower a set of nodes for a template, or for the one that takes it: tiles take what no other can. Raises LoweringError."""
+    names = tuple(members)
+    if template != TILE:
+        try:
+            return choose_template(graph, lower_region(graph, names))
+        except LoweringError as error:
+            try:
+                return choose_template(graph, lower_region(graph, names, TILE))
+            except LoweringError:
+                # what the templates before it say is about the operators; with tiles alone it is about axes
+                raise error from None
+    return choose_template(graph, lower_region(graph, names, TILE))
 
 
-def lower_region(graph: OperatorGraph, members: Iterable[str]) -> Kernel:
-    """Lower a set of nodes into one kernel; raises LoweringError with the reason."""
+def lower_region(graph: OperatorGraph, members: Iterable[str], template: str = "") -> Kernel:
+    """Lower a set of nodes into one kernel, of the general form where it is for tiles; raises LoweringError with the reason."""
     names = tuple(members)
     effects = [name for name in names if name in graph.effects]
     if effects:
         raise LoweringError("it writes to a buffer of the module")
-    kernel = lower(graph, names)
+    kernel = (lower_general if template == TILE else lower)(graph, names)
     if not kernel.builder.loads:
         raise LoweringError("it reads no tensor")
     return kernel
@@ -99,7 +111,7 @@ def is_writable(graph: OperatorGraph, schedule: Schedule) -> bool:
     for region in schedule.regions:
         if region.is_generated:
             try:
-                planned = plan_region(seen, region.nodes)
+                planned = plan_region(seen, region.nodes, region.template)
             except LoweringError:
                 return False
             if planned.template.name != region.template or planned.template.refusal(planned.kernel, region.parameters):
@@ -109,14 +121,40 @@ def is_writable(graph: OperatorGraph, schedule: Schedule) -> bool:
 
 def can_generate(graph: OperatorGraph, members: Iterable[str]) -> bool:
     """Whether a set of nodes is one generated region: lowerable, and with nothing outside between its nodes."""
+    return _planned(graph, members) is not None
+
+
+def can_tile(graph: OperatorGraph, members: Iterable[str]) -> bool:
+    """Whether tiles hold a set of nodes, which another template may hold as well."""
+    return _planned(graph, members, TILE) is not None
+
+
+def belong_together(graph: OperatorGraph, members: Iterable[str]) -> bool:
+    """Whether a set of nodes is one natural region: one kernel that makes nothing twice, and moves elements where only tiles hold it."""
+    names = frozenset(members)
+    planned = _planned(graph, names)
+    if planned is None or planned.template.name != TILE:
+        return planned is not None
+    return planned.template.is_plain(planned.kernel) and (len(names) == 1 or moves(planned.kernel) or any(_moves(graph, n) for n in names))
+
+
+def _moves(graph: OperatorGraph, name: str) -> bool:
+    return graph.by_name[name].op in MOVING_RULES
+
+
+def moves(kernel: Kernel) -> bool:
+    """Whether a kernel reads or writes at positions that are expressions."""
+    return any(expr.op == "read" for expr in kernel.builder.exprs) or any(output.scatter for output in kernel.outputs)
+
+
+def _planned(graph: OperatorGraph, members: Iterable[str], template: str = "") -> Planned | None:
     names = frozenset(members)
     if len(names) > MOST_NODES or not is_convex(graph, names):
-        return False
+        return None
     try:
-        plan_region(graph, names)
+        return plan_region(graph, names, template)
     except LoweringError:
-        return False
-    return True
+        return None
 
 
 def is_convex(graph: OperatorGraph, members: frozenset[str]) -> bool:

@@ -18,9 +18,11 @@ from tools.codegen.templates.recurrence.template import Recurrences
 from tools.codegen.templates.rows.template import Rows
 from tools.codegen.templates.shared.knob import Knob
 from tools.codegen.templates.shared.template import Template
+from tools.codegen.templates.tile.template import Tile
 from tools.records import ActionKind
 
 TEMPLATES: list[Template] = [
+    Tile(),
     Recurrences(),
     FusedAttention(),
     FusedProducts(),

@@ -134,6 +134,7 @@ def test_the_cost_model_ranks_a_registered_template(magnitude: Template) -> None
 
 
 SAMPLES = {
+    "tile": function("x[y] * 2.0", "torch.randn(512, 256), torch.randint(0, 512, (4096,))", "x, y"),
     "pointwise": ABSOLUTE,
     "rows": function("torch.softmax(x, dim=-1)"),
     "product": function("torch.matmul(torch.exp(x), y)", "torch.randn(ROWS, COLS), torch.randn(COLS, ROWS)", "x, y"),

@@ -20,6 +20,7 @@ INFIX = {
     "or": ("|", 3), "xor": ("^", 4), "and": ("&", 5), "bitor": ("|", 3), "bitxor": ("^", 4), "bitand": ("&", 5), "shift_right": (">>", 6),
     "lt": ("<", 2), "le": ("<=", 2), "gt": (">", 2), "ge": (">=", 2), "eq": ("==", 2), "ne": ("!=", 2),
     "add": ("+", 7), "sub": ("-", 7), "mul": ("*", 8), "div": ("/", 8),
+    "floordiv": ("//", 8), "mod": ("%", 8),
 }  # fmt: skip
 """Operators and Python's precedence for them."""
 ATOM, UNARY = 10, 9
@@ -28,7 +29,7 @@ CALLS = {
     "sin": "tl.sin", "cos": "tl.cos", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "where": "tl.where",
     "fmax": "tl.maximum", "fmin": "tl.minimum",
 }  # fmt: skip
-ALONG_ROWS = {"reduce", "scan", "pick", "turn"}
+ALONG_ROWS = {"reduce", "scan", "pick", "read", "turn"}
 """What the template writes itself: reductions, scans, elements read by their position, and tiles turned."""
 LONGEST = 72
 """A formula longer than this gets a variable."""
@@ -214,7 +215,7 @@ class Body:
 
 def _infix(op: str, args: list[tuple[str, int]]) -> tuple[str, int]:
     sign, rank = INFIX[op]
-    tight = op in ("sub", "div", "mul", "add", "shift_right")
+    tight = op in ("sub", "div", "mul", "add", "shift_right", "floordiv", "mod")
     # operands of a comparison are wrapped down to sums: Python would chain comparisons and bind & and | tighter
     least = rank if rank > INFIX["eq"][1] else INFIX["add"][1]
     return f"{_wrap(args[0], least)} {sign} {_wrap(args[1], least + 1 if tight else least)}", rank

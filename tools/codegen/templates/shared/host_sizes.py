@@ -43,7 +43,7 @@ def host_size(space: Sized, wanted: tuple[int, ...], known: dict[str, tuple[int,
         return by_value
     if len(factors) == 1:
         return str(factors[0])
-    return " * ".join(f"({text})" if text and "//" in text else str(text) for text in factors)
+    return " * ".join(f"({text})" if text and any(sign in text for sign in ("//", " - ", " + ")) else str(text) for text in factors)
 
 
 def _whole_text(reads: Sequence[Access], target: tuple[int, ...], known: dict[str, tuple[int, ...]]) -> str | None:

@@ -65,6 +65,10 @@ class Template(Protocol):
     def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernels and the host function `name`."""
 
+    def is_plain(self, kernel: Kernel) -> bool:
+        """Whether its kernel makes nothing twice, so that operators share it without asking how long that takes."""
+        return True
+
     def launches(self, kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
         """Describe the launches of one call; the cost model and the tuner leave a template alone that does not."""
         return ()

@@ -1,0 +1,119 @@
+"""Loop nests that read, reduce and write anywhere compute what their references compute, in every way that they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.breadth import covering
+from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
+from tests.tools.codegen.samples import function
+from tools.codegen import Schedule, emit, initial_schedule
+from tools.codegen.ir.graph import OperatorGraph
+from tools.codegen.ir.views import is_view
+from tools.codegen.schedule.plan import TILE, plan_region
+from tools.records import Problem
+
+SETTINGS: dict[str, dict[str, Any]] = {
+    "first": {},
+    "flat": {"algorithm": "flat", "BLOCK_N": 16},
+    "tile": {"algorithm": "tile", "BLOCK_M": 4, "BLOCK_N": 16},
+    "looped": {"reduction": "looped", "BLOCK_K": 16, "BLOCK_M": 2, "BLOCK_N": 4},
+    "split": {"reduction": "split", "BLOCK_K": 4, "SPLITS": 8},
+}
+"""Parameters that are changed of a region's first ones."""
+XY, XYZ = "x, y", "x, y, z"
+SAMPLES = {
+    "transposed": function("x * 2 + x.t()", "torch.randn(37, 37)"),
+    "distances": function("(x[:, None] - x[None]).square().sum(-1).sqrt()", "torch.randn(33, 3)"),
+    "rotated": function(
+        "x * y + torch.cat((-x.chunk(2, -1)[1], x.chunk(2, -1)[0]), -1) * y.sin()", "torch.randn(6, 70), torch.randn(6, 70)", "x, y"
+    ),
+    "normed_and_rotated": function(
+        "torch.cat((-F.rms_norm(x, (20,))[..., 10:], F.rms_norm(x, (20,))[..., :10]), -1)", "torch.randn(3, 7, 20).bfloat16()"
+    ),
+    "interleaved": function("torch.stack((x[..., 0::2] - y, x[..., 1::2] * y), -1).flatten(-2)", "torch.randn(6, 70), torch.randn(35)", XY),
+    "rows_by_index": function("x[y] * 2.0", "torch.randn(33, 20), torch.randint(-33, 33, (7, 5))", "x, y"),
+    "pairs_by_index": function("x[:, y, z].half()", "torch.randn(5, 9, 8), torch.randint(0, 9, (7,)), torch.randint(0, 8, (7,))", XYZ),
+    "embedded": function("F.embedding(y, x).mean(1)", "torch.randn(33, 20), torch.randint(0, 33, (7, 5))", "x, y"),
+    "best_of_each": function("x.gather(1, x.argmax(1, keepdim=True)) * 2", "torch.randn(9, 20)"),
+    "added_by_index": function("x.index_add(0, y, z * 2)", "torch.randn(9, 20), torch.randint(0, 9, (33,)), torch.randn(33, 20)", XYZ),
+    "scattered": function("x.scatter_add(1, y, z)", "torch.randn(9, 20), torch.randint(0, 20, (9, 33)), torch.randn(9, 33)", XYZ),
+    "put": function("x.index_put((y,), z)", "torch.randn(40, 6).bfloat16(), torch.randperm(40)[:13], torch.randn(13, 6).bfloat16()", XYZ),
+    "copied_to": function("x.index_copy(0, y, z.sin())", "torch.randn(40, 6), torch.randperm(40)[:13], torch.randn(13, 6)", XYZ),
+    "counted": function("torch.zeros(16, dtype=x.dtype).scatter_add(0, (x * 16).long(), x)", "torch.rand(1021)"),
+    "shuffled": function("F.pixel_shuffle(x, 3) + y", "torch.randn(2, 18, 5, 7).half(), torch.randn(2, 2, 15, 21).half()", "x, y"),
+    "bordered": function("F.pad(x, (1, 2, 3, 1), mode='reflect').flip(0) + F.pad(x, (1, 2, 3, 1), value=2.0)", "torch.randn(2, 5, 7)"),
+    "windows": function("x.unfold(1, 4, 1).amax(-1)", "torch.randn(9, 20)"),
+    "repeated": function("x.repeat(2, 3) * torch.arange(3 * x.shape[1], device=x.device)", "torch.randn(9, 20)"),
+    "replaced": function("x.slice_scatter(y, 1, 2, 12, 2) * 3", "torch.randn(9, 20), torch.randn(9, 5)", "x, y"),
+    "two_directions": function("x.sum(0) * x.sum(1)", "torch.randn(37, 37)"),
+    "mean_of_rows": function("torch.log_softmax(x, -1).square().mean()", "torch.randn(33, 20)"),
+    "centred_by_most": function("(x - x.mean((0, 2), keepdim=True)) * x.amax(1, keepdim=True)", "torch.randn(5, 9, 20)"),
+    "several_shapes": function("(x.permute(0, 2, 3, 1) * y, x.mean((2, 3)))", "torch.randn(2, 5, 7, 9), torch.randn(2, 7, 9, 5)", "x, y"),
+}
+"""References whose operators tiles hold together."""
+CASES = covering([(name, setting) for name in SAMPLES for setting in SETTINGS])
+
+
+def whole(graph: OperatorGraph, setting: str) -> Schedule:
+    """Give everything to one nest, with a setting where it can be written so."""
+    names = tuple(node.name for node in graph.nodes if not is_view(node))
+    planned = plan_region(graph, names, TILE)
+    parameters = planned.defaults(132) | SETTINGS[setting]
+    if planned.template.refusal(planned.kernel, parameters):
+        parameters = planned.defaults(132)
+    first = initial_schedule(graph).regions[0]
+    return Schedule(regions=(first.model_copy(update={"id": "r0", "nodes": names, "template": TILE, "parameters": parameters}),))
+
+
+def written(name: str, setting: str) -> tuple[Problem, str]:
+    """Emit a sample as one nest."""
+    problem, graph = traced_text(SAMPLES[name], name)
+    return problem, emit(problem, graph, whole(graph, setting)).source
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run every case in one process."""
+    return made_once(tmp_path_factory, "tiles", _results)
+
+
+def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    jobs = [write_job(folder, f"{name}_{setting}", *written(name, setting)) for name, setting in CASES]
+    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_a_nest_matches_float64(results: Any, name: str, setting: str) -> None:
+    """One kernel for all of a reference, or two where a reduction is split, is as accurate as the reference."""
+    result = results[name, setting]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
+
+
+@pytest.mark.slow
+def test_nests_compile_for_hopper(tmp_path: Path) -> None:
+    """Nests of every kind compile to machine code."""
+    every = [("distances", "looped"), ("counted", "flat"), ("mean_of_rows", "split"), ("best_of_each", "tile"), ("transposed", "tile")]
+    chosen = covering(every)
+    jobs = [{**write_job(tmp_path, f"{name}_{setting}", *written(name, setting)), "arch": 90} for name, setting in chosen]
+    for job, result in zip(jobs, run_worker("compile_worker.py", jobs, interpret=False), strict=True):
+        assert "crash" not in result, (job["source"], result["crash"])
+        assert result["kernels"]
+
+
+def test_a_concatenation_between_operators_makes_one_region() -> None:
+    """A rotation of halves with what is done to them is a natural region, and its kernel reads the halves where they lie."""
+    _, graph = traced_text(SAMPLES["normed_and_rotated"], "normed_and_rotated")
+    (region,) = initial_schedule(graph).regions
+    assert plan_region(graph, region.nodes).template.name == TILE
+    assert "slice_1" not in written("normed_and_rotated", "first")[1]
+
+
+def test_a_matrix_and_its_transpose_are_read_apart() -> None:
+    """A square matrix added to its transpose is read twice, once along each of its dimensions."""
+    source = written("transposed", "tile")[1]
+    assert source.count("tl.load(x_ptr") == 2

@@ -1,0 +1,187 @@
+"""Lower a region whose tensors are read at positions that are expressions, reduced over several sets of dimensions, or scattered to.
+
+The same rules as everywhere, and those of `indexing.py` and `scatter.py`: views of what the region makes are seen through, one tensor may
+be walked along two of its dimensions (a matrix and its transpose), and reductions need not agree. Only the template of tiles takes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
+
+from tools.codegen.ir.atoms import Dims, ShapeMismatchError
+from tools.codegen.ir.builder import Builder, Value
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.kernel import Kernel, Lowered, Output, Scatter
+from tools.codegen.ir.reindex import Positions, extent, flat, reindexed, spread
+from tools.codegen.ir.views import VIEWS, see_through
+from tools.codegen.lower.lowering import SEEN_THROUGH, Lowering, refuse_twice
+
+ViewRule = Callable[["GeneralLowering", Node, Lowered, int], Lowered]
+"""Shows one result of a view that a reshape or a permutation is not: a slice, a piece, a window."""
+GeneralRule = Callable[["GeneralLowering", Node], None]
+"""Lowers one node; raises LoweringError with the reason where it cannot."""
+Source = Callable[["GeneralLowering", Node], Lowered]
+"""Writes what reads no tensor."""
+
+
+class GeneralBuilder(Builder):
+    """Reads an element by its position as any other read."""
+
+    def pick(self, value: Value, position: Value, atoms: Iterable[int]) -> Value | None:
+        """The element at one position along `atoms`; what is outside of them is not read."""
+        chosen = tuple(atoms)
+        inside = self.call("and", position >= 0, position < extent(self, chosen))
+        return reindexed(self, value, spread(self, chosen, position), inside)
+
+
+class GeneralLowering(Lowering):
+    """Turns nodes into expressions that read and write wherever they like."""
+
+    builder = GeneralBuilder
+
+    def __init__(
+        self,
+        graph: OperatorGraph,
+        members: Iterable[str],
+        rules: Mapping[str, GeneralRule],
+        views: Mapping[str, ViewRule],
+        sources: Mapping[str, Source],
+    ) -> None:
+        """Take the names of the region's nodes, a rule for each operator, for each view, and for each operator without a tensor."""
+        super().__init__(graph, members, {}, ())
+        self.general_rules = rules
+        self.views, self.sources = views, sources
+        self.seen_through = frozenset({*SEEN_THROUGH, *views})
+        self.scattered: dict[Ref, tuple[Lowered, Scatter]] = {}
+
+    def take(self, found: Lowered, at: Positions, dims: Dims, guard: Value | None = None) -> Lowered:
+        """Take a value at other positions, under the dimensions that these vary over."""
+        return Lowered(reindexed(self.b, found.value, at, guard), self.b.atoms.resolve(dims))
+
+    def gathered(self, found: Lowered, at: Positions, dims: Dims) -> Lowered:
+        """The same at positions that are data: what a reduction of this region makes would be made again for each."""
+        atoms = at.keys()
+        if any(self.b.exprs[expr].reduces() and atoms & self.b.leaves_of(self.b.exprs[expr]) for expr in self._below(found.value.id)):
+            raise LoweringError("what a reduction of the same region makes is not gathered from")
+        return self.take(found, at, dims)
+
+    def operands(self, refs: Sequence[Ref]) -> list[Lowered]:
+        """Find values that will be broadcast against each other: `aligned` keeps them apart."""
+        return [self.value(ref) for ref in refs]
+
+    def aligned(self, operands: Sequence[Lowered]) -> tuple[list[Lowered], Dims]:
+        """Broadcast values against each other; one whose dimensions would fall together is read under others."""
+        dims: Dims = ()
+        done: list[Lowered] = []
+        for operand in operands:
+            resolved = Lowered(operand.value, self.b.atoms.resolve(operand.dims))
+            done.append(self._apart(resolved, done, dims))
+            dims = self.b.atoms.broadcast(dims, done[-1].dims)
+        return done, dims
+
+    def unshared(self, operand: Lowered, dims: Dims) -> Lowered:
+        """Read a value under atoms of its own where it shares some with `dims`, whose neighbour it will be."""
+        own = self.b.atoms.resolve(operand.dims)
+        if not {atom for dim in own for atom in dim} & {atom for dim in self.b.atoms.resolve(dims) for atom in dim}:
+            return Lowered(operand.value, own)
+        return self._moved(operand, tuple(self._fresh(dim) for dim in own))
+
+    def _fresh(self, dim: tuple[int, ...]) -> tuple[int, ...]:
+        return (self.b.atoms.new(self.b.count(dim)),) if dim else ()
+
+    def _moved(self, operand: Lowered, dims: Dims) -> Lowered:
+        """Read a value along other atoms of the same sizes."""
+        at: dict[int, Value] = {}
+        for old, new in zip(operand.dims, dims, strict=True):
+            if old and old != new:
+                at |= spread(self.b, old, flat(self.b, new))
+        return self.take(operand, at, dims)
+
+    def _apart(self, operand: Lowered, others: Sequence[Lowered], dims: Dims) -> Lowered:
+        padded = ((),) * (len(operand.dims) - len(dims)) + dims
+        before = padded[len(padded) - len(operand.dims) :]
+        if not self._collide(operand, others, before, dims):
+            return operand
+        return self._moved(operand, tuple(old and (new or self._fresh(old)) for old, new in zip(operand.dims, before, strict=True)))
+
+    def _collide(self, operand: Lowered, others: Sequence[Lowered], before: Dims, dims: Dims) -> bool:
+        """Whether walking two values together would walk one tensor along two of its dimensions at once."""
+        mine, theirs = self._atoms_below([operand]), self._atoms_below(others)
+        for old, new in zip(operand.dims, before, strict=True):
+            elsewhere = {atom for dim in dims if dim is not new for atom in dim}
+            if set(old) & elsewhere or (old and new and old != new and (set(new) & mine or set(old) & theirs)):
+                return True
+        return False
+
+    def _atoms_below(self, found: Sequence[Lowered]) -> frozenset[int]:
+        """Name every atom that something in the formulas of values is walked along, reductions' own included."""
+        b = self.b
+        exprs = [b.exprs[expr] for each in found for expr in self._below(each.value.id)]
+        bound = [atom for expr in exprs if expr.op in ("reduce", "scan") for atom in expr.extra]
+        return frozenset(b.atoms.leaves([*(atom for expr in exprs for atom in expr.atoms), *bound]))
+
+    def _below(self, expr: int) -> set[int]:
+        stack, found = [expr], set[int]()
+        while stack:
+            place = stack.pop()
+            if place not in found:
+                found.add(place)
+                stack += self.b.exprs[place].args
+        return found
+
+    def _through(self, node: Node, ref: Ref) -> Lowered:
+        """See through a view, whatever it is of; one of several results of a node is another view each."""
+        if node.op in self.sources:
+            return self.sources[node.op](self, node)
+        source = node.args[0] if node.args else None
+        if not isinstance(source, Ref) or (node.op not in self.views and node.op not in VIEWS):
+            return super()._through(node, ref)
+        base = self.value(source)
+        if node.op in self.views:
+            return self.views[node.op](self, node, base, ref.index)
+        try:
+            return Lowered(base.value, see_through(self.b.atoms, node, base.dims))
+        except ShapeMismatchError:
+            return self._refolded(node, base)
+
+    def _refolded(self, node: Node, base: Lowered) -> Lowered:
+        """Reshape dimensions that have no common split: elements are counted."""
+        dims = self.b.atoms.dims(node.outputs[0].shape)
+        whole = tuple(atom for dim in self.b.atoms.resolve(base.dims) for atom in dim)
+        return self.take(base, spread(self.b, whole, flat(self.b, tuple(atom for dim in dims for atom in dim))), dims)
+
+    def _lower(self, node: Node) -> None:
+        self.general_rules[node.op](self, node)
+
+    def scatter(self, node: Node, source: Lowered, target: Scatter) -> None:
+        """Record a member's result as values that are written to positions of a copy of another tensor."""
+        self.scattered[Ref(node.name)] = (source, target)
+        self.b.label(source.value, f"{node.name}_value")
+
+    def _output(self, ref: Ref) -> Output:
+        if ref not in self.scattered:
+            return super()._output(ref)
+        source, target = self.scattered[ref]
+        return Output(ref, self.graph.meta(ref), source.value.id, self.b.atoms.resolve(source.dims), target)
+
+    def _finish(self) -> Kernel:
+        return Kernel(self.b, super()._finish().outputs, (), general=True)
+
+    def _common_reduction(self) -> tuple[int, ...]:
+        return ()
+
+    def _check_loads(self, outputs: Sequence[Output]) -> None:
+        """Loads that are only read at positions are not walked: `aligned` keeps the others apart."""
+        exprs = [self.b.exprs[expr] for expr in self._every(outputs)]
+        for dims in (*(output.dims for output in outputs), *(self.b.loads[expr.extra].dims for expr in exprs if expr.op == "load")):
+            refuse_twice(self.b.atoms.resolve(dims))
+
+    def _every(self, outputs: Sequence[Output]) -> set[int]:
+        return set().union(*(self._below(output.expr) for output in outputs))
+
+    @cached_property
+    def traces(self) -> int:
+        """Sizes at which the reference was traced."""
+        return self.graph.traces

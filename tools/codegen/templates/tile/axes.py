@@ -1,0 +1,135 @@
+"""The axes of one tile kernel as Triton text: index variables, masks, and a program's place in the grid."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.tile.layout import Groups, TileLayout
+
+BLOCKS = {"rows": "BLOCK_M", "cols": "BLOCK_N"}
+MASKS = {"rows": "mask_m", "cols": "mask_n"}
+
+
+@dataclass(frozen=True)
+class TileAxes:
+    """Which axis is which dimension of a tile, and which one is stepped along."""
+
+    outer: Axis | None
+    tiled: tuple[Axis, ...]
+    """Rows and columns, as far as there are any."""
+    walked: tuple[Axis, ...]
+    loop: int | None
+    """Which walked axis the program steps along."""
+
+    @property
+    def every(self) -> tuple[Axis, ...]:
+        """All axes, in the order of their dimensions."""
+        return (*((self.outer,) if self.outer else ()), *self.tiled, *self.walked)
+
+    @property
+    def shaped(self) -> tuple[Axis, ...]:
+        """Axes that are dimensions of a tile."""
+        return (*self.tiled, *self.walked)
+
+    @property
+    def rank(self) -> int:
+        """Dimensions of a tile."""
+        return len(self.shaped)
+
+    @property
+    def stepped(self) -> Axis | None:
+        """The axis that a program steps along."""
+        return None if self.loop is None else self.walked[self.loop]
+
+    def lifted(self, atoms: frozenset[int]) -> str:
+        """Write what gives an address a tile's dimensions where it varies along none of them."""
+        if self.rank < 2 or any(set(axis.atoms) & atoms for axis in self.every):
+            return ""
+        return f" + tl.zeros([{', '.join('1' for _ in self.shaped)}], tl.int32)"
+
+    def block(self, axis: Axis) -> str:
+        """Name the constant that holds an axis's extent in a tile."""
+        if axis.name in BLOCKS:
+            return BLOCKS[axis.name]
+        return "BLOCK_K" if len(self.walked) == 1 else f"BLOCK_{axis.name.upper()}"
+
+    def mask(self, axis: Axis) -> str:
+        """Name an axis's mask."""
+        return MASKS.get(axis.name, f"within_{axis.name}")
+
+    @property
+    def masks(self) -> dict[str, str]:
+        """Masks by axis."""
+        return {axis.name: self.mask(axis) for axis in self.shaped}
+
+    def place(self, axis: Axis) -> int:
+        """Which dimension of a tile an axis is."""
+        return self.shaped.index(axis)
+
+    def shape(self, full: Sequence[Axis]) -> str:
+        """Write the shape of a tile that extends along some axes."""
+        return f"[{', '.join(self.block(axis) if axis in full else '1' for axis in self.shaped)}]"
+
+    def spread(self, axis: Axis) -> str:
+        """Write the subscript that makes a row of positions a dimension of a tile."""
+        if self.rank == 1:
+            return ""
+        return f"[{', '.join(':' if other is axis else 'None' for other in self.shaped)}]"
+
+
+def tile_axes(plan: TileLayout, algorithm: str, reduction: str) -> TileAxes:
+    """Name the axes of a kernel."""
+    outer, rows, cols = plan.placed(algorithm == "flat")
+    walked = tuple(_axis(f"k{place}" if len(plan.walked) > 1 else "k", groups) for place, groups in enumerate(plan.walked))
+    tiled = tuple(_axis(name, groups) for name, groups in (("rows", rows), ("cols", cols)) if groups)
+    return TileAxes(_axis("outer", outer) if outer else None, tiled, walked, None if reduction == "registers" else plan.looped)
+
+
+def _axis(name: str, groups: Groups) -> Axis:
+    return Axis(name, name, tuple(atom for group in groups for atom in group), groups)
+
+
+def head(axes: TileAxes, space: Space, split: bool, wide: str) -> list[str]:
+    """Write where a program begins: its number taken apart into tiles, and the positions of the axes that it does not step along."""
+    lines = ["pid = tl.program_id(0)"]
+    if split:
+        lines += ["split = pid % n_splits", "tile = pid // n_splits"]
+    lines += _places(axes, space, "tile" if split else "pid")
+    for axis in axes.tiled:
+        lines += positions(axes, space, axis, f"pid_{letter(axis)}{wide} * {axes.block(axis)} + ", "")
+    for number, axis in enumerate(axes.walked):
+        if number != axes.loop:
+            lines += positions(axes, space, axis, "", wide)
+    return lines
+
+
+def letter(axis: Axis) -> str:
+    """Name rows and columns in the numbers of tiles, by one letter as blocks do."""
+    return "n" if axis.name == "cols" else "m"
+
+
+def _places(axes: TileAxes, space: Space, rest: str) -> list[str]:
+    """Write which tile along the columns, along the rows and of the grid alone a program has."""
+    lines: list[str] = []
+    for axis in reversed(axes.tiled):
+        name = letter(axis)
+        if axes.outer is None and axis is axes.tiled[0]:
+            return [*lines, f"pid_{name} = {rest}"]
+        if " " in rest:
+            lines.append(f"above = {rest}")
+            rest = "above"
+        lines += [f"tiles_{name} = tl.cdiv({space.monomial(axis.atoms)}, {axes.block(axis)})", f"pid_{name} = {rest} % tiles_{name}"]
+        rest = f"{rest} // tiles_{name}"
+    if axes.outer:
+        lines.append(f"outer = tl.full([{', '.join('1' for _ in axes.shaped)}], {rest}, tl.int32)")
+        lines += space.parts(axes.outer)
+    return lines
+
+
+def positions(axes: TileAxes, space: Space, axis: Axis, start: str, wide: str) -> list[str]:
+    """Write the positions of one tile along an axis, from `start` on."""
+    text = f"{start}tl.arange(0, {axes.block(axis)}){axes.spread(axis)}"
+    text = f"({text}){wide}" if wide else text
+    return [f"{axis.index} = {text}", f"{axes.mask(axis)} = {axis.index} < {space.monomial(axis.atoms)}", *space.parts(axis)]

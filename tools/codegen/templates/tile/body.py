@@ -1,0 +1,105 @@
+"""The formulas of a tile kernel: positions along any dimensions, and tensors read and written at positions that are formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tools.codegen.ir.dtypes import is_floating
+from tools.codegen.ir.expr import Expr
+from tools.codegen.ir.graph import TensorMeta
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.body import ATOM, INFIX, Body
+from tools.codegen.templates.shared.frame import conversion
+from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.tile.axes import TileAxes
+from tools.codegen.templates.tile.flow import dim_strides
+
+PRODUCT = INFIX["mul"][1]
+
+
+class TileBody(Body):
+    """Writes the expressions of a tile kernel."""
+
+    def __init__(
+        self, space: Space, names: Names, load: Callable[[Scope, int], str], reduce: Callable[[Scope, int], str], axes: TileAxes
+    ) -> None:
+        """Take what every template gives, and the axes of the tile."""
+        super().__init__(space, names, load, reduce)
+        self.axes = axes
+
+    def _leaf(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
+        if record.op == "size" and len({*self.b.count(record.extra)}) == 1:
+            return str(self.b.count(record.extra)[0]), ATOM
+        if record.op == "index":
+            text = self._index(record)
+            return text, ATOM if text.isidentifier() else INFIX["add"][1]
+        return super()._leaf(scope, expr, record)
+
+    def _index(self, record: Expr) -> str:
+        wanted = self.b.atoms.leaves(record.extra)
+        total = ""
+        for name, size, atoms in self._runs(wanted):
+            total = f"{f'({total})' if '+' in total else total} * {size} + {name}" if total else name
+            del atoms
+        return total
+
+    def _runs(self, wanted: tuple[int, ...]) -> Iterable[tuple[str, str, tuple[int, ...]]]:
+        """Take the atoms of a position apart into whole axes and groups: variable, size, atoms."""
+        rest = wanted
+        while rest:
+            name, atoms, size = self._first_run(rest)
+            yield name, size, atoms
+            rest = rest[len(atoms) :]
+
+    def _first_run(self, rest: tuple[int, ...]) -> tuple[str, tuple[int, ...], str]:
+        for axis in self.axes.every:
+            if rest[: len(axis.atoms)] == axis.atoms:
+                return axis.index, axis.atoms, self._size(axis.atoms)
+        for axis in self.axes.every:
+            for place, group in enumerate(axis.groups):
+                if rest[: len(group)] == group:
+                    self.space.parts_used.add(axis.name)
+                    return axis.part(place), group, self._size(group)
+        raise AssertionError("a position runs along a part of a group")
+
+    def _size(self, atoms: tuple[int, ...]) -> str:
+        sizes = self.b.count(atoms)
+        return str(sizes[0]) if len(set(sizes)) == 1 else self.space.monomial(atoms)
+
+    def address(self, scope: Scope, access: Access, positions: Iterable[int]) -> str:
+        """Write where positions along a tensor's dimensions point."""
+        terms = []
+        for place, position in enumerate(positions):
+            text, rank = self.text(scope, position)
+            if text == "0":
+                continue
+            stride = self._stride(access, place)
+            terms.append(text if stride == "1" else f"{text if rank >= PRODUCT else f'({text})'} * {stride}")
+        return " + ".join([f"{access.name}_ptr", *terms])
+
+    def _stride(self, access: Access, place: int) -> str:
+        meta: TensorMeta = access.meta
+        after = meta.shape[place + 1 :]
+        if place == len(meta.shape) - 1 and (meta.contiguous or meta.unit_last or access.is_output):
+            return "1"
+        if (meta.contiguous or access.is_output) and all(len(set(sizes)) == 1 for sizes in after):
+            return str(dim_strides(meta)[place])
+        name = f"stride_{access.name}_{place}"
+        self.space.strides[name] = f"{access.name}.stride({place})"
+        return name
+
+    def read(self, scope: Scope, expr: int, access: Access) -> str:
+        """Write the read of a tensor at positions."""
+        record = self.b.exprs[expr]
+        positions, guards = (record.args[:-1], record.args[-1:]) if record.extra[1] else (record.args, ())
+        address = self.address(scope, access, positions)
+        mask = self.mask(scope, self.b.leaves_of(record), guards)
+        zero = "0.0" if is_floating(access.meta.dtype) else "0"
+        return f"tl.load({address}{f', mask={mask}, other={zero}' if mask else ''})" + conversion(access.meta.dtype)
+
+    def mask(self, scope: Scope, atoms: frozenset[int], guards: Iterable[int] = ()) -> str:
+        """Write the mask of what varies over some atoms, and is wanted where guards hold."""
+        found = [self.axes.mask(axis) for axis in self.axes.shaped if set(axis.atoms) & atoms]
+        found += [text if rank == ATOM else f"({text})" for text, rank in (self.text(scope, guard) for guard in guards)]
+        return " & ".join(found)

@@ -1,0 +1,86 @@
+"""How a tensor is walked along the atoms of a tile kernel: strides in elements at the sizes as written, and what is random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from tools.codegen.ir.builder import Builder
+from tools.codegen.ir.graph import TensorMeta
+from tools.codegen.templates.shared.access import Access, Symbol
+
+SAME = frozenset({"cast", "mod", "abs"})
+"""Operations whose result moves on as their first operand does, almost everywhere."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """One tensor as it is walked."""
+
+    strides: Mapping[int, int]
+    """By leaf atom."""
+    random: frozenset[int] = field(default_factory=frozenset)
+    """Atoms along which positions are data."""
+
+    def stride(self, atom: int) -> int | None:
+        """Elements between neighbours along an atom; 0 where it stays, None where that is data."""
+        return None if atom in self.random else self.strides.get(atom, 0)
+
+
+def dim_strides(meta: TensorMeta) -> tuple[int, ...]:
+    """Strides of a contiguous tensor of that shape: what is assumed of others."""
+    return tuple(math.prod(meta.written[place + 1 :]) for place in range(len(meta.shape)))
+
+
+def flow_of(b: Builder, access: Access) -> Flow:
+    """Walk a tensor along its own dimensions."""
+    steps = dim_strides(access.meta)
+
+    def size(symbol: Symbol) -> int:
+        return b.atoms.size(symbol)[0] if isinstance(symbol, int) else steps[int(symbol.rpartition(":")[2])]
+
+    return Flow({atom: math.prod(size(symbol) for symbol in stride) for atom, stride in access.strides.items()})
+
+
+def flow_at(b: Builder, positions: Iterable[int], meta: TensorMeta) -> Flow:
+    """Walk a tensor at positions that are expressions."""
+    strides: dict[int, int] = {}
+    random: frozenset[int] = frozenset()
+    for step, position in zip(dim_strides(meta), positions, strict=True):
+        found = _affine(b, position)
+        random |= found.random
+        for atom, stride in found.strides.items():
+            strides[atom] = strides.get(atom, 0) + stride * step
+    return Flow(strides, random)
+
+
+def _affine(b: Builder, expr: int) -> Flow:
+    record = b.exprs[expr]
+    if not b.leaves_of(record):
+        return Flow({})
+    if record.op == "index":
+        leaves = b.atoms.leaves(record.extra)
+        return Flow({atom: math.prod(b.atoms.size(after)[0] for after in leaves[place + 1 :]) for place, atom in enumerate(leaves)})
+    if record.op in ("add", "sub"):
+        one, two = (_affine(b, arg) for arg in record.args)
+        return _sum(one, two, 1 if record.op == "add" else -1)
+    if record.op in ("mul", "floordiv") and (factor := _number(b, record.args[1])):
+        found = _affine(b, record.args[0])
+        change = {atom: stride * factor if record.op == "mul" else stride // factor for atom, stride in found.strides.items()}
+        return Flow(change, found.random)
+    if record.op in SAME or record.op == "where":
+        return _affine(b, record.args[0 if record.op in SAME else 2])
+    return Flow({}, b.leaves_of(record))
+
+
+def _sum(one: Flow, two: Flow, sign: int) -> Flow:
+    both = {atom: one.strides.get(atom, 0) + sign * two.strides.get(atom, 0) for atom in {*one.strides, *two.strides}}
+    return Flow(both, one.random | two.random)
+
+
+def _number(b: Builder, expr: int) -> int:
+    record = b.exprs[expr]
+    if record.op == "const" and record.extra[0] == "int":
+        return int(record.extra[1])
+    return int(b.arguments[record.extra].values[0]) if record.op == "argument" else 0

@@ -1,0 +1,168 @@
+"""The reductions of a tile kernel: held whole, stepped along, or shared by several programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tools.codegen.ir.expr import Fold, LoweringError
+from tools.codegen.templates.shared.frame import neutral, vanishes
+from tools.codegen.templates.shared.iteration_space import Axis
+from tools.codegen.templates.shared.naming import Scope
+from tools.codegen.templates.tile.axes import TileAxes, positions
+from tools.codegen.templates.tile.body import TileBody
+from tools.codegen.templates.tile.layout import TileLayout
+
+
+class Folds:
+    """Writes the reductions of one kernel."""
+
+    def __init__(self, plan: TileLayout, axes: TileAxes, body: TileBody, wide: str) -> None:
+        """Take the layout, the kernel's axes and its formulas."""
+        self.plan, self.axes, self.body, self.wide, self.b = plan, axes, body, wide, body.b
+        self.buffers: dict[int, str] = {}
+        """Buffers of partial results, by reduction."""
+
+    def held(self, scope: Scope, expr: int) -> str:
+        """Write a reduction over axes that the tile holds whole."""
+        axis = self.axes.stepped
+        if axis and self.plan.bounds[expr] & set(axis.atoms):
+            raise AssertionError("a reduction along the axis that is stepped along is made before it is read")
+        return self.body.bind(scope, expr, self._folded(expr, self._masked(scope, expr), self._over(expr)))
+
+    def load_first(self, scope: Scope) -> None:
+        """Write every read that waits for no reduction before the first of them: what waits at a barrier has its data on the way."""
+        if self.plan.reductions:
+            self._read_all(scope, self.plan.needed, frozenset())
+
+    def walk(self, scope: Scope, level: Sequence[int], begin: str = "0", stop: str = "") -> None:
+        """Write one loop that makes the reductions of a level."""
+        axis = self._stepped
+        self._read_all(scope, self._below(level), frozenset(axis.atoms))
+        lanes = {expr: self.body.names.fresh(f"{self.body.name_of(expr)}_lanes") for expr in level}
+        for expr, name in lanes.items():
+            full = [each for each in self.axes.shaped if each is axis or set(each.atoms) & self.b.leaves_of(self.b.exprs[expr])]
+            record = self.b.exprs[expr]
+            scope.say(f"{name} = tl.full({self.axes.shape(full)}, {neutral(record.kind, record.dtype)}, tl.{record.dtype})")
+        inner = self.loop(scope)
+        for expr, name in lanes.items():
+            others = [each for each in self._over(expr) if each is not axis]
+            text = self._folded(expr, self._masked(inner, expr), others)
+            inner.say(f"{name} = {_joined(self.b.exprs[expr].kind, name, text)}")
+        self.close(scope, inner, begin, stop)
+        for expr, name in lanes.items():
+            self.body.bind(scope, expr, self._folded(expr, name, [axis]))
+
+    def loop(self, scope: Scope) -> Scope:
+        """Begin the body of a loop; what it begins with is known once it is written."""
+        return scope.nested([])
+
+    def close(self, scope: Scope, inner: Scope, begin: str = "0", stop: str = "") -> None:
+        """Write a loop around the body."""
+        axis = self._stepped
+        size = self.body.space.monomial(axis.atoms)
+        scope.say(f"for start in range({begin}, {stop or size}, {self.axes.block(axis)}):")
+        top = positions(self.axes, self.body.space, axis, "start + ", self.wide)
+        scope.lines += [*(inner.indent + line for line in top), *inner.lines]
+
+    def partial(self, scope: Scope) -> None:
+        """Write the reductions of one chunk, and where they go."""
+        axis = self._stepped
+        (level,) = self.levels
+        size = self.body.space.monomial(axis.atoms)
+        scope.say("begin = split * chunk")
+        scope.say(f"stop = tl.minimum(begin + chunk, {size})")
+        self.walk(scope, level, "begin", "stop")
+        for expr in level:
+            atoms = self.b.leaves_of(self.b.exprs[expr])
+            mask = self.body.mask(scope, atoms)
+            target = f"{self._buffer(expr)}_ptr + split * {self._total(expr)}{self._kept(expr)}{self.axes.lifted(atoms)}"
+            scope.say(f"tl.store({target}, {scope.find(expr)}{f', mask={mask}' if mask else ''})")
+
+    def combine(self, scope: Scope) -> None:
+        """Write the reductions from their partial results."""
+        axis = self._stepped
+        scope.say(f"part = tl.arange(0, SPLITS){self.axes.spread(axis)}")
+        for expr in self.levels[0]:
+            record = self.b.exprs[expr]
+            mask = " & ".join(filter(None, ["(part < n_splits)", self.body.mask(scope, self.b.leaves_of(record))]))
+            address = f"{self._buffer(expr)}_ptr + part * {self._total(expr)}{self._kept(expr)}"
+            load = f"tl.load({address}, mask={mask}, other={neutral(record.kind, record.dtype)})"
+            self.body.bind(scope, expr, self._folded(expr, load, [axis]))
+
+    @property
+    def levels(self) -> tuple[tuple[int, ...], ...]:
+        """List the reductions along the axis that is stepped along, those that wait for none first."""
+        return () if self.axes.loop is None else self.plan.levels[self.axes.loop]
+
+    @property
+    def _stepped(self) -> Axis:
+        assert self.axes.stepped is not None
+        return self.axes.stepped
+
+    def _buffer(self, expr: int) -> str:
+        if expr not in self.buffers:
+            self.buffers[expr] = self.body.names.fresh(f"{self.body.name_of(expr)}_parts")
+        return self.buffers[expr]
+
+    def varying(self, expr: int) -> list[Axis]:
+        """List the axes that the results of a reduction have."""
+        own = self.b.leaves_of(self.b.exprs[expr])
+        return [axis for axis in self.axes.every if axis is not self._stepped and set(axis.atoms) & own]
+
+    def _total(self, expr: int) -> str:
+        """Write how many results a reduction has."""
+        sizes = [self.body.space.monomial(axis.atoms) for axis in self.varying(expr)]
+        return sizes[0] if len(sizes) == 1 else f"({' * '.join(sizes)})" if sizes else "1"
+
+    def _kept(self, expr: int) -> str:
+        text = ""
+        for axis in self.varying(expr):
+            text = f"({text}) * {self.body.space.monomial(axis.atoms)} + {axis.index}" if text else axis.index
+        return f" + {text}" if text else ""
+
+    def _below(self, level: Sequence[int]) -> list[int]:
+        stack, found = [arg for expr in level for arg in self.b.exprs[expr].args], set[int]()
+        while stack:
+            place = stack.pop()
+            if place not in found:
+                found.add(place)
+                stack += self.b.exprs[place].args
+        return sorted(found)
+
+    def _read_all(self, scope: Scope, exprs: Sequence[int], inside: frozenset[int]) -> None:
+        """Write the reads among expressions that wait for no reduction and do not vary over `inside`."""
+        waits: dict[int, bool] = {}
+        for expr in sorted(exprs):
+            record = self.b.exprs[expr]
+            waits[expr] = record.op == "reduce" or any(waits.get(arg, False) for arg in record.args)
+            if record.op in ("load", "read") and not waits[expr] and not self.b.leaves_of(record) & inside:
+                self.body.assign(scope, expr)
+
+    def _masked(self, scope: Scope, expr: int) -> str:
+        """Write what is reduced, with what changes nothing where it is masked off."""
+        record = self.b.exprs[expr]
+        (arg,), axes = record.args, self._over(expr)
+        source, text = self.b.exprs[arg], self.body.text(scope, record.args[0])[0]
+        if source.dtype == "bool":
+            text = f"tl.where({text}, 1, 0).to(tl.int64)"
+        elif record.dtype == "int64" and source.dtype == "int32":
+            text = f"({text}).to(tl.int64)"
+        elif record.kind is Fold.SUM and len(axes) == 1 and vanishes(self.b, arg, self.plan.bounds[expr]):
+            return text
+        return f"tl.where({' & '.join(self.axes.mask(axis) for axis in axes)}, {text}, {neutral(record.kind, record.dtype)})"
+
+    def _over(self, expr: int) -> list[Axis]:
+        return [axis for axis in self.axes.walked if set(axis.atoms) & self.plan.bounds[expr]]
+
+    def _folded(self, expr: int, text: str, over: Sequence[Axis]) -> str:
+        kind = self.b.exprs[expr].kind
+        if kind is Fold.PROD:
+            raise LoweringError("a product of elements is not generated")
+        keep = "" if self.axes.rank == 1 else ", keep_dims=True"
+        for axis in reversed(over):
+            text = f"tl.{kind}({text}, axis={self.axes.place(axis)}{keep})"
+        return text
+
+
+def _joined(kind: Fold, name: str, text: str) -> str:
+    return f"{name} + {text}" if kind is Fold.SUM else f"tl.{'maximum' if kind is Fold.MAX else 'minimum'}({name}, {text})"

@@ -1,0 +1,100 @@
+"""The host function of a tile region: sizes, results, the grid, one launch or two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.kernel import Output
+from tools.codegen.ir.sizes import express
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.frame import allocation, block, guard
+from tools.codegen.templates.shared.host_sizes import host_size, shape_values
+from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.tile.axes import tile_axes
+from tools.codegen.templates.tile.layout import TileLayout
+from tools.codegen.templates.tile.nest import Nest
+
+
+class HostText:
+    """Writes one host function."""
+
+    def __init__(self, plan: TileLayout, parameters: Settings, name: str, nests: Sequence[Nest]) -> None:
+        """Take the layout, the parameters, the function's name and the kernels it launches."""
+        self.plan, self.parameters, self.name, self.nests = plan, parameters, name, nests
+        self.first, self.axes = nests[0], nests[0].axes
+        self.reads, self.writes = self.first.reads, self.first.writes
+        self.known: dict[str, tuple[int, ...]] = {}
+
+    def lines(self) -> list[str]:
+        """Write it."""
+        device = self.reads[0].name
+        lines = [f"{access.name} = {access.name}.contiguous()" for access in self.reads if access.may_need_copy]
+        for axis in self.axes.every:
+            self.first.space.used.setdefault(axis.size_name, axis.atoms)
+        for nest in self.nests:
+            lines += nest.frame.size_lines(self.known)
+        lines += [self._result(output, access, device) for output, access in zip(self.plan.kernel.outputs, self.writes, strict=True)]
+        lines += guard(self.first.space, [*self.reads[:1], *self.writes])
+        lines += [f"{self.axes.block(axis).lower()} = {self._block(axis)}" for axis in self.axes.shaped]
+        lines += self._splits(device)
+        tiles = self._tiles()
+        for nest in self.nests:
+            grid = f"{tiles} * n_splits" if nest is self.first and len(self.nests) > 1 else tiles
+            lines += block(f"{nest.function}[({grid.removeprefix('1 * ')},)]", [*nest.arguments(), *self._constants(nest)], "")
+        lines.append("return " + ", ".join(access.name for access in self.writes))
+        kinds = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
+        parameters = list(dict.fromkeys(each for nest in self.nests for each in nest.frame.host_parameters()))
+        return [*block(f"def {self.name}", parameters, f" -> {kinds}:"), *("    " + line for line in lines)]
+
+    def _result(self, output: Output, access: Access, device: str) -> str:
+        if output.scatter is None:
+            return allocation(self.first.space, access, self.known, device)
+        if output.scatter.base is not None:
+            base = next(read for read in self.reads if read.ref == output.scatter.base)
+            return f"{access.name} = {base.name}.clone(memory_format=torch.contiguous_format)"
+        sizes = [express(size, shape_values(self.reads)) for size in output.meta.shape]
+        if None in sizes:
+            raise LoweringError("the shape of what is scattered to cannot be told from the shapes of the inputs")
+        shape = f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
+        return f"{access.name} = torch.full({shape}, {output.scatter.fill:g}, dtype=torch.{output.meta.dtype}, device={device}.device)"
+
+    def _block(self, axis: Axis) -> str:
+        whole = f"triton.next_power_of_2({axis.size_name})"
+        if axis in self.axes.walked and axis is not self.axes.stepped:
+            return whole
+        most = self.parameters[{"rows": "BLOCK_M", "cols": "BLOCK_N"}.get(axis.name, "BLOCK_K")]
+        return f"min({whole}, {most})"
+
+    def _tiles(self) -> str:
+        tiles = [f"triton.cdiv({axis.size_name}, {self.axes.block(axis).lower()})" for axis in self.axes.tiled]
+        return " * ".join([*(["n_outer"] if self.axes.outer else []), *tiles]) or "1"
+
+    def _splits(self, device: str) -> list[str]:
+        axis = self.axes.stepped
+        if len(self.nests) == 1 or axis is None:
+            return []
+        size, each = axis.size_name, self.axes.block(axis).lower()
+        lines = [
+            f"chunk = triton.cdiv(triton.cdiv({size}, {self.parameters['SPLITS']}), {each}) * {each}",
+            f"n_splits = triton.cdiv({size}, chunk)",
+        ]
+        for expr, name in self.first.folds.buffers.items():
+            sizes = [each.size_name for each in self.first.folds.varying(expr)]
+            dtype = self.plan.b.exprs[expr].dtype
+            shape = f"({', '.join(['n_splits', *sizes])}{',' if not sizes else ''})"
+            lines.append(f"{name} = torch.empty({shape}, dtype=torch.{dtype}, device={device}.device)")
+        return lines
+
+    def _constants(self, nest: Nest) -> list[str]:
+        values = {self.axes.block(axis): self.axes.block(axis).lower() for axis in self.axes.shaped}
+        values["SPLITS"] = "triton.next_power_of_2(n_splits)"
+        return [*(f"{name}={values[name]}" for name in nest.constants()), f"num_warps={self.parameters['num_warps']}"]
+
+
+def check_sizes(plan: TileLayout) -> None:
+    """Make sure that the host can tell every size that a kernel may take; raises LoweringError with the reason."""
+    space = Space(plan.kernel, tile_axes(plan, "flat", "registers").every, plan.accesses)
+    for group in (*plan.grid, *(group for axis in plan.walked for group in axis)):
+        host_size(space, group, {})

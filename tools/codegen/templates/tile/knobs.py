@@ -1,0 +1,118 @@
+"""Parameters of a tile kernel: legal values, and first values from the shapes as written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
+from tools.codegen.templates.tile.layout import TileLayout, tile_layout_of
+from tools.records import ActionKind
+
+KNOBS: Mapping[str, Knob] = {
+    "algorithm": Knob(ActionKind.ALGORITHM, ("flat", "tile")),
+    "reduction": Knob(ActionKind.ALGORITHM, ("registers", "looped", "split")),
+    "BLOCK_M": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64, 128)),
+    "BLOCK_N": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)),
+    "BLOCK_K": Knob(ActionKind.TILING, (1, 4, 16, 32, 64, 128, 256, 512, 1024, 2048)),
+    "SPLITS": Knob(ActionKind.LAUNCH, (8, 32, 128, 512)),
+    "num_warps": WARPS,
+}
+SQUARE = 32
+"""Rows and columns of a tile that is turned, at first."""
+LARGEST = 16384
+"""Elements of a tile, at most."""
+HELD = 8192
+"""Elements that a tile holds of walked axes, at most."""
+FEW = 16
+"""Columns below which rows and columns are one axis."""
+
+
+def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
+    """Tiles of about four elements a thread; short reductions held, long ones stepped along, few long ones shared."""
+    plan = tile_layout_of(kernel)
+    held, looped = _held(plan), False
+    kept = plan.size(plan.grid)
+    if held > HELD:
+        looped = True
+        held = _held(plan, without=plan.looped) * 64
+    split = looped and plan.splits and kept <= 32 * sms
+    first: Parameters = {"algorithm": "flat", "reduction": "split" if split else "looped" if looped else "registers"}
+    first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "num_warps": 4}
+    room = max(1, 1024 // held)
+    if plan.grid and plan.size(plan.grid[-1:]) >= FEW and len(plan.grid) > 1:
+        first["algorithm"] = "tile"
+    columns = power_of_two(plan.size(plan.grid[-1:] if first["algorithm"] == "tile" else plan.grid))
+    if plan.turned is not None and first["algorithm"] == "tile":
+        side = SQUARE if room >= SQUARE * SQUARE else max(1, power_of_two(math.isqrt(room)))
+        return first | {"BLOCK_M": side, "BLOCK_N": side}
+    first["BLOCK_N"] = min(columns, room)
+    if first["algorithm"] == "tile":
+        first["BLOCK_M"] = min(128, max(1, room // int(first["BLOCK_N"])))
+    if looped and first["BLOCK_N"] == 1 and first["BLOCK_M"] == 1:
+        first["BLOCK_K"] = 1024
+    return first
+
+
+def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
+    """Whether changing `knob` changes the kernel and leaves a tile of a sensible size."""
+    plan = tile_layout_of(kernel)
+    if tile_refusal(kernel, parameters):
+        return False
+    read = {
+        "algorithm": len(plan.grid) > 1,
+        "reduction": bool(plan.walked),
+        "BLOCK_M": parameters["algorithm"] == "tile" and len(plan.grid) > 1,
+        "BLOCK_N": bool(plan.grid),
+        "BLOCK_K": bool(plan.walked) and parameters["reduction"] != "registers",
+        "SPLITS": parameters["reduction"] == "split",
+    }
+    threads = 32 * int(parameters["num_warps"])
+    return read.get(knob, True) and threads <= 4 * tile_elements(plan, parameters)
+
+
+def tile_elements(plan: TileLayout, parameters: Settings) -> int:
+    """Elements of a tile."""
+    return math.prod(extents(plan, parameters))
+
+
+def extents(plan: TileLayout, parameters: Settings) -> tuple[int, int, int]:
+    """Rows, columns and held or stepped elements of a tile, at the sizes as written."""
+    _, rows, cols = plan.placed(parameters["algorithm"] == "flat")
+    looped = parameters["reduction"] != "registers"
+    held = _held(plan, without=plan.looped if looped else None)
+    if looped and plan.looped is not None:
+        held *= min(power_of_two(plan.size(plan.walked[plan.looped])), int(parameters["BLOCK_K"]))
+    m, n = (min(power_of_two(plan.size(groups)), int(parameters[name])) for groups, name in ((rows, "BLOCK_M"), (cols, "BLOCK_N")))
+    return m if rows else 1, n if cols else 1, held
+
+
+def _held(plan: TileLayout, without: int | None = None) -> int:
+    """Elements that a tile holds of walked axes."""
+    return math.prod(power_of_two(plan.size(axis)) for place, axis in enumerate(plan.walked) if place != without)
+
+
+def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
+    """Say why a region cannot be written so; nothing where it can."""
+    plan = tile_layout_of(kernel)
+    if parameters["reduction"] == "split" and not plan.splits:
+        return "only one level of reductions whose results alone are written is shared by programs"
+    if parameters["reduction"] == "looped" and plan.looped is None:
+        return "nothing is reduced"
+    if tile_elements(plan, parameters) > LARGEST:
+        return f"a tile of more than {LARGEST} elements"
+    return ""
+
+
+def settled_tile(parameters: Parameters, start: Parameters) -> Parameters:
+    """Leave numbers that the algorithm does not read as they were first."""
+    idle = set()
+    if parameters["algorithm"] == "flat":
+        idle.add("BLOCK_M")
+    if parameters["reduction"] == "registers":
+        idle |= {"BLOCK_K", "SPLITS"}
+    if parameters["reduction"] == "looped":
+        idle.add("SPLITS")
+    return {name: start[name] if name in idle else value for name, value in parameters.items()}

@@ -1,0 +1,196 @@
+"""What the launches of a tile region do: every access counted in sectors of its tile."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import NamedTuple
+
+from tools.codegen.ir.kernel import Kernel, Output, Write
+from tools.codegen.ir.launch import LaunchWork
+from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.sectors import Step, sectors
+from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
+from tools.codegen.templates.tile.knobs import extents
+from tools.codegen.templates.tile.layout import Groups, TileLayout, Touched, tile_layout_of
+from tools.hardware import rates
+from tools.records import HardwareSheet
+
+DIVISION = 8.0
+"""Instructions by which a lane takes its number apart into one dimension more."""
+ATOMIC_WAYS = 4.0
+"""Time of an addition in memory over that of a store: an assumption; nothing was measured."""
+FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast", "reduce"})
+
+
+def tile_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
+    """One launch; of a split reduction another that combines, and of a scatter one that copies what it writes to."""
+    plan = tile_layout_of(kernel)
+    copies = tuple(_copy(output.meta.numel * item, output.scatter.base is None) for output, item in _copied(plan) if output.scatter)
+    return (*copies, *_Tiles(plan, parameters, sheet).launches())
+
+
+def _copied(plan: TileLayout) -> list[tuple[Output, int]]:
+    items = [each.item for each in plan.touched[len(plan.touched) - len(plan.kernel.outputs) :]]
+    return [(output, item) for output, item in zip(plan.kernel.outputs, items, strict=True) if output.scatter]
+
+
+def _copy(nbytes: int, filled: bool) -> LaunchWork:
+    moved = float(nbytes * (1 if filled else 2))
+    programs = max(1, nbytes // 16384)
+    return LaunchWork(programs=programs, warps=4, dram_bytes=moved, l2_bytes=moved, flight_bytes=8192.0, steps=1, lane_work=nbytes / 4)
+
+
+class _Tiles:
+    """The tiles of one region with its parameters."""
+
+    def __init__(self, plan: TileLayout, parameters: Settings, sheet: HardwareSheet) -> None:
+        self.plan, self.sheet = plan, sheet
+        flat = parameters["algorithm"] == "flat"
+        self.outer, self.rows, self.cols = plan.placed(flat)
+        self.work = _work_of(plan, flat)
+        self.m, self.n, self.k = extents(plan, parameters)
+        self.threads = int(parameters["num_warps"]) * WARP
+        loop = plan.looped if parameters["reduction"] != "registers" else None
+        self.axis: Groups = plan.walked[loop] if loop is not None else ()
+        self.length = plan.size(self.axis)
+        self.step = min(self.length, int(parameters["BLOCK_K"])) if self.axis else 1
+        self.split = parameters["reduction"] == "split"
+        self.splits = min(int(parameters["SPLITS"]), math.ceil(self.length / self.step)) if self.split else 1
+        self.steps = math.ceil(math.ceil(self.length / self.splits) / self.step)
+        self.passes = len(plan.levels[loop]) + plan.written_along[loop] if loop is not None else 1
+        self.tiles = plan.size(self.outer) * math.ceil(plan.size(self.rows) / self.m) * math.ceil(plan.size(self.cols) / self.n)
+
+    def launches(self) -> tuple[LaunchWork, ...]:
+        """List them."""
+        main = self._main()
+        if not self.split:
+            return (main,)
+        results = self.plan.size(self.plan.grid) * len(self.plan.reductions) * 4
+        moved = float(results * self.splits + results)
+        combine = LaunchWork(
+            programs=self.tiles, warps=main.warps, dram_bytes=moved, l2_bytes=moved, flight_bytes=1024.0, steps=1,
+            lane_work=self.tiles * self.threads * rates.PROGRAM_WORK + moved, barriers=2.0,
+        )  # fmt: skip
+        return main, combine
+
+    def _main(self) -> LaunchWork:
+        plan, programs = self.plan, self.tiles * self.splits
+        tile = self.m * self.n * self.k
+        traffic = [self._traffic(each) for each in plan.touched]
+        dram, l2 = sum(one.dram for one in traffic), sum(one.l2 for one in traffic)
+        loaded = [one for one, each in zip(traffic, plan.touched, strict=True) if not each.access.is_output]
+        a_thread = max(1.0, tile / self.threads)
+        kept = len(loaded) + 1 + len(plan.reductions)
+        return LaunchWork(
+            programs=programs,
+            warps=self.threads // WARP,
+            dram_bytes=dram,
+            l2_bytes=l2,
+            # stores wait for nothing: loads in flight carry their part, too
+            flight_bytes=max(128.0, sum(one.tile for one in loaded)) * dram / max(1.0, sum(one.dram for one in loaded)),
+            steps=self.steps * self.passes,
+            lane_work=max(tile, self.threads) * float(self.steps * self.passes * programs) * self._ops(a_thread)
+            + programs * self.threads * rates.PROGRAM_WORK,
+            registers=24 + a_thread * kept,
+            barriers=2.0 * len(plan.reductions) if self.threads > WARP and plan.walked and not self.axis else 0.0,
+            exchange_cycles=self._turning(tile),
+        )
+
+    def _traffic(self, each: Touched) -> _Traffic:
+        """Each tile's sectors whole; what tiles share comes from memory once where the L2 holds it."""
+        found, wanted = self._steps_of(each), math.prod(self.plan.b.atoms.size(atom)[0] for atom in each.exprs) * each.item
+        elements = math.prod(count for _, count in found)
+        tile = sectors(found, each.item) * SECTOR
+        times = self.tiles * self.splits
+        if self.axis and any(set(group) & each.exprs for group in self.axis):
+            times *= self.steps * self.passes
+        whole = float(each.access.meta.numel * each.item)
+        unique = min(whole, float(wanted))
+        if each.flow.random & each.exprs:
+            # sectors of a gather are not shared by neighbours
+            unique = min(whole, wanted * max(1.0, tile / (elements * each.item)))
+        if unique > self.sheet.l2_mib * 2**20 * rates.L2_RESIDENT:
+            unique *= self.passes
+        l2 = tile * times
+        return _Traffic(min(unique, l2), l2 * (ATOMIC_WAYS if each.access.ref in self.work.added else 1.0), float(elements * each.item))
+
+    def _steps_of(self, each: Touched) -> list[Step]:
+        """Strides and extents of an access in one tile, group by group."""
+        found: list[Step] = []
+        for groups, extent in self._extents:
+            left = extent
+            for group in reversed(groups):
+                size = self.plan.size([group])
+                if each.exprs.intersection(group):
+                    found.append((each.flow.stride(group[-1]), min(left, size)))
+                left = max(1, math.ceil(left / size))
+        return found
+
+    @cached_property
+    def _extents(self) -> list[tuple[Groups, int]]:
+        held = [(axis, self.plan.size(axis)) for axis in self.plan.walked if axis is not self.axis]
+        return [(self.rows, self.m), (self.cols, self.n), *held, *([(self.axis, self.step)] if self.axis else [])]
+
+    def _ops(self, a_thread: float) -> float:
+        """Instructions an element of a tile: its formulas, its accesses, and the numbers that are taken apart."""
+        work = DIVISION * max(len(self.cols) - 1, 0)
+        for kind, instructions in self.work.formulas.items():
+            work += instructions * self._share(kind)
+        for each, kind in zip(self.plan.touched, self.work.accesses, strict=True):
+            beside = each.flow.stride(self.cols[-1][-1]) == 1 if self.cols else True
+            work += OVERHEAD / (min(a_thread, WIDEST / each.item) if beside else 1.0) * self._share(kind)
+        return work
+
+    def _share(self, kind: _Kind) -> float:
+        """Part of a tile's elements for which something is made: it is the same along the axes that it does not vary over."""
+        rows, cols, walked = kind
+        return 1.0 / (1 if rows else self.m) / (1 if cols else self.n) / (1 if walked else self.k)
+
+    def _turning(self, tile: int) -> float:
+        """Cycles of shared memory by which operands are turned that lie side by side along the rows."""
+        if self.plan.turned is None or not self.rows or (not self.outer and len(self.rows) > 1):
+            return 0.0
+        turned = sum(each.flow.stride(self.rows[-1][-1]) == 1 and not each.access.is_output for each in self.plan.touched)
+        return 2.0 * tile / WARP * turned
+
+
+_Kind = tuple[bool, bool, bool]
+"""Whether something varies over rows, over columns, and over what reductions walk."""
+
+
+class _Traffic(NamedTuple):
+    """Bytes of one access: from memory, through the L2, and of one tile."""
+
+    dram: float
+    l2: float
+    tile: float
+
+
+class _Work(NamedTuple):
+    """What a tile does, by what it varies over."""
+
+    formulas: dict[_Kind, float]
+    accesses: list[_Kind]
+    added: frozenset[object]
+    """Tensors that are added to in memory."""
+
+
+def _work_of(plan: TileLayout, flat: bool) -> _Work:
+    kept: dict[bool, _Work] = plan.__dict__.setdefault("_work", {})
+    if flat not in kept:
+        _, rows, cols = plan.placed(flat)
+        axes = [frozenset(a for g in groups for a in g) for groups in (rows, cols, tuple(g for axis in plan.walked for g in axis))]
+
+        def kind(atoms: frozenset[int]) -> _Kind:
+            return bool(axes[0] & atoms), bool(axes[1] & atoms), bool(axes[2] & atoms)
+
+        formulas: dict[_Kind, float] = {}
+        for expr in plan.needed:
+            record = plan.b.exprs[expr]
+            if record.op not in FREE:
+                own = kind(plan.b.leaves_of(record))
+                formulas[own] = formulas.get(own, 0.0) + SLOW_OPS.get(record.op, 1)
+        added = frozenset(o.ref for o in plan.kernel.outputs if o.scatter and o.scatter.write is not Write.STORE)
+        kept[flat] = _Work(formulas, [kind(each.exprs) for each in plan.touched], added)
+    return kept[flat]

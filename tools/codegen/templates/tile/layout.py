@@ -1,0 +1,250 @@
+"""The axes of a tile kernel: which dimensions are columns, rows and grid, and which are walked by the reductions.
+
+Columns are what lies side by side in the first output. Rows are what lies side by side in the operands that disagree with that, so that
+each is read along its own order and turned in registers; where all agree, rows are the other dimensions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tools.codegen.ir.builder import Builder
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.kernel import Kernel
+from tools.codegen.templates.shared.access import Access, Stride, accesses_of, coalesce, multiply
+from tools.codegen.templates.shared.layout_cache import kept
+from tools.codegen.templates.shared.naming import Names, access_names
+from tools.codegen.templates.tile.flow import Flow, flow_at, flow_of
+from tools.records import ITEM_BYTES
+
+Groups = tuple[tuple[int, ...], ...]
+MOST_WALKED = 3
+"""Axes that reductions walk: each is a dimension of the tile."""
+WIDE = 256
+"""Elements of one dimension that a tile holds without more ado."""
+
+
+@dataclass(frozen=True)
+class Touched:
+    """One read or write of a tensor."""
+
+    access: Access
+    flow: Flow
+    exprs: frozenset[int]
+    """Leaf atoms over which it varies."""
+
+    @property
+    def item(self) -> int:
+        """Bytes of an element."""
+        return ITEM_BYTES[self.access.meta.dtype]
+
+
+@dataclass(frozen=True)
+class TileLayout:
+    """A region as a loop nest."""
+
+    kernel: Kernel
+    accesses: tuple[Access, ...]
+    """Of all loads, then of all outputs."""
+    needed: tuple[int, ...]
+    """Expressions that an output needs, in order."""
+    touched: tuple[Touched, ...]
+    grid: Groups
+    """Dimensions of the outputs that no reduction walks, in memory's order."""
+    walked: tuple[Groups, ...]
+    """Dimensions that reductions walk, an axis for each set of reductions that share it."""
+    turned: int | None
+    """Which of `grid` lies side by side in operands that disagree with the outputs; none where all agree."""
+
+    @property
+    def b(self) -> Builder:
+        """The region's expressions."""
+        return self.kernel.builder
+
+    @cached_property
+    def _sizes(self) -> dict[tuple[int, ...], int]:
+        groups = (*self.grid, *(group for axis in self.walked for group in axis))
+        return {group: math.prod(self.b.atoms.size(atom)[0] for atom in group) for group in groups}
+
+    def size(self, groups: Iterable[tuple[int, ...]]) -> int:
+        """Elements of groups at the sizes as written."""
+        return math.prod(self._sizes[group] for group in groups)
+
+    def placed(self, flat: bool) -> tuple[Groups, Groups, Groups]:
+        """Say what is grid alone, what is rows and what is columns."""
+        if flat or len(self.grid) < 2:
+            return (), (), self.grid
+        if self.turned is None:
+            return (), self.grid[:-1], self.grid[-1:]
+        others = tuple(group for place, group in enumerate(self.grid[:-1]) if place != self.turned)
+        return others, (self.grid[self.turned],), self.grid[-1:]
+
+    @cached_property
+    def reductions(self) -> tuple[int, ...]:
+        """Reductions that an output needs."""
+        return tuple(expr for expr in self.needed if self.b.exprs[expr].op == "reduce")
+
+    @cached_property
+    def bounds(self) -> dict[int, frozenset[int]]:
+        """Atoms that each reduction runs over."""
+        return {expr: frozenset(self.b.atoms.leaves(self.b.exprs[expr].extra)) for expr in self.reductions}
+
+    @cached_property
+    def repeats(self) -> int:
+        """How often a reduction is made again, at most: for each tile of the outputs along a dimension that it does not vary over."""
+        tiles = [(set(group), math.ceil(self.size([group]) / WIDE)) for group in self.grid]
+        each = [math.prod(count for group, count in tiles if not group & self.b.leaves_of(self.b.exprs[expr])) for expr in self.reductions]
+        return max(each, default=1)
+
+    @cached_property
+    def levels(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """List for each walked axis its reductions, those that wait for none first."""
+        return tuple(self._levels(frozenset(atom for group in axis for atom in group)) for axis in self.walked)
+
+    def _levels(self, atoms: frozenset[int]) -> tuple[tuple[int, ...], ...]:
+        depth: dict[int, int] = {}
+        for expr in self.needed:
+            own = expr in self.bounds and bool(self.bounds[expr] & atoms)
+            depth[expr] = max((depth[arg] for arg in self.b.exprs[expr].args), default=0) + own
+        wanted = [expr for expr in self.reductions if self.bounds[expr] & atoms]
+        return tuple(tuple(expr for expr in wanted if depth[expr] == level) for level in range(1, max(depth[e] for e in wanted) + 1))
+
+    @cached_property
+    def written_along(self) -> tuple[bool, ...]:
+        """Say for each walked axis whether an output has it."""
+        written = {*self.b.atoms.leaves([atom for output in self.kernel.outputs for dim in output.dims for atom in dim])}
+        return tuple(bool(written & {atom for group in axis for atom in group}) for axis in self.walked)
+
+    @cached_property
+    def looped(self) -> int | None:
+        """Which walked axis a program can step along: the one whose reductions come last."""
+        last = [max(self.needed.index(expr) for level in levels for expr in level) for levels in self.levels]
+        return max(range(len(last)), key=lambda place: (last[place], place)) if last else None
+
+    @cached_property
+    def splits(self) -> bool:
+        """Whether partial results of several programs can be put together: one level of reductions, and nothing written along."""
+        return self.looped is not None and len(self.levels[self.looped]) == 1 and not self.written_along[self.looped]
+
+
+def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
+    """Find the axes; raises LoweringError with the reason where the region is no loop nest over the axes of one output."""
+    refs = [load.ref for load in kernel.builder.loads] + [output.ref for output in kernel.outputs]
+    accesses = accesses_of(kernel, access_names(refs, names or Names()))
+    needed = _needed(kernel)
+    b = kernel.builder
+    if any(b.exprs[expr].op in ("scan", "pick", "join") for expr in needed):
+        raise LoweringError("a scan and what reads or writes elsewhere do not share a kernel")
+    bound = _bound(b, needed)
+    walked_atoms = {atom for atoms in bound.values() for atom in atoms}
+    dims = [b.atoms.leaves([atom for dim in output.dims for atom in dim]) for output in kernel.outputs]
+    grids = [tuple(atom for atom in each if atom not in walked_atoms) for each in dims]
+    main = max(grids, key=lambda each: math.prod(b.atoms.size(atom)[0] for atom in each))
+    if any(not set(each) <= set(main) for each in grids):
+        raise LoweringError("outputs whose dimensions differ do not share a kernel")
+    plain = [*(accesses[b.exprs[expr].extra] for expr in needed if b.exprs[expr].op == "load"), *_written(kernel, accesses)]
+    _check_covered(b, needed, {*main, *walked_atoms})
+    every = (*plain, *_apart(b, needed, accesses[0]))
+    grid = coalesce(main, every)
+    walked = tuple(coalesce(axis, every) for axis in _axes(b, bound, plain))
+    if len(walked) > MOST_WALKED:
+        raise LoweringError("reductions over so many sets of dimensions do not share a kernel")
+    touched = (*_reads(b, needed, accesses), *_writes(kernel, accesses))
+    return TileLayout(kernel, accesses, needed, touched, grid, walked, _turned(b, grid, touched))
+
+
+def _needed(kernel: Kernel) -> tuple[int, ...]:
+    stack = [output.expr for output in kernel.outputs]
+    stack += [place for output in kernel.outputs if output.scatter for place in output.scatter.positions]
+    found = set[int]()
+    while stack:
+        place = stack.pop()
+        if place not in found:
+            found.add(place)
+            stack += kernel.builder.exprs[place].args
+    return tuple(sorted(found))
+
+
+def _bound(b: Builder, needed: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    return {expr: b.atoms.leaves(b.exprs[expr].extra) for expr in needed if b.exprs[expr].op == "reduce"}
+
+
+def _check_covered(b: Builder, needed: Sequence[int], axes: set[int]) -> None:
+    for expr in needed:
+        if not b.leaves_of(b.exprs[expr]) <= axes:
+            raise LoweringError("a part of the region varies along a dimension that no output has")
+
+
+def _written(kernel: Kernel, accesses: Sequence[Access]) -> list[Access]:
+    outputs = accesses[len(accesses) - len(kernel.outputs) :]
+    return [access for access, output in zip(outputs, kernel.outputs, strict=True) if output.scatter is None]
+
+
+def _apart(b: Builder, needed: Sequence[int], like: Access) -> list[Access]:
+    """Make an access for each position that is asked for: what it runs along stays a dimension by itself."""
+    found = []
+    for number, wanted in enumerate(dict.fromkeys(b.atoms.leaves(b.exprs[expr].extra) for expr in needed if b.exprs[expr].op == "index")):
+        strides: dict[int, Stride] = {}
+        running: Stride = (f"apart{number}:0",)
+        for atom in reversed(wanted):
+            strides[atom] = running
+            running = multiply(running, atom)
+        found.append(replace(like, name="", strides=strides))
+    return found
+
+
+def _axes(b: Builder, bound: dict[int, tuple[int, ...]], plain: Sequence[Access]) -> list[tuple[int, ...]]:
+    """Cut what reductions run over into axes: atoms that the same reductions share, as memory orders them."""
+    found: dict[frozenset[int], list[int]] = {}
+    for atom in dict.fromkeys(atom for atoms in bound.values() for atom in atoms):
+        found.setdefault(frozenset(expr for expr, atoms in bound.items() if atom in atoms), []).append(atom)
+    return [_as_in_memory(tuple(atoms), plain) for atoms in found.values()]
+
+
+def _as_in_memory(atoms: tuple[int, ...], plain: Sequence[Access]) -> tuple[int, ...]:
+    main = max(plain, key=lambda access: (len(set(atoms) & set(access.strides)), access.meta.numel))
+    order = [atom for dim in main.dims for atom in dim if atom in atoms]
+    return (*order, *(atom for atom in atoms if atom not in order))
+
+
+def _reads(b: Builder, needed: Sequence[int], accesses: Sequence[Access]) -> list[Touched]:
+    found = []
+    for expr in needed:
+        record = b.exprs[expr]
+        if record.op == "load":
+            found.append(Touched(accesses[record.extra], flow_of(b, accesses[record.extra]), b.leaves_of(record)))
+        elif record.op == "read":
+            place, guarded = record.extra
+            positions = record.args[:-1] if guarded else record.args
+            found.append(Touched(accesses[place], flow_at(b, positions, accesses[place].meta), b.leaves_of(record)))
+    return found
+
+
+def _writes(kernel: Kernel, accesses: Sequence[Access]) -> list[Touched]:
+    b, found = kernel.builder, []
+    for output, access in zip(kernel.outputs, accesses[len(accesses) - len(kernel.outputs) :], strict=True):
+        atoms = frozenset(b.atoms.leaves([atom for dim in output.dims for atom in dim]))
+        flow = flow_at(b, output.scatter.positions, output.meta) if output.scatter else flow_of(b, access)
+        found.append(Touched(access, flow, atoms))
+    return found
+
+
+def _turned(b: Builder, grid: Groups, touched: Sequence[Touched]) -> int | None:
+    """Find the dimension that lies side by side in most of the bytes which columns do not."""
+    if len(grid) < 2:
+        return None
+    weight: dict[int, int] = {}
+    for each in touched:
+        if each.access.is_output or each.flow.stride(grid[-1][-1]) in (0, 1, None):
+            continue
+        sides = [place for place, group in enumerate(grid[:-1]) if each.flow.stride(group[-1]) == 1]
+        for place in sides[-1:]:
+            weight[place] = weight.get(place, 0) + each.access.meta.numel * each.item
+    return max(weight, key=lambda place: (weight[place], place)) if weight else None
+
+
+tile_layout_of = kept(tile_layout)
+"""The layout of a kernel, made once."""

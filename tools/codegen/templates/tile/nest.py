@@ -1,0 +1,137 @@
+"""One kernel of a tile region: where its programs begin, what they read, reduce and store."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from tools.codegen.ir.kernel import Output, Write
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.frame import Frame, block, summary
+from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.naming import Names, Scope
+from tools.codegen.templates.tile.axes import TileAxes, head, letter, tile_axes
+from tools.codegen.templates.tile.body import TileBody
+from tools.codegen.templates.tile.folds import Folds
+from tools.codegen.templates.tile.layout import TileLayout
+
+OWN = ("above", "begin", "chunk", "k", "k0", "k1", "k2", "pid", "pid_m", "pid_n", "split", "start", "stop", "tile", "totals")
+"""Names that the kernels use themselves."""
+
+
+class Stage(StrEnum):
+    """What a kernel does of a region."""
+
+    WHOLE = "whole"
+    PARTIAL = "partial"
+    COMBINE = "combine"
+
+
+WORDS = {Stage.WHOLE: "", Stage.PARTIAL: "Partial results of one chunk: ", Stage.COMBINE: "Combines the partial results: "}
+
+
+class Nest:
+    """Writes one kernel."""
+
+    def __init__(self, plan: TileLayout, name: str, parameters: Settings, stage: Stage) -> None:
+        """Take the region's layout, its host function's name, the parameters, and what the kernel does of it."""
+        self.plan, self.stage, self.kernel = plan, stage, plan.kernel
+        count = len(self.kernel.builder.loads)
+        self.reads, self.writes = plan.accesses[:count], plan.accesses[count:]
+        self.axes: TileAxes = tile_axes(plan, str(parameters["algorithm"]), str(parameters["reduction"]))
+        self.space = Space(self.kernel, self.axes.every, plan.accesses)
+        self.function = f"{name}_partial_kernel" if stage is Stage.PARTIAL else f"{name}_kernel"
+        self.body = TileBody(self.space, Names(OWN), self._load, self._along, self.axes)
+        self.frame = Frame(self.space, self.function, self.body.names, self.reads, self.writes, self.body, self.axes.masks)
+        self.wide = ".to(tl.int64)" if self.space.is_wide() else ""
+        self.folds = Folds(plan, self.axes, self.body, self.wide)
+
+    def write(self) -> str:
+        """Write the function."""
+        lines: list[str] = []
+        scope = Scope(lines, "    ")
+        if self.stage is Stage.PARTIAL:
+            self.folds.partial(scope)
+        elif self.stage is Stage.COMBINE:
+            self.folds.combine(scope)
+            self._stores(scope)
+        else:
+            self._whole(scope)
+        top = head(self.axes, self.space, self.stage is Stage.PARTIAL, self.wide)
+        text = self.frame.finish([*("    " + line for line in top), *lines])
+        touched = self.frame.tensors()
+        arrow = summary(self.kernel, [a for a in touched if not a.is_output], [a for a in touched if a.is_output])
+        head_line = block(f"def {self.function}", self._signature(), ":")
+        return "\n".join(["@triton.jit", *head_line, f'    """{WORDS[self.stage]}{arrow.strip()}."""', *text])
+
+    def constants(self) -> list[str]:
+        """Name the constants that the kernel uses."""
+        names = [*(self.axes.block(axis) for axis in self.axes.shaped), "SPLITS"]
+        return [name for name in names if name in self.frame.used]
+
+    def arguments(self) -> list[str]:
+        """List what the host gives, constants aside."""
+        own, count = self.frame.call_arguments({}), len(self.frame.tensors())
+        return [*own[:count], *self._extra(), *own[count:]]
+
+    def _signature(self) -> list[str]:
+        own, count = self.frame.signature([]), len(self.frame.tensors())
+        extra = [f"{name}_ptr" if name in self.folds.buffers.values() else name for name in self._extra()]
+        return [*own[:count], *extra, *own[count:], *(f"{name}: tl.constexpr" for name in self.constants())]
+
+    def _extra(self) -> list[str]:
+        """Name the buffers of partial results and the numbers of a split that the kernel takes."""
+        buffers = [name for name in self.folds.buffers.values() if f"{name}_ptr" in self.frame.used]
+        return [*buffers, *(name for name in ("n_splits", "chunk", "totals") if name in self.frame.used)]
+
+    def _whole(self, scope: Scope) -> None:
+        loop = self.axes.loop
+        if loop is None:
+            self.folds.load_first(scope)
+            self._stores(scope)
+            return
+        for level in self.folds.levels:
+            self.folds.walk(scope, level)
+        self._stores(scope, along=False)
+        if self.plan.written_along[loop]:
+            inner = self.folds.loop(scope)
+            self._stores(inner, along=True)
+            self.folds.close(scope, inner)
+
+    def _stores(self, scope: Scope, along: bool | None = None) -> None:
+        """Store the outputs: all, or those that have the axis which is stepped along, or those that have not."""
+        atoms = set(self.axes.stepped.atoms) if self.axes.stepped else set()
+        for output, access in zip(self.kernel.outputs, self.writes, strict=True):
+            if along is None or bool(atoms & self._atoms_of(output)) == along:
+                self._store(scope, output, access)
+
+    def _atoms_of(self, output: Output) -> frozenset[int]:
+        return frozenset(self.body.b.atoms.leaves([atom for dim in output.dims for atom in dim]))
+
+    def _store(self, scope: Scope, output: Output, access: Access) -> None:
+        atoms, value = self._atoms_of(output), self.body.assign(scope, output.expr)
+        missing = [axis for axis in self.axes.tiled if not set(axis.atoms) & atoms]
+        target = self.body.address(scope, access, output.scatter.positions) if output.scatter else self.frame.offset(access)
+        target += self.axes.lifted(atoms)
+        mask = self.body.mask(scope, atoms)
+        if missing:
+            # one program of those that made it stores it
+            scope.say("if " + " and ".join(f"pid_{letter(axis)} == 0" for axis in missing) + ":")
+            scope = scope.nested()
+        scope.say(_write_text(output, target, value, f", mask={mask}" if mask else ""))
+
+    def _load(self, scope: Scope, expr: int) -> str:
+        access = self.reads[self.body.b.exprs[expr].extra]
+        return self.body.bind(scope, expr, self.frame.load_text(access))
+
+    def _along(self, scope: Scope, expr: int) -> str:
+        record = self.body.b.exprs[expr]
+        if record.op == "read":
+            return self.body.bind(scope, expr, self.body.read(scope, expr, self.reads[record.extra[0]]))
+        return self.folds.held(scope, expr)
+
+
+def _write_text(output: Output, target: str, value: str, mask: str) -> str:
+    if output.scatter is None or output.scatter.write is Write.STORE:
+        return f"tl.store({target}, {value}{mask})"
+    return f'tl.atomic_{output.scatter.write}({target}, {value}{mask}, sem="relaxed")'
