@@ -23,6 +23,7 @@ from kernelwright.cli.commands import (
     model,
     optimize,
     prompts,
+    recheck,
     replay,
     report,
     resume,
@@ -68,7 +69,7 @@ def _options(
 
 
 MODULES = (
-    *(optimize, model, evaluate, explain, verify, resume, steer, fork, replay, runs, trace, report, ui),
+    *(optimize, model, recheck, evaluate, explain, verify, resume, steer, fork, replay, runs, trace, report, ui),
     *(doctor, hardware, actions, prompts, desk, mcp, worker),
 )
 """In the order in which `--help` lists them."""

@@ -160,8 +160,13 @@ def _texts(delivered: Sequence[Delivered]) -> dict[str, str]:
     with tempfile.TemporaryDirectory(prefix="kernelwright-package-") as place:
         folder = Path(place)
         write_package(folder, "a model", "", [replace(one, evidence=None) for one in delivered], {})
-        return {
-            str(path.relative_to(folder)): path.read_text()
-            for path in sorted(folder.rglob("*"))
-            if path.is_file() and path.suffix in PACKAGE_SUFFIXES and path.relative_to(folder).parts[0] not in AROUND
-        }
+        return package_texts(folder)
+
+
+def package_texts(folder: Path) -> dict[str, str]:
+    """Read the files of a package that it needs itself."""
+    return {
+        str(path.relative_to(folder)): path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.suffix in PACKAGE_SUFFIXES and path.relative_to(folder).parts[0] not in AROUND
+    }

@@ -130,6 +130,14 @@ async def _optimise(
             await pool.close()
 
 
+def tried_here(device: str) -> tuple[str, str, str]:
+    """Name a device with the torch and triton of this process."""
+    import torch
+    import triton
+
+    return device, torch.__version__, triton.__version__
+
+
 def finish(outcome: Outcome, delivered: Sequence[Delivered], out: Path, seconds: float) -> Outcome:
     """Write the package with its report, in place of what was written before; without an operator the report alone."""
     outcome = outcome.model_copy(update={"seconds": seconds, "package": str(out) if delivered else ""})
@@ -138,6 +146,7 @@ def finish(outcome: Outcome, delivered: Sequence[Delivered], out: Path, seconds:
     if delivered:
         facts = {
             "made_for": outcome.target,
+            "tried": [tried_here(outcome.target)] if outcome.ratios else [],
             "policy": outcome.policy,
             "operators": [one.model_dump(mode="json") for one in outcome.operators if one.kept],
             "measured": bool(outcome.ratios),

@@ -13,7 +13,7 @@ from tools.records import content_hash
 
 VARIANT = Path("build") / "torch-cuda"
 """Kernels of Python and Triton alone need no build for each version of torch, CUDA and Python."""
-FILES = ("__init__.py", "table.py", "kernels", "runtime")
+FILES = ("__init__.py", "table.py", "tried.py", "kernels", "runtime")
 """What a build takes from the package around it."""
 LOADED = "\nfrom . import layers\n"
 HEAD = '''"""Layers for `kernelize`; written by kernelwright."""

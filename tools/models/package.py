@@ -17,9 +17,9 @@ from tools.models.vllm import write_plugin
 from tools.records import content_hash
 
 RUNTIME = Path(__file__).with_name("runtime")
-COPIED = ("config.py", "layers.py", "operators.py", "patching.py", "rows.py", "trees.py")
+COPIED = ("config.py", "layers.py", "operators.py", "origin.py", "patching.py", "rows.py", "trees.py")
 """Files of the runtime that a package carries."""
-TABLE = "table.py"
+TABLE, TRIED = "table.py", "tried.py"
 TESTS = Path(__file__).with_name("package_tests.txt")
 
 TOP = '''"""Faster operators for {title}, written by kernelwright: `apply(model)` puts them in, `remove(model)` takes them out.
@@ -27,20 +27,28 @@ TOP = '''"""Faster operators for {title}, written by kernelwright: `apply(model)
 {summary}
 """
 
+import warnings as _warnings
+
 from .runtime.config import config_of as _config_of
+from .runtime.origin import strange as _strange
 from .runtime.patching import counted as _counted
 from .runtime.patching import place as _place
 from .runtime.patching import reset as _reset
 from .runtime.patching import take_out as _take_out
 from .table import PLACES
+from .tried import MADE_FOR, TRIED
 
 
-def apply(model, *, without=(), verify=False):
+def apply(model, *, without=(), verify=None):
     """Replace the modules that kernels were made for, and return their paths; calls that a guard turns away go to the original.
 
-    `without` names operators to leave out. With `verify` each module's first call is compared with the original.
+    `without` names operators to leave out. With `verify` each module's first call is compared with the original; where it is None, that
+    is so on a device, with a torch or a triton, with which the kernels were not tried (`kernelwright recheck` tries them).
     """
-    return _place(model, PLACES, _config_of, without=without, verify=verify)
+    new = _strange(TRIED, MADE_FOR, model) if verify is None else ""
+    if new:
+        _warnings.warn(f"kernelwright: {{new}}: each first call is compared with the original.", stacklevel=2)
+    return _place(model, PLACES, _config_of, without=without, verify=bool(new) if verify is None else verify)
 
 
 def remove(model):
@@ -80,8 +88,23 @@ ENTRY = """    Entry(
     )"""
 
 
+TRIES = '''"""Where the kernels were tried; `kernelwright recheck` adds to it."""
+
+MADE_FOR = {made_for!r}
+TRIED = {tried}
+'''
+
+
+def tried_text(made_for: str, tried: Sequence[tuple[str, str, str]]) -> str:
+    """Write for which device kernels were made, and with which device, torch and triton they were tried."""
+    return TRIES.format(made_for=made_for, tried=pformat(tuple(tried), width=120))
+
+
 def write_package(folder: Path, title: str, summary: str, delivered: Sequence[Delivered], facts: dict[str, Any]) -> None:
-    """Write a package to `folder`, which is empty or not there yet; `facts` go into its `package.json`."""
+    """Write a package to `folder`, which is empty or not there yet; `facts` go into its `package.json`.
+
+    Of them `made_for` and `tried` are what `apply` looks at.
+    """
     for name in ("kernels", "problems", "runtime", "tests", "evidence"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name in COPIED:
@@ -89,6 +112,7 @@ def write_package(folder: Path, title: str, summary: str, delivered: Sequence[De
         (folder / "runtime" / name).write_text(text.replace("from tools.models.runtime.", "from ."))
     (folder / "__init__.py").write_text(TOP.format(title=title, summary=summary))
     (folder / "tests" / "test_package.py").write_text(TESTS.read_text())
+    (folder / TRIED).write_text(tried_text(facts.get("made_for", ""), facts.get("tried", ())))
     write_operators(folder, delivered)
     (folder / "package.json").write_text(json.dumps(facts, indent=1) + "\n")
 

@@ -20,6 +20,7 @@ from tools.models.delivered import Delivered
 from tools.models.loading import Workload
 from tools.models.package import write_operators, write_package
 from tools.models.proof import Prover
+from tools.models.runtime.origin import strange
 
 KERNEL = """
 import torch
@@ -301,3 +302,23 @@ def test_all_ways_of_running_a_model_are_timed_in_turn(package: Any, model: nn.M
     """Eager with and without operators, as many rounds each; what fails is noted and left out."""
     [found] = prover(package, model).times(["norm"], 3, compiled=False, max_autotune=False)
     assert {way: len(times["rows"]) for way, times in found.items()} == {"eager": 3, "eager, ours": 3}
+
+
+def test_a_machine_that_is_new_to_a_package_is_named() -> None:
+    """On a CPU kernels are interpreted, and nothing is new about it; a module on the meta device stands for no GPU."""
+    assert strange((), "NVIDIA H200", Pair()) == ""
+    assert strange((), "NVIDIA H200", Pair().to("meta")) == ""
+
+
+def test_until_its_first_call_is_verified_a_compiler_gets_the_original(package: Any, model: nn.Module) -> None:
+    """A comparison cannot be traced: after one eager call the operator is in the graph."""
+    package.apply(model, verify=True)
+    package.counts(reset=True)
+    with torch.no_grad():
+        torch.compile(model, backend="eager", fullgraph=True)(torch.randn(6, 16))
+        assert package.counts()["hits"] == {}
+        model(torch.randn(6, 16))
+        torch._dynamo.reset()
+        package.counts(reset=True)
+        torch.compile(model, backend="eager", fullgraph=True)(torch.randn(6, 16))
+    assert package.counts()["hits"] == {"norm": 2}

@@ -1,0 +1,134 @@
+"""Checks a package again, after an upgrade or on another machine: each operator by its evidence, and the whole model where it is given."""
+
+from __future__ import annotations
+
+import ast
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+
+from graphs.run.assembly import resolve_target
+from kernelwright.api.judging import verify
+from kernelwright.models.proving import package_texts, ratios
+from kernelwright.models.records import Ratio
+from kernelwright.models.working import SEED_BITS, tried_here
+from tools.errors import UserError
+from tools.evidence.folder import read_bundle
+from tools.models.apart import model_processes
+from tools.models.jobs import PROOF_S, Proof, ProofJob
+from tools.models.neighbours import neighbours
+from tools.models.package import TRIED, tried_text
+from tools.problems.source import read_source
+from tools.records import Record, Tier, Verdict
+
+
+class CheckedAgain(Record):
+    """An operator of a package on this machine."""
+
+    name: str
+    verdict: str
+    """Of its kernel with fresh seeds; in words where it could not be judged."""
+    before: float
+    """Speed-up by its evidence, against the better baseline; 0 where that has none."""
+    now: float
+    """The same here; 0 where there is none."""
+    tier: str
+    failed: tuple[str, ...]
+    """Claims of the evidence that do not hold here."""
+
+    @property
+    def right(self) -> bool:
+        """Whether its kernel passed."""
+        return self.verdict == Verdict.PASS
+
+
+class Recheck(Record):
+    """What came of a package."""
+
+    device: str
+    operators: tuple[CheckedAgain, ...]
+    proof: Proof | None
+    """Of the whole model; None where it was not given."""
+    ratios: tuple[Ratio, ...]
+    noted: bool
+    """Whether the package now says that it was tried here."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether everything that was checked is right."""
+        return all(one.right for one in self.operators) and (self.proof is None or self.proof.holds)
+
+
+def recheck(folder: Path, model: str = "", rounds: int = 30) -> Recheck:
+    """Check a package in `folder`; wrong input raises UserError. `model` is the model's file, `FILE` or `FILE:FACTORY`."""
+    bundles = sorted((folder / "evidence").glob("*/manifest.json"))
+    if not (folder / TRIED).is_file() or not bundles:
+        raise UserError(f"{folder} is no package with evidence.", "Name a folder that `kernelwright model` wrote.")
+    found = tuple(_again(folder, place.parent) for place in bundles)
+    proof, times = _proven(folder, model, rounds) if model else (None, ())
+    sheet = resolve_target("")
+    timed = all(one.right and one.tier != Tier.ESTIMATED for one in found) and (proof is None or proof.holds)
+    if timed:
+        note_tried(folder / TRIED, tried_here(sheet.title))
+    return Recheck(device=sheet.title, operators=found, proof=proof, ratios=times, noted=timed)
+
+
+def _again(folder: Path, bundle: Path) -> CheckedAgain:
+    kept = read_bundle(bundle)
+    name = bundle.name
+    if (folder / "kernels" / f"{name}.py").read_text() != kept.kernel:
+        said = "the package's kernel is not the one that its evidence is of"
+        return CheckedAgain(name=name, verdict=said, before=0.0, now=0.0, tier="", failed=("kernel",))
+    report = verify(bundle)
+    fresh = report.evaluation
+    return CheckedAgain(
+        name=name,
+        verdict=fresh.verdict.value if fresh else "not judged",
+        before=kept.evaluation.speedup or 0.0,
+        now=(fresh.speedup or 0.0) if fresh else 0.0,
+        tier=str(fresh.tier or "") if fresh else "",
+        failed=tuple(claim.name for claim in report.failed),
+    )
+
+
+def _proven(folder: Path, model: str, rounds: int) -> tuple[Proof, tuple[Ratio, ...]]:
+    name, _, factory = model.partition(":")
+    file = Path(name)
+    source = read_source(file)
+    sheet = resolve_target("")
+    with model_processes(title=sheet.title) as processes:
+        timed = processes.device != "cpu"
+        job = ProofJob(
+            file=str(file.absolute()),
+            source=source,
+            beside=neighbours(file),
+            factory=factory,
+            device=processes.device,
+            policy=read_bundle(next((folder / "evidence").iterdir())).problem.policy,
+            sheet=sheet,
+            package=package_texts(folder),
+            operators=(),
+            timed=timed,
+            compiled=True,
+            max_autotune=False,
+            rounds=rounds,
+            seed=secrets.randbits(SEED_BITS),
+            threads=1,
+            limit_s=PROOF_S,
+        )
+        proof = processes.prove(job)
+    weights = {workload: 1.0 for each in proof.times.values() for workload in each}
+    return proof, ratios(proof, weights)
+
+
+def note_tried(file: Path, here: tuple[str, str, str]) -> None:
+    """Add this machine to those on which the kernels were tried."""
+    values = {
+        target.id: ast.literal_eval(node.value)
+        for node in ast.parse(file.read_text()).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    before: Sequence[tuple[str, str, str]] = values.get("TRIED", ())
+    file.write_text(tried_text(values.get("MADE_FOR", ""), tuple(dict.fromkeys((*before, here)))))
