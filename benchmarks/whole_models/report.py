@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from benchmarks.kept_rows import KeptRows, Row
+from benchmarks.whole_models.run import ENDED, TUNED
 from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS
 
 BASELINES, WITH_OURS = (EAGER, COMPILED, AUTOTUNED), (OURS, COMPILED_OURS, AUTOTUNED_OURS)
@@ -23,33 +24,44 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def table(rows: Iterable[Row]) -> list[str]:
-    """Write a line for each model that has come to an end: its last, whatever was tried before."""
-    last = {row["model"]: row for row in rows if row["what"] == "ended"}
-    lines = [f"| model | {' | '.join(f'{way}, µs' for way in (*BASELINES, *WITH_OURS))} | best with ours over best without | operators |"]
+    """Write a line for each model that has come to an end: its last rows, whatever was tried before."""
+    last: dict[str, dict[str, Row]] = {}
+    for row in rows:
+        if row["what"] in (ENDED, TUNED):
+            last.setdefault(row["model"], {})[row["what"]] = row
+    ways = (*BASELINES, *WITH_OURS)
+    lines = [f"| model | eager, µs | {' | '.join(f'{way}' for way in ways[1:])} | best with ours over best without | operators |"]
     lines.append("|---" * 9 + "|")
-    for name, row in last.items():
-        us = row.get("weighted_us", {})
-        figures = " | ".join(f"{us[way]:,.0f}" if way in us else "–" for way in (*BASELINES, *WITH_OURS))
-        gain = gain_of(row)
-        lines.append(
-            f"| {name} | {figures} | {f'{gain:.3f}x' if gain else '–'} | {', '.join(row.get('kept', [])) or row['summary'][:60]} |"
-        )
-    gains = [gain for row in last.values() if (gain := gain_of(row))]
+    gains = []
+    for name, found in last.items():
+        speed = speeds(found.values())
+        eager = next((row["weighted_us"][EAGER] for row in found.values() if EAGER in row.get("weighted_us", {})), None)
+        figures = " | ".join(f"{speed[way]:.2f}x" if way in speed else "–" for way in ways[1:])
+        gain = gain_of(speed)
+        gains += [gain] if gain else []
+        kept = ", ".join(found.get(ENDED, {}).get("kept", [])) or "none"
+        lines.append(f"| {name} | {f'{eager:,.0f}' if eager else '–'} | {figures} | {f'{gain:.3f}x' if gain else '–'} | {kept} |")
     if gains:
         mean = math.exp(sum(map(math.log, gains)) / len(gains))
-        lines += [
-            "",
-            f"Geometric mean {mean:.3f}x over {len(gains)} models; the least {min(gains):.3f}x. µs: all workloads, by their weights.",
-        ]
+        said = f"Geometric mean {mean:.3f}x over {len(gains)} models; the least {min(gains):.3f}x."
+        lines += ["", f"{said} All workloads, by their weights; each way over eager of its own session."]
     return lines
 
 
-def gain_of(row: Row) -> float | None:
-    """Time of the best way without our operators over that of the best way with them; None where nothing was timed."""
-    us = row.get("weighted_us", {})
-    without = [us[way] for way in BASELINES if way in us]
-    ours = [us[way] for way in WITH_OURS if way in us]
-    return min(without) / min(ours) if without and ours else None
+def speeds(rows: Iterable[Row]) -> dict[str, float]:
+    """How many times as fast as eager, in the same session, each way of running a model is."""
+    found: dict[str, float] = {}
+    for row in rows:
+        us = row.get("weighted_us", {})
+        found |= {way: us[EAGER] / time for way, time in us.items() if way not in found and EAGER in us}
+    return found
+
+
+def gain_of(speed: dict[str, float]) -> float | None:
+    """The best way with our operators over the best without; None where nothing was timed."""
+    without = [speed[way] for way in BASELINES if way in speed]
+    ours = [speed[way] for way in WITH_OURS if way in speed]
+    return max(ours) / max(without) if without and ours else None
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Measures whole models, a row for each step as it comes; the same command goes on after a kill and leaves out what is done.
 
-python -m benchmarks.whole_models.run --out rows.jsonl --size large
+python -m benchmarks.whole_models.run --out rows.jsonl --minutes 9       # the large ones; call it until nothing is left
+python -m benchmarks.whole_models.run --out rows.jsonl --max-autotune    # then under that mode, too
 python -m benchmarks.whole_models.run --out rows.jsonl --size small      # without a GPU: right, packaged and proven; nothing is timed
 python -m benchmarks.whole_models.report rows.jsonl
 """
@@ -14,10 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kept_rows import KeptRows
+from graphs.run.assembly import resolve_target
 from graphs.run.settings import RunSettings
-from kernelwright.models.records import ModelSettings, Outcome
+from kernelwright.models.recheck import prove_again
+from kernelwright.models.records import ModelSettings, Outcome, Ratio
+from kernelwright.models.report import summary
 from kernelwright.models.working import work_on_file
 from tools.errors import KernelwrightError
+from tools.models.jobs import Proof
 from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS
 from tools.tracing.finding import default_home
 
@@ -33,6 +38,8 @@ CASES: dict[str, dict[str, str]] = {
     "gnn": {"small": "graph.py:make", "large": "graph.py:large"},
 }
 """By name and size: file and factory; a size that a model does not have is its large one."""
+ENDED, TUNED = "ended", "tuned"
+"""What a model's last rows are called: of all but max-autotune, and of that."""
 WAYS = (EAGER, OURS, COMPILED, COMPILED_OURS, AUTOTUNED, AUTOTUNED_OURS)
 
 
@@ -62,19 +69,29 @@ class _Rows:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    """Work on each model that has no last row yet."""
+    """Work on each model that has no last row yet; then, if asked, time those with a package under max-autotune."""
     asked = _asked(words)
     rows = KeptRows(asked.out)
     key = {"size": asked.size, "budget": asked.budget, "most": asked.most}
-    ended = {row["model"] for row in rows.rows if row["what"] == "ended" and all(row.get(name) == value for name, value in key.items())}
     until = time.monotonic() + asked.minutes * 60.0 if asked.minutes else float("inf")
-    for name in asked.only or CASES:
-        if name in ended:
-            continue
-        if time.monotonic() > until:
-            print(f"{name} and what comes after it are left for the next call of this command: --minutes are over.")
-            return
-        _measure(name, asked, _Rows(rows, name, key))
+    for what, work in ((ENDED, _measure), (TUNED, _autotune)) if asked.max_autotune else ((ENDED, _measure),):
+        for name in asked.only or CASES:
+            if _last(rows, name, what, key) is not None or (what == TUNED and not (_package(name, asked) / "table.py").is_file()):
+                continue
+            if time.monotonic() > until:
+                print(f"{name} and what comes after it are left for the next call of this command: --minutes are over.")
+                return
+            work(name, asked, _Rows(rows, name, key))
+
+
+def _last(rows: KeptRows, name: str, what: str, key: dict[str, Any]) -> dict[str, Any] | None:
+    found = [row for row in rows.rows if row["model"] == name and row["what"] == what and row.items() >= key.items()]
+    return found[-1] if found else None
+
+
+def _package(name: str, asked: argparse.Namespace) -> Path:
+    place: Path = asked.packages / f"{name}_{asked.size}"
+    return place
 
 
 def _measure(name: str, asked: argparse.Namespace, listener: _Rows) -> None:
@@ -85,44 +102,43 @@ def _measure(name: str, asked: argparse.Namespace, listener: _Rows) -> None:
         most=asked.most,
         minutes=asked.model_minutes,
         compiled=not asked.no_compile,
-        max_autotune=not (asked.no_compile or asked.no_max_autotune),
         rounds=asked.rounds,
         proof_s=asked.proof_minutes * 60.0,
     )
-    out = asked.packages / f"{name}_{asked.size}".replace("-", "_")
-    out.parent.mkdir(parents=True, exist_ok=True)
+    asked.packages.mkdir(parents=True, exist_ok=True)
     try:
-        outcome = work_on_file(MODELS / file, factory, out, settings, asked.home, listener)
+        outcome = work_on_file(MODELS / file, factory, _package(name, asked), settings, asked.home, listener)
     except KernelwrightError as error:
-        listener.add("ended", summary=f"{error.what} {error.mend}", failed=True)
+        listener.add(ENDED, summary=f"{error.what} {error.mend}", failed=True)
         return
-    listener.add("ended", **_facts(outcome))
+    kept = {"kept": [one.name for one in outcome.operators if one.kept], "expected": outcome.expected}
+    taken = {"taken_out": {one.name: one.taken_out for one in outcome.operators if one.taken_out}}
+    listener.add(ENDED, summary=summary(outcome), **kept, **taken, **_figures(outcome.proof, outcome.ratios, outcome.capture.weights))
 
 
-def _facts(outcome: Outcome) -> dict[str, Any]:
-    from kernelwright.models.report import summary
+def _autotune(name: str, asked: argparse.Namespace, listener: _Rows) -> None:
+    """Time a package's model under max-autotune, which compiles for minutes, beside eager."""
+    file, _, factory = CASES[name].get(asked.size, CASES[name]["large"]).partition(":")
+    folder, limit_s = _package(name, asked), asked.proof_minutes * 60.0
+    model = f"{MODELS / file}:{factory}"
+    proof, found = prove_again(folder, model, asked.rounds, compiled=False, max_autotune=True, limit_s=limit_s)
+    weights = Outcome.model_validate_json((folder / "report.json").read_text()).capture.weights
+    listener.add(TUNED, summary=proof.what or "timed under max-autotune", **_figures(proof, found, weights))
 
-    proof, weights = outcome.proof, outcome.capture.weights
-    total = {
-        way: sum(weights[name] * sorted(each)[len(each) // 2] for name, each in times.items())
-        for way, times in proof.times.items()
-        if way in WAYS
+
+def _figures(proof: Proof, found: Sequence[Ratio], weights: dict[str, float]) -> dict[str, Any]:
+    medians = {
+        way: {name: sorted(each)[len(each) // 2] for name, each in times.items()} for way, times in proof.times.items() if way in WAYS
     }
     return {
-        "summary": summary(outcome),
-        "device": outcome.target if outcome.device == "cuda" else "",
+        "device": resolve_target("").title if medians else "",
         "holds": proof.holds,
-        "kept": [one.name for one in outcome.operators if one.kept],
-        "taken_out": {one.name: one.taken_out for one in outcome.operators if one.taken_out},
         "hits": proof.hits,
         "misses": proof.misses,
         "breaks": proof.breaks,
-        "weighted_us": total,
-        "medians_us": {
-            way: {name: sorted(each)[len(each) // 2] for name, each in times.items()} for way, times in proof.times.items() if way in WAYS
-        },
-        "ratios": [one.model_dump(mode="json") for one in outcome.ratios],
-        "expected": outcome.expected,
+        "weighted_us": {way: sum(weights[name] * us for name, us in each.items()) for way, each in medians.items()},
+        "medians_us": medians,
+        "ratios": [one.model_dump(mode="json") for one in found],
         "notes": list(proof.notes),
     }
 
@@ -140,7 +156,7 @@ def _asked(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--proof-minutes", type=float, default=4.0, help="wall time of one proof, compiling it too")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no further model after so many; 0: no limit")
     parser.add_argument("--no-compile", action="store_true", help="eager alone")
-    parser.add_argument("--no-max-autotune", action="store_true")
+    parser.add_argument("--max-autotune", action="store_true", help="then time each package in that mode, too: minutes of compiling")
     parser.add_argument("--packages", type=Path, default=Path("whole_models"), help="folder of the packages")
     parser.add_argument("--home", type=Path, default=default_home())
     return parser.parse_args(words)

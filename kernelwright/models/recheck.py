@@ -10,7 +10,8 @@ from pathlib import Path
 from graphs.run.assembly import resolve_target
 from kernelwright.api.judging import verify
 from kernelwright.models.proving import package_texts, ratios
-from kernelwright.models.records import Ratio
+from kernelwright.models.records import Outcome, Ratio
+from kernelwright.models.report import FACTS
 from kernelwright.models.working import SEED_BITS, tried_here
 from tools.errors import UserError
 from tools.evidence.folder import read_bundle
@@ -65,7 +66,7 @@ def recheck(folder: Path, model: str = "", rounds: int = 30) -> Recheck:
     if not (folder / TRIED).is_file() or not bundles:
         raise UserError(f"{folder} is no package with evidence.", "Name a folder that `kernelwright model` wrote.")
     found = tuple(_again(folder, place.parent) for place in bundles)
-    proof, times = _proven(folder, model, rounds) if model else (None, ())
+    proof, times = prove_again(folder, model, rounds) if model else (None, ())
     sheet = resolve_target("")
     timed = all(one.right and one.tier != Tier.ESTIMATED for one in found) and (proof is None or proof.holds)
     if timed:
@@ -91,13 +92,15 @@ def _again(folder: Path, bundle: Path) -> CheckedAgain:
     )
 
 
-def _proven(folder: Path, model: str, rounds: int) -> tuple[Proof, tuple[Ratio, ...]]:
+def prove_again(
+    folder: Path, model: str, rounds: int, *, compiled: bool = True, max_autotune: bool = False, limit_s: float = PROOF_S
+) -> tuple[Proof, tuple[Ratio, ...]]:
+    """Run the whole model with a package and without it; workloads count by the weights that the package's report has."""
     name, _, factory = model.partition(":")
     file = Path(name)
     source = read_source(file)
     sheet = resolve_target("")
     with model_processes(title=sheet.title) as processes:
-        timed = processes.device != "cpu"
         job = ProofJob(
             file=str(file.absolute()),
             source=source,
@@ -108,17 +111,18 @@ def _proven(folder: Path, model: str, rounds: int) -> tuple[Proof, tuple[Ratio, 
             sheet=sheet,
             package=package_texts(folder),
             operators=(),
-            timed=timed,
-            compiled=True,
-            max_autotune=False,
+            timed=processes.device != "cpu",
+            compiled=compiled,
+            max_autotune=max_autotune and processes.device != "cpu",
             rounds=rounds,
             seed=secrets.randbits(SEED_BITS),
             threads=1,
-            limit_s=PROOF_S,
+            limit_s=limit_s,
         )
         proof = processes.prove(job)
-    weights = {workload: 1.0 for each in proof.times.values() for workload in each}
-    return proof, ratios(proof, weights)
+    weights = Outcome.model_validate_json((folder / FACTS).read_text()).capture.weights
+    known = {workload: weights.get(workload, 1.0) for each in proof.times.values() for workload in each}
+    return proof, ratios(proof, known)
 
 
 def note_tried(file: Path, here: tuple[str, str, str]) -> None:

@@ -19,7 +19,7 @@ from tools.models.records import Capture, Group
 from tools.models.runtime.config import config_of
 from tools.models.suitability import shared_tensors
 
-LARGEST = 64
+LARGEST = 80
 """ATen operators up to which a module is looked at as a whole; of larger ones only the modules inside."""
 RUNS = 3
 """Timed runs of a workload; the fastest of them counts, for each call by itself."""

@@ -61,7 +61,8 @@ def as_given(text: ProblemText, module: nn.Module, values: Sequence[torch.Tensor
     names: dict[str, Any] = {}
     exec(compile(text.source, "<problem>", "exec"), names)  # noqa: S102 - our own text, of the operators that the user's module was traced to
     state = {**dict(module.named_parameters()), **dict(module.named_buffers())}
-    model = names["Model"]()
+    with torch.device(values[0].device):
+        model = names["Model"]()
     own = {
         name: state[text.parameters[name]]
         for name in dict(model.named_parameters()) | dict(model.named_buffers())
@@ -69,7 +70,7 @@ def as_given(text: ProblemText, module: nn.Module, values: Sequence[torch.Tensor
     }
     with torch.no_grad():
         try:
-            found = list(tensors(torch.func.functional_call(model.to(values[0].device), own, tuple(values))))
+            found = list(tensors(torch.func.functional_call(model, own, tuple(values))))
         except (RuntimeError, IndexError, ValueError):
             return False
     return all(map(_close, found, tensors(result)))

@@ -18,6 +18,8 @@ from tools.models.records import Group, Input, Trace
 from tools.models.suitability import alike, counted_run, static_reason
 from tools.records import ABI, ITEM_BYTES, ProblemShape, TensorSpec, Work
 
+WHOLE = 24
+"""ATen operators up to which a model itself is looked at as one operator: what is larger is a model."""
 LEAST_SHARE = 0.002
 """Share of the time below which a module is not looked at."""
 
@@ -77,7 +79,8 @@ class Grouping:
                 return group.model_copy(update={"reason": reason}), ()
             result, work, reason = counted_run(found.module, found.args, found.kwargs)
             group = group.model_copy(update={"operators": max(group.operators, len(work.operators)), "reason": reason})
-            if reason or not work.operators or len(work.operators) > self.largest:
+            most = min(self.largest, WHOLE) if "" in group.paths else self.largest
+            if reason or not work.operators or len(work.operators) > most:
                 return group, ()
             results.append(result)
             works.append(work)

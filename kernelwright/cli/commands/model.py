@@ -36,7 +36,7 @@ from kernelwright.cli.shared.options import (
     home_folder,
 )
 
-LARGEST = 64
+LARGEST = 80
 """Of `--largest`; the same as in tools/models/capture.py, which is imported only when it is needed."""
 
 
