@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.kept_rows import KeptRows
 from graphs.run.assembly import resolve_target
 from graphs.run.settings import RunSettings
-from kernelwright.models.recheck import prove_again
+from kernelwright.api.rechecking import prove_again
 from kernelwright.models.records import ModelSettings, Outcome, Ratio
 from kernelwright.models.report import summary
 from kernelwright.models.working import work_on_file
@@ -97,7 +97,7 @@ def _package(name: str, asked: argparse.Namespace) -> Path:
 def _measure(name: str, asked: argparse.Namespace, listener: _Rows) -> None:
     file, _, factory = CASES[name].get(asked.size, CASES[name]["large"]).partition(":")
     settings = ModelSettings(
-        run=RunSettings(memory=False, tune=asked.tune),
+        run=RunSettings(memory=False, tune=asked.tune, timeout_s=asked.timeout),
         budget=asked.budget,
         most=asked.most,
         minutes=asked.model_minutes,
@@ -151,6 +151,7 @@ def _asked(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--budget", type=int, default=3, help="evaluations an operator, on average")
     parser.add_argument("--most", type=int, default=4, help="operators of a model")
     parser.add_argument("--tune", type=int, default=8)
+    parser.add_argument("--timeout", type=float, default=120.0, help="seconds of a phase of an evaluation; less is less interpreting")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--model-minutes", type=float, default=2.0, help="wall time of a model's operators; 0: no limit")
     parser.add_argument("--proof-minutes", type=float, default=4.0, help="wall time of one proof, compiling it too")

@@ -20,7 +20,7 @@ import typer
 from kernelwright.cli.shared.options import Json
 
 if TYPE_CHECKING:
-    from kernelwright.models.recheck import Recheck
+    from kernelwright.api.rechecking import Recheck
 
 
 def command(
@@ -30,7 +30,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Check and print."""
-    from kernelwright.models.recheck import recheck
+    from kernelwright.api.rechecking import recheck
     from tools.models.form import check_form
 
     if model:

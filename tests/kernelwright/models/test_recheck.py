@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.api.rechecking import note_tried, recheck
 from kernelwright.cli.app import main
-from kernelwright.models.recheck import note_tried, recheck
-from tests.kernelwright.test_model import MODEL
+from tests.kernelwright.models.test_model import MODEL
 from tools.errors import UserError
 from tools.models.package import tried_text
 
