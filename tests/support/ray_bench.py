@@ -76,7 +76,7 @@ async def killed_bench(
     whole = await work
     await close()
     lines = nodes.lines()[already:]
-    begun, ended = (Counter(line.split()[1] for line in lines if line.startswith(word)) for word in ("begin ", "end "))
+    begun, ended = (Counter(line.split()[1] for line in lines if line.startswith(word)) for word in ("start ", "end "))
     rows = [ResultRow.model_validate_json(line) for line in (out / "results-1of1.jsonl").read_text().splitlines()]
     return Survived(rows, ended, begun, done, whole)
 

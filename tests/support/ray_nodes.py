@@ -40,6 +40,7 @@ def open_text_station(order: Any) -> Any:
 
     class Slow(ScriptedPool):
         async def evaluate(self, request: EvaluationRequest) -> Evaluation:
+            _write(Path(os.environ[LOG]), f"start {request.key}")
             await asyncio.sleep(float(os.environ[SECONDS]))
             return await super().evaluate(request)
 
@@ -50,6 +51,11 @@ def open_text_station(order: Any) -> Any:
     unit = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     title = os.environ[TITLE] if order.gpu else ""
     return Station(Slow(Path(os.environ[LOG]), title), title, unit if title else "", calibrate if title else None)
+
+
+def _write(log: Path, line: str) -> None:
+    with log.open("a") as file:
+        file.write(line + "\n")
 
 
 class Nodes:

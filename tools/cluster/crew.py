@@ -124,13 +124,17 @@ class Crew:
             ray.cancel(ref)
             raise
 
-    def drop(self, one: Member, why: str) -> None:
-        """Use one no more that is dead."""
+    def drop(self, one: Member, why: str) -> bool:
+        """Use one no more that is dead; False where its whole node is, so that it says nothing about what it was at."""
+        import ray
+
         if one in self._members:
             self._members.remove(one)
             one.out = why
             self._say(f"{_place(one)} is gone ({why}): what it was at goes to another")
         _kill(one)
+        alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        return one.facts is not None and one.facts.node in alive
 
     def put_out(self, one: Member, error: KernelwrightError) -> None:
         """Use one no more whose machine fails; it keeps its GPU, so that nobody is put there."""

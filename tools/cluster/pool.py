@@ -12,7 +12,7 @@ from tools.profiling.ncu import Counters
 from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareSheet, Problem
 
 _FAILURES = 3
-"""Evaluators that may die or fail over one question before it is answered with that."""
+"""Evaluators that may die or fail over one question before it is answered with that; those whose whole node is lost do not count."""
 
 
 class RayPool:
@@ -75,12 +75,13 @@ class RayPool:
         from ray.exceptions import RayError
 
         notes: list[str] = []
+        failures = 0
         while True:
             async with self._crew.member() as one:
                 try:
                     reply = await self._crew.ask(one, question)
                 except RayError as error:
-                    self._crew.drop(one, type(error).__name__)
+                    failures += self._crew.drop(one, type(error).__name__)
                     fault = MachineError(f"{_place(one)} was lost at it.", "Look at that node's memory and kernel log.")
                 else:
                     if reply.failure is None:
@@ -89,10 +90,11 @@ class RayPool:
                     if not isinstance(error_, MachineError):
                         raise error_
                     self._crew.put_out(one, error_)
+                    failures += 1
                     fault = error_
             notes.append(f"Evaluated again on another evaluator: {fault.what}")
-            if len(notes) >= _FAILURES:
-                raise MachineError(f"{len(notes)} evaluators were lost or failed over one question. {fault.what}", fault.mend)
+            if failures >= _FAILURES:
+                raise MachineError(f"{failures} evaluators were lost or failed over one question. {fault.what}", fault.mend)
 
     def _say(self, line: str) -> None:
         self._listener(line)

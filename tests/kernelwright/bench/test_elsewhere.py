@@ -10,7 +10,7 @@ import pytest
 from tests.support.ray_bench import killed_bench, write_problems
 from tests.support.ray_nodes import SECONDS, Nodes
 
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_problems(tmp_path_factory.mktemp("bench") / "suite", 4)
 
 
-@pytest.mark.parametrize("elsewhere", [False, pytest.param(True, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("elsewhere", [False, True])
 async def test_a_killed_node_costs_no_row_and_nothing_that_was_finished(nodes: Nodes, suite: Path, tmp_path: Path, elsewhere: bool) -> None:
     """Agents here or whole runs as tasks: every row is there once, with where it was judged; no finished evaluation is asked again."""
     found = await killed_bench(nodes, suite, tmp_path, 1, elsewhere=elsewhere, gap_s=(0.1, 1.0))

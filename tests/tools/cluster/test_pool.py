@@ -97,6 +97,12 @@ async def test_a_station_that_cannot_be_opened_says_why(nodes: Nodes) -> None:
         await _judged(_pool(station="tests.tools.cluster.stations:open_broken"), ["# broken"])
 
 
+async def test_a_candidate_over_which_three_evaluators_die_is_given_up(nodes: Nodes) -> None:
+    """Their nodes live on, so it is the candidate's doing, or the machines': it is not tried for ever."""
+    with pytest.raises(MachineError, match="3 evaluators were lost or failed over one question"):
+        await _judged(_pool(station="tests.tools.cluster.stations:open_fatal"), ["# fatal"])
+
+
 async def test_workers_of_a_cluster_of_ones_own_have_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys are out of the environment that Ray is started in, and back afterwards; what looks like one is told of."""
     monkeypatch.setenv("OPENAI_API_KEY", "secret")
