@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,6 +17,8 @@ from triton.language import core
 from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
+from tools.evaluation.untrusted.interpreter import patching
+
 
 def install() -> None:
     """Speed up this process's interpreter."""
@@ -25,8 +26,7 @@ def install() -> None:
         TritonSemantic.binary_op_sanitize_overflow_impl = _heard(TritonSemantic.binary_op_sanitize_overflow_impl)
     if hasattr(interpreter, "_get_np_dtype"):
         interpreter._get_np_dtype = _remembered(interpreter._get_np_dtype)
-    if hasattr(interpreter, "_LangPatchScope") and hasattr(interpreter, "_patch_lang"):
-        interpreter._patch_lang = _once_a_launch(interpreter._patch_lang)
+    patching.install()
     if hasattr(core, "_unwrap_if_constexpr"):
         core._unwrap_if_constexpr = _plain_first(core._unwrap_if_constexpr)
     if isinstance(core.block_type(core.int32, [1]).shape, core.tuple) and isinstance(core.tensor(None, core.int32).numel, core.constexpr):
@@ -35,8 +35,6 @@ def install() -> None:
         core.tuple.__eq__ = _numbers_first(core.tuple.__eq__)
         TritonSemantic.broadcast_impl_value = _alike_first(TritonSemantic.broadcast_impl_value)
         TritonSemantic.binary_op_type_checking_impl = _plain_types_first(TritonSemantic.binary_op_type_checking_impl)
-    if hasattr(interpreter, "_patch_builtin") and hasattr(interpreter, "_patch_attr"):
-        interpreter._patch_builtin = _listed_once(interpreter._patch_attr)
     if hasattr(interpreter.FunctionRewriter, "_transform_ast"):
         interpreter.FunctionRewriter._transform_ast = _read_in_place
 
@@ -64,25 +62,6 @@ def _remembered(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return known[scalar.name]
 
     return dtype
-
-
-def _once_a_launch(patch: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Replace the functions of the language that a module sees once a launch, not again with every call of a device function."""
-    seen: set[tuple[bool, bool]] = set()
-
-    def patched(function: Any) -> Any:
-        names = function.__globals__.values()
-        visible = (any(value is interpreter.tl for value in names), any(value is core for value in names))
-        if visible in seen:
-            return None
-        scope, first = patch(function), not seen
-        seen.add(visible)
-        if first:
-            restore = scope.restore
-            scope.restore = lambda: (seen.clear(), restore())
-        return scope
-
-    return patched
 
 
 def _plain_first(ask: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -228,40 +207,6 @@ def _fits(value: Any, name: str) -> bool:
 
 _NUMBERED = {"fp32", "int32", "int64"}
 """Types that a whole number of 32 bits takes on."""
-
-
-def _listed_once(replace: Callable[..., None]) -> Callable[[Any, Any, Any], None]:
-    """List what is to be replaced in a module or class once a process, not again with every launch, and call what it wraps."""
-    members: dict[Any, list[tuple[str, Any, Any]]] = {}
-
-    def patch(package: Any, builder: Any, scope: Any) -> None:
-        if package not in members:
-            found = [(name, member) for name, member in inspect.getmembers(package) if core.is_builtin(member)]
-            members[package] = [(name, member, _direct(member)) for name, member in found]
-        for name, member, direct in members[package]:
-            if direct is None:
-                replace(package, name, member, builder, scope)
-            else:
-                scope.set_attr(package, name, direct)
-
-    return patch
-
-
-_WRAPPER = core.builtin(lambda: None).__code__
-"""Of every function of the language: it looks whether it is called in a kernel."""
-
-
-def _direct(member: Any) -> Any:
-    """Make what calls the function that a wrapper wraps, as in a kernel; None where something else wraps it."""
-    if getattr(member, "__code__", None) is not _WRAPPER:
-        return None
-    inner = member.__wrapped__
-
-    def call(*args: Any, **given: Any) -> Any:
-        given["_semantic"] = interpreter.interpreter_semantic
-        return inner(*args, **given)
-
-    return call
 
 
 def _read_in_place(self: Any, src: str) -> ast.AST:

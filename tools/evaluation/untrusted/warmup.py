@@ -38,9 +38,9 @@ def warm_up() -> dict[str, str]:
 
     if os.environ.get("TRITON_INTERPRET"):
         # what every call needs is imported once, here: a sandbox cannot read it; and what listening to a call imports
-        from tools.evaluation.untrusted.interpreter import builder, combining, libdevice, scan_order
+        from tools.evaluation.untrusted.interpreter import libdevice, teaching
 
-        del builder, combining, scan_order
+        del teaching
         libdevice.functions()
         importlib.import_module("triton.language.extra.cuda.libdevice")
         heard_in(lambda: torch.ones(2) + 1)
