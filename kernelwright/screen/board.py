@@ -55,7 +55,7 @@ class Board:
     """Of the round at hand."""
     best: Row | None = None
     round: int = 0
-    doing: str = "timing the reference"
+    doing: str = "examining the reference"
     since: float = 0.0
     """When it began to do that, by `now`."""
     spent: Spent = field(default_factory=Spent)

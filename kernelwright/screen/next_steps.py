@@ -31,8 +31,13 @@ def next_commands(facts: Facts) -> tuple[Step, ...]:
         return (doctor, trace, costs)
     if not facts["problem_file"]:
         return (trace, costs, ("see all runs", f"kernelwright runs{home}"))
-    more = _command("optimize", facts, f"--budget {max(32, 2 * facts['evaluations'])}")
-    return (trace, ("see what can be generated", _command("explain", facts)), ("search for longer", more))
+    return (trace, ("see what can be generated", _command("explain", facts)), _more(facts))
+
+
+def _more(facts: Facts) -> Step:
+    if not facts["evaluations"]:
+        return ("have a model write it", _command("optimize", facts, "--model NAME --base-url URL"))
+    return ("search for longer", _command("optimize", facts, f"--budget {max(32, 2 * facts['evaluations'])}"))
 
 
 def _with_kernel(facts: Facts) -> Step:

@@ -197,7 +197,7 @@ def test_three_commands_for_every_end(update: dict[str, Any], names: list[str]) 
 
 
 def test_commands_judge_as_the_run_did() -> None:
-    """What a file does not tell, the policy and what it allows, and the target of an estimate stand in the commands that need them."""
+    """What a file does not tell, policy, what it allows, and an estimate's target stand in the commands; what nobody wrote a model may."""
     policy = PrecisionPolicy(name="bf16", tolerance=1e-3, non_finite=True).model_dump(mode="json")
     facts = {
         "kernel": None, "bundle": None, "unconfirmed": None, "judged": True, "tier": None, "problem_file": "f.py", "run": "r",
@@ -206,6 +206,8 @@ def test_commands_judge_as_the_run_did() -> None:
     _, (_, explain), (_, more) = next_commands(facts)
     assert explain == "kernelwright explain f.py --entry twice --policy bf16 --target a100"
     assert more == "kernelwright optimize f.py --budget 32 --entry twice --policy bf16 --tolerance 0.001 --non-finite --target a100"
+    _, _, (_, model) = next_commands({**facts, "evaluations": 0, "policy": DEFAULT_POLICY.model_dump(mode="json"), "target": "h200"})
+    assert model == "kernelwright optimize f.py --model NAME --base-url URL --entry twice"
     _, _, (_, judge) = next_commands({**facts, "kernel": "k.py", "bundle": "b", "tier": "estimated"})
     assert judge == "kernelwright evaluate f.py k.py --entry twice --policy bf16 --tolerance 0.001 --non-finite"
 
@@ -302,4 +304,4 @@ def test_a_long_silence_is_broken(services: Services) -> None:
     teller.mention(time.monotonic() + 5)
     assert out.getvalue().count("\n") == 1
     teller.mention(teller.board.since + 20)
-    assert "working   timing the reference, 20 s" in out.getvalue()
+    assert "working   examining the reference, 20 s" in out.getvalue()
