@@ -87,4 +87,6 @@ def _modelled_us(services: Services, built: Evaluation) -> float | None:
         return None
     if any(kernel.shared_bytes > services.sheet.shared_kib_per_block * 1024 for kernel in built.kernels):
         return math.inf
-    return estimate_time(services.problem, built.launches, built.kernels, services.sheet).candidate_us
+    # what is only compiled is so at the first shape
+    problem = services.problem.at(services.problem.shapes[0]) if services.problem.shapes else services.problem
+    return estimate_time(problem, built.launches, built.kernels, services.sheet).candidate_us

@@ -111,7 +111,7 @@ class RunBench:
         if known is None or known.verdict is not Verdict.PASS:
             return "Time it first: only a source that was timed and is right is profiled."
         if known.timing is None:
-            lines = kernel_lines(self._services.problem, known, self._services.sheet)
+            lines = kernel_lines(*known.dominant(self._services.problem), self._services.sheet)
             return "\n".join(("Not here: nothing was timed, so there are no hardware counters. By the cost model:", *lines))
         counters = await counters_of(self._services, request)
         return "\n".join(_counted(counters)) if counters.figures else f"Not here: {counters.note}"

@@ -146,6 +146,8 @@ def evaluation_rows(evaluation: Facts) -> Iterator[tuple[str, str]]:
     if evaluation["correctness"]:
         yield from _errors(evaluation["correctness"])
     yield from _times(evaluation)
+    for shape in evaluation.get("shapes", ()):
+        yield from ((f"at {printable(shape['name'])}", said) for label, said in _times(shape["evaluation"]) if label.startswith("against"))
     if names := ", ".join(dict.fromkeys(one["name"] for one in evaluation["launches"])):
         yield "kernels", f"{evaluation['provenance']}: {printable(names)}"
     yield "isolation", printable(evaluation["sandbox"])

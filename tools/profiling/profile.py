@@ -36,8 +36,9 @@ def profile_candidate(
 
     Figures of `counters` stand beside the static ones, and come first where a bottleneck is to be named. Where the evaluation has no
     time, the model's own is taken and a note says so. Where `sheet` is not the device that was timed, shares of its rates mean nothing:
-    pass the sheet of the evaluation's target.
+    pass the sheet of the evaluation's target. Of a problem with several shapes it is of the one that takes most of the time.
     """
+    problem, evaluation = evaluation.dominant(problem)
     costs = launch_costs(problem, evaluation.launches, evaluation.kernels, sheet)
     measured = evaluation.timing is not None
     time_us = evaluation.time_us or call_us(costs, sheet)

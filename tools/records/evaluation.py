@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from tools.errors import UserError
 from tools.records.base import Record
 from tools.records.correctness import Correctness
+from tools.records.problem import Problem
 
 
 class Verdict(StrEnum):
@@ -335,6 +336,14 @@ class Evaluation(Record):
         """The shape at which it gains least; None where the problem has one alone."""
         known = [shape for shape in self.shapes if shape.evaluation.speedup is not None]
         return min(known, key=lambda shape: shape.evaluation.speedup or 0.0, default=None)
+
+    def dominant(self, problem: Problem) -> tuple[Problem, Evaluation]:
+        """Give the problem and what came of it at the shape that takes most of the time by its weight; itself where there is one alone."""
+        if not self.shapes or len(self.shapes) != len(problem.shapes):
+            return problem, self
+        pairs = zip(problem.shapes, self.shapes, strict=True)
+        shape, found = max(pairs, key=lambda pair: pair[1].weight * (pair[1].evaluation.time_us or 0.0))
+        return problem.at(shape), found.evaluation
 
     @property
     def speedup(self) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tools.cost.estimate import LaunchCost, launch_costs
 from tools.cost.roofline import Bound, roofline
-from tools.records import Evaluation, HardwareSheet, OutputError, Problem, Verdict, WrongOutput
+from tools.records import Evaluation, HardwareSheet, OutputError, Problem, ShapeResult, Verdict, WrongOutput
 from tools.reports.fault import fault_of, fault_text
 
 KERNELS = 6
@@ -36,7 +36,8 @@ def report(problem: Problem, evaluation: Evaluation, sheet: HardwareSheet, sourc
         lines += [note for note in evaluation.notes if note.partition(" calls are wrong")[1]]
         lines.append(f"Checked at: {'; '.join(evaluation.correctness.sizes)} ({_by(evaluation)}).")
     lines += _time_lines(problem, evaluation, sheet)
-    lines += kernel_lines(problem, evaluation, sheet)
+    lines += [_shape_line(one) for one in evaluation.shapes]
+    lines += kernel_lines(*evaluation.dominant(problem), sheet)
     notes = [note for note in evaluation.notes if not _SAID.search(note) and not any(note in line for line in lines)]
     lines += [f"Note: {note}" for note in notes[:NOTES]]
     lines += [f"({len(notes) - NOTES} more notes)"] if len(notes) > NOTES else []
@@ -113,6 +114,12 @@ def _time_lines(problem: Problem, evaluation: Evaluation, sheet: HardwareSheet) 
     yield f"Time: {evaluation.time_us:,.1f} µs ({evaluation.tier}), {evaluation.speedup or 0:.2f}x the best baseline; {beside}."
     far = evaluation.time_us / floor.us if floor.us else 0.0
     yield f"Roofline floor on {sheet.title}: {floor.us:,.1f} µs ({_BOUNDS[floor.bound]}); this takes {far:.2f} times that."
+
+
+def _shape_line(one: ShapeResult) -> str:
+    found = one.evaluation
+    time = f"{found.time_us:,.1f} µs, {found.speedup or 0:.2f}x the best baseline there" if found.time_us else "no time"
+    return f"At the shape {one.name} (weight {one.weight:g}): {time}."
 
 
 def _kernel(cost: LaunchCost) -> str:

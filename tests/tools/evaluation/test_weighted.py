@@ -8,6 +8,7 @@ from tests.support.makers import passed, problem, sample
 from tools.evaluation.weighted import added, baselines_of_shapes, evaluate_shapes
 from tools.hardware import load_sheet
 from tools.records import Baselines, Estimate, Evaluation, EvaluationRequest, Problem, ProblemShape, RawTimes, Tier, Timing, Verdict
+from tools.reports.evaluation import report
 
 
 def shaped(**weights: float) -> Problem:
@@ -98,3 +99,15 @@ def test_the_reference_is_timed_at_every_shape() -> None:
         )
 
     assert asyncio.run(baselines_of_shapes(of, shaped(a=2, b=1))).best_us == pytest.approx(20.0)
+
+
+def test_the_shape_that_takes_most_of_the_time_by_its_weight_is_the_dominant_one() -> None:
+    """A profile is of that one: launches and times of different shapes do not mix."""
+    of = shaped(prefill=1, decode=10)
+    whole = added(of.shapes, [estimated(20.0), estimated(4.0)])
+    problem_there, there = whole.dominant(of)
+    assert (problem_there.sizes, there.time_us) == ({"decode": 1}, 4.0)
+    alone = estimated(3.0)
+    assert alone.dominant(of.at(of.shapes[0]))[1] is alone
+    said = report(of, whole, load_sheet("h200"), "")
+    assert "At the shape prefill (weight 1): 20.0 µs, 1.50x the best baseline there." in said
