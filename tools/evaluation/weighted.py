@@ -145,17 +145,18 @@ def _timing(timings: Sequence[Timing], weights: Sequence[float]) -> Timing:
         theirs = _series([one.raw.baselines.get(name, ()) if one.raw else () for one in timings], weights)
         _, low, high = speedup(theirs, candidate) if theirs and candidate else (0.0, 0.0, float("inf"))
         speedups[name] = (baselines[name].median_us / mine.median_us, low, high)
-    vouched = all(one.is_vouched_for for one in timings)
+    # of those that only their own process timed, more stands for each
+    alone = all(one.is_vouched_for for one in timings) and any(one.sealed_us is not None for one in timings)
     least = max((one.tier for one in timings), key=_TRUST.index)
     return timings[0].model_copy(
         update={
-            "tier": least if not vouched or least is not Tier.IN_PROCESS else Tier.BRACKETED,
+            "tier": least,
             "candidate": mine,
             "bracket": None,
             "baselines": baselines,
             "speedups": speedups,
             "throttled": any(one.throttled for one in timings) if any(one.throttled is not None for one in timings) else None,
-            "sealed_us": None,
+            "sealed_us": _mean((one.sealed_us or one.candidate.median_us for one in timings), weights) if alone else None,
             "unsealed": next((one.unsealed for one in timings if one.unsealed), ""),
             "raw": None,
         }

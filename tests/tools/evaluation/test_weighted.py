@@ -64,6 +64,17 @@ def test_a_sum_is_trusted_as_its_least_trusted_part() -> None:
     assert not found.timing.is_vouched_for
 
 
+def test_a_sum_of_times_that_sealed_launches_vouch_for_is_vouched_for() -> None:
+    """Though one of them is that of the candidate's own process: its launches alone take no longer."""
+    slow = timed((20.0,), (30.0,), Tier.IN_PROCESS)
+    assert slow.timing is not None
+    sealed = slow.model_copy(update={"timing": slow.timing.model_copy(update={"sealed_us": 18.0})})
+    found = added(shaped(a=1, b=1).shapes, [timed((10.0,), (30.0,)), sealed])
+    assert found.timing is not None
+    assert (found.timing.tier, found.timing.sealed_us) == (Tier.IN_PROCESS, 14.0)
+    assert found.timing.is_vouched_for
+
+
 def test_a_candidate_that_fails_at_one_shape_fails() -> None:
     """No later shape is tried, the note says which one it was, and what was spent before is counted."""
     asked: list[EvaluationRequest] = []
