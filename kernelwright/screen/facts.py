@@ -174,6 +174,13 @@ def _recalls_for(store: RunStore, candidate: str, parent: str) -> dict[str, Reca
     return {earlier[-1]: found} if found else {}
 
 
+def rounds_of(store: RunStore, candidate: str, parent: str) -> tuple[float, float]:
+    """From when to when a candidate was worked on: its round's recall, and the last that was written about it; seconds since the epoch."""
+    begun = next(iter(_recalls_for(store, candidate, parent)), "")
+    last = store.outline.last_about(candidate)
+    return (store.written("recall", begun) if begun else 0.0), last
+
+
 def _recalled_line(store: RunStore, name: str, one: Recalled) -> Facts:
     what = {"id": one.strategy.id, "title": one.strategy.title, "score": one.score, "why": one.why, "warning": one.warning}
     return {"round": int(name.partition("/")[0]), **what, "worth": _worth(store, name, one.strategy.id)}
@@ -239,7 +246,7 @@ def result_facts(store: RunStore) -> Facts:
 
 def call_facts(store: RunStore) -> Facts:
     """How many of a run's model calls were answered, failed for good, or met a limit, and why the last of these came to nothing."""
-    answered = {str(call["key"]) for call in store.calls()}
+    answered = store.outline.call_keys()
     troubles = [one for key, one in store.all(TROUBLE, Trouble).items() if key not in answered]
     failed = [one for one in troubles if one.kind == "unavailable"]
     last = (failed or troubles)[-1].what if troubles else ""

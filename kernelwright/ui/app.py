@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 
@@ -44,8 +46,17 @@ def build_app(home: Path, hosts: Sequence[str], token: str = "") -> ASGIApp:
         Route("/colours.css", lambda request: PlainTextResponse(_colours(), media_type="text/css")),
         Mount("/static", StaticFiles(directory=HERE / "static")),
     ]
+
+    @asynccontextmanager
+    async def begun(app: Starlette) -> AsyncIterator[None]:
+        # a first page of a long run would take longest
+        threading.Thread(target=pages.warm, daemon=True).start()
+        yield
+
     guards = [Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts)), Middleware(Guard, token=token)]
-    return Starlette(routes=routes, middleware=guards, exception_handlers={KernelwrightError: pages.refused, 404: pages.missing})
+    return Starlette(
+        routes=routes, middleware=guards, lifespan=begun, exception_handlers={KernelwrightError: pages.refused, 404: pages.missing}
+    )
 
 
 @cache

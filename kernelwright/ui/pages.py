@@ -25,6 +25,8 @@ from kernelwright.ui.reading import Runs, opened
 from tools.errors import KernelwrightError, UserError
 
 HERE = Path(__file__).parent
+WARMED = 8
+"""Runs that are read when the pages are begun."""
 SHOWN = 200
 """Steps and model calls on one page, the latest."""
 
@@ -44,6 +46,10 @@ class Pages:
             "mark_words": tree.WORDS,
         }
         self._templates.filters |= {"ago": _ago, "lasted": _lasted}
+
+    def warm(self) -> None:
+        """Read the newest runs before anyone asks."""
+        self._runs.warm(WARMED)
 
     def _page(self, template: str, status: int = 200, **facts: Any) -> HTMLResponse:
         return HTMLResponse(self._templates.get_template(template).render(**facts), status_code=status)
@@ -94,7 +100,7 @@ class Pages:
         run = request.path_params["run"]
         lines = self._runs.overview(run)["lines"]
         candidates = {line["plan"]: name for name, line in lines.items()} | {name: name for name in lines}
-        return self._page("steps.html.j2", steps=self._runs.nodes(run), candidates=candidates, most=SHOWN)
+        return self._page("steps.html.j2", steps=self._runs.nodes(run, SHOWN), candidates=candidates)
 
     def candidate(self, request: Request) -> Response:
         """Show a candidate, and how it differs from its parent or whatever `against` names."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from kernelwright.screen.facts import candidate_facts, node_facts, run_facts, tree_facts
+from kernelwright.screen.facts import candidate_facts, rounds_of, run_facts, tree_facts
 from kernelwright.screen.follow import is_worked_on
 from kernelwright.ui.benches import Benches
 from kernelwright.ui.overview import Overview
@@ -48,6 +49,12 @@ class Runs:
         """The folder of a run, `BENCH~RUN` for one of a bench; raises UserError where there is none of that name."""
         bench, _, inside = run.partition(IN_BENCH)
         return find_run(self._benches.home_of(bench), inside) if inside else find_run(self.home, run)
+
+    def warm(self, most: int) -> None:
+        """Read the newest runs, so that their pages need not."""
+        for line in self.all()[:most]:
+            with suppress(KernelwrightError):
+                self.overview(line["run"])
 
     def overview(self, run: str) -> Facts:
         """A run with a point for each candidate and words of the best; raises UserError where there is none of that name."""
@@ -90,11 +97,14 @@ class Runs:
                 "profiles": {name: one.model_dump(mode="json") if one else None for name, one in profiles.items()},
             }
 
-    def nodes(self, run: str) -> Facts:
-        """Every execution of a node and every model call of a run."""
+    def nodes(self, run: str, most: int) -> Facts:
+        """The last executions of nodes and model calls of a run, and how many there are of each."""
         folder = self.find(run)
         with opened(folder) as store:
-            return {**node_facts(store), "run": self._named(run, folder)}
+            outline = store.outline
+            spans, calls = outline.counts()
+            found = {"spans": outline.last_spans(most), "calls": outline.last_calls(most), "all_spans": spans, "all_calls": calls}
+            return {**found, "run": self._named(run, folder)}
 
     def source(self, run: str, name: str) -> str:
         """The source of a candidate, or of the reference for `root`."""
@@ -132,6 +142,15 @@ def opened(folder: Path) -> Iterator[RunStore]:
 
 
 def _calls_for(store: RunStore, facts: Facts) -> list[Facts]:
-    """The model calls about a candidate or about the plan that led to it."""
-    names = {facts["id"], facts["plan"]}
-    return [call for call in store.calls() if names.intersection(str(call["purpose"]).replace(",", " ").split())]
+    """The model calls about a candidate, or about the plan that led to it, the planner's own among them."""
+    begin, end = rounds_of(store, facts["id"], facts["parent"])
+    found = store.outline.calls_between(begin, end, [facts["id"], facts["plan"] or facts["id"], facts["parent"]])
+    planned = store.written("plan", facts["plan"] or "")
+    asked = [call for call in found if call["role"] == "planner" and store.called(call["key"]) <= planned]
+    mine = {facts["id"], facts["plan"]}
+    base = str(asked[-1]["purpose"]).removesuffix(", again") if asked else ""
+    return [
+        call
+        for call in found
+        if (call in asked and str(call["purpose"]).startswith(base)) or mine.intersection(re.split(r"[\s,/]+", str(call["purpose"])))
+    ]

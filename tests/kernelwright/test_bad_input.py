@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -140,6 +141,28 @@ def test_an_unwritable_home(refused: Refused, tmp_path: Path) -> None:
 def test_an_unknown_run(refused: Refused) -> None:
     """A run that is not there points to the list of runs."""
     assert "kernelwright runs" in refused("trace", "nothing")
+
+
+def test_a_run_that_cannot_be_read_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`runs` lists the others, and says in a line each which is damaged or of a newer schema."""
+    small_services(tmp_path / "runs" / "whole").store.close()
+    newer = small_services(tmp_path / "runs" / "newer").store
+    newer.set_meta("schema", "9")
+    newer.close()
+    (tmp_path / "runs" / "bad").mkdir()
+    (tmp_path / "runs" / "bad" / "run.db").write_bytes(b"garbage" * 1000)
+    monkeypatch.setattr(sys, "argv", ["kernelwright", "runs", "--json", "--home", str(tmp_path)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr()
+    assert ended.value.code == 0
+    assert [one["run"] for one in json.loads(said.out)] == ["whole"]
+    lines = sorted(said.err.splitlines())
+    assert [line.partition(".")[0] for line in lines] == ["not listed: bad", "not listed: newer"]
+    assert "damaged" in lines[0]
+    assert "schema 9" in lines[1]
 
 
 def test_a_corrupt_checkpoint(refused: Refused, tmp_path: Path) -> None:

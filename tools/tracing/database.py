@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,12 @@ CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, started REAL NOT NU
 CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, created REAL NOT NULL, json TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS calls_by_time ON calls (created);
 """
+_COSTS = {
+    "usd": "REAL GENERATED ALWAYS AS (CASE WHEN json_valid(json) THEN json ->> 'cost_usd' END) VIRTUAL",
+    "tokens": "INTEGER GENERATED ALWAYS AS (CASE WHEN json_valid(json) THEN"
+    " (json ->> '$.usage.input_tokens') + (json ->> '$.usage.output_tokens') END) VIRTUAL",
+}
+"""Columns of calls that follow from their text, in files of earlier versions too: prompts are long, and only these are added up."""
 
 
 class Database:
@@ -42,7 +48,17 @@ class Database:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.executescript(_TABLES)
+            self._add_costs()
         self._check_version()
+
+    def _add_costs(self) -> None:
+        known = {row["name"] for row in self._connection.execute("PRAGMA table_xinfo(calls)")}
+        for name, meaning in _COSTS.items():
+            if name not in known:
+                # another process that opens the file may be first
+                with suppress(sqlite3.OperationalError):
+                    self._connection.execute(f"ALTER TABLE calls ADD COLUMN {name} {meaning}")
+        self._connection.execute("CREATE INDEX IF NOT EXISTS calls_by_cost ON calls (created, usd, tokens)")
 
     def _check_version(self) -> None:
         rows = self.query("SELECT value FROM meta WHERE name = 'schema'")

@@ -6,7 +6,9 @@ A record of an evaluation holds every single time; of a run of thousands they ar
 from __future__ import annotations
 
 import json
-from typing import NamedTuple
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from tools.records import Tier
 from tools.tracing.database import Database
@@ -18,7 +20,7 @@ SELECT id, subject, created, json ->> 'verdict' AS verdict, json ->> '$.timing.t
 FROM records WHERE kind = 'evaluation' AND created >= ? ORDER BY created, id
 """
 _CANDIDATES = "SELECT id, subject AS parent, created FROM records WHERE kind = 'candidate' AND created >= ? ORDER BY created, id"
-_CALLS = "SELECT created, COALESCE(json ->> 'cost_usd', 0.0) AS usd FROM calls ORDER BY created"
+_CALLS = "SELECT created, COALESCE(usd, 0.0) AS usd FROM calls INDEXED BY calls_by_cost ORDER BY created"
 
 
 class Judged(NamedTuple):
@@ -72,6 +74,41 @@ class Outline:
         """Names of what was reviewed."""
         return {str(row["subject"]) for row in self._db.query("SELECT subject FROM records WHERE kind = 'review'")}
 
+    def calls_between(self, begin: float, end: float, words: Sequence[str]) -> list[dict[str, Any]]:
+        """Model calls that were finished in a stretch of time and whose purpose has one of `words`, oldest first."""
+        found = [
+            (row["key"], row["json"])
+            for row in self._db.query("SELECT key, json FROM calls WHERE created BETWEEN ? AND ? ORDER BY created", begin, end)
+            if any(word in row["json"] for word in words)
+        ]
+        calls = [{"key": key, **json.loads(text)} for key, text in found]
+        return [call for call in calls if not set(words).isdisjoint(re.split(r"[\s,/]+", str(call["purpose"])))]
+
+    def last_about(self, candidate: str) -> float:
+        """When the last record about a candidate was written, seconds since the epoch; 0 where there is none."""
+        kinds = "('evaluation', 'review', 'candidate')"
+        about = f"SELECT COALESCE(MAX(created), 0.0) AS last FROM records WHERE kind IN {kinds} AND (subject = ? OR id = ?)"  # noqa: S608 - fixed text
+        return float(self._db.query(about, candidate, candidate)[0]["last"])
+
+    def call_keys(self) -> set[str]:
+        """Keys of the finished model calls."""
+        return {str(row["key"]) for row in self._db.query("SELECT key FROM calls")}
+
+    def last_calls(self, most: int) -> list[dict[str, Any]]:
+        """The last model calls, oldest first."""
+        found = self._db.query("SELECT key, json FROM calls ORDER BY created DESC LIMIT ?", most)
+        return [{"key": row["key"], **json.loads(row["json"])} for row in reversed(found)]
+
+    def last_spans(self, most: int) -> list[dict[str, Any]]:
+        """The last executions of nodes, in order of start, without what they were given and gave."""
+        fields = "SELECT node, subject, started, ended, ended - started AS seconds, error FROM spans ORDER BY id DESC LIMIT ?"
+        return [dict(row) for row in reversed(self._db.query(fields, most))]
+
+    def counts(self) -> tuple[int, int]:
+        """How many executions of nodes and how many model calls there are."""
+        found = self._db.query("SELECT (SELECT COUNT(*) FROM spans) AS spans, (SELECT COUNT(*) FROM calls) AS calls")[0]
+        return found["spans"], found["calls"]
+
     def paid(self) -> list[tuple[float, float]]:
         """When each model call was finished, and its price in US dollars, 0 where none is known; oldest first."""
-        return [(row["created"], row["usd"]) for row in self._db.query(_CALLS)]
+        return [(created, usd) for created, usd in self._db.query(_CALLS)]

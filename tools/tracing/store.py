@@ -265,8 +265,7 @@ class RunStore:
             INHERITED,
         )[0]
         calls = self._db.query(
-            "SELECT COALESCE(SUM((json ->> '$.usage.input_tokens') + (json ->> '$.usage.output_tokens')), 0) AS tokens,"
-            " COALESCE(SUM(json ->> 'cost_usd'), 0.0) AS money_usd FROM calls"
+            "SELECT COALESCE(SUM(tokens), 0) AS tokens, COALESCE(SUM(usd), 0.0) AS money_usd FROM calls INDEXED BY calls_by_cost"
         )[0]
         wall = self._db.query("SELECT COALESCE(SUM(last_seen - started), 0.0) AS wall_s FROM sessions")[0]
         return Spent(**dict(evaluations), **dict(calls), **dict(wall))

@@ -12,6 +12,7 @@ Examples:
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -49,11 +50,17 @@ def _import(file: Path, home: Path) -> None:
 
 def _list(home: Path | None, *, json: bool) -> None:
     from kernelwright.screen.facts import run_facts
+    from tools.errors import KernelwrightError
     from tools.tracing import RunStore
 
     folder = home_folder(home) / "runs"
-    found = sorted(folder.glob("*/run.db"), key=lambda path: path.stat().st_mtime, reverse=True)
-    facts = [run_facts(RunStore(path.parent)) for path in found]
+    facts = []
+    for path in sorted(folder.glob("*/run.db"), key=lambda path: path.stat().st_mtime, reverse=True):
+        try:
+            facts.append(run_facts(RunStore(path.parent)))
+        except KernelwrightError as error:
+            # one that cannot be read hides no other
+            print(f"not listed: {path.parent.name}. {error.what} {error.mend}", file=sys.stderr)
     if json:
         from json import dumps
 

@@ -63,7 +63,10 @@ def test_a_candidate_shows_plan_source_difference_and_prompts(pages: TestClient)
     """A candidate's page has its action, its coloured source and difference, and what the model was asked."""
     shown = [pages.get(f"/runs/scripted/candidates/{one['id']}").text for one in _candidates(pages)]
     assert all('class="code"' in text and 'id="difference"' in text for text in shown)
-    assert any("<h4>answer</h4>" in text for text in shown)
+    for text in shown[1:]:
+        assert {role for role in ("planner", "coder", "reviewer") if f"<summary>{role} asked" in text} == {"planner", "coder", "reviewer"}
+        assert text.count("<summary>profiler asked") == 1
+    assert "<summary>repairer asked" in shown[1]
 
 
 def test_a_timed_candidate_shows_where_its_time_goes(pages: TestClient) -> None:

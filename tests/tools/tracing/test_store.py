@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.support.makers import passed, timing
 from tools.errors import UserError
-from tools.records import ROOT, Action, ActionKind, Candidate, Correctness, Evaluation, OutputError, Verdict
+from tools.records import ROOT, Action, ActionKind, Candidate, Correctness, Estimate, Evaluation, OutputError, Verdict
 from tools.tracing import RunStore
 
 
@@ -118,3 +121,36 @@ def test_a_speed_without_correctness_cannot_be_written_down() -> None:
     correctness = Correctness(outputs=(wrong,), calls=1, sizes=("as written",), executor="interpreter")
     with pytest.raises(ValueError, match="within its limits"):
         Evaluation(candidate="c", verdict=Verdict.PASS, correctness=correctness)
+
+
+def test_costs_of_calls_are_added_up_in_files_of_earlier_versions_too(tmp_path: Path) -> None:
+    """A file whose calls have no columns for them gets these when it is opened, and still takes what that version writes."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with closing(sqlite3.connect(folder / "run.db")) as file:
+        file.execute("CREATE TABLE calls (key TEXT PRIMARY KEY, created REAL NOT NULL, json TEXT NOT NULL)")
+        file.execute("INSERT INTO calls VALUES ('a', 1.0, ?)", ('{"usage": {"input_tokens": 3, "output_tokens": 4}, "cost_usd": 0.5}',))
+        file.commit()
+    with closing(RunStore(folder)):
+        pass
+    with closing(sqlite3.connect(folder / "run.db")) as file:
+        file.execute("INSERT OR REPLACE INTO calls VALUES ('b', 2.0, 'no JSON')")
+        file.commit()
+    with closing(RunStore(folder)) as store:
+        assert (store.spent().tokens, store.spent().money_usd) == (7, 0.5)
+        assert store.outline.paid() == [(1.0, 0.5), (2.0, 0.0)]
+
+
+def test_an_outline_has_the_figures_of_whole_evaluations(tmp_path: Path) -> None:
+    """Verdict, tier, time and gain of timed, estimated and failed evaluations are what their records say, and only the new are read."""
+    store = RunStore.create(tmp_path / "run", {})
+    estimate = Estimate(target="h200", candidate_us=25.0, eager_us=100.0, floor_us=1.0, model="m")
+    found = {"a": passed(timing=timing(50.0)), "b": passed(estimate=estimate), "c": Evaluation(candidate="x", verdict=Verdict.WRONG)}
+    for name, one in found.items():
+        store.put("evaluation", name, one, subject="x")
+    read = {one.id: one for one in store.outline.judged()}
+    for name, one in found.items():
+        assert read[name][3:] == (one.verdict, one.tier, one.time_us, one.speedup)
+    last = store.written("evaluation", "c")
+    assert [one.id for one in store.outline.judged(last)] == ["c"]
+    store.close()
