@@ -145,12 +145,17 @@ def candidate_line(store: RunStore, name: str, candidate: Candidate) -> Facts:
     }
 
 
-def candidate_facts(store: RunStore, prefix: str) -> Facts:
-    """One candidate whole: plan, recalled strategies, source, difference, evaluations, profile."""
+def named_candidate(store: RunStore, prefix: str) -> str:
+    """The id of the one candidate whose id begins so; raises UserError where that is none or several."""
     matches = [name for name in store.names("candidate") if name.startswith(prefix)]
     if len(matches) != 1:
         raise UserError(f"{len(matches)} candidates of this run start with {prefix!r}.", "Take an id from `kernelwright trace RUN`.")
-    name = matches[0]
+    return matches[0]
+
+
+def candidate_facts(store: RunStore, prefix: str) -> Facts:
+    """One candidate whole: plan, recalled strategies, source, difference, evaluations, profile."""
+    name = named_candidate(store, prefix)
     candidate = store.candidate(name)
     assert candidate is not None
     profile = store.get("profile", name, Profile)

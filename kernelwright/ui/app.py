@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -49,6 +50,8 @@ def build_app(home: Path, hosts: Sequence[str], token: str = "") -> ASGIApp:
 
     @asynccontextmanager
     async def begun(app: Starlette) -> AsyncIterator[None]:
+        # what is imported stays: it need not be looked through for garbage at each page
+        gc.freeze()
         # a first page of a long run would take longest
         threading.Thread(target=pages.warm, daemon=True).start()
         yield

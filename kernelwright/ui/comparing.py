@@ -61,8 +61,8 @@ class Comparing:
         # the comparison of runs reads words of the champion alone
         facts = {**facts, "candidates": [{**point, **facts["lines"].get(point["id"], {})} for point in facts["candidates"]]}
         name = name or facts["delivered"] or ROOT
-        one = {} if name == ROOT else self._runs.candidate(run, name)
-        return {"run": facts, "one": one, "name": one.get("id", ROOT), "source": self._runs.source(run, name)}
+        one = {} if name == ROOT else self._runs.line(run, name)
+        return {"run": facts, "one": one, "name": one.get("id", ROOT), "source": self._runs.source(run, one.get("id", ROOT))}
 
     def _differing(self, runs: list[Facts]) -> dict[str, list[Any]]:
         settings = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from kernelwright.ui.tree import SIGNS, WORDS, Branch
 
@@ -29,10 +29,10 @@ def drawn_tree(tree: Sequence[Branch], run: str) -> Markup:
     root = (float(LEFT), 8 + (min(rows) + max(rows) + 1) / 2 * gap)
     dot = min(DOT, gap / 2 - 0.5)
     parts = [_edge(place.get(one.line["parent"], root), place[one.line["id"]], one.mark) for one in tree]
-    parts.append(Markup('<circle class="root" cx="{:.1f}" cy="{:.1f}" r="6"><title>the reference</title></circle>').format(*root))
-    parts += [_dot(one, place[one.line["id"]], dot, run, named=gap >= 14) for one in tree]
-    head = Markup('<svg class="drawn" viewBox="0 0 {} {}" width="{}" height="{}" role="group" aria-label="Search tree">')
-    return head.format(wide, tall, wide, tall) + Markup("").join(parts) + Markup("</svg>")
+    parts.append(f'<circle class="root" cx="{root[0]:.1f}" cy="{root[1]:.1f}" r="6"><title>the reference</title></circle>')
+    parts += [_dot(one, place[one.line["id"]], dot, f"/runs/{quote(run)}/candidates", named=gap >= 14) for one in tree]
+    frame = f'viewBox="0 0 {wide} {tall}" width="{wide}" height="{tall}"'
+    return Markup(f'<svg class="drawn" {frame} role="group" aria-label="Search tree">{"".join(parts)}</svg>')  # noqa: S704 - escaped below
 
 
 def _rows(tree: Sequence[Branch]) -> list[float]:
@@ -52,25 +52,19 @@ def _rows(tree: Sequence[Branch]) -> list[float]:
     return rows
 
 
-def _edge(start: tuple[float, float], end: tuple[float, float], mark: str) -> Markup:
+def _edge(start: tuple[float, float], end: tuple[float, float], mark: str) -> str:
     (x, y), (u, v) = start, end
     middle = (x + u) / 2
-    path = f"M{x:.1f},{y:.1f}C{middle:.1f},{y:.1f} {middle:.1f},{v:.1f} {u:.1f},{v:.1f}"
-    return Markup('<path class="edge {}" d="{}"/>').format(mark, path)
+    return f'<path class="edge {mark}" d="M{x:.1f},{y:.1f}C{middle:.1f},{y:.1f} {middle:.1f},{v:.1f} {u:.1f},{v:.1f}"/>'
 
 
-def _dot(one: Branch, at: tuple[float, float], size: float, run: str, *, named: bool) -> Markup:
+def _dot(one: Branch, at: tuple[float, float], size: float, folder: str, *, named: bool) -> str:
     line = one.line
     gain = f"{line['speedup']:.2f}x" if line["speedup"] else ""
     figure = f", {gain} ({line['tier']})" if gain else ""
-    said = f"candidate {line['number']}, {line['id'][:6]}: {WORDS[one.mark]}{figure}"
-    link = f"/runs/{quote(run)}/candidates/{line['id']}"
+    name = quote(line["id"])
+    said = escape(f"candidate {line['number']}, {line['id'][:6]}: {WORDS[one.mark]}{figure}")
     x, y = at
-    label = Markup('<text x="{:.1f}" y="{:.1f}">{}</text>').format(x + size + 4, y + 4, gain or SIGNS[one.mark]) if named else ""
-    circle = Markup('<circle class="{} shade{}" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"><title>{}</title></circle>')
-    return (
-        Markup('<a href="{}" aria-label="{}">').format(link, said)
-        + circle.format(one.mark, one.shade, x, y, size, said)
-        + label
-        + Markup("</a>")
-    )
+    label = f'<text x="{x + size + 4:.1f}" y="{y + 4:.1f}">{gain or SIGNS[one.mark]}</text>' if named else ""
+    circle = f'<circle class="{one.mark} shade{one.shade}" cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}"><title>{said}</title></circle>'
+    return f'<a href="{folder}/{name}" aria-label="{said}">{circle}{label}</a>'

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from kernelwright.screen.facts import candidate_facts, rounds_of, run_facts, tree_facts
+from kernelwright.screen.facts import candidate_facts, candidate_line, named_candidate, rounds_of, run_facts, tree_facts
 from kernelwright.screen.follow import is_worked_on
 from kernelwright.ui.benches import Benches
 from kernelwright.ui.overview import Overview
@@ -97,6 +97,14 @@ class Runs:
                 "profiles": {name: one.model_dump(mode="json") if one else None for name, one in profiles.items()},
             }
 
+    def line(self, run: str, name: str) -> Facts:
+        """One candidate in a line; raises UserError where there is none."""
+        with opened(self.find(run)) as store:
+            name = named_candidate(store, name)
+            candidate = store.candidate(name)
+            assert candidate is not None
+            return candidate_line(store, name, candidate)
+
     def nodes(self, run: str, most: int) -> Facts:
         """The last executions of nodes and model calls of a run, and how many there are of each."""
         folder = self.find(run)
@@ -109,7 +117,7 @@ class Runs:
     def source(self, run: str, name: str) -> str:
         """The source of a candidate, or of the reference for `root`."""
         with opened(self.find(run)) as store:
-            return store.source(ROOT if name == ROOT else candidate_facts(store, name)["id"])
+            return store.source(ROOT if name == ROOT else named_candidate(store, name))
 
     def _named(self, run: str, folder: Path) -> str:
         """Its whole name, where the beginning of it was given."""

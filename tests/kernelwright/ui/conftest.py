@@ -59,9 +59,9 @@ def address(home: Path) -> Iterator[str]:
         thread.join()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium without a window."""
+    """Chromium without a window, for one file alone: its driver holds an event loop, beside which no test can run its own."""
     if CHROMIUM is None:
         pytest.skip("no Chromium is installed here: what a browser does with the pages was not seen (apt-get install chromium)")
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed here: pip install playwright")
