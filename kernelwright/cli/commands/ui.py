@@ -1,4 +1,4 @@
-"""Look at runs and memory in the browser: search trees, candidates, prompts, profiles, gains; a run under way is followed.
+"""Look at runs, models, benches and memory in the browser: search trees, candidates, prompts, profiles, gains; steer what is under way.
 
 Only this machine can open the pages. With --host of another address they ask for a token, which is printed.
 
