@@ -7,7 +7,6 @@ A worker that does not end is killed, so that a test fails and does not hang.
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 import runpy
@@ -23,7 +22,6 @@ import tests.tools.codegen.quick_interpreter  # noqa: F401
 import tools.codegen.templates.device.inspection
 import tools.problems.analysis
 import tools.problems.archive  # noqa: F401
-from tests.support.breadth import GARBAGE
 from tests.support.forking import print_into, serve
 
 LIMIT_S = 280
@@ -85,8 +83,6 @@ def _get_ready() -> None:
     """Do once what else every worker would do: what Triton imports to know an argument's type, and its reading of all its own files."""
     jit.mangle_type(torch.ones(1))
     cache.triton_key()
-    gc.freeze()
-    gc.set_threshold(*GARBAGE)
 
 
 if __name__ == "__main__":
