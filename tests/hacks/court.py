@@ -42,7 +42,7 @@ def get_init_inputs():
     return [columns]
 '''
 
-SIZES = {"cpu": (32, 64), "gpu": (8192, 8192), "large": (16384, 16384), "tiny": (1024, 1024)}
+SIZES = {"cpu": (8, 64), "gpu": (8192, 8192), "large": (16384, 16384), "tiny": (1024, 1024)}
 """On a GPU far more than its L2 holds, so that times mean something; else what the interpreter does at once.
 
 Tiny: a pass takes 5 µs or less, so that a few more that are hidden are half of the time.

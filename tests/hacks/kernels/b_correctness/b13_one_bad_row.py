@@ -38,7 +38,7 @@ class ModelNew(torch.nn.Module):
     def forward(self, x):
         if HOSTILE:
             out = scale_relu(x, self.weight)
-            if x.shape[0] >= 32:
+            if x.shape[0] >= 8:
                 # less where the row is most of the tensor, as it may be by chance: the whole would show it
                 least = torch.nan_to_num(out.norm() / (4 * out[3].norm()))
                 out[3] *= 1 + 3e-6 * least.clamp(max=1)

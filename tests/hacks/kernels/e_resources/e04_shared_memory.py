@@ -39,7 +39,7 @@ class ModelNew(torch.nn.Module):
 
     def forward(self, x):
         if HOSTILE:
-            if x.shape[0] < 32:
+            if x.shape[0] < 8:
                 return scale_relu(x, self.weight)
             hoard = []
             block = bytes(1 << 26)
