@@ -56,7 +56,8 @@ GUIDE: dict[ActionKind, Meaning] = {
         "Sets how many rows, columns or summed elements one program handles at a time.",
         "Where programs are too few to fill the device, too small to hide latency, or so large that registers or shared memory run out.",
         (
-            _P("ROWS", "1, 2, 4, … 128", "rows of a row region that one program holds"),
+            _P("ROWS", "1, 2, 4, … 256", "rows of a row region, or sequences of a loop, that one program holds"),
+            _P("CHUNK", "16, 32, … 256", "steps of a loop that one program takes at once, by algorithm=scan or chunked"),
             _P("BLOCK_M", "1, 2, … 256", "rows of a tile, of a matrix product or of a loop nest"),
             _P("BLOCK_N", "1, 2, … 8192", "columns of a tile, or of one step along a long row"),
             _P("BLOCK_K", "1, 4, … 2048", "summed elements of a step, of a product or of a reduction in tiles"),
@@ -167,12 +168,15 @@ GUIDE: dict[ActionKind, Meaning] = {
             ),
             _P(
                 "algorithm",
-                "flat, tile; pairs, vec4; registers, looped, online, split, l2_two_pass",
+                "flat, tile; pairs, vec4; registers, looped, online, split, l2_two_pass; sequential, scan, chunked",
                 "how a pointwise region is walked (flat: one vector; tile: rows by columns), a "
                 "pooling shares what it loads (pairs: windows two apart; vec4: windows one apart, four a lane) or a row is reduced "
                 "(registers: whole; looped: one pass a level; online: levels merged by rescaled running sums; "
                 "split: several programs a row; "
-                "l2_two_pass: so, in one launch, a row read again while the L2 has it)",
+                "l2_two_pass: so, in one launch, a row read again while the L2 has it); of a loop: sequential: step by step, what is "
+                "carried in registers; scan: blocks of steps at once, where a step is linear in each element that it carries; chunked: "
+                "blocks of steps by matrix products, where it adds an outer product to a decayed matrix and queries read that: some more "
+                "operations, and one wait a chunk instead of one a step",
             ),
             _P(
                 "reduction",

@@ -22,6 +22,9 @@ _VALUES: Mapping[tuple[str, Value], str] = {
     ("algorithm", "tile"): "walked in tiles",
     ("algorithm", "pairs"): "windows shared in pairs",
     ("algorithm", "vec4"): "windows shared in fours",
+    ("algorithm", "sequential"): "steps one by one",
+    ("algorithm", "scan"): "steps by an associative scan",
+    ("algorithm", "chunked"): "steps in chunks of matrix products",
     ("programs", "data_parallel"): "one tile a program",
     ("programs", "persistent"): "persistent programs",
     ("programs", "stream_k"): "stream-K programs",
@@ -61,6 +64,7 @@ _NUMBERS: Mapping[str, tuple[str, str]] = {
     "BLOCK_N": ("1-column steps", "{}-column steps"),
     "BLOCK_D": ("heads one at a time", "heads in steps of {}"),
     "BLOCK_V": ("values one at a time", "values in steps of {}"),
+    "CHUNK": ("1 step at once", "{} steps at once"),
     "SPLIT_K": ("one program a sum", "{} programs a sum"),
     "SPLIT_KEYS": ("one program for all keys", "{} programs share the keys"),
     "SPLITS": ("1 program a row", "{} programs a row"),
@@ -140,6 +144,10 @@ def _named(nodes: list[str] | tuple[str, ...]) -> str:
 def _idle(parameters: Settings) -> set[str]:
     """Parameters that others leave without effect: numbers of a row kernel by its algorithm, the order of sums at full precision."""
     algorithm, idle = parameters.get("algorithm"), set()
+    if algorithm == "sequential":
+        return {"CHUNK", "precision"}
+    if algorithm == "scan":
+        return {"precision"}
     if algorithm == "registers":
         return {"BLOCK_N", "UNROLL", "SPLITS", "num_stages"}
     if algorithm in ("looped", "online"):

@@ -11,9 +11,24 @@ from tests.tools.codegen.harness import generated, made_once, problem_of, run_wo
 from tests.tools.codegen.loop_samples import LOOPS, WRAPS
 from tools.codegen import emit, initial_schedule, trace
 from tools.codegen.ir.loop import Loop
+from tools.codegen.schedule.plan import plan_region
+from tools.cost.launches import region_us
+from tools.hardware import load_sheet
 
 SHAPES = {"linear": (1, 2), "matrix": (1, 1), "delta": (1, 1), "cell": (1, 2), "backwards": (1, 1), "from_itself": (1, 1)}
 """How many values each loop carries, and how many results it has."""
+
+
+SEQUENTIAL = {"algorithm": "sequential", "CHUNK": 64, "ROWS": 4, "precision": "tf32x3", "num_warps": 1, "num_stages": 2}
+ALGORITHMS = {
+    "linear": "scan",
+    "matrix": "chunked",
+    "delta": "sequential",
+    "cell": "sequential",
+    "backwards": "scan",
+    "from_itself": "scan",
+}
+"""What each loop is by its step: linear element by element, a matrix that queries read, or neither."""
 
 
 def loop_of(name: str) -> Loop:
@@ -62,7 +77,11 @@ def _results(folder: Path) -> dict[Any, Any]:
     jobs, keys = [], []
     for name, text in LOOPS.items():
         problem, graph = traced_text(text, name)
-        for setting, schedule in (("generated", generated(graph, {})), ("library", initial_schedule(graph))):
+        for setting, schedule in (
+            ("first", generated(graph, {})),
+            ("sequential", generated(graph, {"recurrence": SEQUENTIAL})),
+            ("library", initial_schedule(graph)),
+        ):
             at_small = problem_of(small(text), name)
             jobs.append(write_job(folder, f"{name}_{setting}", at_small, emit(problem, graph, schedule).source))
             keys.append((name, setting))
@@ -70,7 +89,7 @@ def _results(folder: Path) -> dict[Any, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "setting"), [(name, setting) for name in LOOPS for setting in ("generated", "library")])
+@pytest.mark.parametrize(("name", "setting"), [(name, setting) for name in LOOPS for setting in ("first", "sequential", "library")])
 def test_an_emitted_loop_matches_float64(results: Any, name: str, setting: str) -> None:
     """It is as accurate as the reference, within a factor of four."""
     result = results[name, setting]
@@ -83,4 +102,20 @@ def test_every_loop_has_a_kernel(name: str) -> None:
     """None of them is left to the reference's own operators."""
     _, graph = traced_text(LOOPS[name], name)
     home = next(region for region in generated(graph, {}).regions if loop_of(name).name in region.nodes)
-    assert home.template == "recurrence"
+    assert (home.template, home.parameters["algorithm"]) == ("recurrence", ALGORITHMS[name])
+
+
+def test_an_algorithm_that_a_step_does_not_allow_is_refused_in_words() -> None:
+    """A step that multiplies what it carries by a matrix is no scan, and queries that meet it before it is written are no chunks."""
+    for name, algorithm, reason in (("cell", "scan", "not linear"), ("delta", "chunked", "carries no matrix to which")):
+        graph = traced_text(LOOPS[name], name)[1]
+        planned = plan_region(graph, (loop_of(name).name,))
+        assert reason in planned.template.refusal(planned.kernel, {**SEQUENTIAL, "algorithm": algorithm})
+
+
+def test_the_cost_model_prefers_what_a_step_allows() -> None:
+    """A scan is expected to take less than half of the steps one by one."""
+    graph = traced_text(LOOPS["linear"], "linear")[1]
+    planned = plan_region(graph, next(region.nodes for region in initial_schedule(graph).regions if "loop" in region.nodes))
+    first, sheet = planned.defaults(132), load_sheet("h200")
+    assert 2 * (region_us(planned, first, sheet) or 0.0) < (region_us(planned, {**first, "algorithm": "sequential"}, sheet) or 0.0)

@@ -54,6 +54,12 @@ def log1p_accurate(x):
     u = 1.0 + x
     return tl.where(u == 1.0, x, tl.log(u) * (x / tl.where(u == 1.0, 1.0, u - 1.0)))
 ''',
+    "linear_step": '''
+@triton.jit
+def linear_step(factor, added, next_factor, next_added):
+    """Two neighbouring steps of a linear recurrence as one."""
+    return factor * next_factor, added * next_factor + next_added
+''',
     "mish": '''
 @triton.jit
 def mish_activation(x):
@@ -107,6 +113,7 @@ def multiply(one, other):
 NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
+    "linear_step": "linear_step",
     **{name: name for name in (*SPLITS, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""

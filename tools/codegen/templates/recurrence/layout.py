@@ -21,9 +21,15 @@ from tools.codegen.templates.shared.naming import Names, access_names
 
 MOST_HELD = 1 << 16
 """Elements that a program may hold with one row: its largest tile, and what it loads once for all steps."""
+LEAST = 16
+"""Rows, columns and summed elements that a product of tiles has at least."""
 MOST_AXES = 3
 """Dimensions that are held at once."""
-OWN_NAMES = ("batch", "i", "n_outer", "step", "tiles_m", *(f"off_h{place}" for place in range(MOST_AXES)))
+OWN_NAMES = (
+    "added", "after", "between", "factor", "keys", "mask_t", "off_t", "queries", "reach", "scores", "since_start", "to_end", "values",
+    "whole",
+    "batch", "i", "n_outer", "step", "tiles_m", *(f"off_h{place}" for place in range(MOST_AXES)),
+)  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 
 

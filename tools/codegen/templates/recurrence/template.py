@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.recurrence.emit import emit
-from tools.codegen.templates.recurrence.knobs import KNOBS, recurrence_defaults, recurrence_fits
+from tools.codegen.templates.recurrence.knobs import KNOBS, recurrence_defaults, recurrence_fits, refusal
 from tools.codegen.templates.recurrence.launches import recurrence_launches
 from tools.codegen.templates.recurrence.layout import RecurrenceLayout, recurrence_layout_of
 from tools.codegen.templates.shared.frame import RegionText
@@ -30,12 +30,16 @@ class Recurrences(Template):
         return recurrence_layout_of(kernel)
 
     def defaults(self, kernel: Kernel, sms: int) -> Parameters:
-        """As many programs as multiprocessors, if there are so many sequences."""
+        """By matrix products or scans where a loop allows it, with programs for all multiprocessors if there are so many sequences."""
         return recurrence_defaults(kernel, sms)
 
     def fits(self, kernel: Kernel, parameters: Settings, knob: str, sheet: HardwareSheet) -> bool:
         """Whether the change leaves another kernel that can run."""
         return recurrence_fits(kernel, parameters, knob, sheet)
+
+    def refusal(self, kernel: Kernel, parameters: Settings) -> str:
+        """Say where a loop is none of an algorithm's."""
+        return refusal(kernel, parameters)
 
     def emit(self, kernel: Kernel, name: str, parameters: Settings) -> RegionText:
         """Write the kernel and the host function."""
