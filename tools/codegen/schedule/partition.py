@@ -10,7 +10,7 @@ from tools.codegen.ir.operators import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, 
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.pooling import overlap
-from tools.codegen.schedule.plan import belong_together, can_generate
+from tools.codegen.schedule.plan import belong_together, can_generate, moves_elements
 from tools.codegen.templates.registry import knobs_of
 
 STANDING_ALONE = {*PRODUCTS, *ATTENTIONS, *CONVOLUTIONS}
@@ -63,17 +63,51 @@ def _join(
         return None
     feeders = sorted({home[name] for name in sources[node.name]}, reverse=True)
     joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]
+    if moves_elements(graph, node.name):
+        # what lies between its pieces and what they are made of may only make one kernel with it
+        wide = _upstream(graph, groups, home, sources, joinable)
+        if len(wide) > len(joinable) and _fits(graph, node, groups, home, sources, wide):
+            return _united(graph, node, groups, wide)
     while joinable:
-        merged = [name for place in sorted(joinable) for name in groups[place]]
-        if not _in_a_circle(groups, home, sources, {*merged, node.name}) and belong_together(graph, [*merged, node.name]):
-            target = min(joinable)
-            for place in joinable:
-                if place != target:
-                    groups[place] = []
-            groups[target] = sorted([*merged, node.name], key=lambda name: graph.order[name])
-            return target
+        if _fits(graph, node, groups, home, sources, joinable):
+            return _united(graph, node, groups, joinable)
         joinable = joinable[:-1] if len(joinable) > 1 else []
     return None
+
+
+def _fits(
+    graph: OperatorGraph,
+    node: Node,
+    groups: list[list[str]],
+    home: dict[str, int],
+    sources: dict[str, tuple[str, ...]],
+    places: Sequence[int],
+) -> bool:
+    merged = [name for place in sorted(places) for name in groups[place]]
+    return not _in_a_circle(groups, home, sources, {*merged, node.name}) and belong_together(graph, [*merged, node.name])
+
+
+def _united(graph: OperatorGraph, node: Node, groups: list[list[str]], places: Sequence[int]) -> int:
+    """Make one group of several and a node; return its place."""
+    target, merged = min(places), [name for place in sorted(places) for name in groups[place]]
+    for place in places:
+        groups[place] = []
+    groups[target] = sorted([*merged, node.name], key=lambda name: graph.order[name])
+    return target
+
+
+def _upstream(
+    graph: OperatorGraph, groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]], places: Sequence[int]
+) -> list[int]:
+    """List groups with those that feed them, and so on, as far as these do not stand alone."""
+    found, rest = set(places), list(places)
+    while rest:
+        for name in groups[rest.pop()]:
+            new = {home[source] for source in sources[name]} - found
+            able = {place for place in new if not _stands_alone(graph, groups[place])}
+            found |= able
+            rest += able
+    return sorted(found)
 
 
 def _in_a_circle(groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]], members: set[str]) -> bool:

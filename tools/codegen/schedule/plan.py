@@ -135,10 +135,12 @@ def belong_together(graph: OperatorGraph, members: Iterable[str]) -> bool:
     planned = _planned(graph, names)
     if planned is None or planned.template.name != TILE:
         return planned is not None
-    return planned.template.is_plain(planned.kernel) and (len(names) == 1 or moves(planned.kernel) or any(_moves(graph, n) for n in names))
+    moving = moves(planned.kernel) or any(moves_elements(graph, name) for name in names)
+    return planned.template.is_plain(planned.kernel) and (len(names) == 1 or moving)
 
 
-def _moves(graph: OperatorGraph, name: str) -> bool:
+def moves_elements(graph: OperatorGraph, name: str) -> bool:
+    """Whether a node moves elements and computes nothing."""
     return graph.by_name[name].op in MOVING_RULES
 
 

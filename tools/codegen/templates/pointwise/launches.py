@@ -7,8 +7,9 @@ import math
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
-from tools.codegen.templates.pointwise.layout import pointwise_layout_of
+from tools.codegen.templates.pointwise.layout import PointwiseLayout, pointwise_layout_of
 from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.sectors import axis_steps, wasted
 from tools.codegen.templates.shared.work import OVERHEAD, WARP, WIDEST, divisions, item, nbytes_of, ops_of, share_of_loads
 from tools.hardware import rates
 
@@ -19,7 +20,8 @@ def pointwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork
     warps, a_thread = int(parameters["num_warps"]), int(parameters["ELEMENTS"])
     tile, total = a_thread * WARP * warps, max(nbytes_of(a) // item(a) for a in plan.accesses if a.is_output)
     programs, lanes = math.ceil(total / tile), float(total)
-    if parameters["algorithm"] == "tile" and plan.tiles:
+    tiled = parameters["algorithm"] == "tile" and plan.tiles
+    if tiled:
         wide = min(power_of_two(plan.n_cols), tile)
         rows, cols = math.ceil(total / plan.n_cols / (tile // wide)), math.ceil(plan.n_cols / wide)
         programs, lanes = rows * cols, float(rows * cols * tile)
@@ -34,10 +36,23 @@ def pointwise_launches(kernel: Kernel, parameters: Settings) -> tuple[LaunchWork
             programs=programs,
             warps=warps,
             dram_bytes=moved,
-            l2_bytes=moved,
+            l2_bytes=moved + _beside(plan, tile, tiled),
             flight_bytes=tile * sum(item(a) for a in reads) * share_of_loads(moved, reads),
             steps=1,
             lane_work=lanes * work + programs * warps * WARP * rates.PROGRAM_WORK,
             registers=20 + a_thread * (len(reads) + 1),
         ),
     )
+
+
+def _beside(plan: PointwiseLayout, tile: int, tiled: bool) -> float:
+    """Bytes of sectors that come along with wanted ones: of operands whose neighbours do not lie side by side in a tile."""
+    wide = min(power_of_two(plan.n_cols), tile)
+    axes = ((plan.groups[:-1], tile // wide), (plan.groups[-1:], wide)) if tiled else ((plan.groups, tile),)
+    sizes = dict(zip(plan.groups, plan.sizes, strict=True))
+    total = 0.0
+    for access, flow in zip(plan.accesses, plan.flows, strict=True):
+        steps = [step for groups, extent in axes for step in axis_steps(groups, extent, sizes.__getitem__, flow.stride)]
+        if nbytes_of(access) // item(access) >= math.prod(plan.sizes):
+            total += wasted(steps, item(access)) * nbytes_of(access)
+    return total

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
 from tools.codegen.templates.shared.axis_order import kept_apart, positions, unjoined
+from tools.codegen.templates.shared.flow import Flow, flow_of
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
 
@@ -22,8 +24,15 @@ class PointwiseLayout:
     accesses: tuple[Access, ...]
     order: tuple[int, ...]
     groups: tuple[tuple[int, ...], ...]
-    n_cols: int
-    """Size of the innermost group at the sizes as written."""
+    sizes: tuple[int, ...]
+    """Of each group, at the sizes as written."""
+    flows: tuple[Flow, ...]
+    """How each tensor is walked."""
+
+    @property
+    def n_cols(self) -> int:
+        """Size of the innermost group at the sizes as written."""
+        return self.sizes[-1] if self.sizes else 1
 
     @property
     def tiles(self) -> bool:
@@ -45,10 +54,8 @@ def pointwise_layout(kernel: Kernel, names: Names | None = None) -> PointwiseLay
     if any(not set(access.strides) <= {*order, *unjoined(kernel, groups, accesses)} for access in accesses):
         raise LoweringError("an input of a pointwise region has a dimension that no output has")
     atoms = kernel.builder.atoms
-    n_cols = 1
-    for atom in groups[-1] if groups else ():
-        n_cols *= atoms.size(atom)[0]
-    return PointwiseLayout(accesses, order, groups, n_cols)
+    sizes = tuple(math.prod(atoms.size(atom)[0] for atom in group) for group in groups)
+    return PointwiseLayout(accesses, order, groups, sizes, tuple(flow_of(kernel.builder, access) for access in accesses))
 
 
 pointwise_layout_of = kept(pointwise_layout)

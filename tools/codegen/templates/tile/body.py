@@ -9,11 +9,11 @@ from tools.codegen.ir.expr import Expr
 from tools.codegen.ir.graph import TensorMeta
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import ATOM, INFIX, Body
+from tools.codegen.templates.shared.flow import dim_strides
 from tools.codegen.templates.shared.frame import conversion
 from tools.codegen.templates.shared.iteration_space import Space
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.tile.axes import TileAxes
-from tools.codegen.templates.tile.flow import dim_strides
 
 PRODUCT = INFIX["mul"][1]
 

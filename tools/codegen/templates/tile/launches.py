@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tools.codegen.ir.kernel import Kernel, Output, Write
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.templates.shared.knob import Settings
-from tools.codegen.templates.shared.sectors import Step, sectors
+from tools.codegen.templates.shared.sectors import Step, axis_steps, sectors
 from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.knobs import extents
 from tools.codegen.templates.tile.layout import Groups, TileLayout, Touched, tile_layout_of
@@ -18,7 +18,7 @@ from tools.records import HardwareSheet
 
 DIVISION = 8.0
 """Instructions by which a lane takes its number apart into one dimension more."""
-ATOMIC_WAYS = 4.0
+ATOMIC_WAYS = 2.0
 """Time of an addition in memory over that of a store: an assumption; nothing was measured."""
 FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast", "reduce"})
 
@@ -78,10 +78,10 @@ class _Tiles:
         plan, programs = self.plan, self.tiles * self.splits
         tile = self.m * self.n * self.k
         traffic = [self._traffic(each) for each in plan.touched]
-        dram, l2 = sum(one.dram for one in traffic), sum(one.l2 for one in traffic)
+        dram, l2 = self._from_memory(traffic), sum(one.l2 for one in traffic)
         loaded = [one for one, each in zip(traffic, plan.touched, strict=True) if not each.access.is_output]
         a_thread = max(1.0, tile / self.threads)
-        kept = len(loaded) + 1 + len(plan.reductions)
+        kept = sum(each.share for each in plan.touched) + len(plan.reductions)
         return LaunchWork(
             programs=programs,
             warps=self.threads // WARP,
@@ -96,6 +96,14 @@ class _Tiles:
             barriers=2.0 * len(plan.reductions) if self.threads > WARP and plan.walked and not self.axis else 0.0,
             exchange_cycles=self._turning(tile),
         )
+
+    def _from_memory(self, traffic: list[_Traffic]) -> float:
+        """Bytes from memory: of a tensor that is read several times, no more than it has."""
+        found: dict[object, tuple[float, float]] = {}
+        for one, each in zip(traffic, self.plan.touched, strict=True):
+            whole, sofar = float(each.access.meta.numel * each.item), found.get(each.access.ref, (0.0, 0.0))[1]
+            found[each.access.ref] = (max(whole, one.dram), sofar + one.dram)
+        return sum(min(pair) for pair in found.values())
 
     def _traffic(self, each: Touched) -> _Traffic:
         """Each tile's sectors whole; what tiles share comes from memory once where the L2 holds it."""
@@ -112,20 +120,18 @@ class _Tiles:
             unique = min(whole, wanted * max(1.0, tile / (elements * each.item)))
         if unique > self.sheet.l2_mib * 2**20 * rates.L2_RESIDENT:
             unique *= self.passes
+        unique, tile = unique * each.share, tile * each.share
         l2 = tile * times
-        return _Traffic(min(unique, l2), l2 * (ATOMIC_WAYS if each.access.ref in self.work.added else 1.0), float(elements * each.item))
+        l2 *= ATOMIC_WAYS if each.access.ref in self.work.added else 1.0
+        return _Traffic(min(unique, l2), l2, elements * each.item * each.share)
 
     def _steps_of(self, each: Touched) -> list[Step]:
         """Strides and extents of an access in one tile, group by group."""
-        found: list[Step] = []
-        for groups, extent in self._extents:
-            left = extent
-            for group in reversed(groups):
-                size = self.plan.size([group])
-                if each.exprs.intersection(group):
-                    found.append((each.flow.stride(group[-1]), min(left, size)))
-                left = max(1, math.ceil(left / size))
-        return found
+        parts = (axis_steps(groups, extent, self._size, each.stride) for groups, extent in self._extents)
+        return [step for part in parts for step in part if step[0] != 0]
+
+    def _size(self, group: tuple[int, ...]) -> int:
+        return self.plan.size([group])
 
     @cached_property
     def _extents(self) -> list[tuple[Groups, int]]:

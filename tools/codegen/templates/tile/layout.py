@@ -15,9 +15,9 @@ from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.shared.access import Access, Stride, accesses_of, coalesce, multiply
+from tools.codegen.templates.shared.flow import Flow, flow_at, flow_of, share_of
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
-from tools.codegen.templates.tile.flow import Flow, flow_at, flow_of
 from tools.records import ITEM_BYTES
 
 Groups = tuple[tuple[int, ...], ...]
@@ -35,6 +35,12 @@ class Touched:
     flow: Flow
     exprs: frozenset[int]
     """Leaf atoms over which it varies."""
+    share: float = 1.0
+    """Part of the positions at which anything is read."""
+
+    def stride(self, atom: int) -> int | None:
+        """Elements between neighbours along an atom; 0 where it does not vary along it."""
+        return self.flow.stride(atom) if atom in self.exprs else 0
 
     @property
     def item(self) -> int:
@@ -219,7 +225,8 @@ def _reads(b: Builder, needed: Sequence[int], accesses: Sequence[Access]) -> lis
         elif record.op == "read":
             place, guarded = record.extra
             positions = record.args[:-1] if guarded else record.args
-            found.append(Touched(accesses[place], flow_at(b, positions, accesses[place].meta), b.leaves_of(record)))
+            share = share_of(b, record.args[-1]) if guarded else 1.0
+            found.append(Touched(accesses[place], flow_at(b, positions, accesses[place].meta), b.leaves_of(record), share))
     return found
 
 

@@ -1,4 +1,4 @@
-"""How a tensor is walked along the atoms of a tile kernel: strides in elements at the sizes as written, and what is random."""
+"""How a tensor is walked along the atoms of a kernel: strides in elements at the sizes as written, and what is random."""
 
 from __future__ import annotations
 
@@ -53,6 +53,23 @@ def flow_at(b: Builder, positions: Iterable[int], meta: TensorMeta) -> Flow:
         for atom, stride in found.strides.items():
             strides[atom] = strides.get(atom, 0) + stride * step
     return Flow(strides, random)
+
+
+def share_of(b: Builder, guard: int) -> float:
+    """Part of the positions at which comparisons of a position with numbers hold; all of them where that cannot be told."""
+    begin, end = _part(b, guard)
+    return max(0.0, end - begin)
+
+
+def _part(b: Builder, guard: int) -> tuple[float, float]:
+    record = b.exprs[guard]
+    if record.op == "and":
+        one, two = (_part(b, arg) for arg in record.args)
+        return max(one[0], two[0]), min(one[1], two[1])
+    if record.op not in ("lt", "ge") or b.exprs[record.args[0]].op != "index":
+        return 0.0, 1.0
+    place = _number(b, record.args[1]) / b.count(b.exprs[record.args[0]].extra)[0]
+    return (0.0, min(1.0, place)) if record.op == "lt" else (min(1.0, place), 1.0)
 
 
 def _affine(b: Builder, expr: int) -> Flow:
