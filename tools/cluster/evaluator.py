@@ -25,7 +25,7 @@ class Evaluator:
         self._station: Station | None = None
         # Ray's workers give way to everybody else, and whoever times must not; without the right to it they go on doing so
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, 0, 0)
+            os.setpriority(os.PRIO_PROCESS, 0, min(0, os.getpriority(os.PRIO_PROCESS, 0)))
         self._keys = secrets_in(os.environ)
         for name in self._keys:
             del os.environ[name]

@@ -14,7 +14,7 @@ from typing import Any
 
 from tools.cluster.dashboard import dashboard_warning
 from tools.cluster.keys import without_keys
-from tools.errors import UserError
+from tools.errors import MachineError, UserError
 from tools.records import Record
 
 RAY = "ray"
@@ -81,7 +81,13 @@ def _own() -> Joined:
         os.environ.setdefault("RAY_worker_niceness", "0")
         import ray
 
-        ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **_quiet())
+        try:
+            ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **_quiet())
+        except Exception as error:
+            what = f"Ray cannot be started on this machine: {' '.join(str(error).split())[:300]}"
+            raise MachineError(
+                what, "Look at its logs in /tmp/ray/session_latest/logs, and try again on a machine that does less."
+            ) from error
     return Joined(address=str(ray.get_runtime_context().gcs_address))
 
 
