@@ -85,9 +85,7 @@ def _own() -> Joined:
             ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **_quiet())
         except Exception as error:
             what = f"Ray cannot be started on this machine: {' '.join(str(error).split())[:300]}"
-            raise MachineError(
-                what, "Look at its logs in /tmp/ray/session_latest/logs, and try again on a machine that does less."
-            ) from error
+            raise MachineError(what, "Look at its logs in /tmp/ray/session_latest/logs.") from error
     return Joined(address=str(ray.get_runtime_context().gcs_address))
 
 
