@@ -29,7 +29,8 @@ def lower_pointwise(low: Lowering, node: Node) -> None:
         raise LoweringError(f"{node.target} reads no tensor")
     out = node.outputs[0].dtype
     values = iter(operands)
-    args = [next(values).value if isinstance(arg, Ref) else arg for arg in node.args]
+    given = node.args[:1] if node.op == "type_as" else node.args
+    args = [next(values).value if isinstance(arg, Ref) else arg for arg in given]
     kwargs = {key: next(values).value if isinstance(arg, Ref) else arg for key, arg in node.kwargs.items()}
     if node.op in CASTS:
         _refuse_overflow(out)

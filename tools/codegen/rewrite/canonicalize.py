@@ -3,9 +3,9 @@
 What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the
 same dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by
 row and a reduction; einsum of several tensors becomes products of two; batch norm in training mode becomes its functional twin and two
-writes to its buffers; repetitions become views; attention with wide heads becomes its products and its softmax; a scan between two
-flips becomes a reversed scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the
-pieces of an earlier one takes its result.
+writes to its buffers; repetitions become views; complex values become their parts; attention with wide heads becomes its products and
+its softmax; a scan between two flips becomes a reversed scan, and one laid after zeros or ones a scan of what begins with them; a
+concatenation that starts with the pieces of an earlier one takes its result.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.rewrite.attention import decompose_attention
 from tools.codegen.rewrite.batch_norm import functional_batch_norm
 from tools.codegen.rewrite.broadcast import write_out_broadcast
+from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import decompose_einsum
 from tools.codegen.rewrite.identities import OF_ONE, is_identity, one_element
@@ -47,6 +48,10 @@ def _body(graph: OperatorGraph) -> OperatorGraph:
     return canonicalize(graph).graph
 
 
+def _otherwise(rewriter: Rewriter, node: Node) -> Sequence[Node]:
+    return real_parts(rewriter, node) or write_out_broadcast(rewriter, node)
+
+
 RULES = Rules(
     aliases=ALIASES,
     is_identity=is_identity,
@@ -66,6 +71,6 @@ RULES = Rules(
         "scaled_dot_product_attention": decompose_attention,
         "recurrence": rewritten_body(_body),
     },
-    otherwise=write_out_broadcast,
+    otherwise=_otherwise,
 )
 """What makes a graph canonical."""

@@ -83,6 +83,8 @@ class Rewriter:
         """Which buffer each value will be written to; later readers of the buffer are given the value."""
         self.joined: dict[tuple[tuple[Ref, ...], int], Ref] = {}
         """What was concatenated so far: pieces and dimension to the result."""
+        self.parts: dict[Ref, tuple[Ref, Ref]] = {}
+        """Real and imaginary parts of complex values."""
 
     def add(self, node: Node) -> None:
         """Rewrite one node."""

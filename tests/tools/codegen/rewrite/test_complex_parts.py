@@ -1,0 +1,51 @@
+"""Complex arithmetic is done on real and imaginary parts, and Fourier transforms stay the library's between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.codegen.harness import generated, problem_of, run_worker, small, traced_text, write_job
+from tools.codegen import emit
+
+HEAD = "import torch\n\nROWS = 9\nCOLS = 24\n\n\ndef sample({arguments}):\n    return {body}\n\n\n"
+TAIL = "def example_inputs():\n    return ({inputs},)\n"
+PAIRS = "torch.view_as_complex(x.reshape(x.shape[0], -1, 2))"
+COMPLEX: dict[str, tuple[str, str, str]] = {
+    "turned": (
+        f"torch.view_as_real({PAIRS} * torch.polar(torch.ones_like(a), a)[None] + {PAIRS}.conj() / 2.0).flatten(1).type_as(x)",
+        "torch.randn(ROWS, 24), torch.rand(12)",
+        "x, a",
+    ),
+    "magnitudes": (f"({PAIRS} - {PAIRS}.real).abs() + (-{PAIRS}).imag * 2.0", "torch.randn(ROWS, 24)", "x"),
+    "filtered": (
+        "torch.fft.irfft(torch.fft.rfft(x, dim=-1) * torch.complex(a, b), n=x.shape[-1], dim=-1) * 2.0",
+        "torch.randn(ROWS, COLS), torch.randn(COLS // 2 + 1), torch.randn(COLS // 2 + 1)",
+        "x, a, b",
+    ),
+}
+
+
+def source(name: str) -> str:
+    """The text of a sample."""
+    body, inputs, arguments = COMPLEX[name]
+    return HEAD.format(body=body, arguments=arguments) + TAIL.format(inputs=inputs)
+
+
+@pytest.mark.slow
+def test_parts_match_float64(tmp_path: Path) -> None:
+    """Products, sums, conjugates, magnitudes and a filter between two transforms give what torch gives."""
+    jobs = []
+    for name in COMPLEX:
+        problem, graph = traced_text(source(name))
+        jobs.append(write_job(tmp_path, name, problem_of(small(source(name))), emit(problem, graph, generated(graph, {})).source))
+    for name, result in zip(COMPLEX, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True):
+        assert result.get("error", 9.0) <= 1.0, (name, result)
+
+
+def test_nothing_complex_is_left_of_a_rotation() -> None:
+    """A rotation by complex numbers holds real operators alone; between transforms a complex view of the parts is left."""
+    kinds = {name: {out.dtype for node in traced_text(source(name))[1].nodes for out in node.outputs} for name in COMPLEX}
+    assert "complex64" not in kinds["turned"] | kinds["magnitudes"]
+    assert "complex64" in kinds["filtered"]

@@ -1,0 +1,174 @@
+"""Complex arithmetic as arithmetic of real and imaginary parts, which kernels can hold.
+
+Each complex value keeps its two parts at hand, and is itself a view of both stacked, which is left out where nothing reads it. What has
+no rule here (a Fourier transform) reads that view, and what it makes is taken apart again where arithmetic follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tools.codegen.ir.graph import Node, Ref, TensorMeta
+from tools.codegen.rewrite.rewriter import Rewriter
+
+COMPLEX, REAL = "complex64", "float32"
+VIEWS = frozenset({"unsqueeze", "squeeze", "reshape", "view", "flatten", "permute", "transpose", "expand", "select", "slice"})
+"""Views that treat both parts alike."""
+Pair = tuple[Ref, Ref]
+
+
+def real_parts(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
+    """Write a node that makes or reads complex values by their parts; None where it stays as it is."""
+    refs = [ref for ref in node.refs if ref.index == 0 and ref.name in rewriter.metas]
+    if len(node.outputs) != 1 or len(refs) < len(node.refs):
+        return None
+    reads = any(rewriter.metas[ref.name].dtype == COMPLEX for ref in refs)
+    makes = node.outputs[0].dtype == COMPLEX
+    if not makes and not reads:
+        return None
+    parts = _Parts(rewriter, node)
+    rule = (_OF_COMPLEX if reads else _TO_COMPLEX).get(node.op) or (_view if reads and makes and node.op in VIEWS else None)
+    if rule is None or any(rewriter.metas[ref.name].dtype not in (COMPLEX, REAL) for ref in refs):
+        return None
+    return rule(parts) or None
+
+
+class _Parts:
+    """The nodes that take one node's place."""
+
+    def __init__(self, rewriter: Rewriter, node: Node) -> None:
+        self.rewriter, self.node, self.made = rewriter, node, list[Node]()
+        self.out = replace(node.outputs[0], dtype=REAL)
+        self.two = (2,) * rewriter.graph.traces
+
+    def of(self, ref: Ref) -> Pair:
+        """Give the parts of a complex value."""
+        known: Pair | None = self.rewriter.parts.get(ref)
+        if known is None:
+            meta = self.rewriter.metas[ref.name]
+            shape = TensorMeta((*meta.shape, self.two), REAL, meta.contiguous, meta.unit_last)
+            real = self._append(f"{ref.name}_as_real", "view_as_real.default", (ref,), shape)
+            known = self.split(real, replace(meta, dtype=REAL), ref.name)
+            self.rewriter.parts[ref] = known
+        return known
+
+    def split(self, ref: Ref, meta: TensorMeta, name: str) -> Pair:
+        """Select both parts of what has them along its last dimension."""
+        strided = replace(meta, contiguous=False, unit_last=False)
+        real, imaginary = (
+            self._append(f"{name}_{word}", "select.int", (ref, -1, place), strided) for place, word in enumerate(("real", "imaginary"))
+        )
+        return real, imaginary
+
+    def is_complex(self, arg: Any) -> bool:
+        """Whether an argument is a complex value."""
+        return isinstance(arg, Ref) and self.rewriter.metas[arg.name].dtype == COMPLEX
+
+    def call(self, word: str, target: str, *args: Any) -> Ref:
+        """Add an operator on parts, of the result's shape."""
+        return self._append(f"{self.node.name}_{word}", target, args, self.out)
+
+    def _append(self, name: str, target: str, args: tuple[Any, ...], meta: TensorMeta) -> Ref:
+        self.made.append(Node(name, f"aten.{target}", args, {}, (meta,)))
+        return Ref(name)
+
+    def complex_of(self, real: Ref, imaginary: Ref) -> list[Node]:
+        """Finish with a complex value of two parts."""
+        self.rewriter.parts[Ref(self.node.name)] = (real, imaginary)
+        out = self.node.outputs[0]
+        pair = self._append(f"{self.node.name}_pair", "stack.default", ([real, imaginary], -1), TensorMeta((*out.shape, self.two), REAL))
+        return [
+            *self.made,
+            Node(self.node.name, "aten.view_as_complex.default", (pair,), {}, (replace(out, contiguous=True, unit_last=True),)),
+        ]
+
+    def real_of(self, target: str, *args: Any) -> list[Node]:
+        """Finish with a real value."""
+        return [*self.made, Node(self.node.name, f"aten.{target}", args, {}, self.node.outputs)]
+
+
+def _from_pairs(parts: _Parts) -> list[Node]:
+    source = parts.node.args[0]
+    return parts.complex_of(*parts.split(source, parts.out, parts.node.name))
+
+
+def _polar(parts: _Parts) -> list[Node]:
+    size, angle = parts.node.args
+    cosine, sine = parts.call("cosine", "cos.default", angle), parts.call("sine", "sin.default", angle)
+    return parts.complex_of(parts.call("real", "mul.Tensor", size, cosine), parts.call("imaginary", "mul.Tensor", size, sine))
+
+
+def _both(parts: _Parts) -> list[Node]:
+    return parts.complex_of(*parts.node.args[:2])
+
+
+def _multiply(parts: _Parts) -> list[Node]:
+    one, two = parts.node.args
+    if not parts.is_complex(one):
+        one, two = two, one
+    a, b = parts.of(one)
+    if not parts.is_complex(two):
+        return parts.complex_of(parts.call("real", "mul.Tensor", a, two), parts.call("imaginary", "mul.Tensor", b, two))
+    c, d = parts.of(two)
+    ac, bd, ad, bc = (parts.call(w, "mul.Tensor", x, y) for w, x, y in (("ac", a, c), ("bd", b, d), ("ad", a, d), ("bc", b, c)))
+    return parts.complex_of(parts.call("real", "sub.Tensor", ac, bd), parts.call("imaginary", "add.Tensor", ad, bc))
+
+
+def _each(parts: _Parts) -> list[Node]:
+    """Add, subtract or negate both parts; divide them by a real number."""
+    one, *rest = parts.node.args
+    if not parts.is_complex(one) or len(rest) > 1 or parts.node.kwargs:
+        return []
+    target = parts.node.target.removeprefix("aten.")
+    if rest and parts.is_complex(rest[0]) == (parts.node.op == "div"):
+        real, imaginary = parts.of(one)
+        alone = parts.node.op != "div" and parts.rewriter.metas[one.name].shape == parts.out.shape
+        return parts.complex_of(parts.call("real", target, real, rest[0]), imaginary) if alone else []
+    others = parts.of(rest[0]) if rest and parts.is_complex(rest[0]) else (rest[0], rest[0]) if rest else None
+    found = [
+        parts.call(word, target, part, *((others[place],) if others else ()))
+        for place, (word, part) in enumerate(zip(("real", "imaginary"), parts.of(one), strict=True))
+    ]
+    return parts.complex_of(found[0], found[1])
+
+
+def _conjugate(parts: _Parts) -> list[Node]:
+    real, imaginary = parts.of(parts.node.args[0])
+    return parts.complex_of(real, parts.call("negated", "neg.default", imaginary))
+
+
+def _view(parts: _Parts) -> list[Node]:
+    target = parts.node.target.removeprefix("aten.")
+    real, imaginary = parts.of(parts.node.args[0])
+    parts.out = replace(parts.out, contiguous=False, unit_last=False)
+    return parts.complex_of(*(parts.call(word, target, part, *parts.node.args[1:]) for word, part in (("r", real), ("i", imaginary))))
+
+
+def _as_pairs(parts: _Parts) -> list[Node]:
+    return parts.real_of("stack.default", list(parts.of(parts.node.args[0])), -1)
+
+
+def _one(place: int) -> Callable[[_Parts], list[Node]]:
+    def rule(parts: _Parts) -> list[Node]:
+        part = parts.of(parts.node.args[0])[place]
+        return parts.real_of("view_as.default", part, part)
+
+    return rule
+
+
+def _absolute(parts: _Parts) -> list[Node]:
+    real, imaginary = parts.of(parts.node.args[0])
+    squares = [parts.call(word, "mul.Tensor", part, part) for word, part in (("square", real), ("other_square", imaginary))]
+    return parts.real_of("sqrt.default", parts.call("squares", "add.Tensor", *squares))
+
+
+Rule = Callable[[_Parts], list[Node]]
+_TO_COMPLEX: dict[str, Rule] = {"view_as_complex": _from_pairs, "polar": _polar, "complex": _both}
+"""What makes complex values of real ones."""
+_OF_COMPLEX: dict[str, Rule] = {
+    "mul": _multiply, "add": _each, "sub": _each, "neg": _each, "div": _each, "conj": _conjugate, "_conj": _conjugate,
+    "view_as_real": _as_pairs, "real": _one(0), "imag": _one(1), "abs": _absolute,
+}  # fmt: skip
+"""What reads complex values."""
