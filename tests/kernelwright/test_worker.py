@@ -183,8 +183,8 @@ def test_a_run_without_a_target_takes_the_workers(spool: Spool, problem: Problem
 
 def test_an_unknown_evaluator_is_wrong_input(problem: Problem, tmp_path: Path) -> None:
     """A word that names no evaluator is refused with those there are, and no run is made."""
-    with pytest.raises(UserError, match="'ray'") as refused:
-        start_run(problem, RunSettings(evaluator="ray"), tmp_path / "home")
+    with pytest.raises(UserError, match="'slurm'") as refused:
+        start_run(problem, RunSettings(evaluator="slurm"), tmp_path / "home")
     assert "spool:DIR" in refused.value.mend
     assert not (tmp_path / "home").exists()
 

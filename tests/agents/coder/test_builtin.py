@@ -92,7 +92,8 @@ async def grown(problem: Problem) -> tuple[Candidate, Action]:
     assert isinstance(draft, Draft)
     parent = made(problem, draft, action)
     found = await some_options(problem, parent)
-    numbers = [o for o in found if any(isinstance(v, int) and not isinstance(v, bool) for v in o.parameters.values())]
+    knobs = [o for o in found if "implementation" not in o.parameters]
+    numbers = [o for o in knobs if any(isinstance(v, int) and not isinstance(v, bool) for v in o.parameters.values())]
     largest = max(numbers, key=lambda o: max(v for v in o.parameters.values() if isinstance(v, int)))
     return parent, largest
 

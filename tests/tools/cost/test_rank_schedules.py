@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -51,6 +52,18 @@ def _repeated(step: str, times: int) -> str:
     return expression
 
 
+def _layers(weights: Sequence[str]) -> str:
+    """An expression that takes a product with each weight in turn: as no two are one tensor, it is no loop."""
+    expression = "x"
+    for weight in weights:
+        expression = f"torch.tanh({expression} @ {weight})"
+    return expression
+
+
+WEIGHTS = [f"y{place}" for place in range(40)]
+PIECES = [f"x{place}" for place in range(17)]
+
+
 SAMPLES = {
     "product": PRODUCT,
     "convolution": CONVOLVED,
@@ -76,9 +89,9 @@ SAMPLES = {
 WRITTEN = covering([(name, policy) for name in SAMPLES for policy in (EXACT, DEFAULT_POLICY, TF32)])
 
 NETWORKS = {
-    "many pieces": (f"torch.cat([{', '.join(f'x + {step}' for step in range(9))}], 0)", "torch.randn(2048, 2048)", "x"),
+    "many pieces": (f"torch.cat([{', '.join(PIECES)}], 0)", ", ".join(["torch.randn(2048, 2048)"] * len(PIECES)), ", ".join(PIECES)),
     "lookup": ("F.embedding(i, w)", "torch.randint(0, 9, (5,)), torch.randn(100000, 512)", "i, w"),
-    "small steps": (_repeated("torch.tanh({} @ y)", 40), "torch.randn(64, 64), torch.randn(64, 64)", "x, y"),
+    "small steps": (_layers(WEIGHTS), ", ".join(["torch.randn(64, 64)"] * (1 + len(WEIGHTS))), ", ".join(["x", *WEIGHTS])),
     "large steps": (_repeated("torch.tanh({} @ y)", 20), LARGE, "x, y"),
     "depthwise and pointwise": (
         "torch.relu(F.conv2d(torch.relu(F.conv2d(x, y, padding=1, groups=256)), z))",
@@ -304,7 +317,7 @@ def test_what_cannot_be_generated_counts_with_its_bytes() -> None:
     """A concatenation of too many pieces takes the time of moving them twice; a lookup moves what it finds, not the table."""
     _, many = read("many pieces")
     (node,) = [node for node in many.nodes if node.op == "cat"]
-    assert left_us(many, (node.name,), SHEET) > 2 * 9 * 2048 * 2048 * 4 / SHEET.memory_gbps / 1e3
+    assert left_us(many, (node.name,), SHEET) > 2 * len(PIECES) * 2048 * 2048 * 4 / SHEET.memory_gbps / 1e3
     _, table = read("lookup")
     assert left_us(table, ("embedding",), SHEET) == SHEET.launch_us
 

@@ -92,7 +92,9 @@ def test_wrong_kernel_is_wrong_with_its_errors(judge: Judge, kernel: str) -> Non
     assert "rows=3, columns=65" in found.notes[0]
     assert any("calls are wrong: at rows=3, columns=65; as written." in note for note in found.notes)
     shown = found.correctness.wrong[0]
-    assert (shown.size, shown.wrong, shown.elements) == ("rows=3, columns=65", 195, 195)
+    assert (shown.size, shown.elements) == ("rows=3, columns=65", 195)
+    # an input next to zero may be doubled nearly right
+    assert 190 <= shown.wrong <= 195
     assert shown.factor == pytest.approx(2.001 / 2)
     assert shown.first[0].got == pytest.approx(shown.first[0].expected * 2.001 / 2)
     assert found.estimate is None
