@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.breadth import covering
 from tests.tools.codegen.harness import generated, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.loop_samples import LOOPS, WRAPS
 from tools.codegen import emit, initial_schedule, trace
@@ -29,6 +30,9 @@ ALGORITHMS = {
     "from_itself": "scan",
 }
 """What each loop is by its step: linear element by element, a matrix that queries read, or neither."""
+SETTINGS = ("first", "sequential", "library")
+"""Kernels of the step's own algorithm, of steps one by one, and the library's operators."""
+CASES = covering([(name, setting) for name in LOOPS for setting in SETTINGS], also=[(name, "first") for name in LOOPS])
 
 
 def loop_of(name: str) -> Loop:
@@ -74,22 +78,21 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[Any, Any]:
 
 
 def _results(folder: Path) -> dict[Any, Any]:
-    jobs, keys = [], []
-    for name, text in LOOPS.items():
-        problem, graph = traced_text(text, name)
-        for setting, schedule in (
-            ("first", generated(graph, {})),
-            ("sequential", generated(graph, {"recurrence": SEQUENTIAL})),
-            ("library", initial_schedule(graph)),
-        ):
-            at_small = problem_of(small(text), name)
-            jobs.append(write_job(folder, f"{name}_{setting}", at_small, emit(problem, graph, schedule).source))
-            keys.append((name, setting))
-    return dict(zip(keys, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+    jobs = []
+    for name, setting in CASES:
+        problem, graph = traced_text(LOOPS[name], name)
+        schedule = (
+            initial_schedule(graph)
+            if setting == "library"
+            else generated(graph, {"recurrence": SEQUENTIAL} if setting == "sequential" else {})
+        )
+        at_small = problem_of(small(LOOPS[name]), name)
+        jobs.append(write_job(folder, f"{name}_{setting}", at_small, emit(problem, graph, schedule).source))
+    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "setting"), [(name, setting) for name in LOOPS for setting in ("first", "sequential", "library")])
+@pytest.mark.parametrize(("name", "setting"), CASES)
 def test_an_emitted_loop_matches_float64(results: Any, name: str, setting: str) -> None:
     """It is as accurate as the reference, within a factor of four."""
     result = results[name, setting]
