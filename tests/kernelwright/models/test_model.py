@@ -44,6 +44,7 @@ def workloads():
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_model_becomes_a_package_that_is_proven(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
