@@ -62,7 +62,7 @@ async def test_gpus_are_placed_by_their_kind_and_who_times_differently_is_named(
 
 async def test_a_killed_node_costs_what_was_in_flight_and_no_more(nodes: Nodes) -> None:
     """Candidates judged on it are kept; those it was at are judged on another node, and their notes say so."""
-    lost = nodes.add(cpus=3)
+    lost = nodes.add(cpus=2)
     pool, before = _pool(), len(nodes.lines("end"))
     asking = asyncio.gather(*(_asked_until(pool, number, "2 nodes") for number in range(6)))
     tasks = [asyncio.create_task(pool.evaluate(_request(f"# kill {number}"))) for number in range(24)]
