@@ -88,7 +88,9 @@ class StepLowering(Lowering):
         return self.b.index((self.step,)) * tree.by + tree.first
 
     def _load(self, ref: Ref, *, again: bool = False) -> tuple[Value, Any]:
-        raise LoweringError(f"{self.graph.by_name[ref.name].target} inside of a loop is not generated")
+        made = self.graph.by_name.get(ref.name)
+        what = made.target if made else "what reads the same input of a step in two ways"
+        raise LoweringError(f"{what} inside of a loop is not generated")
 
 
 def _recurrence(low: Lowering, node: Node) -> None:

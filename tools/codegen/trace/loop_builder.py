@@ -206,7 +206,14 @@ class LoopBuilder:
         if value.place in self.written:
             raise UnevenError("a step reads all of what it writes a part of")
         fixed = value.place in self.fixed
-        return self._whole(Ref(self.steps[value.place].name, value.index)) if fixed else self.values[value.place, value.index]
+        return self._whole(Ref(self.steps[value.place].name, value.index)) if fixed else self._made(value)
+
+    def _made(self, value: Here | Before) -> Ref:
+        """Find what the body makes of a node of the step."""
+        made = self.values.get((value.place, value.index))
+        if made is None:
+            raise UnevenError("a step reads or hands on what its body does not make")
+        return made
 
     def argument(self, ref: Ref) -> int:
         """Tell which argument of the loop a value is."""
@@ -248,7 +255,7 @@ class LoopBuilder:
         return self.before_values[value]
 
     def _carried(self, value: Before, ref: Ref) -> Carried:
-        return Carried(ref.name, self.argument(value.initial), self.values[value.place, value.index])
+        return Carried(ref.name, self.argument(value.initial), self._made(value))
 
 
 def resized(meta: TensorMeta, dim: int, size: int) -> TensorMeta:

@@ -36,13 +36,16 @@ def trace_reference(problem: Problem, *, loops: bool = True) -> OperatorGraph:
 
     variants, shapes = small_variants(problem), [problem.at(shape) for shape in problem.shapes]
     short = shortened(problem, variants) if loops and not shapes else None
-    if short is not None:
-        return _at_full_length(problem, short)
+    folded = _at_full_length(problem, short) if short is not None else None
+    if folded is not None and not folded.blocked:
+        return folded
     if (operators := sum(len(each.work.operators) for each in (problem, *shapes, *variants))) > MOST:
         reason = f"the reference runs {operators} operators at the sizes of its traces, more than {MOST}, and no constant shortens them"
-        return _blocked(problem, None, (reason,), replayable=False)
+        return folded or _blocked(problem, None, (reason,), replayable=False)
     exports = [export_problem(each) for each in (problem, *shapes, *variants)]
-    return merge(problem, [with_loops(export) for export in exports] if loops else exports)
+    graph = merge(problem, [with_loops(export) for export in exports] if loops else exports)
+    # where neither will do, what is wrong with its loop says more
+    return folded if folded is not None and graph.blocked else graph
 
 
 def _at_full_length(problem: Problem, short: Shortened) -> OperatorGraph:

@@ -1,0 +1,69 @@
+"""What is traced at few steps, and what is traced as written."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.codegen.harness import problem_of
+from tools.codegen import LoweringError, trace
+from tools.codegen.ir.loop import Loop
+from tools.codegen.schedule.plan import plan_region
+
+BLOCKS = """
+import torch
+
+ROWS, WIDTH, BLOCKS = 32, 64, 24
+
+
+class Model(torch.nn.Module):
+    def __init__(self, width, blocks):
+        super().__init__()
+        self.blocks = torch.nn.ModuleList(torch.nn.Linear(width, width) for _ in range(blocks))
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = x + torch.tanh(block(x))
+        return x
+
+
+def get_inputs():
+    return [torch.rand(ROWS, WIDTH)]
+
+
+def get_init_inputs():
+    return [WIDTH, BLOCKS]
+"""
+
+
+def test_blocks_with_weights_of_their_own_are_no_loop() -> None:
+    """A network whose constant says how many blocks it has is traced as written: its blocks read different weights."""
+    graph = trace(problem_of(BLOCKS, "blocks"))
+    assert not graph.blocked
+    assert not any(isinstance(node, Loop) for node in graph.nodes)
+    assert [node.op for node in graph.nodes].count("linear") == 24
+
+
+CELL = """
+import torch
+
+ROWS, WIDTH, STEPS = 4, 8, 24
+SMALL_SIZES = [{"STEPS": 7}]
+
+
+def cell(x, state, weight):
+    for step in range(STEPS):
+        state = torch.tanh(torch.cat([x[:, step], state], 1) @ weight)
+    return state
+
+
+def example_inputs():
+    return torch.rand(ROWS, STEPS, WIDTH), torch.rand(ROWS, WIDTH), torch.rand(2 * WIDTH, WIDTH)
+"""
+
+
+def test_a_step_that_concatenates_is_left_in_words() -> None:
+    """A loop whose step no kernel can hold stays a loop of forward, and the reason says what holds it up."""
+    graph = trace(problem_of(CELL, "cell"))
+    (loop,) = (node for node in graph.nodes if isinstance(node, Loop))
+    with pytest.raises(LoweringError, match="inside of a loop is not generated"):
+        plan_region(graph, (loop.name,))
