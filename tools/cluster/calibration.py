@@ -10,6 +10,7 @@ TOLERANCE = 0.03
 EVERY_S = 3600.0
 _ENOUGH = 3
 """Figures without which the median says nothing: of two that differ either may be the odd one."""
+OF_TWO = "the mean of two evaluators, of which either may be odd"
 
 
 def deviating(figures: Mapping[str, float]) -> dict[str, float]:
@@ -28,5 +29,10 @@ def deviating(figures: Mapping[str, float]) -> dict[str, float]:
 def in_words(name: str, share: float, others: int) -> str:
     """Say it in a sentence."""
     word = "longer" if share > 0 else "less"
-    whom = f"the median of {others} evaluators" if others >= _ENOUGH else "the mean of two evaluators, of which either may be odd"
+    whom = f"the median of {others} evaluators" if others >= _ENOUGH else OF_TWO
     return f"{name}: the calibration kernel takes {abs(share):.1%} {word} than {whom}."
+
+
+def is_news(note: str, before: str) -> bool:
+    """Whether a note is to be said: the first one, and the first that tells which of several is the odd one."""
+    return bool(note) and (not before or (OF_TWO in before and OF_TWO not in note))

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tools.cluster.calibration import EVERY_S, deviating, in_words
+from tools.cluster.calibration import EVERY_S, deviating, in_words, is_news
 from tools.cluster.evaluator import actor_class
 from tools.cluster.records import Facts, Failure, Question, Reply
 from tools.cluster.station import Order, code_hash
@@ -266,7 +266,7 @@ class Crew:
         odd = deviating({place: each.calibration_us for place, each in timed.items()})
         for place, each in timed.items():
             note = in_words(place, odd[place], len(timed)) if place in odd else ""
-            if note and not each.note:
+            if is_news(note, each.note):
                 self._say(note)
             each.note = note
 
