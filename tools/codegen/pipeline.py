@@ -28,7 +28,7 @@ from tools.codegen.schedule.plan import LoweredRegion, PlannedRegion, can_genera
 from tools.codegen.trace.tracing import trace_reference
 from tools.records import Problem
 
-MOST_UNROLLED = 1500
+MOST_UNROLLED = 400
 """Operators up to which a reference with a loop that no kernel can hold is traced step by step."""
 
 
