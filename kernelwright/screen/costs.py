@@ -11,8 +11,13 @@ from rich.table import Table
 
 from tools.records import Evaluation
 from tools.tracing import RunStore
+from tools.tracing.work import Share
 
 Facts = dict[str, Any]
+
+_WAITING = ("place", "queue")
+_LEAST_S = 0.1
+"""What is less is not worth a word."""
 
 
 def cost_facts(store: RunStore) -> Facts:
@@ -22,13 +27,17 @@ def cost_facts(store: RunStore) -> Facts:
     from graphs.optimize.wall import wall
 
     judged = list(store.all("evaluation", Evaluation).values())
+    spent = wall(store)
+    asked = spent.shares.get("evaluation", Share(wall_s=0.0, busy_s=0.0))
     return {
-        "wall": wall(store).model_dump(mode="json"),
+        "wall": spent.model_dump(mode="json"),
         "evaluations": {
             "count": len(judged),
             "gpu_seconds": sum(one.gpu_seconds for one in judged),
+            "place_seconds": sum(one.phase_seconds.get("place", 0.0) for one in judged),
             "queue_seconds": sum(one.phase_seconds.get("queue", 0.0) for one in judged),
             "seconds": sum(one.seconds for one in judged),
+            "outside_seconds": max(0.0, asked.busy_s - sum(one.seconds for one in judged)),
             "phases": _phases(judged),
         },
         **costs(store).model_dump(mode="json"),
@@ -51,10 +60,7 @@ def show_costs(facts: Facts) -> None:
         table.add_row("all", *_cells(facts["run"]), end_section=True)
         console.print(table)
     judged = facts["evaluations"]
-    times = f"{judged['gpu_seconds']:.0f} s of a GPU, {judged['queue_seconds']:.0f} s waiting for one, {judged['seconds']:.0f} s in all"
-    phases = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in judged["phases"].items())
-    said = f"{judged['count']} evaluations: {times}{f' ({phases})' if phases else ''}"
-    console.print(said, highlight=False)
+    console.print(_evaluations(judged), highlight=False)
     for one in facts["choices"]:
         console.print(escape(f"{one['role']} {one['purpose']}: {one['model']}. {one['why']}"), highlight=False)
     for one in facts["failed"]:
@@ -73,10 +79,22 @@ def _show_wall(console: Console, wall: Facts) -> None:
     console.print(table)
 
 
+def _evaluations(judged: Facts) -> str:
+    """Say what evaluations took, so that what is named adds up to all of it."""
+    waited = {"place": "for a place among those judged at once", "queue": "for turns on the device"}
+    parts = [f"{judged[f'{name}_seconds']:.1f} s waiting {what}" for name, what in waited.items()]
+    parts += [f"{name} {seconds:.1f} s" for name, seconds in judged["phases"].items()]
+    rest = judged["seconds"] - judged["place_seconds"] - judged["queue_seconds"] - sum(judged["phases"].values())
+    parts += [f"other {rest:.1f} s"] if rest >= _LEAST_S else []
+    outside = judged["outside_seconds"]
+    beside = f"; {outside:.1f} s more until answers were here" if outside >= _LEAST_S else ""
+    return f"{judged['count']} evaluations: {judged['seconds']:.1f} s ({', '.join(parts)}), {judged['gpu_seconds']:.0f} s of a GPU{beside}"
+
+
 def _phases(judged: Sequence[Evaluation]) -> dict[str, float]:
     """Seconds of each phase of the evaluations together."""
     names = dict.fromkeys(name for one in judged for name in one.phase_seconds)
-    return {name: sum(one.phase_seconds.get(name, 0.0) for one in judged) for name in names if name != "queue"}
+    return {name: sum(one.phase_seconds.get(name, 0.0) for one in judged) for name in names if name not in _WAITING}
 
 
 def _cells(bill: Facts) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Self, TypeVar
 
+from tools.evaluation.places import Places
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.evaluation.supervisor.supervisor import Builds, Supervisor
@@ -28,6 +29,8 @@ T = TypeVar("T")
 
 _BASELINES = 32
 """Problems whose baselines are begun at once, at most: more than a bench has in flight."""
+_BESIDES = 2
+"""Threads for what is asked beside evaluations, counters among it."""
 _SWITCH_S = 1e-4
 """How long another thread of this process may compute while one that talks to a runner waits: a timing is hundreds of short messages.
 
@@ -66,7 +69,9 @@ class LocalPool:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
         # a baseline waits for a compiler, and takes no evaluation's place meanwhile
         self._waiting = ThreadPoolExecutor(_BASELINES, thread_name_prefix="baselines")
-        self._threads = ThreadPoolExecutor(parallel or max(1, (os.cpu_count() or 2) // 2), thread_name_prefix="evaluation")
+        parallel = parallel or max(1, (os.cpu_count() or 2) // 2)
+        self._places = Places(parallel)
+        self._threads = ThreadPoolExecutor(parallel + _BESIDES, thread_name_prefix="evaluation")
 
     def weakened(self, off: Defences) -> Self:
         """Give a view of this pool with defences switched off, to test that each is needed.
@@ -83,7 +88,9 @@ class LocalPool:
         return await (evaluate_shapes(self._evaluate, request) if request.problem.shapes else self._evaluate(request))
 
     async def _evaluate(self, request: EvaluationRequest) -> Evaluation:
-        return await self._run(partial(self._supervisor.evaluate, request))
+        async with self._places.taken(request.problem.id) as waited_s:
+            found = await self._run(partial(self._supervisor.evaluate, request))
+        return found.model_copy(update={"seconds": found.seconds + waited_s, "phase_seconds": {"place": waited_s, **found.phase_seconds}})
 
     async def _run(self, work_on: Callable[[int], T], threads: Executor | None = None) -> T:
         """Run blocking work in a thread; where the task is cancelled, have the work give up, and wait until it has."""
@@ -106,6 +113,7 @@ class LocalPool:
         """Time the reference at every shape of the problem, or estimate it where there is no GPU."""
 
         async def of(one: Problem) -> Baselines:
+            self._places.hear_of(one.id)
             return await self._run(partial(self._supervisor.baselines, one, target), self._waiting)
 
         return await (baselines_of_shapes(of, problem) if problem.shapes else of(problem))

@@ -269,8 +269,8 @@ class Evaluation(Record):
     seconds: float = 0.0
     """Wall time the evaluation took."""
     phase_seconds: dict[str, float] = Field(default_factory=dict)
-    """Wall time by phase: build, check, baselines (started for it), time, read (machine code); `queue` is what it waited for its turns on
-    the device."""
+    """Wall time by phase: build, check, baselines (started for it), time; `place` is what it waited to be begun with, and
+    `queue` for its turns on the device."""
     gpu_seconds: float = 0.0
     """Time a GPU was held for it."""
 
