@@ -125,6 +125,12 @@ def device_uuid(index: int) -> str | None:
     return _ask(lambda nvml: _text(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index))))
 
 
+def device_bytes(index: int) -> int | None:
+    """Memory of the device at NVML's `index`; None without one."""
+    found = _ask(lambda nvml: str(nvml.nvmlDeviceGetMemoryInfo(nvml.nvmlDeviceGetHandleByIndex(index)).total))
+    return None if found is None else int(found)
+
+
 def device_use(index: int) -> DeviceUse | None:
     """Look at the memory of the device at NVML's `index` and at the processes that compute on it; None where that cannot be read."""
     opened = _open(index)

@@ -11,10 +11,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tools.evaluation.processes.child import Child, DeadlineError
+from tools.evaluation.processes.kept import LEAST
 from tools.evaluation.wire.jobs.oracle_server import DONE, FAILED
-
-KEPT = 6
-"""Processes kept at once, about half a gigabyte of device memory each: problems worked on side by side do not drive out each other's."""
 
 _LAST_WORDS_S = 2.0
 
@@ -48,8 +46,9 @@ class _Kept:
 class OracleClient:
     """The supervisor's side: keeps the processes of the last few problems; one whose job failed gets a new one."""
 
-    def __init__(self) -> None:
-        """Start with none."""
+    def __init__(self, most: int = LEAST) -> None:
+        """Start with none; `most` are kept at once: problems worked on side by side do not drive out each other's."""
+        self._most = most
         self._lock = threading.Lock()
         self._kept: dict[str, _Kept] = {}
         """By problem, the one used longest ago first."""
@@ -88,7 +87,7 @@ class OracleClient:
             self._kept[problem] = one
             one.users += 1
             idle = [name for name, other in self._kept.items() if not other.users]
-            dropped = [self._kept.pop(name) for name in idle[: max(0, len(self._kept) - KEPT)]]
+            dropped = [self._kept.pop(name) for name in idle[: max(0, len(self._kept) - self._most)]]
         try:
             for other in dropped:
                 other.end()

@@ -20,6 +20,7 @@ import tools
 from tools.errors import MachineError
 from tools.evaluation.processes.allowance import Allowance
 from tools.evaluation.processes.child import Child
+from tools.evaluation.processes.kept import kept_processes
 from tools.evaluation.processes.oracle_client import OracleClient
 from tools.evaluation.processes.shared_memory_pool import SharedMemoryPool, nothing, room
 from tools.evaluation.processes.spare_runners import SpareRunners
@@ -31,7 +32,7 @@ from tools.evaluation.sandbox.isolation import Isolation
 from tools.evaluation.wire.defences import NONE, Defence, Defences
 from tools.evaluation.wire.jobs.oracle_server import JOBS
 from tools.evaluation.wire.jobs.runner import WARM
-from tools.profiling.nvml import device_title, device_uuid
+from tools.profiling.nvml import device_bytes, device_title, device_uuid
 from tools.records import Problem, content_hash
 
 _MAX_ANSWER = 128 << 20
@@ -85,7 +86,9 @@ class WorkerPool:
         self._started: set[str] = set()
         self.keeps = device is not None
         """Whether the oracle server does what it can do; without a GPU it saves nothing."""
-        self._oracle = OracleClient()
+        self.kept = kept_processes(None if device is None else device_bytes(device))
+        """Oracle servers and baselines that are kept, of each."""
+        self._oracle = OracleClient(self.kept)
         # a stranger's reference may go on looking at memory that it was given once
         self.memory = SharedMemoryPool(nothing if wary else room)
         self.exchanges = SharedMemoryPool(nothing if wary else room, wider=1)

@@ -29,8 +29,6 @@ TUNED = "max-autotune"
 _LOADS = {"eager": Load(0), "compile": Load.COMPILED, TUNED: Load.TUNED}
 _WARM_UPS = 3
 """Calls until max-autotune has recorded its CUDA graph and replays it."""
-KEPT = 8
-"""Baseline processes kept at once: problems that are worked on side by side do not drive out each other's."""
 KEPT_SHARE = 1 / 16
 """Share of the device's memory that the tensors of all kept problems may need together; the newest stays in any case."""
 
@@ -246,7 +244,7 @@ class BaselineCache:
 
     def _make_room(self, nbytes: int, sheet: HardwareSheet) -> None:
         room = KEPT_SHARE * sheet.memory_gb * 1e9
-        while self._kept and (len(self._kept) >= KEPT or nbytes + sum(size for _, size in self._kept.values()) > room):
+        while self._kept and (len(self._kept) >= self._workers.kept or nbytes + sum(size for _, size in self._kept.values()) > room):
             self._drop(next(iter(self._kept)))
 
     def _drop(self, problem: str) -> None:

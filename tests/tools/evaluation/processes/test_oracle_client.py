@@ -11,7 +11,8 @@ from functools import partial
 import pytest
 
 from tools.evaluation.processes.child import Child, DeadlineError
-from tools.evaluation.processes.oracle_client import KEPT, OracleClient
+from tools.evaluation.processes.kept import LEAST
+from tools.evaluation.processes.oracle_client import OracleClient
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.call_plan import plan_calls
 from tools.evaluation.wire.jobs.inputs import InputsAnswer, InputsJob
@@ -68,12 +69,12 @@ def test_problems_side_by_side_keep_their_processes(court: Court) -> None:
 
 def test_the_one_used_longest_ago_makes_room(court: Court) -> None:
     """No more than a few are kept; the newest are."""
-    for name in [str(number) for number in range(KEPT + 1)]:
+    for name in [str(number) for number in range(LEAST + 1)]:
         court.ask(name)
-    court.ask(str(KEPT))
-    assert len(court.started) == KEPT + 1
+    court.ask(str(LEAST))
+    assert len(court.started) == LEAST + 1
     court.ask("0")
-    assert len(court.started) == KEPT + 2
+    assert len(court.started) == LEAST + 2
 
 
 def test_a_job_that_fails_costs_its_own_process_alone(court: Court) -> None:
