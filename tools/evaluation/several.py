@@ -20,8 +20,11 @@ from tools.records import Baselines, Evaluation, EvaluationRequest, HardwareShee
 
 T = TypeVar("T", Evaluation, Baselines)
 
-_BUILDS_AHEAD = 2
-"""Evaluations at once for each GPU beyond the one that has it: they build meanwhile."""
+_BESIDE = 7
+"""Evaluations at once for each GPU beyond the one that is timed: they build, are checked, or wait for a compiler.
+
+Of ten seconds that one takes beside others it is alone on the device for one or two.
+"""
 
 
 class SeveralPool:
@@ -103,7 +106,7 @@ def open_local(
 def capacity(gpus: int) -> int:
     """How many evaluations to have under way: half of the cores, and no more than keep each GPU supplied."""
     half = max(1, (os.cpu_count() or 2) // 2)
-    return half if gpus == 0 else max(2 * gpus, min(half, (1 + _BUILDS_AHEAD) * gpus))
+    return half if gpus == 0 else max(2 * gpus, min(half, (1 + _BESIDE) * gpus))
 
 
 def begin_local(devices: str = ALL) -> None:
