@@ -38,8 +38,8 @@ FAILURES_IN_A_ROW = 5
 
 PATIENCE_S = 20.0
 """A run whose file is not read, traced and timed after so long is waiting for its own slow reference: its place goes to the next one."""
-MOST_SLOW = 3
-"""Runs that may be slow beside the one in each place."""
+MOST_SLOW = 4
+"""Runs that may be slow beside those in their places, in the whole bench: where the machine has too much to do they all seem to be."""
 
 
 class Bench:
@@ -73,6 +73,8 @@ class Bench:
         self._listener = listener
         self._patience_s = patience_s
         self._beginnings = Beginnings()
+        self._slow = 0
+        """Runs in flight whose place has gone to another."""
         self._loader = loader or Loader()
         self._loaded: dict[str, asyncio.Task[Loaded]] = {}
         self._memories = Memories(settings.knowledge)
@@ -112,12 +114,18 @@ class Bench:
             for job in work:
                 doing = asyncio.create_task(self._do(job))
                 slow.append(doing)
-                if await self._begins(job, doing) or len(slow) > MOST_SLOW:
+                if await self._begins(job, doing) or self._slow >= MOST_SLOW:
                     await doing
                     slow.remove(doing)
+                else:
+                    self._slow += 1
+                    doing.add_done_callback(self._slow_one_ended)
             await asyncio.gather(*slow)
         finally:
             await _cancel(slow)
+
+    def _slow_one_ended(self, _: asyncio.Task[None]) -> None:
+        self._slow -= 1
 
     async def _begins(self, job: Job, doing: asyncio.Task[None]) -> bool:
         """Wait until a run has begun to work, or ended; False where it is slow."""
