@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from tools.records import Evaluation
+from tools.records import PART, Evaluation
 from tools.tracing import RunStore
 from tools.tracing.work import Share
 
@@ -83,8 +83,11 @@ def _evaluations(judged: Facts) -> str:
     """Say what evaluations took, so that what is named adds up to all of it."""
     waited = {"place": "for a place among those judged at once", "queue": "for turns on the device"}
     parts = [f"{judged[f'{name}_seconds']:.1f} s waiting {what}" for name, what in waited.items()]
-    parts += [f"{name} {seconds:.1f} s" for name, seconds in judged["phases"].items()]
-    rest = judged["seconds"] - judged["place_seconds"] - judged["queue_seconds"] - sum(judged["phases"].values())
+    phases = {name: seconds for name, seconds in judged["phases"].items() if not name.startswith(PART)}
+    within = [f"{name.removeprefix(PART)} {seconds:.1f}" for name, seconds in judged["phases"].items() if name.startswith(PART)]
+    in_time = f" ({', '.join(within)})" if within else ""
+    parts += [f"{name} {seconds:.1f} s{in_time if name == 'time' else ''}" for name, seconds in phases.items()]
+    rest = judged["seconds"] - judged["place_seconds"] - judged["queue_seconds"] - sum(phases.values())
     parts += [f"other {rest:.1f} s"] if rest >= _LEAST_S else []
     outside = judged["outside_seconds"]
     beside = f"; {outside:.1f} s more until answers were here" if outside >= _LEAST_S else ""

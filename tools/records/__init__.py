@@ -11,6 +11,7 @@ from tools.records.budget import Budget, Spent
 from tools.records.candidate import ROOT, Candidate, Plan
 from tools.records.correctness import Correctness, OutputError, WrongElement, WrongOutput
 from tools.records.evaluation import (
+    PART,
     Against,
     Estimate,
     Evaluation,
@@ -50,6 +51,7 @@ __all__ = [
     "DEFAULT_POLICY",
     "IDEA",
     "ITEM_BYTES",
+    "PART",
     "ROOT",
     "Action",
     "ActionKind",

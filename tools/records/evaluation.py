@@ -46,6 +46,10 @@ class Tier(StrEnum):
     """Nothing was timed."""
 
 
+PART = "time: "
+"""What names of phases begin with that are parts of another."""
+
+
 class Sample(Record):
     """Times of one thing, in microseconds."""
 
@@ -270,7 +274,7 @@ class Evaluation(Record):
     """Wall time the evaluation took."""
     phase_seconds: dict[str, float] = Field(default_factory=dict)
     """Wall time by phase: build, check, baselines (started for it), time; `place` is what it waited to be begun with, and
-    `queue` for its turns on the device."""
+    `queue` for its turns on the device. What begins with `PART` is a part of `time`."""
     gpu_seconds: float = 0.0
     """Time a GPU was held for it."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tools.evaluation.processes.device_lock import Stay
 from tools.evaluation.wire.jobs.builder import BuildAnswer
-from tools.records import EvaluationRequest, KernelResources, Seeds
+from tools.records import PART, EvaluationRequest, KernelResources, Seeds
 
 
 @dataclass
@@ -34,3 +34,9 @@ class Case:
             yield
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Take down how long a part of the phase `time` took."""
+        with self.phase(f"{PART}{name}"):
+            yield

@@ -72,7 +72,8 @@ class OnDevice:
             if outcome.verdict is Verdict.PASS:
                 made = begun()
                 with self._lock.alone() as stay, case.phase("time", after=stay):
-                    workers.spare_runners.settle()
+                    with case.part("settle"):
+                        workers.spare_runners.settle()
                     outcome, figures = self._time(workers, case, outcome, cache, made, cancel)
         if outcome.verdict is Verdict.PASS:
             self._passed.add(_passing(case.request))
@@ -201,7 +202,8 @@ class OnDevice:
     ) -> tuple[Outcome, dict[str, Any]]:
         request = case.request
         with self._resting():
-            baseline = self._baselines.baseline(request.problem, request.target, cancel, made)
+            with case.part("settle"):
+                baseline = self._baselines.baseline(request.problem, request.target, cancel, made)
             case.notes += baseline.notes
             found = timed(workers, request, case, baseline, cancel, cache=cache)
             if not isinstance(found, Outcome):

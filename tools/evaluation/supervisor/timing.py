@@ -6,8 +6,8 @@ import random
 import secrets
 import statistics
 import time
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack
 from typing import Protocol
 
 from pydantic import ValidationError
@@ -80,6 +80,9 @@ class Case(Protocol):
     notes: list[str]
     seeds: list[Seeds]
 
+    def part(self, name: str) -> AbstractContextManager[None]:
+        """Take down how long a part of the timing took."""
+
 
 def timed(
     workers: WorkerPool,
@@ -97,7 +100,7 @@ def timed(
     """
     found: Outcome | Timing
     for last in (False, True):
-        session = TimedSession(workers, request.problem, request.target, request.stage, cancel)
+        session = TimedSession(workers, request.problem, request.target, request.stage, cancel, case.part)
         case.seeds.append(session.seeds)
         found = session.run("" if plan is not None else request.source, baseline, request.timeout_s, cache, plan)
         if last or isinstance(found, Timing) or not found.by_chance:
@@ -109,8 +112,17 @@ def timed(
 class TimedSession:
     """One candidate against the baselines on one device."""
 
-    def __init__(self, workers: WorkerPool, problem: Problem, sheet: HardwareSheet, stage: Stage, cancel: int) -> None:
-        """Prepare."""
+    def __init__(
+        self,
+        workers: WorkerPool,
+        problem: Problem,
+        sheet: HardwareSheet,
+        stage: Stage,
+        cancel: int,
+        part: Callable[[str], AbstractContextManager[None]],
+    ) -> None:
+        """Prepare; `part` takes down how long what it holds took."""
+        self._part = part
         self._workers = workers
         self._problem = problem
         self._sheet = sheet
@@ -137,8 +149,9 @@ class TimedSession:
         """Time `source`, of which `cache` is compiled, or its `plan` alone; an Outcome says that it may not have a time."""
         self._is_sealed = plan is not None
         with ExitStack() as stack:
-            stack.enter_context(self._held)
-            self._held.fill()
+            with self._part("inputs"):
+                stack.enter_context(self._held)
+                self._held.fill()
             job = RunnerJob(
                 abi=self._problem.abi,
                 source="" if plan is not None else source,
@@ -150,33 +163,51 @@ class TimedSession:
                 cache=cache,
             )
             # nothing of the candidate is alive: neither the number of calls nor these times can be influenced
-            count = repetitions(self._stage, min(baseline.call("eager") for _ in range(_WARM_UPS)))
-            alone = max(_ALONE[0], min(_ALONE[1], count // 4))
-            before = _by_themselves(baseline, alone)
+            with self._part("baselines alone"):
+                count = repetitions(self._stage, min(baseline.call("eager") for _ in range(_WARM_UPS)))
+                alone = max(_ALONE[0], min(_ALONE[1], count // 4))
+                before = _by_themselves(baseline, alone)
             deadline = time.monotonic() + timeout_s
             fixed = not any(spec.dynamic for spec in self._problem.abi.parameters)
             packs = fixed and (bool(plan.packing) if plan is not None else declares_packing(source))
             ChainBoard(baseline.board).wipe()
             board = None if self._is_sealed else baseline.board
             try:
-                with (
-                    NvmlSampler(self._workers.device) as sampler,
-                    RunnerClient(self._workers, job, self._held.store, deadline, self._cancel, gpu=True, board=board) as runner,
-                ):
+                with NvmlSampler(self._workers.device) as sampler, ExitStack() as running:
+                    with self._part("start"):
+                        client = RunnerClient(self._workers, job, self._held.store, deadline, self._cancel, gpu=True, board=board)
+                        runner = running.enter_context(client)
                     measured = self._measure(runner, baseline, count, packs=packs)
             except RunError as error:
                 return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
-            measured.before, measured.after = before, _by_themselves(baseline, alone)
-            wrong = self._validate(measured.chains)
+            with self._part("baselines alone"):
+                measured.before, measured.after = before, _by_themselves(baseline, alone)
+            with self._part("oracle"):
+                wrong = self._validate(measured.chains)
             return wrong or self._conclude(measured, sampler, plan)
 
     def _measure(self, runner: RunnerClient, baseline: BaselineProcess, count: int, *, packs: bool) -> Measured:
-        runner.give(0)
-        for _ in range(_WARM_UPS):
-            runner.call(Load.ALL)
-        runner.collect(0)
-        chosen = self._chosen(count)
+        with self._part("first calls"):
+            runner.give(0)
+            for _ in range(_WARM_UPS):
+                runner.call(Load.ALL)
+            runner.collect(0)
         measured = Measured(baselines={name: [] for name in baseline.names})
+        with self._part("calls"):
+            self._time_calls(runner, baseline, count, measured)
+        if not self._is_sealed:
+            # there is no host code in a sealed process that could hide anything
+            session = ChainSession(runner, baseline, self._problem.abi, self._chance, statistics.median(measured.event_us))
+            with self._part("chains"):
+                measured.idle_us = [self._idle_us(runner) for _ in range(_IDLE_CALLS)]
+                measured.chains = session.measure(_CHAINS[self._stage], [1 + self._validated + k for k in range(self._chains_validated)])
+        # last: whatever it leaves behind is in no call that was timed or judged
+        measured.packing_us = [runner.pack() for _ in range(_PACKINGS[self._stage] if packs else 0)]
+        return measured
+
+    def _time_calls(self, runner: RunnerClient, baseline: BaselineProcess, count: int, measured: Measured) -> None:
+        """Have the candidate and the baselines called in turns, the former with changed inputs, and collect the calls that are judged."""
+        chosen = self._chosen(count)
         for turn in range(count):
             for name in _there_and_back(["candidate", *baseline.names], turn):
                 if name == "candidate":
@@ -187,14 +218,6 @@ class TimedSession:
                     measured.baselines[name].append(baseline.call(name))
             if turn in chosen:
                 runner.collect(1 + chosen.index(turn))
-        if not self._is_sealed:
-            # there is no host code in a sealed process that could hide anything
-            session = ChainSession(runner, baseline, self._problem.abi, self._chance, statistics.median(measured.event_us))
-            measured.idle_us = [self._idle_us(runner) for _ in range(_IDLE_CALLS)]
-            measured.chains = session.measure(_CHAINS[self._stage], [1 + self._validated + k for k in range(self._chains_validated)])
-        # last: whatever it leaves behind is in no call that was timed or judged
-        measured.packing_us = [runner.pack() for _ in range(_PACKINGS[self._stage] if packs else 0)]
-        return measured
 
     def _idle_us(self, runner: RunnerClient) -> float:
         """What a call on an idle device takes by events, less what its host part takes: nobody who looks finds a queue that is busy."""
