@@ -15,7 +15,7 @@ from tools.models.found import Found, represented
 from tools.models.generic import Sizes, as_given, generic_call, shapes_of
 from tools.models.problem_text import ProblemText, UntraceableError
 from tools.models.records import Group, Input, Trace
-from tools.models.suitability import alike, counted_run, static_reason
+from tools.models.suitability import counted_run, repeats, static_reason
 from tools.records import ABI, ITEM_BYTES, ProblemShape, TensorSpec, Work
 
 WHOLE = 24
@@ -186,7 +186,7 @@ def _same(model: nn.Module, found: Found, paths: Sequence[str]) -> tuple[tuple[s
         with torch.no_grad():
             mine = list(tensors(module(*found.args, **found.kwargs)))
             theirs = list(tensors(torch.func.functional_call(found.module, state, found.args, found.kwargs)))
-        (same if alike(mine, theirs) else others).append(path)
+        (same if repeats(mine, theirs) else others).append(path)
     return tuple(same), tuple(others)
 
 
