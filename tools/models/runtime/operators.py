@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import importlib
 from collections.abc import Callable, Sequence
@@ -14,6 +15,7 @@ MOST_KEPT = 512
 OPERATORS: list[KernelOperator] = []
 """All of this package."""
 _LIBRARIES: list[Any] = []
+_NOTHING = contextlib.nullcontext()
 
 
 class KernelOperator:
@@ -48,7 +50,8 @@ class KernelOperator:
         given, held = tensors[: self._inputs], tensors[self._inputs :]
         # the same objects from call to call, or, from compiled code, others that lie in the same place
         module = self._same.get(tuple(map(id, held))) or self._module(held, tensors[0].device)
-        found = module(*given)
+        with _on(tensors[0].device):
+            found = module(*given)
         results = [found] if isinstance(found, torch.Tensor) else list(found)
         return [_own(one, tensors) for one in results]
 
@@ -86,6 +89,11 @@ class KernelOperator:
                 own[name] = None
             self._template = device, module.to(device)
         return self._template[1]
+
+
+def _on(device: torch.device) -> Any:
+    """Have kernels launched on the device of their tensors, where a model lies on several."""
+    return torch.cuda.device(device) if device.type == "cuda" and device.index != torch.cuda.current_device() else _NOTHING
 
 
 def _own(result: torch.Tensor, given: Sequence[torch.Tensor]) -> torch.Tensor:
