@@ -65,6 +65,7 @@ class ModelHere:
 def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings, home: Path, listener: Listener) -> Outcome:
     """Do all of it for `model` as it is; where it is proven, or cannot be proven here, the operators are in it when this returns."""
     from tools.models.capture import capture
+    from tools.models.loading import given
 
     began = time.monotonic()
     check_package_place(out)
@@ -72,7 +73,8 @@ def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings,
         raise UserError("The model is in training mode, for which no kernel is made.", "Call model.eval() first.")
     workloads = calls_of(inputs)
     sheet, settings = targeted(settings)
-    device = next((value.device.type for value in model.parameters()), "cpu")
+    tensors = (*model.parameters(), *model.buffers(), *given(workloads))
+    device = next((value.device.type for value in tensors), "cpu")
     captured = capture(model, workloads, settings.largest)
     rows = choose_from(captured, sheet, settings, measured=device != "cpu")
     listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from tools.models.calls import PLAIN
+
 
 def twin(model: nn.Module) -> nn.Module:
     """Copy a model's modules; parameters and buffers are the same tensors."""
@@ -26,14 +28,23 @@ def widened(model: nn.Module, dtype: torch.dtype) -> nn.Module:
 
 
 def copied(tree: Any, dtype: torch.dtype | None) -> Any:
-    """Copy the tensors of a call, floats to `dtype` where one is named."""
+    """Copy the tensors of a call, floats to `dtype` where one is named, and objects such as a cache as they are."""
     if isinstance(tree, torch.Tensor):
-        return tree.to(dtype) if dtype is not None and tree.is_floating_point() else tree.clone()
+        return tree.to(dtype, copy=True) if dtype is not None and tree.is_floating_point() else tree.clone()
     if type(tree) in (tuple, list):
         return type(tree)(copied(item, dtype) for item in tree)
     if type(tree) is dict:
         return {key: copied(value, dtype) for key, value in tree.items()}
-    return tree
+    return copy.deepcopy(tree)
+
+
+def holds_objects(tree: Any) -> bool:
+    """Whether a call has something that a run may change in more than its contents: a cache that grows, say."""
+    if type(tree) in (tuple, list):
+        return any(map(holds_objects, tree))
+    if type(tree) is dict:
+        return any(map(holds_objects, tree.values()))
+    return not isinstance(tree, torch.Tensor) and type(tree) not in PLAIN
 
 
 def _cloned(value: torch.Tensor) -> torch.Tensor:

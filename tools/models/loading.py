@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from tools.errors import UserError
+from tools.models.calls import tensors
 from tools.models.form import EXPECTED, WEIGHTS, WORKLOADS, factory_of
 from tools.problems.blueprint import WEIGHT_SEED
 from tools.problems.execution import blaming
@@ -48,7 +49,7 @@ class ModelFile:
         """Make the model, its weights the same every time, and put it on `device`."""
         init = getattr(self._python, "get_init_inputs", list) if self._is_operator else list
         with self._blaming(f"{self._factory}()"):
-            made = self._drawn(lambda: getattr(self._python, self._factory)(*init()), device)
+            made = _drawn(lambda: getattr(self._python, self._factory)(*init()), WEIGHT_SEED, device)
         if not isinstance(made, nn.Module):
             raise UserError(f"{self._title}: {self._factory}() returns {type(made).__name__}, not an nn.Module.", EXPECTED)
         with self._blaming("moving the model"):
@@ -56,23 +57,12 @@ class ModelFile:
 
     def workloads(self, model: nn.Module, seed: int, device: str) -> list[Workload]:
         """Make the workloads with contents by `seed`, on `device`."""
-        with self._blaming("the workloads"), seeded(seed):
-            found = self._made(model)
+        with self._blaming("the workloads"):
+            found = _drawn(lambda: self._made(model), seed, device)
         weights = getattr(self._python, WEIGHTS, {})
         if not isinstance(found, dict) or not found or not isinstance(weights, dict):
             raise UserError(f"{self._title}: the workloads are {type(found).__name__}, not a dictionary of calls.", EXPECTED)
         return [_workload(self._title, name, call, float(weights.get(name, 1.0)), device) for name, call in found.items()]
-
-    def _drawn(self, make: Callable[[], Any], device: str) -> Any:
-        """Make the model with weights drawn on `device`, where a billion take no time; on the CPU where its file does not work so."""
-        if device != "cpu":
-            try:
-                with seeded(WEIGHT_SEED, device), torch.device(device):
-                    return make()
-            except (RuntimeError, TypeError, ValueError):
-                pass
-        with seeded(WEIGHT_SEED):
-            return make()
 
     def _made(self, model: nn.Module) -> Any:
         if self._is_operator:
@@ -97,6 +87,12 @@ def as_workload(name: str, call: Any, weight: float = 1.0) -> Workload:
     )
 
 
+def given(calls: Iterable[Workload]) -> Iterator[torch.Tensor]:
+    """List the tensors that workloads give to a model."""
+    for one in calls:
+        yield from tensors((one.args, one.kwargs))
+
+
 def moved(tree: Any, device: str) -> Any:
     """Put the tensors of a call on a device."""
     if isinstance(tree, torch.Tensor):
@@ -106,6 +102,19 @@ def moved(tree: Any, device: str) -> Any:
     if type(tree) is dict:
         return {key: moved(item, device) for key, item in tree.items()}
     return tree
+
+
+def _drawn(make: Callable[[], Any], seed: int, device: str) -> Any:
+    """Draw numbers on `device`, where a billion take no time; on the CPU where the user's file does not work so."""
+    if device != "cpu":
+        try:
+            with seeded(seed, device), torch.device(device):
+                return make()
+        except (RuntimeError, TypeError, ValueError):
+            # the CPU may have room for what is too much here, and says what is wrong with the file
+            torch.cuda.empty_cache()
+    with seeded(seed):
+        return make()
 
 
 def _workload(title: str, name: Any, call: Any, weight: float, device: str) -> Workload:

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import zip_longest
 from typing import Any
 from unittest.mock import patch
 
 import torch
 from torch import nn
 
-from tools.models.calls import tensors
-from tools.models.copies import copied, fresh, twin, widened
-from tools.models.jobs import OutputProof, Proof
-from tools.models.loading import Workload
-from tools.models.random_numbers import Recorded, Replayed, same_numbers
+from tools.models.comparing import Comparing
+from tools.models.copies import copied, holds_objects, twin
+from tools.models.jobs import Proof
+from tools.models.loading import Workload, given
 from tools.models.suitability import alike, held
 
-FACTOR = 4.0
-"""How many times as far from the oracle as the original is the model may be with operators in place."""
-FLOOR = {"float64": 1e-14, "float32": 1e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
-"""Distance that is allowed in any case: some roundoffs of the dtype, as an original may be closer by chance."""
 EAGER, OURS, COMPILED, COMPILED_OURS = "eager", "eager, ours", "torch.compile", "torch.compile, ours"
 AUTOTUNED, AUTOTUNED_OURS = "max-autotune", "max-autotune, ours"
 WITHOUT = "eager, ours without "
@@ -41,37 +36,26 @@ class Prover:
     def __init__(self, model: nn.Module, package: Any, workloads: Callable[[int], list[Workload]], seed: int) -> None:
         """Take the model as it is; `package` has `apply`, `remove` and `counts`, `workloads` makes fresh ones."""
         self._model, self._package, self._make, self._seed = model, package, workloads, seed
-        self._device = next((str(value.device) for value in held(model)), "cpu")
+        self._device = next((str(value.device) for value in (*held(model), *given(workloads(seed)))), "cpu")
         self._notes: list[str] = []
 
     def correctness(self, *, graphs: bool) -> Proof:
         """Compare outputs on two fresh sets of inputs, count what the guards did, and put everything back; `graphs`: look for breaks."""
-        keys = list(self._model.state_dict())
-        calls = [one for seed in (self._seed, self._seed + 1) for one in self._make(seed)]
         if _same_inputs(self._make(self._seed), self._make(self._seed + 1)):
-            self._notes.append("The workloads have the same contents under every seed.")
-        plain = self._runs(self._model, calls)
-        drawn = self._drawn(calls)
-        oracle, title = self._oracle(drawn[0])
-        replaced = tuple(self._package.apply(self._model, verify=False))
-        self._package.counts(reset=True)
-        ours = self._runs(self._model, calls)
+            self.note("The workloads have the same contents under every seed.")
+        breaks = self._breaks(self._make(self._seed)[0]) if graphs else {}
+        comparing = Comparing(self._model, self._package, self._device, self.note)
+        found = comparing.outputs([partial(self._make, self._seed), partial(self._make, self._seed + 1)])
         counted = self._package.counts()
-        breaks = self._breaks(calls[0]) if graphs else {}
-        kept = keys == list(self._model.state_dict())
-        self._package.remove(self._model)
-        again = self._runs(self._model, calls)
-        wide = self._runs(oracle, calls, drawn, _widest(oracle))
-        outputs = [found for one, *results in zip(calls, ours, plain, wide, strict=True) for found in _compared(one.name, *results)]
         return Proof(
-            oracle=title,
-            outputs=tuple(outputs),
-            replaced=replaced,
+            oracle=found.oracle,
+            outputs=found.outputs,
+            replaced=found.replaced,
             hits=counted["hits"],
             misses=counted["misses"],
             breaks=breaks,
-            restored=kept and keys == list(self._model.state_dict()) and all(map(alike, plain, again)),
-            notes=tuple(self._notes),
+            restored=found.restored,
+            notes=self.notes,
         )
 
     def times(self, operators: Sequence[str], rounds: int, *, compiled: bool, max_autotune: bool) -> Iterator[Times]:
@@ -88,30 +72,31 @@ class Prover:
             mode = "max-autotune"
             ways |= {AUTOTUNED: _compiled(twin(self._model), mode), AUTOTUNED_OURS: _compiled(self._applied(), mode)}
         found: dict[str, dict[str, tuple[float, ...]]] = {}
-        with _as_it_is(self._model):
+        with _as_it_is(self._device):
             for one in self._make(self._seed):
                 for way, times in self._interleaved(ways, one, rounds).items():
                     found.setdefault(way, {})[one.name] = times
                 yield {way: dict(times) for way, times in found.items() if len(times) == len(found[EAGER])}
 
     def _interleaved(self, ways: Mapping[str, Any], workload: Workload, rounds: int) -> dict[str, tuple[float, ...]]:
-        calls: dict[str, Callable[[], Any]] = {}
-        for way, model in ways.items():
-            call = partial(model, *workload.args, **workload.kwargs)
-            try:
-                with torch.no_grad():
+        # what a compiler keeps of other workloads would count against its limit, and be tried before what fits
+        torch._dynamo.reset()
+        calls: dict[str, _Call] = {}
+        with torch.no_grad(), _limits_told(self.note):
+            for way, model in ways.items():
+                call = _Call(model, workload)
+                try:
                     for _ in range(WARM):
-                        call()
-                calls[way] = call
-            except Exception as error:
-                self.note(f"{way} was not timed: {type(error).__name__}: {' '.join(str(error).split())[:160]}")
-        times: dict[str, list[float]] = {way: [] for way in calls}
-        with torch.no_grad():
+                        call.us()
+                    calls[way] = call
+                except Exception as error:
+                    self.note(f"{way} was not timed: {type(error).__name__}: {' '.join(str(error).split())[:160]}")
+            times: dict[str, list[float]] = {way: [] for way in calls}
             for turn in range(rounds):
                 order = list(calls)
                 # each way comes after each other one
                 for way in order[turn % len(order) :] + order[: turn % len(order)]:
-                    times[way].append(_timed(calls[way]))
+                    times[way].append(calls[way].us())
         return {way: tuple(found) for way, found in times.items()}
 
     @property
@@ -129,57 +114,6 @@ class Prover:
         self._package.apply(other, without=without, verify=False)
         return other
 
-    def _runs(
-        self,
-        model: nn.Module,
-        calls: Sequence[Workload],
-        drawn: Sequence[list[torch.Tensor]] = (),
-        dtype: torch.dtype | None = None,
-    ) -> list[list[torch.Tensor]]:
-        """Run calls one after the other on a copy of a model; random numbers are the same every time, or those given."""
-        model, found = self._fresh(model), []
-        for one, numbers in zip_longest(calls, drawn):
-            args, kwargs = copied(one.args, dtype), copied(one.kwargs, dtype)
-            with torch.no_grad(), same_numbers(self._device), Replayed(numbers) if numbers else contextlib.nullcontext():
-                found.append([value.clone() for value in _outputs(model(*args, **kwargs))])
-        return found
-
-    def _drawn(self, calls: Sequence[Workload]) -> list[list[torch.Tensor]]:
-        """Find the random numbers that the model draws in each call."""
-        model, found = self._fresh(self._model), []
-        for one in calls:
-            try:
-                with torch.no_grad(), same_numbers(self._device), Recorded() as recorded:
-                    model(*copied(one.args, None), **copied(one.kwargs, None))
-            except Exception as error:
-                self.note(f"What random numbers the model draws was not looked for: {type(error).__name__}: {str(error)[:120]}")
-                return [[] for _ in calls]
-            found.append(recorded.drawn)
-        if any(found):
-            self.note("The model draws random numbers: every run is given the same.")
-        return found
-
-    def _fresh(self, model: nn.Module) -> nn.Module:
-        try:
-            return fresh(model)
-        except Exception as error:
-            self.note(f"What the model keeps from call to call cannot be copied: {type(error).__name__}: {str(error)[:120]}")
-            return model
-
-    def _oracle(self, drawn: list[torch.Tensor]) -> tuple[nn.Module, str]:
-        """Make the model in float64; in float32, or as it is, where that does not run."""
-        call = self._make(self._seed)[0]
-        for dtype in (torch.float64, torch.float32):
-            try:
-                wide = widened(self._model, dtype)
-                self._runs(wide, [call], [drawn], dtype)
-            except Exception as error:
-                self.note(f"The model does not run in {dtype}: {type(error).__name__}: {' '.join(str(error).split())[:120]}")
-            else:
-                return wide, str(dtype).removeprefix("torch.")
-        self.note("Its outputs are compared with its own, not with a wider format.")
-        return self._model, "its own dtype"
-
     def _breaks(self, workload: Workload) -> dict[str, int]:
         """Count what torch.compile breaks at, without operators and with them."""
         found = {}
@@ -187,8 +121,9 @@ class Prover:
             if name == "without":
                 self._package.remove(model)
             try:
-                with torch.no_grad(), _as_it_is(model):
-                    explained = torch._dynamo.explain(model)(*workload.args, **workload.kwargs)
+                args, kwargs = copied(workload.args, None), copied(workload.kwargs, None)
+                with torch.no_grad(), _as_it_is(self._device):
+                    explained = torch._dynamo.explain(model)(*args, **kwargs)
                 found[name] = explained.graph_break_count
             except Exception as error:
                 self.note(f"torch.compile does not trace the model ({name} operators): {type(error).__name__}: {str(error)[:120]}")
@@ -198,64 +133,53 @@ class Prover:
 
 
 @contextlib.contextmanager
-def _as_it_is(model: nn.Module) -> Iterator[None]:
+def _as_it_is(device: str) -> Iterator[None]:
     """Have torch.compile of a model on the CPU find no device, also where host code of kernels is told that there is one."""
-    with patch.object(torch.cuda, "is_available", lambda: any(value.is_cuda for value in model.parameters())):
+    with patch.object(torch.cuda, "is_available", lambda: False) if device == "cpu" else contextlib.nullcontext():
         yield
-
-
-def _outputs(result: Any) -> list[torch.Tensor]:
-    """List the tensors of a result, of records such as a model's output too."""
-    found = list(tensors(result))
-    if not found and hasattr(result, "to_tuple"):
-        found = list(tensors(result.to_tuple()))
-    return found or list(tensors(dict(vars(result)) if hasattr(result, "__dict__") else {}))
-
-
-def _compared(
-    workload: str, mine: Sequence[torch.Tensor], theirs: Sequence[torch.Tensor], wide: Sequence[torch.Tensor]
-) -> list[OutputProof]:
-    return [
-        _output(workload, place, *each) for place, each in enumerate(zip(mine, theirs, wide, strict=True)) if each[0].dtype != torch.bool
-    ]
-
-
-def _output(workload: str, place: int, mine: torch.Tensor, theirs: torch.Tensor, wide: torch.Tensor) -> OutputProof:
-    dtype = str(theirs.dtype).removeprefix("torch.")
-    own, error = _distance(theirs, wide), _distance(mine, wide)
-    limit = max(FACTOR * own, FLOOR.get(dtype, 0.0))
-    return OutputProof(workload=workload, output=place, dtype=dtype, error=error, own=own, limit=limit)
-
-
-def _distance(value: torch.Tensor, wide: torch.Tensor) -> float:
-    """Relative L2; infinite where shapes differ or NaN stand elsewhere."""
-    if value.shape != wide.shape or not bool((value.isnan() == wide.isnan()).all()):
-        return float("inf")
-    a, b = value.double().nan_to_num(), wide.double().nan_to_num()
-    size = b.norm().item()
-    return (a - b).norm().item() / size if size else float(bool((a != b).any()))
 
 
 def _compiled(model: nn.Module, mode: str | None = None) -> Any:
     return torch.compile(model, mode=mode, dynamic=False)
 
 
-def _widest(model: nn.Module) -> torch.dtype:
-    return next((value.dtype for value in model.parameters() if value.is_floating_point()), torch.float64)
-
-
 def _same_inputs(one: Sequence[Workload], other: Sequence[Workload]) -> bool:
-    mine, theirs = ([value for each in calls for value in tensors((each.args, each.kwargs))] for calls in (one, other))
-    return alike(mine, theirs)
+    return alike(list(given(one)), list(given(other)))
 
 
-def _timed(call: Callable[[], Any]) -> float:
-    """Time one run from the host, the device idle before and after it, microseconds."""
-    _settle()
-    begun = time.perf_counter()
-    call()
-    _settle()
-    return (time.perf_counter() - begun) * 1e6
+class _Call:
+    """A call of a model to be timed; what may grow in it, such as a cache, is copied for each run."""
+
+    def __init__(self, model: Any, workload: Workload) -> None:
+        self._model, self._args, self._kwargs = model, workload.args, workload.kwargs
+        self._grows = holds_objects((workload.args, workload.kwargs))
+
+    def us(self) -> float:
+        """Time one run from the host, the device idle before and after it, microseconds."""
+        args, kwargs = copied((self._args, self._kwargs), None) if self._grows else (self._args, self._kwargs)
+        _settle()
+        begun = time.perf_counter()
+        self._model(*args, **kwargs)
+        _settle()
+        return (time.perf_counter() - begun) * 1e6
+
+
+@contextlib.contextmanager
+def _limits_told(note: Callable[[str], None]) -> Iterator[None]:
+    """Have a note made where a compiler gives up a part of a model: that part runs as it is."""
+    handler = logging.Handler(logging.WARNING)
+
+    def emit(record: logging.LogRecord) -> None:
+        if "recompile_limit" in record.getMessage():
+            note("torch.compile met its limit of recompilations: parts of the model ran in eager mode there.")
+
+    handler.emit = emit  # type: ignore[method-assign]  # a handler of one function
+    logger = logging.getLogger("torch._dynamo")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
 
 
 def _settle() -> None:

@@ -79,6 +79,62 @@ def test_a_proof_leaves_nothing_in_a_model_that_keeps_state(tmp_path: Path, deli
     assert not counting.total.any()
 
 
+class Unsteady(nn.Module):
+    """Gives other last bits in every run, as what adds by atomics does on a GPU."""
+
+    runs = 0
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        Unsteady.runs += 1
+        return x * (1.0 + Unsteady.runs % 3 * torch.finfo(x.dtype).eps)
+
+
+def test_a_model_that_varies_in_its_last_bits_can_be_proven(tmp_path: Path, delivered: Delivered) -> None:
+    """What `remove` brings back is then compared within the model's precision, and that is said."""
+    package = opened(tmp_path / "beside_atomics", delivered)
+    found = Prover(_Whole(Unsteady()).eval().requires_grad_(False), package, rows, seed=1).correctness(graphs=False)
+    assert found.holds
+    assert any("other bits in every run" in note for note in found.notes)
+
+
+class Cache:
+    """A cache that grows with each call, as those of transformers do."""
+
+    def __init__(self) -> None:
+        self.rows = torch.zeros(0, 16)
+
+    def grown(self, x: torch.Tensor) -> torch.Tensor:
+        """Keep rows, and give all."""
+        self.rows = torch.cat((self.rows, x))
+        return self.rows
+
+
+class Remembering(nn.Module):
+    """Reads all rows so far."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = Norm(), Norm()
+
+    def forward(self, x: torch.Tensor, cache: Cache) -> torch.Tensor:
+        return self.second(cache.grown(self.first(x))).sum(0)
+
+
+def test_a_cache_that_grows_begins_anew_in_every_run(tmp_path: Path, delivered: Delivered) -> None:
+    """It is copied for each run of a capture, of the proof and of the times: shapes and outputs are those of one call."""
+
+    def cached(seed: int) -> list[Workload]:
+        return [Workload("cached", (rows(seed)[0].args[0], Cache()), {}, 1.0)]
+
+    model = Remembering().eval().requires_grad_(False)
+    found = capture(model, cached(1))
+    assert sum(count for group in found.groups if group.title == "Norm" for count in group.calls.values()) == 2
+    prover = Prover(model, opened(tmp_path / "beside_a_cache", delivered), cached, seed=1)
+    assert prover.correctness(graphs=False).holds
+    [times] = prover.times([delivered.group.name], 3, compiled=False, max_autotune=False)
+    assert all(len(each["cached"]) == 3 for each in times.values())
+
+
 class _Whole(nn.Module):
     """Two norms with another module between them."""
 
