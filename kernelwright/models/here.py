@@ -14,12 +14,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kernelwright.models.making import Making
 from kernelwright.models.operators import Listener
 from kernelwright.models.proving import Proving
 from kernelwright.models.recording import Recording
 from kernelwright.models.records import ModelSettings, Outcome
 from kernelwright.models.work import Work
-from kernelwright.models.working import choose_from, finish, first_outcome, optimise, targeted
+from kernelwright.models.working import choose_from, finish, first_outcome, targeted
 from tools.errors import UserError
 from tools.models.form import check_package_place
 from tools.models.jobs import Proof, ProofJob
@@ -80,11 +81,12 @@ def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings,
     listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})
     begun = first_outcome("", "", sheet, device, settings, captured, rows)
     recording = Recording(home, begun, listener)
-    outcomes, delivered = optimise(rows, captured, settings, home, recording, Work())
+    making = Making(captured, settings, home, recording, Work())
+    outcomes, delivered = making.optimise(rows)
     outcome = begun.model_copy(update={"operators": outcomes})
     if delivered:
         proving = Proving(ModelHere(model, workloads, device), Path(), "", "", sheet, settings, device != "cpu", 1, listener)
-        outcome, delivered = proving.settle(outcome, delivered)
+        outcome, delivered = proving.settle(outcome, delivered, making.instead)
     outcome = finish(outcome, delivered, out, time.monotonic() - began)
     recording.end(outcome)
     if outcome.package and (outcome.proof.holds or outcome.proof.what):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -20,6 +20,8 @@ from tools.models.package import write_package
 from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
 from tools.records import HardwareSheet
 
+Instead = Callable[[Outcome], tuple[Outcome, tuple[Delivered, ...]]]
+"""Has operators made in the place of those that were taken out; gives the outcome with theirs in it."""
 PAIRS = ((EAGER, OURS), (COMPILED, COMPILED_OURS), (AUTOTUNED, AUTOTUNED_OURS))
 """Ways of running the model without the operators and with them."""
 PACKAGE_SUFFIXES = (".py",)
@@ -52,9 +54,21 @@ class Proving:
     seed: int
     listener: Listener
 
-    def settle(self, outcome: Outcome, delivered: Sequence[Delivered]) -> tuple[Outcome, tuple[Delivered, ...]]:
-        """Prove; take out what has to go, and prove the rest again until it stands. Compilers are timed with what stands alone."""
-        left = tuple(delivered)
+    def settle(self, outcome: Outcome, delivered: Sequence[Delivered], instead: Instead) -> tuple[Outcome, tuple[Delivered, ...]]:
+        """Prove; take out what has to go, and prove the rest again until it stands. Compilers are timed with what stands alone.
+
+        Once, `instead` may have something else made in the place of what went; that is proven in the same way.
+        """
+        outcome, left = self._narrowed(outcome, tuple(delivered))
+        outcome, more = instead(outcome)
+        if more:
+            outcome, left = self._narrowed(outcome, (*left, *more))
+        if left and self.timed and self.settings.compiled and outcome.proof.holds:
+            outcome, left = self._with_compilers(outcome, left)
+        return outcome.model_copy(update={"expected": expected_gain(outcome)}), left
+
+    def _narrowed(self, outcome: Outcome, left: tuple[Delivered, ...]) -> tuple[Outcome, tuple[Delivered, ...]]:
+        """Prove until nothing has to go."""
         while left:
             proof = self.prove(left, compiled=self.settings.compiled and not self.timed)
             outcome = outcome.model_copy(update={"proof": proof, "ratios": ratios(proof, outcome.capture.weights)})
@@ -63,9 +77,7 @@ class Proving:
                 break
             outcome = outcome.model_copy(update={"operators": tuple(_taken_out(one, going) for one in outcome.operators)})
             left = tuple(one for one in left if one.group.name not in going)
-        if left and self.timed and self.settings.compiled and outcome.proof.holds:
-            outcome, left = self._with_compilers(outcome, left)
-        return outcome.model_copy(update={"expected": expected_gain(outcome)}), left
+        return outcome, left
 
     def _with_compilers(self, outcome: Outcome, left: tuple[Delivered, ...]) -> tuple[Outcome, tuple[Delivered, ...]]:
         """Time the model under torch.compile too, where the original is to be seen if operators do not make that faster."""

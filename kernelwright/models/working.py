@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from graphs.run.assembly import resolve_target
-from graphs.run.evaluators import open_shared
-from kernelwright.models.operators import Listener, optimise_all
+from kernelwright.models.making import Making
+from kernelwright.models.operators import Listener
 from kernelwright.models.proving import Proving
 from kernelwright.models.recording import Recording
-from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
+from kernelwright.models.records import ModelSettings, Outcome
 from kernelwright.models.report import summary, write_report
-from kernelwright.models.work import Work, work_of
+from kernelwright.models.work import work_of
 from tools.models.apart import model_processes
 from tools.models.choice import Chosen, choose
 from tools.models.delivered import Delivered
@@ -57,14 +55,15 @@ def work_on_file(file: Path, factory: str, out: Path, settings: ModelSettings, h
         listener({"event": "chosen", "capture": captured, "rows": rows, "target": sheet.title})
         begun = first_outcome(str(file), factory, sheet, processes.device, settings, captured, rows)
         recording = Recording(home, begun, listener)
-        outcomes, delivered = optimise(rows, captured, settings, home, recording, work)
+        making = Making(captured, settings, home, recording, work)
+        outcomes, delivered = making.optimise(rows)
         outcome = begun.model_copy(update={"operators": outcomes})
         if delivered:
             # a kill during the proof costs no more than the proof
             finish(outcome.model_copy(update={"proof": UNPROVEN}), delivered, out, time.monotonic() - began)
             seed = secrets.randbits(SEED_BITS)
             proving = Proving(processes, file, source, factory, sheet, settings, processes.device != "cpu", seed, listener)
-            outcome, delivered = proving.settle(outcome, delivered)
+            outcome, delivered = proving.settle(outcome, delivered, making.instead)
         outcome = finish(outcome, delivered, out, time.monotonic() - began)
         recording.end(outcome)
         work.end()
@@ -103,31 +102,6 @@ def first_outcome(
 def choose_from(captured: Capture, sheet: HardwareSheet, settings: ModelSettings, *, measured: bool) -> tuple[Chosen, ...]:
     """Choose what to work on."""
     return choose(captured, sheet, settings.run.policy, budget=settings.budget, most=settings.most, measured=measured)
-
-
-def optimise(
-    rows: Sequence[Chosen], captured: Capture, settings: ModelSettings, home: Path, listener: Listener, work: Work
-) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
-    """Have what was chosen optimised, with one evaluator for all."""
-    if not any(row.budget for row in rows):
-        return (), ()
-    folder = Path(tempfile.mkdtemp(prefix="kernelwright-operators-"))
-    try:
-        return asyncio.run(_optimise(rows, captured, settings, folder, home, listener, work))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-async def _optimise(
-    rows: Sequence[Chosen], captured: Capture, settings: ModelSettings, folder: Path, home: Path, listener: Listener, work: Work
-) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
-    run = settings.run
-    pool = open_shared(run, folder / "evaluator")
-    try:
-        return await optimise_all(rows, captured.groups, settings, pool, folder, home, listener, work)
-    finally:
-        if pool is not None:
-            await pool.close()
 
 
 def tried_here(device: str) -> tuple[str, str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tools.cost.estimate import estimate_reference
 from tools.cost.roofline import floor_us, roofline
@@ -109,6 +109,24 @@ def _instead(row: Chosen, rows: Sequence[Chosen], groups: Mapping[str, Group]) -
         if beside and not any(_overlap(groups[one.group], groups[other]) for other in found):
             found.append(one.group)
     return tuple(found[:FALLBACKS])
+
+
+def choose_instead(
+    rows: Sequence[Chosen], groups: Sequence[Group], *, gone: Collection[str], kept: Collection[str], tried: Collection[str]
+) -> tuple[Chosen, ...]:
+    """Choose what takes the place of groups that are `gone`, with the evaluations that each had.
+
+    Nothing is chosen that was tried, or that lies in or around what is kept.
+    """
+    by_name = {group.name: group for group in groups}
+    known = {row.group: row for row in rows}
+    found: list[Chosen] = []
+    for row in (known[name] for name in gone if name in known):
+        taken = [*kept, *(one.group for one in found)]
+        free = [name for name in row.instead if name not in (*tried, *taken)]
+        free = [name for name in free if not any(_overlap(by_name[name], by_name[other]) for other in taken)]
+        found += [known[name].model_copy(update={"budget": max(1, row.budget // len(free)), "why_not": ""}) for name in free]
+    return tuple(found)
 
 
 def _saved(row: Chosen) -> float:

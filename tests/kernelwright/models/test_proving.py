@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from graphs.run.settings import RunSettings
-from kernelwright.models.proving import Proving
+from kernelwright.models.proving import Instead, Proving
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.report import report_text, summary
 from tests.tools.models.test_choice import group
@@ -15,7 +15,7 @@ from tools.hardware import load_sheet
 from tools.models.delivered import Delivered
 from tools.models.jobs import OutputProof, Proof, ProofJob
 from tools.models.proof import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
-from tools.models.records import Capture
+from tools.models.records import Capture, Group
 
 GROUPS = (group("norm", ("a",), 0.4, 100.0), group("gate", ("b",), 0.2, 100.0))
 ANSWER = Callable[[ProofJob], Proof]
@@ -50,10 +50,23 @@ def proof(job: ProofJob, times: dict[str, float] | None = None, *, error: float 
     return Proof(oracle="float64", outputs=(output,), replaced=("a",), hits=hits, restored=True, times=rounds)
 
 
-def settled(answer: ANSWER, *, timed: bool = True) -> tuple[Outcome, dict[str, Delivered], Scripted]:
+def kernel(one: Group) -> Delivered:
+    """A kernel for a group."""
+    made_for = Contract(inputs=(TensorRule("x", "float32", (Size("any"),)),), parameters=(), constructor=(), training=None)
+    assert one.trace is not None
+    return Delivered(group=one, trace=one.trace, contract=made_for, kernel=f"# {one.name}", evidence=None)
+
+
+def settled(
+    answer: ANSWER,
+    *,
+    timed: bool = True,
+    instead: Instead = lambda outcome: (outcome, ()),
+    groups: tuple[Group, ...] = GROUPS,
+) -> tuple[Outcome, dict[str, Delivered], Scripted]:
     """Settle a package of two operators."""
     model = Scripted(answer)
-    capture = Capture(title="M", clock="", us={"w": 1.0}, weights={"w": 1.0}, modules=3, groups=GROUPS)
+    capture = Capture(title="M", clock="", us={"w": 1.0}, weights={"w": 1.0}, modules=3, groups=groups)
     operators = tuple(
         OperatorOutcome(name=one.name, run="r", reason="Right.", delivered=True, speedup=2.0, tier="sealed") for one in GROUPS
     )
@@ -68,13 +81,10 @@ def settled(answer: ANSWER, *, timed: bool = True) -> tuple[Outcome, dict[str, D
         operators=operators,
         proof=Proof(),
     )
-    made_for = Contract(inputs=(TensorRule("x", "float32", (Size("any"),)),), parameters=(), constructor=(), training=None)
-    delivered = [
-        Delivered(group=one, trace=one.trace, contract=made_for, kernel=f"# {one.name}", evidence=None) for one in GROUPS if one.trace
-    ]
+    delivered = [kernel(one) for one in GROUPS]
     settings = ModelSettings(run=RunSettings())
     proving = Proving(model, Path("m.py"), "", "", load_sheet("h200"), settings, timed, 1, lambda event: None)
-    found, left = proving.settle(outcome, delivered)
+    found, left = proving.settle(outcome, delivered, instead)
     return found, {one.group.name: one for one in left}, model
 
 
@@ -152,3 +162,23 @@ def test_without_a_clock_the_gain_is_estimated_and_says_so() -> None:
     assert round(outcome.expected, 3) == round(1 / 0.7, 3)
     assert "Not timed: an estimated 1.43x" in summary(outcome)
     assert len(model.asked) == 1
+
+
+def test_what_is_made_in_the_place_of_an_operator_is_proven_with_the_rest() -> None:
+    """The gate goes; what lies in it is asked for once, stays, and the compiler is timed with it."""
+    inner = group("inner", ("b.inner",), 0.1, 100.0)
+
+    def answer(job: ProofJob) -> Proof:
+        gains = {"norm": 30.0, "gate": 0.0, "inner": 5.0}
+        ours = 100.0 - sum(gains[name] for name in present(job))
+        return proof(job, {EAGER: 100.0, OURS: ours, **{f"{WITHOUT}{name}": ours + gains[name] for name in job.operators}})
+
+    def instead(outcome: Outcome) -> tuple[Outcome, tuple[Delivered, ...]]:
+        assert [one.name for one in outcome.operators if one.taken_out] == ["gate"]
+        made = OperatorOutcome(name="inner", run="r", reason="Right.", delivered=True, speedup=2.0, tier="sealed")
+        return outcome.model_copy(update={"operators": (*outcome.operators, made)}), (kernel(inner),)
+
+    outcome, left, model = settled(answer, instead=instead, groups=(*GROUPS, inner))
+    assert set(left) == {"norm", "inner"}
+    assert [present(job) for job in model.asked] == [["gate", "norm"], ["norm"], ["inner", "norm"], ["inner", "norm"]]
+    assert [one.name for one in outcome.operators if one.kept] == ["norm", "inner"]

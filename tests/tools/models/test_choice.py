@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.hardware import load_sheet
-from tools.models.choice import choose
+from tools.models.choice import choose, choose_instead
 from tools.models.records import TENSOR, Capture, Group, Input, Output, Trace
 from tools.records import ABI, DEFAULT_POLICY, OperatorFamily, TensorSpec, Work
 
@@ -96,3 +96,24 @@ def test_a_module_is_chosen_over_its_parts_only_where_it_promises_clearly_more()
     )
     rows = choose(whole, sheet, DEFAULT_POLICY, budget=4, most=6, measured=True)
     assert [(row.group, row.instead) for row in rows if row.budget] == [("outer", ("one", "two"))]
+
+
+def test_what_lies_in_an_operator_that_was_taken_out_gets_its_evaluations() -> None:
+    """A layer's eight go to the two modules in it, four each; with one of them tried, all to the other."""
+    inner = (group("one", ("block.one",), 0.3, 100.0), group("two", ("block.two",), 0.2, 100.0))
+    groups = (group("outer", ("block",), 0.9, 100.0), *inner)
+    whole = Capture(title="M", clock="", us={"a": 1.0}, weights={"a": 1.0}, modules=1, groups=groups)
+    rows = choose(whole, load_sheet("h200"), DEFAULT_POLICY, budget=8, most=6, measured=True)
+    both = choose_instead(rows, groups, gone=["outer"], kept=[], tried=["outer"])
+    assert {row.group: (row.budget, row.why_not) for row in both} == {"one": (4, ""), "two": (4, "")}
+    assert {row.group: row.budget for row in choose_instead(rows, groups, gone=["outer"], kept=[], tried=["outer", "one"])} == {"two": 8}
+
+
+def test_nothing_takes_the_place_of_an_operator_inside_of_one_that_is_kept() -> None:
+    """Two operators would stand in each other's way."""
+    inner = (group("one", ("block.one",), 0.3, 100.0), group("two", ("block.two",), 0.2, 100.0))
+    groups = (group("outer", ("block",), 0.3, 100.0), *inner)
+    whole = Capture(title="M", clock="", us={"a": 1.0}, weights={"a": 1.0}, modules=1, groups=groups)
+    rows = choose(whole, load_sheet("h200"), DEFAULT_POLICY, budget=8, most=6, measured=True)
+    assert [row.group for row in rows if row.budget] == ["one", "two"]
+    assert choose_instead(rows, groups, gone=["one"], kept=["two"], tried=["one", "two"]) == ()
