@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from kernelwright.models.records import OperatorOutcome, Outcome
-from kernelwright.models.report import chosen_table, chosen_words, left_alone, not_chosen, operator_rows, summary, time_rows
+from kernelwright.models.report import chosen_table, chosen_words, left_alone, not_chosen, operator_rows, parted, summary, time_rows
 from tools.models.choice import Chosen
 from tools.records import Evaluation
 
@@ -41,6 +41,8 @@ class ModelProgress:
             self.line("left alone", f"{title}, {share} of the time: {reason}")
         self._console.print(_table(*chosen_table(rows)))
         self._console.print(escape(chosen_words(rows, event["target"])), soft_wrap=True)
+        for line in parted(capture):
+            self.line("shapes", line)
         self.line("not chosen", not_chosen(rows) or "nothing else")
 
     def _on_operator(self, event: dict[str, Any]) -> None:

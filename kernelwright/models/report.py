@@ -9,7 +9,7 @@ from kernelwright.models.records import Outcome
 from tools.models.choice import Chosen
 from tools.models.jobs import OutputProof
 from tools.models.proof import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
-from tools.models.records import Capture
+from tools.models.records import Capture, Group
 
 REPORT, FACTS = "report.md", "report.json"
 
@@ -52,6 +52,7 @@ def report_text(outcome: Outcome) -> str:
         f"Shares are by {outcome.capture.clock}. {chosen_words(outcome.chosen, outcome.target)}",
         *table(*chosen_table(outcome.chosen)),
         f"Not chosen: {not_chosen(outcome.chosen) or 'nothing else'}.",
+        *(f"* {line}" for line in parted(outcome.capture)),
         *_left_alone(outcome.capture),
         "## What was made",
         *table(("operator", "by itself", "in the package", "what its run said"), operator_rows(outcome)),
@@ -75,7 +76,8 @@ def chosen_table(rows: Sequence[Chosen]) -> tuple[tuple[str, ...], list[tuple[st
         if row.budget:
             over = "–" if row.over > 999 else f"{row.over:.1f}x"
             figures = (f"{row.share:.1%}", f"{row.eager_us or row.us:.1f}", over, f"{row.gain:.2f}x", str(row.budget))
-            found.append((row.group, str(row.modules), str(row.calls), *figures))
+            name = f"{row.group} (one shape)" if row.apart else row.group
+            found.append((name, str(row.modules), str(row.calls), *figures))
     return head, found
 
 
@@ -88,6 +90,19 @@ def chosen_words(rows: Sequence[Chosen], target: str) -> str:
 def not_chosen(rows: Sequence[Chosen]) -> str:
     """Say what is not worked on, and why."""
     return ", ".join(f"{row.group} ({row.why_not})" for row in rows if not row.budget)
+
+
+def parted(capture: Capture) -> list[str]:
+    """Say which modules are called at shapes for which no one kernel can be made, and why; one line for each kind."""
+    kinds: dict[tuple[str, str], list[Group]] = {}
+    for group in capture.groups:
+        if group.apart and not group.reason:
+            kinds.setdefault((group.title, group.apart), []).append(group)
+    return [
+        f"{title} is called at several shapes, and no one kernel can be made for them: {why}. "
+        f"Each shape stands for itself: {', '.join(f'{one.name} ({one.share:.1%})' for one in groups)}."
+        for (title, why), groups in kinds.items()
+    ]
 
 
 def left_alone(capture: Capture) -> list[tuple[str, str, str]]:

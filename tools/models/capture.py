@@ -12,7 +12,7 @@ from torch import nn
 
 from tools.models.copies import copied, holds_objects
 from tools.models.found import Found
-from tools.models.grouping import Grouping
+from tools.models.grouping import Grouping, Parted
 from tools.models.loading import Workload, given
 from tools.models.records import Capture, Group
 from tools.models.suitability import held, shared_tensors
@@ -46,19 +46,20 @@ def capture(model: nn.Module, workloads: Sequence[Workload], largest: int = LARG
     whole = sum(found.weighted(weights) for found in watch.found.values() if "" in found.paths)
     grouping = Grouping(model, weights, whole, shared_tensors(model), largest)
     groups: list[Group] = []
-    waiting = _alike(watch.found)
+    waiting = [(config, founds, "") for config, founds in _alike(watch.found)]
     while waiting:
-        config, founds = waiting.pop(0)
+        config, founds, apart = waiting.pop(0)
         own = dict.fromkeys(name for found in founds for name in found.calls)
         # where there are several workloads, one that has these calls for itself is in the name
         title = type(founds[0].module).__name__ + (f" {next(iter(own))}" if len(own) == 1 < len(workloads) else "")
         made = grouping.group(_name(title, {group.name for group in groups}), config, founds)
-        if made is None:
-            waiting += [(config, [found]) for found in founds]
+        if isinstance(made, Parted):
+            waiting += [(config, [found], made.why) for found in founds]
             continue
-        groups.append(made[0])
+        groups.append(made[0].model_copy(update={"apart": apart}))
         if made[1]:
-            waiting.append((config, [found.part(model, made[1]) for found in founds if not found.paths.keys().isdisjoint(made[1])]))
+            others = [found.part(model, made[1]) for found in founds if not found.paths.keys().isdisjoint(made[1])]
+            waiting.append((config, others, apart))
     return Capture(
         title=type(model).__name__,
         clock=EVENTS if cuda else PROCESSOR if torch.get_num_threads() == 1 else WALL,

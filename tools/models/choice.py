@@ -43,6 +43,8 @@ class Chosen(Record):
     """Evaluations; 0 where it is not chosen."""
     why_not: str
     """Empty for what is chosen."""
+    apart: bool = False
+    """Whether it is of one shape alone, as one kernel cannot be for all at which such modules are called."""
     instead: tuple[str, ...] = ()
     """Groups inside of it or around it that are worked on in its place where nothing is delivered for it."""
 
@@ -154,6 +156,7 @@ def _row(group: Group, trace: Trace | None, sheet: HardwareSheet, policy: Precis
         gain=1.0 / max(1e-3, 1.0 - group.share * (1.0 - left)),
         budget=0,
         why_not="",
+        apart=bool(group.apart),
     )
 
 

@@ -25,6 +25,14 @@ LEAST_SHARE = 0.002
 
 
 @dataclass(frozen=True)
+class Parted:
+    """Calls at several shapes that are not one group: each is to be one of its own."""
+
+    why: str
+    """Why one problem cannot stand for all of them, as a clause; empty where that was not looked at."""
+
+
+@dataclass(frozen=True)
 class Grouping:
     """What all groups of one capture have in common."""
 
@@ -36,8 +44,8 @@ class Grouping:
     """Tensors that several modules own."""
     largest: int
 
-    def group(self, name: str, config: str, founds: Sequence[Found]) -> tuple[Group, tuple[str, ...]] | None:
-        """Look at calls of one kind, at several shapes where there is more than one; None where one problem cannot stand for all shapes.
+    def group(self, name: str, config: str, founds: Sequence[Found]) -> tuple[Group, tuple[str, ...]] | Parted:
+        """Look at calls of one kind, at several shapes where there is more than one.
 
         Gives back those of its paths, too, whose modules do something else than the first.
         """
@@ -45,7 +53,7 @@ class Grouping:
         first = max(founds, key=lambda found: found.weighted(self.weights))
         group = self._empty(name, config, founds)
         if group.share < LEAST_SHARE or not group.calls:
-            return (group, ()) if len(founds) == 1 else None
+            return (group, ()) if len(founds) == 1 else Parted("")
         try:
             return self._traced(group, first, founds)
         except (UntraceableError, UnsupportedCallError) as error:
@@ -53,7 +61,7 @@ class Grouping:
         except Exception as error:
             # a module is the user's code, and not every one can be called by itself
             reason = f"a call of it by itself fails ({type(error).__name__}: {' '.join(str(error).split())[:120]})"
-        return (group.model_copy(update={"reason": reason}), ()) if len(founds) == 1 else None
+        return (group.model_copy(update={"reason": reason}), ()) if len(founds) == 1 else Parted(f"with sizes that vary {reason}")
 
     def _empty(self, name: str, config: str, founds: Sequence[Found]) -> Group:
         calls: dict[str, int] = {}
@@ -72,7 +80,7 @@ class Grouping:
             operators=0,
         )
 
-    def _traced(self, group: Group, first: Found, founds: Sequence[Found]) -> tuple[Group, tuple[str, ...]] | None:
+    def _traced(self, group: Group, first: Found, founds: Sequence[Found]) -> tuple[Group, tuple[str, ...]] | Parted:
         results, works = [], []
         for found in founds:
             if reason := static_reason(found.module, (found.args, found.kwargs), self.shared):
@@ -87,8 +95,8 @@ class Grouping:
         paths, others = _same(self.model, first, group.paths)
         calls = [_Call(found, result, work) for found, result, work in zip(founds, results, works, strict=True)]
         trace = _trace(calls, founds.index(first), self.weights, paths)
-        if trace is None:
-            return None
+        if isinstance(trace, Parted):
+            return trace
         left = {"paths": paths, "share": group.share * len(paths) / len(group.paths)}
         counts = {name: count * len(paths) // len(group.paths) for name, count in group.calls.items()}
         return group.model_copy(update={"trace": trace, "calls": counts, **left}), others
@@ -107,8 +115,8 @@ class _Call:
         return list(tensors((self.found.args, self.found.kwargs)))
 
 
-def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], paths: Sequence[str]) -> Trace | None:
-    """Write calls as one problem; None where that does not hold at each shape."""
+def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], paths: Sequence[str]) -> Trace | Parted:
+    """Write calls as one problem, where that holds at each shape."""
     main = calls[first]
     module = main.found.module
     where = f"{type(module).__name__} at {paths[0] or 'the top'}" + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
@@ -119,8 +127,10 @@ def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], pat
     sizes: tuple[Sizes, ...] = ({},)
     if len(calls) > 1:
         found = shapes_of(text, given)
-        if found is None or not all(as_given(text, module, call.given, call.result) for call in calls):
-            return None
+        if found is None:
+            return Parted("its sizes do not hang together in the same way at each shape")
+        if not all(as_given(text, module, call.given, call.result) for call in calls):
+            return Parted("what it was traced to at one shape gives something else at another")
         sizes = found
         text.set_shapes(main.given, {name: (call.found.weight(weights), one) for name, call, one in zip(names, calls, sizes, strict=True)})
     abis = [_abi(text, module, call) for call in calls]

@@ -70,6 +70,8 @@ class Group(Record):
     trace: Trace | None = None
     reason: str = ""
     """Why it is left alone; empty where it is not."""
+    apart: str = ""
+    """Why its calls at other shapes are groups of their own; empty where there are none."""
 
 
 class Capture(Record):

@@ -117,3 +117,11 @@ def test_nothing_takes_the_place_of_an_operator_inside_of_one_that_is_kept() -> 
     rows = choose(whole, load_sheet("h200"), DEFAULT_POLICY, budget=8, most=6, measured=True)
     assert [row.group for row in rows if row.budget] == ["one", "two"]
     assert choose_instead(rows, groups, gone=["one"], kept=["two"], tried=["one", "two"]) == ()
+
+
+def test_one_shape_of_several_that_no_one_kernel_can_serve_is_marked() -> None:
+    """The table says so beside its name."""
+    alone = group("row", ("a",), 0.5, 100.0).model_copy(update={"apart": "it branches"})
+    whole = Capture(title="M", clock="", us={"a": 1.0}, weights={"a": 1.0}, modules=1, groups=(alone, group("rows", ("a",), 0.4, 100.0)))
+    rows = choose(whole, load_sheet("h200"), DEFAULT_POLICY, budget=8, most=6, measured=True)
+    assert {row.group: row.apart for row in rows} == {"row": True, "rows": False}
