@@ -90,7 +90,7 @@ def print_outcome(outcome: Outcome, out: Path) -> None:
         console.print(f"note:    {escape(note)}", soft_wrap=True)
     if outcome.package:
         console.print(f"package: {outcome.package}; use: import {out.name}; {out.name}.apply(model)", soft_wrap=True)
-    console.print(f"report:  {out / 'report.md'}", soft_wrap=True)
+    console.print(f"report:  {out / 'report.html'} and report.md", soft_wrap=True)
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

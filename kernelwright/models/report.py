@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from kernelwright.models.records import Outcome
 from tools.models.choice import Chosen
@@ -11,13 +10,8 @@ from tools.models.jobs import OutputProof
 from tools.models.proof import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
 from tools.models.records import Capture, Group
 
-REPORT, FACTS = "report.md", "report.json"
-
-
-def write_report(outcome: Outcome, folder: Path) -> None:
-    """Write `report.md` and `report.json`."""
-    (folder / FACTS).write_text(outcome.model_dump_json(indent=1) + "\n")
-    (folder / REPORT).write_text(report_text(outcome))
+OUTPUT_HEAD = ("workload", "output", "error with operators", "the original's own", "limit")
+REPORT, PAGE, FACTS = "report.md", "report.html", "report.json"
 
 
 def summary(outcome: Outcome) -> str:
@@ -147,7 +141,7 @@ def _whole(outcome: Outcome) -> list[str]:
         return [proof.what]
     lines = [
         f"Compared with {proof.oracle}, on two fresh sets of inputs, {'interpreted' if outcome.device == 'cpu' else 'on the device'}:",
-        *table(("workload", "output", "error with operators", "the original's own", "limit"), map(_output, proof.outputs)),
+        *table(OUTPUT_HEAD, output_rows(outcome)),
         f"`remove` brings the model back to the bit: {'yes' if proof.restored else 'NO'}. {_breaks(proof.breaks)}",
         f"Calls that operators took: {_counts(proof.hits)}. Calls that went to the original: {_counts(proof.misses)}.",
     ]
@@ -157,10 +151,15 @@ def _whole(outcome: Outcome) -> list[str]:
             "Times of the whole model, in turn, in its own process:",
             *table(("", "speed-up", "95 % interval"), time_rows(outcome)),
         ]
-        lines += table(("way", "workload", "median µs"), _medians(outcome))
+        lines += table(("way", "workload", "median µs"), medians(outcome))
     else:
         lines.append(f"Not timed. By shares and the operators' own figures, the model is an estimated {outcome.expected:.2f}x as fast.")
     return [*lines, *(f"* {note}" for note in proof.notes)]
+
+
+def output_rows(outcome: Outcome) -> list[tuple[str, ...]]:
+    """Say how far each output is from the oracle."""
+    return [_output(one) for one in outcome.proof.outputs]
 
 
 def _output(one: OutputProof) -> tuple[str, ...]:
@@ -173,7 +172,8 @@ def _output(one: OutputProof) -> tuple[str, ...]:
     )
 
 
-def _medians(outcome: Outcome) -> list[tuple[str, str, str]]:
+def medians(outcome: Outcome) -> list[tuple[str, str, str]]:
+    """Say how long each workload takes in each way of running it."""
     return [
         (way, name, f"{sorted(each)[len(each) // 2]:,.1f}") for way, times in outcome.proof.times.items() for name, each in times.items()
     ]

@@ -11,10 +11,11 @@ from pathlib import Path
 from graphs.run.assembly import resolve_target
 from kernelwright.models.making import Making
 from kernelwright.models.operators import Listener
+from kernelwright.models.page import write_report
 from kernelwright.models.proving import Proving
 from kernelwright.models.recording import Recording
 from kernelwright.models.records import ModelSettings, Outcome
-from kernelwright.models.report import summary, write_report
+from kernelwright.models.report import summary
 from kernelwright.models.work import work_of
 from tools.models.apart import model_processes
 from tools.models.choice import Chosen, choose
