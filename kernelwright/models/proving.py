@@ -89,7 +89,9 @@ class Proving:
         found = (*ratios(proof, outcome.capture.weights), *shares)
         outcome = outcome.model_copy(update={"proof": proof, "ratios": found})
         compiled = next((one for one in found if one.over == COMPILED), None)
-        if compiled is not None and compiled.low <= 1.0:
+        # where the compiler took the model alone, it is not to meet the operators at all
+        failed = COMPILED in proof.times and COMPILED_OURS not in proof.times
+        if failed or (compiled is not None and compiled.low <= 1.0):
             left = tuple(replace(one, compiled=False) for one in left)
         return outcome, left
 

@@ -79,7 +79,7 @@ class Comparing:
             oracle = self._oracle(wide, one, numbers, dtype)
             first, second = self._run(plain, one), self._run(twice, one)
             varies = varies or not alike(first, second)
-            own = [max(_distance(mine, value), _distance(other, value)) for mine, other, value in zip(first, second, oracle, strict=True)]
+            own = [max(distance(mine, value), distance(other, value)) for mine, other, value in zip(first, second, oracle, strict=True)]
             del second
             with self._in_place(ours):
                 outputs += _judged(one.name, self._run(ours, one), oracle, own)
@@ -163,16 +163,16 @@ def listed(result: Any) -> list[torch.Tensor]:
 def _judged(workload: str, mine: Sequence[torch.Tensor], wide: Sequence[torch.Tensor], own: Sequence[float]) -> list[OutputProof]:
     """Judge outputs by their distance from the oracle; truth values are left out."""
     found = []
-    for place, (value, oracle, distance) in enumerate(zip(mine, wide, own, strict=True)):
+    for place, (value, oracle, near) in enumerate(zip(mine, wide, own, strict=True)):
         if value.dtype != torch.bool:
             dtype = str(value.dtype).removeprefix("torch.")
-            limit = max(FACTOR * distance, FLOOR.get(dtype, 0.0))
-            error = _distance(value, oracle)
-            found.append(OutputProof(workload=workload, output=place, dtype=dtype, error=error, own=distance, limit=limit))
+            limit = max(FACTOR * near, FLOOR.get(dtype, 0.0))
+            error = distance(value, oracle)
+            found.append(OutputProof(workload=workload, output=place, dtype=dtype, error=error, own=near, limit=limit))
     return found
 
 
-def _distance(value: torch.Tensor, wide: torch.Tensor) -> float:
+def distance(value: torch.Tensor, wide: torch.Tensor) -> float:
     """Relative L2; infinite where shapes differ or NaN stand elsewhere."""
     if value.shape != wide.shape or not bool((value.isnan() == wide.isnan()).all()):
         return float("inf")

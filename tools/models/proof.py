@@ -13,7 +13,7 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
-from tools.models.comparing import Comparing
+from tools.models.comparing import FACTOR, FLOOR, Comparing, distance, listed
 from tools.models.copies import copied, holds_objects, twin
 from tools.models.jobs import Proof
 from tools.models.loading import Workload, given
@@ -22,6 +22,8 @@ from tools.models.suitability import alike, held
 EAGER, OURS, COMPILED, COMPILED_OURS = "eager", "eager, ours", "torch.compile", "torch.compile, ours"
 AUTOTUNED, AUTOTUNED_OURS = "max-autotune", "max-autotune, ours"
 WITHOUT = "eager, ours without "
+COMPILERS = {COMPILED_OURS: COMPILED, AUTOTUNED_OURS: AUTOTUNED}
+"""Ways in which a compiler sees the operators, and the same without."""
 WARM = 3
 """Runs before the first that is timed."""
 
@@ -82,15 +84,22 @@ class Prover:
         # what a compiler keeps of other workloads would count against its limit, and be tried before what fits
         torch._dynamo.reset()
         calls: dict[str, _Call] = {}
+        given: dict[str, list[torch.Tensor]] = {}
         with torch.no_grad(), _limits_told(self.note):
             for way, model in ways.items():
                 call = _Call(model, workload)
                 try:
-                    for _ in range(WARM):
+                    for _ in range(WARM - 1):
                         call.us()
-                    calls[way] = call
+                    given[way] = call.outputs()
                 except Exception as error:
                     self.note(f"{way} was not timed: {type(error).__name__}: {' '.join(str(error).split())[:160]}")
+                    continue
+                if way in COMPILERS and (why := differs(given, way, COMPILERS[way])):
+                    self.note(f"{way} was not timed: its outputs for {workload.name} are not those of the model ({why})")
+                    continue
+                calls[way] = call
+            given.clear()
             times: dict[str, list[float]] = {way: [] for way in calls}
             for turn in range(rounds):
                 order = list(calls)
@@ -154,6 +163,11 @@ class _Call:
         self._model, self._args, self._kwargs = model, workload.args, workload.kwargs
         self._grows = holds_objects((workload.args, workload.kwargs))
 
+    def outputs(self) -> list[torch.Tensor]:
+        """Run it once and copy what it gives: a CUDA graph writes to the same place again."""
+        args, kwargs = copied((self._args, self._kwargs), None) if self._grows else (self._args, self._kwargs)
+        return [value.clone() for value in listed(self._model(*args, **kwargs))]
+
     def us(self) -> float:
         """Time one run from the host, the device idle before and after it, microseconds."""
         args, kwargs = copied((self._args, self._kwargs), None) if self._grows else (self._args, self._kwargs)
@@ -162,6 +176,18 @@ class _Call:
         self._model(*args, **kwargs)
         _settle()
         return (time.perf_counter() - begun) * 1e6
+
+
+def differs(given: Mapping[str, Sequence[torch.Tensor]], way: str, plain: str) -> str:
+    """Say how a compiled model with operators differs from eager by more than it does without them, and than they do by themselves."""
+    right = [given[name] for name in (OURS, plain) if name in given]
+    for place, (mine, eager) in enumerate(zip(given[way], given[EAGER], strict=True)):
+        near = max((distance(each[place], eager) for each in right), default=0.0)
+        # two that are right may lie on both sides of what is exact
+        limit = FACTOR * max(near, FLOOR.get(str(eager.dtype).removeprefix("torch."), 0.0))
+        if mine.dtype != torch.bool and not (error := distance(mine, eager)) <= limit:
+            return f"output {place}: {error:.1e} from eager, at most {limit:.1e}"
+    return ""
 
 
 @contextlib.contextmanager

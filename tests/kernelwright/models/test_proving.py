@@ -112,6 +112,19 @@ def test_what_does_not_help_under_a_compiler_steps_aside_there() -> None:
     assert not any(one.compiled for one in left.values())
 
 
+def test_what_a_compiler_does_not_take_steps_aside_there() -> None:
+    """The model alone was timed under torch.compile, with the operators it failed or was wrong: eager gets them."""
+
+    def answer(job: ProofJob) -> Proof:
+        found = timed(job)
+        return proof(job, {way: us for way, us in found.items() if way != COMPILED_OURS})
+
+    outcome, left, _ = settled(answer)
+    assert set(left) == {"norm", "gate"}
+    assert not any(one.compiled for one in left.values())
+    assert (EAGER, OURS) in {(one.over, one.under) for one in outcome.ratios}
+
+
 def test_an_operator_that_does_not_help_is_taken_out_and_the_rest_proven_again() -> None:
     """Without the gate the model is as fast: it goes, and the figures are those of the norm alone."""
 

@@ -19,7 +19,7 @@ from tools.models.capture import capture
 from tools.models.delivered import Delivered
 from tools.models.loading import Workload
 from tools.models.package import write_operators, write_package
-from tools.models.proof import Prover
+from tools.models.proof import Prover, differs
 from tools.models.runtime.origin import strange
 
 KERNEL = """
@@ -322,3 +322,14 @@ def test_until_its_first_call_is_verified_a_compiler_gets_the_original(package: 
         package.counts(reset=True)
         torch.compile(model, backend="eager", fullgraph=True)(torch.randn(6, 16))
     assert package.counts()["hits"] == {"norm": 2}
+
+
+def test_outputs_under_a_compiler_are_looked_at() -> None:
+    """As far from eager as the compiler and the operators are by themselves is right, a hundred times as far is not."""
+    eager = torch.randn(64)
+    given = {"eager": [eager], "eager, ours": [eager * (1 + 1e-6)], "torch.compile": [eager * (1 + 3e-6)]}
+    near, far = eager * (1 + 5e-6), eager * (1 + 1e-4)
+    assert not differs({**given, "torch.compile, ours": [near]}, "torch.compile, ours", "torch.compile")
+    assert differs({**given, "torch.compile, ours": [far]}, "torch.compile, ours", "torch.compile").startswith(
+        "output 0: 1.0e-04 from eager"
+    )
