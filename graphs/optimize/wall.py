@@ -14,6 +14,7 @@ ORDER = (
     "counters",
     "model calls",
     "baseline timing",
+    "baseline queue",
     "baseline compile",
     "baseline start",
     "admission",

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -37,6 +37,28 @@ class Stoppable(Protocol):
         """Have it go on."""
 
 
+class Door(Protocol):
+    """How something gets onto the device that takes long to begin."""
+
+    def shared(self) -> AbstractContextManager[object]:
+        """Be there beside others, which nobody who would be alone may interrupt."""
+
+    def yielding(self, one: Stoppable) -> AbstractContextManager[None]:
+        """Be there and rest while anybody is alone."""
+
+
+class OpenDoor:
+    """The door of whoever is alone on the device already."""
+
+    def shared(self) -> AbstractContextManager[object]:
+        """Be there."""
+        return nullcontext()
+
+    def yielding(self, one: Stoppable) -> AbstractContextManager[None]:
+        """Be there and never rest."""
+        return nullcontext()
+
+
 class DeviceLock:
     """A lock with two doors; whoever waits to be alone goes before those who would share, so that timings come in a row."""
 
@@ -63,6 +85,10 @@ class DeviceLock:
             with self._changed:
                 self._stoppable.remove(one)
                 one.resume()
+
+    def door(self, size: float) -> Door:
+        """Give a door for something of a size."""
+        return _SideDoor(self, size)
 
     @contextmanager
     def shared(self, size: float = 0.0) -> Iterator[Stay]:
@@ -121,3 +147,16 @@ class DeviceLock:
                 for one in self._stoppable:
                     one.resume()
                 self._changed.notify_all()
+
+
+class _SideDoor:
+    """A door for what is there beside others."""
+
+    def __init__(self, lock: DeviceLock, size: float) -> None:
+        self._lock, self._size = lock, size
+
+    def shared(self) -> AbstractContextManager[object]:
+        return self._lock.shared(self._size)
+
+    def yielding(self, one: Stoppable) -> AbstractContextManager[None]:
+        return self._lock.yielding(one)

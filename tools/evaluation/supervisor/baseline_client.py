@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 from tools.errors import MachineError
 from tools.evaluation.processes.child import Child, DeadlineError
+from tools.evaluation.processes.device_lock import Door, OpenDoor
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.compiling import COMPILE_S, Compiling
@@ -21,6 +22,7 @@ from tools.evaluation.wire.memory import Memory
 from tools.records import HardwareSheet, Problem, content_hash
 
 START_S = 300.0
+_HANDLE_S = 10.0
 FIRST_S = 60.0
 """Limit of the first compiled call, with nobody else on the device: it launches, and compiles what lies behind a break in the graph."""
 TUNE_S = 3000.0
@@ -40,9 +42,21 @@ class BaselineProcess:
     """
 
     def __init__(
-        self, workers: WorkerPool, held: TimingStore, sheet: HardwareSheet, cancel: int, *, max_autotune: bool = False, compile_s: float
+        self,
+        workers: WorkerPool,
+        held: TimingStore,
+        sheet: HardwareSheet,
+        cancel: int,
+        *,
+        max_autotune: bool = False,
+        compile_s: float,
+        door: Door | None = None,
     ) -> None:
-        """Start both with the base inputs that are `held`, run the reference eagerly once and begin to have it compiled."""
+        """Start both with the base inputs that are `held`, run the reference eagerly once and begin to have it compiled.
+
+        They come onto the device by its `door`, and rest while anybody is alone there, until they wait for orders or compile.
+        """
+        door = door or OpenDoor()
         self.names = ["eager"]
         """What can be timed by now."""
         self._notes: list[str] = []
@@ -59,14 +73,19 @@ class BaselineProcess:
         job = BaselineJob(call_plan=held.call_plan, flush_bytes=flush, cache=cache, configurations=self._chosen, max_autotune=max_autotune)
         try:
             with ExitStack() as handing:
-                shared = held.store.lent(handing) if isinstance(held.store, DeviceStoreClient) else held.shared
-                shared = {**shared, "chain": self.board.fd, "values": self.values.fd}
-                given = (job.model_dump_json().encode(), shared, cancel)
-                self._compiling = Compiling(workers, *given, compile_s)
-                self._child: Child = self._stack.enter_context(workers.trusted("baseline", *given))
+                with door.shared():
+                    shared = held.store.lent(handing) if isinstance(held.store, DeviceStoreClient) else held.shared
+                    shared = {**shared, "chain": self.board.fd, "values": self.values.fd}
+                    given = (job.model_dump_json().encode(), shared, cancel)
+                    self._compiling = Compiling(workers, *given, compile_s)
+                    self._child: Child = self._stack.enter_context(workers.trusted("baseline", *given))
+                    for child in (self._compiling.child, self._child):
+                        child.await_handle(time.monotonic() + _HANDLE_S)
+                        handing.enter_context(door.yielding(child))
                 self._expect(State.READY, START_S)
                 self._compiling.begin(START_S)
-            if self._call("eager", START_S) is None:
+                works = self._call("eager", START_S) is not None
+            if not works:
                 raise MachineError(f"The reference fails on this device: {self._last()}", "Run the problem's file by itself on this GPU.")
         except BaseException:
             self.close()
@@ -205,11 +224,15 @@ class BaselineCache:
         kept = self._kept.get(problem.id)
         return kept is None or (stage == "confirm" and not kept[0].is_slow)
 
-    def started(self, problem: Problem, sheet: HardwareSheet, cancel: int) -> BaselineProcess:
-        """Start a process, beside others on the device; whoever asked hands it over to `baseline`, or lets it go."""
+    def started(self, problem: Problem, sheet: HardwareSheet, cancel: int, door: Door | None = None) -> BaselineProcess:
+        """Start a process by a `door` of the device; whoever asked hands it over to `baseline`, or lets it go."""
+        door = door or OpenDoor()
         with TimingStore(self._workers, problem, 0, sheet, cancel) as held:
-            held.fill()
-            made = BaselineProcess(self._workers, held, sheet, cancel, max_autotune=self._max_autotune, compile_s=self._compile_s)
+            with door.shared():
+                held.fill()
+            made = BaselineProcess(
+                self._workers, held, sheet, cancel, max_autotune=self._max_autotune, compile_s=self._compile_s, door=door
+            )
         if is_large(self._workers, problem) and (reason := obstacle(self._workers, problem, sheet, cancel)):
             made.remark(f"Inputs and outputs passed through the host's memory: {reason}.")
         return made

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
+from threading import BoundedSemaphore
 from typing import Any
 
-from tools.errors import UnjudgeableError
+from tools.errors import MachineError, UnjudgeableError
 from tools.evaluation.processes.device_lock import DeviceLock, Stay
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.admission_client import Admissions
@@ -32,6 +34,8 @@ _SIDE_BY_SIDE = 4
 _ROOM = 1 / 24
 """Share of the device's memory that the tensors of their problems may need together: oracles take up to eight times as much, and calls
 that are kept and the runners' own two to four times."""
+_FEW = max(2, (os.cpu_count() or 2) // 4)
+"""Baselines started, and problems examined, at the same time: each takes a core or two for seconds, and the first should be there early."""
 _BESIDE = 64
 """Problems examined and references started at once, at most: more than a bench has in flight."""
 MOST_OF_MEMORY = 0.25
@@ -50,6 +54,7 @@ class OnDevice:
         # what waits for others in here must not take the place of what they wait for
         self._beside = ThreadPoolExecutor(_BESIDE, thread_name_prefix="beside")
         self._lock = DeviceLock(_SIDE_BY_SIDE, _ROOM)
+        self._starts, self._examinations = BoundedSemaphore(_FEW), BoundedSemaphore(_FEW)
         self._baselines = BaselineCache(workers, max_autotune=max_autotune, compile_s=compile_s)
         self._passed: set[str] = set()
         """Candidates that have passed once."""
@@ -121,7 +126,7 @@ class OnDevice:
         refuse_too_large(problem, target)
 
         def examine() -> Admission:
-            with steps.step("admission"):
+            with steps.step("admission"), self._examinations:
                 return admissions.admission(problem, cancel, self._lock.yielding)
 
         examining = self._beside.submit(examine)
@@ -132,7 +137,8 @@ class OnDevice:
                     made = self._start(problem, target, cancel)
                 with steps.step("baseline compile"):
                     made.await_compiled()
-            with self._lock.alone(), self._resting(), steps.step("baseline timing"):
+            with self._lock.alone() as stay, self._resting(), steps.step("baseline timing"):
+                steps.waited("baseline queue", stay.waited_s)
                 baseline = self._baselines.baseline(problem, target, cancel, made)
                 times = time_baselines(baseline, "search")
         finally:
@@ -194,8 +200,14 @@ class OnDevice:
                     self._baselines.let_go(one.result())
 
     def _start(self, problem: Problem, target: HardwareSheet, cancel: int) -> BaselineProcess:
-        """Start a baseline process beside others; what it compiles it compiles beside whoever is timed."""
-        return self._lock.beside(_share([problem], target), lambda _: self._baselines.started(problem, target, cancel))
+        """Start a baseline process that rests while anybody is timed; what it compiles it compiles meanwhile, too."""
+        with self._starts:
+            try:
+                return self._baselines.started(problem, target, cancel, self._lock.door(_share([problem], target)))
+            except MachineError:
+                # what others had on the device may have failed it
+                with self._lock.alone():
+                    return self._baselines.started(problem, target, cancel)
 
     def _time(
         self, workers: WorkerPool, case: Case, checked: Outcome, cache: str, made: BaselineProcess | None, cancel: int

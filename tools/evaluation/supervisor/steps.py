@@ -24,3 +24,8 @@ class Steps:
             yield
         finally:
             self.found[name] = started - self._began, time.monotonic() - self._began
+
+    def waited(self, name: str, seconds: float) -> None:
+        """Take down a wait that has ended now."""
+        now = time.monotonic() - self._began
+        self.found[name] = now - seconds, now

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tools.evaluation.processes.child import DeadlineError
+from tools.evaluation.processes.device_lock import DeviceLock, Door
 from tools.evaluation.supervisor.baseline_client import BaselineProcess
 from tools.evaluation.wire.calls import CallPlan
 from tools.evaluation.wire.channel import Command, Order, Reply, State
@@ -25,6 +26,7 @@ class Scripted:
     """How it answers an order to compile; None: not yet."""
     orders: list[Order] = field(default_factory=lambda: [Order.STOP])
     closed: bool = False
+    rests: list[bool] = field(default_factory=list)
     log: Any = field(default_factory=lambda: SimpleNamespace(text="some reason"))
 
     def send(self, data: bytes) -> None:
@@ -44,6 +46,17 @@ class Scripted:
     def watch(self, cancel: int) -> None:
         """Watch nothing."""
 
+    def await_handle(self, deadline: float) -> None:
+        """Be ready to be signalled."""
+
+    def pause(self) -> None:
+        """Take down that it is to rest."""
+        self.rests.append(True)
+
+    def resume(self) -> None:
+        """Take down that it is to go on."""
+        self.rests.append(False)
+
 
 @dataclass
 class Pair:
@@ -61,8 +74,8 @@ Make = Callable[..., Pair]
 def make() -> Make:
     """Start a baseline that waits for so many seconds."""
 
-    def made(compiled: State | None, limit_s: float = 0.0) -> Pair:
-        compiling, eager = Scripted(compiled), Scripted()
+    def made(compiled: State | None, limit_s: float = 0.0, door: Door | None = None, kind: type[Scripted] = Scripted) -> Pair:
+        compiling, eager = kind(compiled), kind()
         left = [compiling, eager]
 
         @contextmanager
@@ -73,7 +86,7 @@ def make() -> Make:
 
         workers: Any = SimpleNamespace(trusted=trusted, wary=True)
         held: Any = SimpleNamespace(store=None, shared={}, call_plan=CallPlan(problem="", shake=None, calls=()))
-        return Pair(BaselineProcess(workers, held, load_sheet("h200"), -1, compile_s=limit_s), compiling, eager)
+        return Pair(BaselineProcess(workers, held, load_sheet("h200"), -1, compile_s=limit_s, door=door), compiling, eager)
 
     return made
 
@@ -117,3 +130,22 @@ def test_closing_ends_what_still_compiles(make: Make) -> None:
     pair = make(None)
     pair.baseline.close()
     assert (pair.eager.closed, pair.compiling.closed) == (True, True)
+
+
+def test_what_starts_by_a_door_rests_while_anybody_is_timed(make: Make) -> None:
+    """Nobody who would be alone waits for a reference to be loaded and called: both processes rest, and go on afterwards."""
+    lock = DeviceLock(2)
+    moments: list[list[bool]] = []
+
+    class Watched(Scripted):
+        def receive(self, deadline: float, limit: int = 0) -> bytes | None:
+            with lock.alone():
+                moments.append(list(self.rests))
+            return super().receive(deadline, limit)
+
+    pair = make(State.DONE, 10.0, lock.door(0.0), kind=Watched)
+    assert moments[0][-1:] == [True]
+    assert pair.eager.rests[-1] is pair.compiling.rests[-1] is False
+    with lock.alone():
+        # it compiles now, which disturbs nobody
+        assert pair.compiling.rests[-1] is False
