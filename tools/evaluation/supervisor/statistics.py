@@ -10,12 +10,20 @@ from tools.records import Sample
 
 RESAMPLES = 2000
 _SEED = 20210
+_QUARTILES = 1.349
+"""Distance of the quartiles of a normal distribution, in standard deviations."""
 
 
 def sample(values_us: Sequence[float]) -> Sample:
     """Sum up times in microseconds: median, quartiles, count."""
     low, median, high = np.percentile(np.asarray(values_us, dtype=float), (25, 50, 75))
     return Sample(median_us=float(median), low_us=float(low), high_us=float(high), count=len(values_us))
+
+
+def relative_noise(values_us: Sequence[float]) -> float:
+    """Standard deviation of times over their median, as that of a normal distribution with their quartiles."""
+    low, median, high = np.percentile(np.asarray(values_us, dtype=float), (25, 50, 75))
+    return float((high - low) / _QUARTILES / median)
 
 
 def speedup(baseline_us: Sequence[float], candidate_us: Sequence[float]) -> tuple[float, float, float]:

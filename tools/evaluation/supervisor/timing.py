@@ -20,6 +20,7 @@ from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.chains import Chains, ChainSession
 from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, complaint, size_of, worst_errors, wrong_outputs
 from tools.evaluation.supervisor.measured import Measured
+from tools.evaluation.supervisor.repetitions import NOISE_SEEN, enough, repetitions
 from tools.evaluation.supervisor.runner_client import IN_FLIGHT, RunError, RunnerClient
 from tools.evaluation.supervisor.statistics import sample, speedup
 from tools.evaluation.supervisor.timing_store import TimingStore
@@ -35,11 +36,6 @@ from tools.evaluation.wire.source_text import declares_packing
 from tools.profiling.nvml import NvmlSampler
 from tools.records import Correctness, EvaluationRequest, HardwareSheet, Packing, Problem, Seeds, Tier, Timing, Verdict
 
-_BUDGET_US = {"search": 0.4e6, "confirm": 1.5e6}
-"""Time on the device that one thing is timed for, as far as the bounds on repetitions allow."""
-_REPETITIONS = {"search": (15, 60), "confirm": (40, 200)}
-_CALL_OVERHEAD_US = 1500.0
-"""Assumed cost of a call beside the kernel (messages, poisoning, clearing the L2); it only sets how many calls are made."""
 _VALIDATED = {"search": 3, "confirm": 6}
 _VALIDATED_MIDDLE = {"search": 2, "confirm": 3}
 _VALIDATED_LARGE = 2
@@ -55,15 +51,12 @@ _ALONE = (3, 9)
 """Calls of each baseline before the candidate's process and as many after it, at least and at most: a quarter of those beside it."""
 
 
-def repetitions(stage: Stage, reference_us: float) -> int:
-    """Fix the number of timed calls from the reference's time alone."""
-    least, most = _REPETITIONS[stage]
-    return max(least, min(most, int(_BUDGET_US[stage] / (reference_us + _CALL_OVERHEAD_US))))
-
-
 def time_baselines(baseline: BaselineProcess, stage: Stage) -> dict[str, list[float]]:
     """Time the baselines by themselves, alternating."""
-    return _by_themselves(baseline, repetitions(stage, min(baseline.call("eager") for _ in range(_WARM_UPS))))
+    most = repetitions(stage, min(baseline.call("eager") for _ in range(_WARM_UPS)))
+    times = _by_themselves(baseline, min(most, NOISE_SEEN))
+    more = _by_themselves(baseline, enough(stage, most, times) - len(times["eager"]))
+    return {name: [*found, *more[name]] for name, found in times.items()}
 
 
 def _by_themselves(baseline: BaselineProcess, count: int) -> dict[str, list[float]]:
@@ -167,6 +160,7 @@ class TimedSession:
                 count = repetitions(self._stage, min(baseline.call("eager") for _ in range(_WARM_UPS)))
                 alone = max(_ALONE[0], min(_ALONE[1], count // 4))
                 before = _by_themselves(baseline, alone)
+                count = enough(self._stage, count, before)
             deadline = time.monotonic() + timeout_s
             fixed = not any(spec.dynamic for spec in self._problem.abi.parameters)
             packs = fixed and (bool(plan.packing) if plan is not None else declares_packing(source))

@@ -17,8 +17,8 @@ from tools.evaluation.supervisor.plausibility import (
     slowed_down,
     tier,
 )
+from tools.evaluation.supervisor.repetitions import enough, repetitions
 from tools.evaluation.supervisor.statistics import sample, speedup
-from tools.evaluation.supervisor.timing import repetitions
 from tools.hardware import load_sheet
 from tools.records import Problem, Tier
 
@@ -177,3 +177,19 @@ def test_sabotage_is_said_with_its_figures() -> None:
 
     assert said.startswith("The compile baseline took 200 µs beside the candidate, 2.00 times")
     assert "100 µs before, 101 µs after" in said
+
+
+def test_a_quiet_device_is_asked_less_often() -> None:
+    """The number of calls follows from the noise of the baselines alone, between the bounds of the stage."""
+    quiet = {"eager": [100.0, 100.1] * 4, "compile": [50.0, 50.1] * 4}
+    noisy = quiet | {"compile": [50.0, 52.0] * 4}
+    assert enough("search", 60, quiet) == 15
+    assert enough("confirm", 200, quiet) == 40
+    assert enough("search", 60, noisy) == 60
+    assert 40 < enough("confirm", 200, {"eager": [100.0, 101.5] * 4}) < 200
+
+
+def test_too_little_is_known_of_what_was_seldom_called() -> None:
+    """Of a slow reference, which is called a few times, nobody can say how quiet it is: the number stays."""
+    assert enough("search", 15, {"eager": [100.0, 100.0, 100.0]}) == 15
+    assert enough("confirm", 50, {"eager": [100.0] * 7}) == 50
