@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from kernelwright.desk.counting import Count, usage
 from kernelwright.desk.folder import TEXT, Body, DeskFolder, Given, Unreadable
 from kernelwright.desk.replies import completion, models, refusal, response
 
@@ -24,9 +25,12 @@ MOST_BYTES = 32 << 20
 Say = Callable[[str], None]
 
 
-def build_desk(folder: DeskFolder, say: Say) -> Starlette:
-    """Make the application over a folder; `say` hears of each question, and of each answer that was sent."""
-    desk = _Desk(folder, say)
+def build_desk(folder: DeskFolder, say: Say, count: Count | None = None) -> Starlette:
+    """Make the application over a folder; `say` hears of each question, and of each answer that was sent.
+
+    With `count` each answer states the tokens of its question and its own.
+    """
+    desk = _Desk(folder, say, count)
     routes = [
         Route("/v1/models", lambda request: JSONResponse(models())),
         Route("/v1/chat/completions", desk.chat, methods=["POST"]),
@@ -38,9 +42,10 @@ def build_desk(folder: DeskFolder, say: Say) -> Starlette:
 class _Desk:
     """Puts questions into the folder and waits for their answers."""
 
-    def __init__(self, folder: DeskFolder, say: Say) -> None:
+    def __init__(self, folder: DeskFolder, say: Say, count: Count | None) -> None:
         self._folder = folder
         self._say = say
+        self._count = count
 
     async def chat(self, request: Request) -> Response:
         """Answer on chat completions."""
@@ -50,7 +55,7 @@ class _Desk:
         """Answer on Responses."""
         return await self._answer(request, response)
 
-    async def _answer(self, request: Request, form: Callable[[int, Body, Given], Body]) -> Response:
+    async def _answer(self, request: Request, form: Callable[[int, Body, Given, dict[str, int] | None], Body]) -> Response:
         asked = await _read(request)
         if isinstance(asked, str):
             return JSONResponse(refusal(asked), 400)
@@ -64,7 +69,8 @@ class _Desk:
             self._say(f"{number:04d} was given up by who asked; its answer is kept for when it is asked again")
             return Response(status_code=499)
         self._say(f"{number:04d} is answered")
-        return JSONResponse(form(number, asked, given))
+        used = usage(asked, given, self._count) if self._count else None
+        return JSONResponse(form(number, asked, given, used))
 
     async def _wait(self, request: Request, number: int) -> Given | None:
         """Look for an answer as long as somebody waits for it."""

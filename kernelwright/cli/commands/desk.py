@@ -23,6 +23,12 @@ LOOPBACK = "127.0.0.1"
 def command(
     folder: Annotated[Path, typer.Option(help="Where questions are written and answers are read; made where it is not there.")],
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to serve on, to this machine alone; 0: any free one.")] = 8765,
+    count: Annotated[
+        str,
+        typer.Option(
+            metavar="ENCODING", help="State tokens, counted by this encoding of tiktoken's, e.g. o200k_base.", show_default="none"
+        ),
+    ] = "",
 ) -> None:
     """Serve until stopped."""
     import sys
@@ -30,12 +36,14 @@ def command(
     import uvicorn
 
     from kernelwright.desk.app import build_desk
+    from kernelwright.desk.counting import counter
     from kernelwright.desk.folder import DeskFolder
     from tools.listening import listen
 
     def say(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
+    counting = counter(count) if count else None
     desk = DeskFolder(folder)
     with listen(LOOPBACK, port) as listening:
         address = f"http://{LOOPBACK}:{listening.getsockname()[1]}/v1"
@@ -43,5 +51,5 @@ def command(
         for number in desk.waiting():
             say(f"{number:04d} was asked before and has no answer yet")
         # who still waits when it is stopped asks again
-        config = uvicorn.Config(build_desk(desk, say), log_level="critical", timeout_graceful_shutdown=1)
+        config = uvicorn.Config(build_desk(desk, say, counting), log_level="critical", timeout_graceful_shutdown=1)
         uvicorn.Server(config).run(sockets=[listening])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +18,7 @@ from typer.testing import CliRunner
 from agents.models import ChatModel, Message, ModelSettings, ModelUnavailable, ToolSpec, check_model
 from kernelwright.cli.app import app
 from kernelwright.desk.app import build_desk
+from kernelwright.desk.counting import TURN_TOKENS, counter
 from kernelwright.desk.folder import DeskFolder
 from tools.errors import UserError
 from tools.listening import listen
@@ -152,3 +154,25 @@ def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["desk", "--folder", str(tmp_path / "taken")])
     assert isinstance(done.exception, UserError)
     assert "cannot be made" in done.exception.what
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_tokens_are_counted_where_asked(tmp_path: Path, api: str) -> None:
+    """A desk with a counter states the tokens of question and answer on either endpoint, so that a run can count money."""
+    (tmp_path / "0001.answer.md").write_text("128 rows")
+    os.utime(tmp_path / "0001.answer.md", (0, 0))
+    desk = TestClient(build_desk(DeskFolder(tmp_path), print, lambda text: len(text.split())), base_url="http://127.0.0.1")
+    turns = [{"role": "system", "content": "You are the planner."}, {"role": "user", "content": "Which block?"}]
+    if api == "chat":
+        stated = desk.post("/v1/chat/completions", json={"messages": turns}).json()["usage"]
+        assert (stated["prompt_tokens"], stated["completion_tokens"]) == (6 + 2 * TURN_TOKENS, 2)
+    else:
+        stated = desk.post("/v1/responses", json={"input": turns}).json()["usage"]
+        assert (stated["input_tokens"], stated["output_tokens"]) == (6 + 2 * TURN_TOKENS, 2)
+
+
+def test_an_unknown_encoding() -> None:
+    """An encoding that there is not is a user's error that names two that there are."""
+    with pytest.raises(UserError, match="no encoding") as caught:
+        counter("klingon")
+    assert "o200k_base" in str(caught.value)
