@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Literal
@@ -114,7 +115,7 @@ def _flat(value: object, prefix: str = "") -> dict[str, object]:
     return {name: leaf for key, one in value.items() for name, leaf in _flat(one, f"{prefix}.{key}" if prefix else str(key)).items()}
 
 
-def read_team(word: str, model: str, base_url: str, key_file: str, prices: str) -> TeamSettings:
+def read_team(word: str, model: str, base_url: str, key_file: str, prices: str, model_set: Sequence[str] = ()) -> TeamSettings:
     """Read `builtin`, a team or `llm` for the default one (each also as TEAM:MODEL), or roles joined by `+`; else a UserError."""
     if word == "builtin":
         return TeamSettings()
@@ -122,9 +123,9 @@ def read_team(word: str, model: str, base_url: str, key_file: str, prices: str) 
     if kind in ("llm", *TEAMS):
         if not (own or model):
             raise UserError(f"The agents `{kind}` need a language model.", f"Name one with --model, or write {kind}:MODEL.")
-        return team_settings(own or model, base_url, (), key_file, prices, team="solo" if kind == "llm" else kind)
+        return team_settings(own or model, base_url, (), key_file, prices, model_set, team="solo" if kind == "llm" else kind)
     if "=" not in word:
         raise UserError(
             f"There are no agents {word!r}.", "Write builtin, solo, pair, full, llm:MODEL, or roles as in planner=llm+coder=builtin."
         )
-    return team_settings(model, base_url, word.split("+"), key_file, prices)
+    return team_settings(model, base_url, word.split("+"), key_file, prices, model_set)

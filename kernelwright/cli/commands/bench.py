@@ -38,6 +38,7 @@ from kernelwright.cli.shared.options import (
     Evaluator,
     HalfLife,
     Json,
+    ModelSet,
     NamedPolicy,
     OtherBaselines,
     RunsOn,
@@ -118,6 +119,7 @@ def run(
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible server.")] = "",
     key_file: Annotated[str, typer.Option(help="File that holds the server's key.")] = "",
     prices: Annotated[str, typer.Option(help="Price table of your own.")] = "",
+    model_set: ModelSet = None,
     knowledge: Annotated[
         str, typer.Option(help="Knowledge base whose copy each remembering arm starts from.", show_default="the curated seeds alone")
     ] = "",
@@ -171,7 +173,7 @@ def run(
     items = part_of(select(found.items, problems), shard)
     teams: dict[str, TeamSettings] = {}
     for word in dict.fromkeys(part.strip() for part in agents.split(",") if part.strip()):
-        teams[word] = read_team(word, model, base_url, key_file, prices)
+        teams[word] = read_team(word, model, base_url, key_file, prices, model_set or [])
         teams[word] = ready_models(teams[word], Budget(money_usd=usd)).settings
     searches = arm_words(search, tuple(METHODS), "--search")
     search_settings = SearchSettings(width=width, batch=batch, patience=patience)

@@ -37,6 +37,7 @@ def _run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         (("SUITE", "--memory", "foggy"), "frozen"),
         (("SUITE", "--agents", "wizards"), "planner=llm"),
         (("SUITE", "--agents", "llm"), "--model"),
+        (("SUITE", "--agents", "solo:desk", "--model-set", "patience_s=3"), "timeout_s"),
         (("SUITE", "--levels", "1"), "no KernelBench folder"),
         (("SUITE", "--shard", "9/8"), "2/8"),
         (("SUITE", "--problems", "77"), "no problem"),
