@@ -92,8 +92,14 @@ class _Explainer:
         """Write the file, and the text of each region."""
         if self.bound.reference.blocked:
             return pass_through(self.problem, self.bound.reference, self.bound.schedule), {}
-        emitted = emit_regions(self.problem, self.bound, self.planned)
-        return link(self.problem, self.bound, emitted), emitted.texts
+        try:
+            emitted = emit_regions(self.problem, self.bound, self.planned)
+            return link(self.problem, self.bound, emitted), emitted.texts
+        except LoweringError as error:
+            what = f"The built-in coder cannot write {self.problem.name}: {error}."
+            raise UserError(
+                what, "Let what differs between sizes follow from the shapes of tensors, or be the same at every size."
+            ) from error
 
     def _rewrites(self) -> Iterator[Rewriting]:
         """Yield what the schedule asks for, by the nodes that it names."""

@@ -142,3 +142,18 @@ def test_a_choice_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch, 
 def test_json_is_all_of_standard_output(explain: Explain) -> None:
     """An operator that prints when it is called prints elsewhere."""
     assert _facts(explain("talkative", "--json"))["problem"] == "talkative"
+
+
+def test_a_choice_that_cannot_be_written_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """A number given to the operator that differs between sizes and follows from no shape is one line, and exit status 2."""
+    text = "import torch\n\nREACH = 300\nSMALL_SIZES = [{'REACH': 3}, {'REACH': 5}]\n\n\ndef near(x, reach):\n"
+    text += "    return torch.sort((torch.arange(512, device=x.device) >= reach) * x)[0]\n\n\n"
+    text += "def example_inputs():\n    return torch.randn(64, 512), REACH\n"
+    (tmp_path / "near.py").write_text(text)
+    monkeypatch.setattr(sys, "argv", ["kernelwright", "explain", str(tmp_path / "near.py"), "--target", "h200", "--initial"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "cannot write near: a number varies with the sizes" in capsys.readouterr().err
