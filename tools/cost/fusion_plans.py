@@ -13,13 +13,15 @@ from tools.records import Action, ActionKind, HardwareSheet
 MOST_MERGES = 32
 """Fusions of two regions that are looked at for one structure; each is lowered and modelled."""
 
+MOST_TAKEN = 6
+"""Products of one structure of which it is asked whether they are worth generating together with what follows them."""
 UNSURE = 0.8
 """Part of another template's time below which tiles are taken in its place: nothing of theirs has been measured."""
 RIVALS = frozenset({"pointwise", "rows"})
 """Templates whose regions tiles may hold."""
 
 Judge = Callable[[OperatorGraph, Schedule], float]
-"""Says how long the generated regions of a schedule take, microseconds."""
+"""Says how long a schedule takes, microseconds: its generated regions, or all of it."""
 Prefer = Callable[[Region], bool]
 """Says of a generated region whether it, and not the library, should run it."""
 
@@ -31,11 +33,13 @@ def structures(
     prefer: Prefer,
     start: Schedule | None = None,
     left: frozenset[str] = frozenset(),
+    whole: Judge | None = None,
 ) -> tuple[Schedule, ...]:
     """List schedules that differ in their regions, each with the coder's own first values.
 
     Everything that can be generated; the same less the products and convolutions that `prefer` leaves to the library; what stands around
-    products and convolutions alone. Each first with the fusions and moves by which `judge` gains, then without. None where nothing can be
+    products and convolutions alone. Each first with the fusions and moves by which `judge` gains, then without. With `whole`, which times
+    the library's calls, too, also those products that gain by what is fused to them, one after the other. None where nothing can be
     generated. All from the regions of `start`, the natural ones unless it is given; nodes that are `left` stay the library's.
     """
     start = start or initial_schedule(graph)
@@ -53,7 +57,26 @@ def structures(
             each = _generated(graph, start, names, sheet)
             for schedule in (settled(each), each):
                 found.setdefault(schedule.model_dump_json(), schedule)
+    if whole and ours:
+        others = [name for name in able if name in alone and name not in ours]
+        taken = _taken(ours, others, lambda names: settled(_generated(graph, start, names, sheet)), lambda one: whole(graph, one))
+        if taken:
+            found.setdefault(taken.model_dump_json(), taken)
     return tuple(found.values())
+
+
+def _taken(
+    ours: list[str], others: list[str], settled: Callable[[list[str]], Schedule], whole: Callable[[Schedule], float]
+) -> Schedule | None:
+    """Generate those of the others, too, by which the whole gains: what is fused to them no longer passes through memory."""
+    names, best = list(ours), None
+    time = whole(settled(names))
+    for name in others[:MOST_TAKEN]:
+        changed = settled([*names, name])
+        faster = whole(changed)
+        if faster < time:
+            names, time, best = [*names, name], faster, changed
+    return best
 
 
 def _generated(graph: OperatorGraph, schedule: Schedule, names: list[str], sheet: HardwareSheet) -> Schedule:

@@ -44,7 +44,8 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
     for rewriting in rewritings(graph):
         changed = bind(graph, rewriting).rewritten
         model = ScheduleModel(changed, sheet, policy, known)
-        of_each = [model.choices(schedule, most) for schedule in structures(changed, sheet, model.glance, model.prefers_own)]
+        schedules = structures(changed, sheet, model.glance, model.prefers_own, whole=model.glance_of_all)
+        of_each = [model.choices(schedule, most) for schedule in schedules]
         start = initial_schedule(changed)
         by_library = model.choices(start, 1)
         found = [choice for choices in of_each for choice in choices]

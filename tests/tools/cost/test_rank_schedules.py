@@ -89,6 +89,11 @@ SAMPLES = {
 WRITTEN = covering([(name, policy) for name in SAMPLES for policy in (EXACT, DEFAULT_POLICY, TF32)])
 
 NETWORKS = {
+    "feed-forward in bfloat16": (
+        "F.linear(torch.relu(F.linear(x, y)).square(), z)",
+        ", ".join(f"torch.randn({rows}, {cols}, dtype=torch.bfloat16)" for rows, cols in ((4096, 3072), (12288, 3072), (3072, 12288))),
+        "x, y, z",
+    ),
     "many pieces": (f"torch.cat([{', '.join(PIECES)}], 0)", ", ".join(["torch.randn(2048, 2048)"] * len(PIECES)), ", ".join(PIECES)),
     "lookup": ("F.embedding(i, w)", "torch.randint(0, 9, (5,)), torch.randn(100000, 512)", "i, w"),
     "small steps": (_layers(WEIGHTS), ", ".join(["torch.randn(64, 64)"] * (1 + len(WEIGHTS))), ", ".join(["x", *WEIGHTS])),
@@ -282,6 +287,12 @@ def test_the_librarys_convolutions_lie_as_they_were_measured_to_be_faster() -> N
 def test_a_product_takes_what_follows_it_into_its_kernel() -> None:
     """The first choice fuses a product's epilogue where that saves a pass over the result."""
     assert [region.template for region in chosen("product and gelu")[0].schedule.regions] == ["matmul"]
+
+
+def test_a_product_is_generated_for_what_is_fused_to_it() -> None:
+    """Of two linear layers of bfloat16 on an H100 that with a squared relu after it is generated, and the plain one left to the library."""
+    first = modelled_choices(read("feed-forward in bfloat16")[1], load_sheet("h100"), DEFAULT_POLICY)[0].schedule
+    assert [(region.template, len(region.nodes)) for region in first.regions] == [("matmul", 3), ("library", 1)]
 
 
 def test_the_second_choice_leaves_a_convolution_to_the_library() -> None:

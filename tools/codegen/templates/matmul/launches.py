@@ -46,6 +46,7 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
         moved=float(sum(nbytes_of(a) for a in plan.accesses)) + (2.0 * outputs * 4 * splits if splits > 1 else 0.0),
         dtype=plan.dtype,
         straight=turned or plan.right_is_k_major,
+        plain=True,
     )
     extra = []
     if turned and plan.right not in packed:

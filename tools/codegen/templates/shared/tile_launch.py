@@ -10,6 +10,7 @@ from tools.codegen.templates.shared.split_float import SINGLE, SPLIT_FLOATS
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
 
+HALVES = ("float16", "bfloat16")
 WARP = 32
 WARPGROUP = 4
 """Warps that issue one asynchronous tensor instruction on Hopper."""
@@ -37,6 +38,16 @@ DESCRIBED_GAIN = 1.045
 """Rate of products of halves whose tiles come by descriptor, over that by pointers: so that a call at 4096³ with tiles of 128 by 128 by 64,
 passes and all, takes 854 / 880 of the time, as measured on an H200 (docs/results/generated-kernels.md). Of other precisions it is taken to
 be none."""
+HALF_SHARE = 0.86
+"""Share of the peak that plain products of halves reach on Hopper with tiles of 256 by 128 by descriptor, before what `_tile_rate` takes
+off for stages and steps. Fitted with the next three on 336 settings of six products of bfloat16 on an H100
+(docs/results/generated-kernels.md); the root mean square of ln(modelled / measured) of the four large ones is 0.11 to 0.16."""
+HALF_REUSE = (256 * 128 / (256 + 128), 0.68)
+"""Products for each element of such a tile's operands at that share, and the power by which the rate falls with fewer."""
+POINTED_HALVES = 0.90
+"""Rate of such products whose tiles come by pointers, over that by descriptors."""
+WIDE_HALVES = 0.89
+"""Rate of such tiles that are wider than tall, one a program; programs that walk tiles lose nothing by it."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +66,8 @@ class TiledSum:
     """Whether the right operand lies along the sum, as Hopper's TF32 instructions read it."""
     gathered: float = 0.0
     """Instructions by which a lane finds one element of the left operand."""
+    plain: bool = False
+    """Whether both operands go from memory to the tensor cores as they are, tile by tile."""
 
 
 def tiles_launch(work: TiledSum, parameters: Settings, ops: float, sheet: HardwareSheet) -> LaunchWork:
@@ -76,7 +89,8 @@ def tiles_launch(work: TiledSum, parameters: Settings, ops: float, sheet: Hardwa
         programs=programs,
         warps=warps,
         dram_bytes=work.moved,
-        l2_bytes=float(programs * work.steps * loaded * each),
+        # the fitted rate of halves has what the L2 takes in it
+        l2_bytes=work.moved if _is_fitted_half(work, parameters, sheet) else float(programs * work.steps * loaded * each),
         flight_bytes=float(loaded * each * max(1, stages - 1)),
         steps=work.steps,
         lane_work=float(programs * (lanes + block_m * block_n * ops)),
@@ -94,7 +108,9 @@ def _tile_rate(work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> fl
     block_m, block_n, block_k, warps = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps"))
     stages, precision = int(parameters["num_stages"]), str(parameters["precision"])
     rate = tile_tflops(work.dtype, precision, block_m, block_n, warps, sheet)
-    if precision in SPLIT_FLOATS:
+    if _is_fitted_half(work, parameters, sheet):
+        rate = _half_tflops(work.dtype, parameters, sheet)
+    elif precision in SPLIT_FLOATS:
         if precision in ("fp16x3", SINGLE) and parameters.get("loads") == "descriptors" and sheet.generation == "hopper":
             rate *= DESCRIBED_GAIN
         own_work = STEP if precision == SINGLE else SPLIT_FLOAT_STEP * PARTS["fp16x3"] / PARTS[precision]
@@ -106,9 +122,25 @@ def _tile_rate(work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> fl
     return float(rate / (1 + 0.5 / 2 ** (stages - 1)) / (1 + STEP / block_k))
 
 
+def _is_fitted_half(work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> bool:
+    """Whether `HALF_SHARE` holds for the tile."""
+    grouped = int(parameters["BLOCK_M"]) >= GROUP_ROWS and int(parameters["num_warps"]) >= WARPGROUP
+    return work.plain and work.dtype in HALVES and sheet.generation == "hopper" and grouped
+
+
+def _half_tflops(dtype: str, parameters: Settings, sheet: HardwareSheet) -> float:
+    """Rate of plain products of halves on Hopper, TFLOP/s."""
+    block_m, block_n = int(parameters["BLOCK_M"]), int(parameters["BLOCK_N"])
+    peak = (sheet.bf16_tflops if dtype == "bfloat16" else sheet.fp16_tflops) or sheet.fp32_tflops
+    reuse, power = HALF_REUSE
+    rate = peak * HALF_SHARE * (block_m * block_n / (block_m + block_n) / reuse) ** power
+    wide = WIDE_HALVES if block_n > block_m and parameters.get("programs") != "persistent" else 1.0
+    return float(rate * wide * (1.0 if parameters.get("loads") == "descriptors" else POINTED_HALVES))
+
+
 def tile_tflops(dtype: str, precision: str, block_m: int, block_n: int, warps: int, sheet: HardwareSheet) -> float:
     """Rate of the units that a tile's shape lets a product use, TFLOP/s."""
-    if dtype in ("float16", "bfloat16") or precision in SPLIT_FLOATS:
+    if dtype in HALVES or precision in SPLIT_FLOATS:
         brain = dtype == "bfloat16" or precision.startswith("bf16")
         peak = (sheet.bf16_tflops if brain else sheet.fp16_tflops) or sheet.fp32_tflops
     elif precision in ("tf32x3", ROUNDED):
