@@ -27,6 +27,9 @@ than is asked for: the channels of the result and of the input are filled up to 
 every element of its kernel for each position. Fitted to eleven problems of KernelBench (levels 1 and 2, numbers that leave 1 divided by 3;
 an H200, float32, 2026-11-22). Where a fast transform applies, cuDNN can be five times as fast."""
 FILLED = (32, 8)
+DEPTHWISE_WORK = 24
+"""Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
+(an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ def library_us(
         computing = _convolution_us(products.convolution, peak)
     else:
         computing = products.flops / (peak * rates.library_share(family, tensor_cores=tensor_cores)) / 1e6
+    if planned.kernel.depthwise:
+        # no tensor cores: each channel is a sum of its own
+        computing = products.flops * DEPTHWISE_WORK / sheet.fp32_tflops / 1e6
     if family is OperatorFamily.CONVOLUTION and not tensor_cores:
         computing = max(computing, products.summed * SUMMED_US)
     return float(max(sheet.launch_us, rates.KERNEL_US + max(memory, computing)))

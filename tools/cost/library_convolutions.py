@@ -9,7 +9,7 @@ from tools.codegen import OperatorGraph, Schedule, initial_schedule
 from tools.codegen.ir.operators import CONVOLUTIONS, EITHER_LAYOUT
 from tools.codegen.ir.schedule import CHANNELS_LAST, EPILOGUE, FORMAT
 from tools.codegen.rewrite.bind import bind
-from tools.codegen.rewrite.channels_last import turnable, with_channels_last
+from tools.codegen.rewrite.channels_last import is_depthwise, turnable, with_channels_last
 from tools.codegen.rewrite.separate_bias import separable_biases
 from tools.codegen.schedule.cudnn_fusion import joined_epilogues
 from tools.cost.choice import Choice
@@ -98,7 +98,7 @@ def _worth_turning(graph: OperatorGraph) -> frozenset[str]:
 
 
 def _depthwise(graph: OperatorGraph) -> frozenset[str]:
-    return frozenset(node.name for node in graph.nodes if node.op in EITHER_LAYOUT) - frozenset(turnable(graph))
+    return frozenset(node.name for node in graph.nodes if node.op in EITHER_LAYOUT and is_depthwise(graph, node))
 
 
 def _said(choice: Choice, plan: _Plan) -> Choice:

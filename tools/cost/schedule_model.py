@@ -12,6 +12,7 @@ from tools.codegen.ir.operators import CONVOLUTIONS
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
+from tools.codegen.schedule.rounding import policy_of_region
 from tools.codegen.templates.shared.knob import Parameters
 from tools.codegen.templates.shared.tile_launch import HALVES
 from tools.cost.call_time import call_us, counted, worth_capturing
@@ -102,7 +103,7 @@ class ScheduleModel:
 
     def _allowed(self, region: Region) -> PrecisionPolicy:
         """Say what the policy comes to for a region."""
-        return self.policy.of_operator(cudnn=is_convolution(self.graph, region))
+        return policy_of_region(self.graph, region.nodes, self.policy)
 
     def _ranked(self, region: Region, most: int) -> list[Setting]:
         start: Parameters = dict(region.parameters)

@@ -180,6 +180,7 @@ DIRECT: dict[str, str] = {
         "self.conv = torch.nn.ConvTranspose3d(c, c, 2, stride=2, groups=c)", "return self.conv(x)", "torch.randn(2, 8, 2, 3, 4)"
     ),
     "pointwise": module("self.conv = torch.nn.Conv2d(c, 20, 1)", "return F.gelu(self.conv(x))", "torch.randn(3, 8, 7, 9)"),
+    "single_position": module("self.conv = torch.nn.Conv2d(c, 20, 1)", "return F.gelu(self.conv(x))", "torch.randn(3, 8, 1, 1)"),
     "pointwise_volume": module("self.conv = torch.nn.Conv3d(c, 20, 1, bias=False)", "return self.conv(x)", "torch.randn(2, 8, 3, 5, 7)"),
     "dense": module(
         "self.conv = torch.nn.Conv2d(17, 20, (3, 5), padding=(0, 2), stride=(1, 2), dilation=(2, 1), bias=False)",

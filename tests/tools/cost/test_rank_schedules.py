@@ -76,6 +76,13 @@ SAMPLES = {
         "torch.randn(8, 64, 56, 56), torch.randn(64, 1, 3, 3), torch.randn(64, 64, 3, 3)",
         "x, y, z",
     ),
+    "depthwise in halves": (
+        "F.conv2d(x, y, padding=3, groups=192)",
+        "torch.randn(64, 192, 56, 56, dtype=torch.float16), torch.randn(192, 1, 7, 7, dtype=torch.float16)",
+        "x, y",
+    ),
+    "groups": ("torch.relu(F.conv2d(x, y, groups=3))", "torch.randn(64, 240, 28, 28), torch.randn(240, 80, 1, 1)", "x, y"),
+    "single position": ("torch.relu(F.conv2d(x, y))", "torch.randn(64, 256, 1, 1), torch.randn(16, 256, 1, 1)", "x, y"),
     "deep and small": ("torch.nn.functional.conv2d(x, y, padding=1)", "torch.randn(2, 512, 7, 7), torch.randn(512, 512, 3, 3)", "x, y"),
     "convolution over volumes": ("F.conv3d(x, y)", "torch.randn(1024, 3, 16, 32, 32), torch.randn(16, 3, 4, 4, 4)", "x, y"),
     "transposed over volumes": (
@@ -245,6 +252,25 @@ def test_a_network_mixes_its_own_convolutions_with_the_librarys() -> None:
 def test_a_dense_float32_convolution_starts_with_halves() -> None:
     """Under the exact policy, where cuDNN has no tensor cores, the first candidate sums products of halves."""
     assert words(chosen("depthwise and dense")[0], "precision") == ["fp16x3"]
+
+
+def test_a_depthwise_convolution_in_halves_is_generated() -> None:
+    """PyTorch's took 1390 µs on an H100; halves bring no tensor cores into it."""
+    graph = read("depthwise in halves")[1]
+    kept = ScheduleModel(graph, load_sheet("h100"), DEFAULT_POLICY).schedule_us(initial_schedule(graph))
+    assert kept == pytest.approx(1390, rel=0.1)
+    assert [region.template for region in chosen("depthwise in halves", DEFAULT_POLICY)[0].schedule.regions] == ["depthwise"]
+
+
+def test_a_convolution_in_groups_does_not_round_by_itself() -> None:
+    """Where cuDNN may take TF32 it does so without groups; a kernel of ours that rounded was called wrong."""
+    for choice in chosen("groups", DEFAULT_POLICY):
+        assert not ROUGH & set(words(choice, "precision"))
+
+
+def test_a_convolution_at_a_single_position_is_a_product() -> None:
+    """Its images are rows, so that no convolution of the library's is called for them."""
+    assert [region.template for region in chosen("single position", DEFAULT_POLICY)[0].schedule.regions] == ["matmul"]
 
 
 def test_a_long_sum_takes_the_library_long_however_small_the_images_are() -> None:

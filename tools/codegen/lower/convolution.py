@@ -107,7 +107,7 @@ def _dense(low: Lowering, node: Node, numbers: _Numbers, groups: int, transposed
 
 
 def _pointwise(low: Lowering, node: Node) -> None:
-    """A kernel of one element: the weights times the channels, at every position."""
+    """A kernel of one element: the weights times the channels, at every position, or of every image where it has one position."""
     atoms = low.b.atoms
     source, weight = low.read_again(node.args[0]), low.read_again(node.args[1])
     if len(source.dims) != len(node.outputs[0].shape) or not source.dims[1] or not weight.dims[0]:
@@ -116,7 +116,10 @@ def _pointwise(low: Lowering, node: Node) -> None:
     batch, rows = atoms.leaves(source.dims[0]), atoms.leaves(weight.dims[0])
     inner, cols = atoms.leaves(weight.dims[1]), atoms.leaves(atom for dim in source.dims[2:] for atom in dim)
     if not cols:
-        raise LoweringError(f"{node.target} at a single position is not generated")
+        # at a single position the images are the rows of one product
+        batch, cols = (), batch
+    if not cols or not inner:
+        raise LoweringError(f"{node.target} of one image at a single position, or of one channel, is not generated")
     value = _leaf(low, node, "product", (*batch, *rows, *cols))
     # the weights are the right operand: they lie along the sum, which is what tensor cores want of it
     low.contraction = Contraction(source, weight, batch, cols, rows, inner, value.id)

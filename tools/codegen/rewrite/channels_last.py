@@ -45,12 +45,16 @@ def with_channels_last(graph: OperatorGraph, names: Iterable[str]) -> OperatorGr
 
 
 def turnable(graph: OperatorGraph) -> tuple[str, ...]:
-    """Name the convolutions that the library runs on either layout, but for those of single channels, which ours run faster as they are."""
+    """Name the convolutions that the library runs on either layout, but for those of single channels, which ours run faster as they are.
+
+    Nor is anything turned at a single position, where both layouts are the same.
+    """
     able = (node for node in graph.nodes if node.op in EITHER_LAYOUT and len(node.outputs[0].shape) == CONVOLUTIONS[node.op][0] + 2)
-    return tuple(node.name for node in able if not _is_depthwise(graph, node))
+    return tuple(node.name for node in able if not is_depthwise(graph, node) and not all(map(is_one, node.outputs[0].shape[2:])))
 
 
-def _is_depthwise(graph: OperatorGraph, node: Node) -> bool:
+def is_depthwise(graph: OperatorGraph, node: Node) -> bool:
+    """Whether a convolution makes each channel of its result of one channel of its input."""
     transposed = CONVOLUTIONS[node.op][1]
     groups = node.argument(6, "groups", 1)
     return groups != 1 and (groups == graph.meta(node.args[1]).shape[0][0] if transposed else is_one(graph.meta(node.args[1]).shape[1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tools.codegen.ir.graph import Node, OperatorGraph
-from tools.codegen.ir.operators import CONVOLUTIONS, EITHER_LAYOUT, PRODUCTS
+from tools.codegen.ir.operators import EITHER_LAYOUT, PRODUCTS
 from tools.codegen.ir.schedule import AS_IS, FORMAT, FORMATS, LIBRARY, RESULT_TOO, Region, Schedule
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.channels_last import frees_results
@@ -15,6 +15,7 @@ from tools.codegen.schedule.fold import folding_actions
 from tools.codegen.schedule.partition import STANDING_ALONE, has_convolution, producers, producers_of
 from tools.codegen.schedule.plan import TILE, can_generate, can_tile, plan_region
 from tools.codegen.schedule.push_down import pushdown_actions
+from tools.codegen.schedule.rounding import policy_of_region
 from tools.codegen.templates.shared.knob import ROUGH, may_round
 from tools.codegen.templates.shared.prepack import EVERY_CALL, WEIGHTS
 from tools.records import Action, ActionKind, HardwareSheet, PrecisionPolicy
@@ -133,7 +134,7 @@ def _changes(graph: OperatorGraph, region: Region, sheet: HardwareSheet, policy:
     if not region.is_generated:
         return
     planned = plan_region(graph, region.nodes, region.template)
-    allowed = policy.of_operator(cudnn=any(graph.by_name[name].op in CONVOLUTIONS for name in region.nodes))
+    allowed = policy_of_region(graph, region.nodes, policy)
     for name, knob in planned.template.knobs.items():
         if name == FORMAT:
             continue

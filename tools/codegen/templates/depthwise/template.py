@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.products import Products
+from tools.codegen.ir.sizes import product
 from tools.codegen.templates.depthwise.emit import emit
 from tools.codegen.templates.depthwise.knobs import KNOBS, depthwise_defaults, depthwise_fits
 from tools.codegen.templates.depthwise.launches import depthwise_launches
@@ -50,5 +53,8 @@ class DepthwiseConvolution(Template):
         return depthwise_launches(kernel, parameters)
 
     def products(self, kernel: Kernel) -> Products:
-        """Products are few beside what is moved: only the family counts."""
-        return Products(OperatorFamily.CONVOLUTION, 0.0, 0, kernel.builder.loads[0].meta.dtype)
+        """Products on the ordinary cores, one channel with another."""
+        assert kernel.depthwise is not None
+        atoms = kernel.builder.atoms
+        results = product((atoms.size(atom) for atom in atoms.leaves(a for dim in kernel.depthwise.dims for a in dim)), atoms.traces)[0]
+        return Products(OperatorFamily.CONVOLUTION, 2.0 * results * math.prod(kernel.depthwise.size), 0, kernel.builder.loads[0].meta.dtype)
