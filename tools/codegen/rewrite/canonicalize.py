@@ -1,11 +1,11 @@
 """Rewrite a merged graph into fewer kinds of operators, each rewrite an identity that holds for all inputs.
 
-What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the
-same dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by
-row and a reduction; einsum of several tensors becomes products of two; batch norm in training mode becomes its functional twin and two
-writes to its buffers; repetitions become views; complex values become their parts; attention with wide heads becomes its products and
-its softmax; a scan between two flips becomes a reversed scan, and one laid after zeros or ones a scan of what begins with them; a
-concatenation that starts with the pieces of an earlier one takes its result.
+What nothing reads is left out. Identities (dropout in eval mode or with a probability of zero, clone, contiguous, casts to the same
+dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by row and a
+reduction; einsum of several tensors becomes products of two; batch norm in training mode becomes its functional twin and two writes to
+its buffers; repetitions, and patches that do not overlap, become views; complex values become their parts; attention with wide heads
+becomes its products and its softmax; a scan between two flips becomes a reversed scan, and one laid after zeros or ones a scan of what
+begins with them; a concatenation that starts with the pieces of an earlier one takes its result.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.repeat import interleave, tiled
 from tools.codegen.rewrite.rewriter import Rewriter, Rewritten, Rules, rewrite
 from tools.codegen.rewrite.scan import exclusive_scan, reversed_scan
+from tools.codegen.rewrite.unfold import patches
 
 ALIASES = {"multiply": "mul", "divide": "div", "subtract": "sub", "true_divide": "div", "negative": "neg", "absolute": "abs"}
 """Second names of operators."""
@@ -68,6 +69,7 @@ RULES = Rules(
         "triplet_margin_loss": triplet_loss,
         "repeat_interleave": interleave,
         "repeat": tiled,
+        "im2col": patches,
         "scaled_dot_product_attention": decompose_attention,
         "recurrence": rewritten_body(_body),
     },
