@@ -90,7 +90,14 @@ class _Reindexing:
             return self._reduced(record)
         if record.op in ("scan", "pick", "join") or not record.args:
             raise LoweringError(f"a part of a {record.op} of the same region is not generated")
-        return b.apply(record, tuple(self.of(arg) for arg in record.args)).id
+        return self._settled(record, tuple(self.of(arg) for arg in record.args))
+
+    def _settled(self, record: Expr, args: tuple[int, ...]) -> int:
+        """Apply a map; a choice by the comparison of two numbers is made here."""
+        b = self.b
+        if record.op == "where" and (chosen := _compared(b, args[0])) is not None:
+            return b.compute(Value(b, args[1 if chosen else 2]), record.dtype).id
+        return b.apply(record, args).id
 
     def _reduced(self, record: Expr) -> int:
         """Take a reduction at other positions: what it runs over stays, under atoms of its own where a position names the same."""
@@ -102,3 +109,13 @@ class _Reindexing:
             at |= {old: b.index((new,)) for old, new in zip(bound, fresh, strict=True)}
         arg = _Reindexing(b, at, self.guard).of(record.args[0])
         return b.reduce(record.kind, Value(b, arg), fresh).id
+
+
+def _compared(b: Builder, expr: int) -> bool | None:
+    """Whether a comparison of whole numbers holds; None where it is none, or not known yet."""
+    record = b.exprs[expr]
+    sides = [b.exprs[arg] for arg in record.args]
+    if record.op not in ("lt", "ge") or not all(side.op == "const" and side.extra[0] == "int" for side in sides):
+        return None
+    one, two = (int(side.extra[1]) for side in sides)
+    return one < two if record.op == "lt" else one >= two

@@ -13,6 +13,7 @@ from tools.codegen.lower.convolution import CONVOLUTION_RULES
 from tools.codegen.lower.einsum import EINSUM_RULES
 from tools.codegen.lower.gathers import GATHER_RULES, SOURCES
 from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.interpolation import INTERPOLATION_RULES
 from tools.codegen.lower.joins import GENERAL_JOIN_RULES
 from tools.codegen.lower.loss import LOSS_RULES
 from tools.codegen.lower.lowering import Claim, Lowering, Rule
@@ -36,7 +37,9 @@ RULES: dict[str, Rule] = {
 
 MOVING_RULES: dict[str, GeneralRule] = {**GATHER_RULES, **GENERAL_JOIN_RULES, **REORDER_RULES, **SCATTER_RULES}
 """Of operators that move elements, and compute nothing."""
-GENERAL_RULES: dict[str, GeneralRule] = {**POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **MOVING_RULES}
+GENERAL_RULES: dict[str, GeneralRule] = {
+    **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **MOVING_RULES, **INTERPOLATION_RULES,
+}  # fmt: skip
 """Of regions that tiles hold."""
 
 

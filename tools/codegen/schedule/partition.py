@@ -9,6 +9,7 @@ from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.operators import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.views import is_view
+from tools.codegen.lower.interpolation import INTERPOLATION_RULES
 from tools.codegen.lower.pooling import overlap
 from tools.codegen.schedule.plan import belong_together, can_generate, moves_elements
 from tools.codegen.templates.registry import knobs_of
@@ -128,6 +129,9 @@ def _in_a_circle(groups: list[list[str]], home: dict[str, int], sources: dict[st
 
 
 def _stands_alone(graph: OperatorGraph, group: Sequence[str]) -> bool:
+    """Whether nothing joins a group; one operator that mixes neighbours may lack but the size of its result, which what follows reads."""
+    if len(group) == 1 and graph.by_name[group[0]].op in INTERPOLATION_RULES:
+        return False
     return any(graph.by_name[name].op in STANDING_ALONE for name in group) or not can_generate(graph, group)
 
 

@@ -10,7 +10,7 @@ from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.graph import TensorMeta
 from tools.codegen.templates.shared.access import Access, Symbol
 
-SAME = frozenset({"cast", "mod", "abs"})
+SAME = frozenset({"cast", "mod", "abs", "floor"})
 """Operations whose result moves on as their first operand does, almost everywhere."""
 
 
@@ -84,7 +84,7 @@ def _affine(b: Builder, expr: int) -> Flow:
         return _sum(one, two, 1 if record.op == "add" else -1)
     if record.op in ("mul", "floordiv") and (factor := _number(b, record.args[1])):
         found = _affine(b, record.args[0])
-        change = {atom: stride * factor if record.op == "mul" else stride // factor for atom, stride in found.strides.items()}
+        change = {atom: _scaled(stride, factor) if record.op == "mul" else int(stride // factor) for atom, stride in found.strides.items()}
         return Flow(change, found.random)
     if record.op in SAME or record.op == "where":
         return _affine(b, record.args[0 if record.op in SAME else 2])
@@ -96,8 +96,17 @@ def _sum(one: Flow, two: Flow, sign: int) -> Flow:
     return Flow(both, one.random | two.random)
 
 
-def _number(b: Builder, expr: int) -> int:
+def _scaled(stride: int, factor: float) -> int:
+    """Multiply a stride; one that is less than an element still moves on."""
+    return int(stride * factor) if isinstance(factor, int) else max(1, round(stride * factor)) if stride else 0
+
+
+def _number(b: Builder, expr: int) -> float:
+    """Read a number at the sizes as written; 0 where it is none."""
     record = b.exprs[expr]
-    if record.op == "const" and record.extra[0] == "int":
-        return int(record.extra[1])
-    return int(b.arguments[record.extra].values[0]) if record.op == "argument" else 0
+    if record.op == "const" and record.extra[0] in ("int", "float"):
+        return (int if record.extra[0] == "int" else float)(record.extra[1])
+    if record.op in ("mul", "mean"):
+        one, two = (_number(b, arg) for arg in record.args)
+        return one * two if record.op == "mul" else one / two if two else 0
+    return b.arguments[record.extra].values[0] if record.op == "argument" else 0

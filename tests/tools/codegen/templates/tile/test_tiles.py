@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "split": {"reduction": "split", "BLOCK_K": 4, "SPLITS": 8},
 }
 """Parameters that are changed of a region's first ones."""
+CHANNELS_LAST = "torch.randint(0, 256, (2, 11, 13, 3), dtype=torch.uint8), torch.rand(1, 3, 7, 9)"
 XY, XYZ = "x, y", "x, y, z"
 SAMPLES = {
     "transposed": function("x * 2 + x.t()", "torch.randn(37, 37)"),
@@ -46,6 +48,19 @@ SAMPLES = {
     "counted": function("torch.zeros(16, dtype=x.dtype).scatter_add(0, (x * 16).long(), x)", "torch.rand(1021)"),
     "shuffled": function("F.pixel_shuffle(x, 3) + y", "torch.randn(2, 18, 5, 7).half(), torch.randn(2, 2, 15, 21).half()", "x, y"),
     "bordered": function("F.pad(x, (1, 2, 3, 1), mode='reflect').flip(0) + F.pad(x, (1, 2, 3, 1), value=2.0)", "torch.randn(2, 5, 7)"),
+    "between": function("F.interpolate(x * 2, (7, 9), mode='bilinear')", "torch.randn(2, 3, 11, 13)"),
+    "between_volumes": function("F.interpolate(x, scale_factor=1.5, mode='trilinear', align_corners=True)", "torch.randn(1, 2, 4, 5, 6)"),
+    "nearest": function("F.interpolate(x, scale_factor=2.0).relu() - 1", "torch.randn(2, 3, 5, 7).half()"),
+    "nearest_exact": function("F.interpolate(x, 11, mode='nearest-exact')", "torch.randn(2, 3, 17)"),
+    "sampled": function(
+        "F.grid_sample(x, y * 2 - 1, align_corners=True)", "torch.randn(2, 3, 6, 8), torch.rand(2, 5, 7, 2) * 1.2 - 0.1", XY
+    ),
+    "sampled_to_the_border": function(
+        "F.grid_sample(x, y, padding_mode='border', align_corners=False)", "torch.randn(2, 3, 6, 8), torch.randn(2, 5, 7, 2)", XY
+    ),
+    "sampled_nearest": function(
+        "F.grid_sample(x, y, mode='nearest', align_corners=False)", "torch.randn(2, 3, 6, 8), torch.randn(2, 5, 7, 2)", XY
+    ),
     "windows": function("x.unfold(1, 4, 1).amax(-1)", "torch.randn(9, 20)"),
     "repeated": function("x.repeat(2, 3) * torch.arange(3 * x.shape[1], device=x.device)", "torch.randn(9, 20)"),
     "replaced": function("x.slice_scatter(y, 1, 2, 12, 2) * 3", "torch.randn(9, 20), torch.randn(9, 5)", "x, y"),
@@ -117,3 +132,23 @@ def test_a_matrix_and_its_transpose_are_read_apart() -> None:
     """A square matrix added to its transpose is read twice, once along each of its dimensions."""
     source = written("transposed", "tile")[1]
     assert source.count("tl.load(x_ptr") == 2
+
+
+def test_interpolation_is_one_kernel_with_what_stands_around_it() -> None:
+    """Nothing of another size is written: each element of the result reads the four around its position, and converts them."""
+    text = function("F.interpolate(x.permute(0, 3, 1, 2).float() / 255, y.shape[2:], mode='bilinear') - y", CHANNELS_LAST, "x, y")
+    _, graph = traced_text(text, "preprocessed")
+    (region,) = initial_schedule(graph).regions
+    assert plan_region(graph, region.nodes).template.name == TILE
+
+
+def test_a_join_at_a_fixed_position_is_the_piece_that_lies_there() -> None:
+    """A grid made by `stack` and read at its first and second element asks nothing at run time."""
+    text = function(
+        "F.grid_sample(x, torch.stack((y, y * 2), -1), align_corners=False)", "torch.randn(2, 3, 6, 8), torch.rand(2, 5, 7)", XY
+    )
+    problem, graph = traced_text(text, "joined")
+    (region,) = initial_schedule(graph).regions
+    planned = plan_region(graph, region.nodes)
+    region = region.model_copy(update={"template": TILE, "parameters": planned.defaults(132)})
+    assert not re.search(r"tl.where\(\d", emit(problem, graph, Schedule(regions=(region,))).source)
