@@ -276,7 +276,7 @@ class Evaluation(Record):
     """Wall time by phase: build, check, baselines (started for it), time; `place` is what it waited to be begun with, and
     `queue` for its turns on the device. What begins with `PART` is a part of `time`."""
     gpu_seconds: float = 0.0
-    """Time a GPU was held for it."""
+    """Time it was on a GPU: checked beside others, and timed alone; not what it waited, nor what a compiler took."""
 
     @model_validator(mode="after")
     def _no_speed_without_correctness(self) -> Self:

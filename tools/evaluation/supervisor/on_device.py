@@ -82,7 +82,7 @@ class OnDevice:
                     outcome, figures = self._time(workers, case, outcome, cache, made, cancel)
         if outcome.verdict is Verdict.PASS:
             self._passed.add(_passing(case.request))
-        figures["gpu_seconds"] = sum(case.seconds.get(phase, 0.0) for phase in ("check", "baselines", "time"))
+        figures["gpu_seconds"] = sum(case.seconds.get(phase, 0.0) for phase in ("check", "time"))
         return outcome, figures
 
     def calibrate(self, workers: WorkerPool, cancel: int) -> float:
