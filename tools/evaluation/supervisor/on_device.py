@@ -12,6 +12,7 @@ from typing import Any
 
 from tools.errors import MachineError, UnjudgeableError
 from tools.evaluation.processes.device_lock import DeviceLock, Stay
+from tools.evaluation.processes.room import Room
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.admission_client import Admissions
 from tools.evaluation.supervisor.baseline_client import BaselineCache, BaselineProcess
@@ -20,20 +21,22 @@ from tools.evaluation.supervisor.case import Case
 from tools.evaluation.supervisor.correctness import Outcome
 from tools.evaluation.supervisor.counters_client import CountersClient
 from tools.evaluation.supervisor.health import Health, sick
-from tools.evaluation.supervisor.sealed_session import time_sealed
+from tools.evaluation.supervisor.sessions import Sessions
 from tools.evaluation.supervisor.statistics import sample
 from tools.evaluation.supervisor.steps import Steps
-from tools.evaluation.supervisor.timing import time_baselines, timed
+from tools.evaluation.supervisor.timing import time_baselines
 from tools.evaluation.wire.size_classes import LARGE_BYTES
 from tools.hardware.detect import refuse_other_target
 from tools.profiling.ncu import Counters
-from tools.records import Admission, Baselines, EvaluationRequest, HardwareSheet, Problem, Tier, Verdict, content_hash
+from tools.records import Admission, Baselines, EvaluationRequest, HardwareSheet, Problem, Tier, Timing, Verdict, content_hash
 
 _SIDE_BY_SIDE = 4
 """Candidates checked, and baselines started, on one device at the same time."""
 _ROOM = 1 / 24
 """Share of the device's memory that the tensors of their problems may need together: oracles take up to eight times as much, and calls
 that are kept and the runners' own two to four times."""
+_AHEAD = 1 / 16
+"""Share of its memory for inputs of candidates that wait to be timed, and for what the oracle has to judge when they were."""
 _FEW = max(2, (os.cpu_count() or 2) // 4)
 """Baselines started, and problems examined, at the same time: each takes a core or two for seconds, and the first should be there early."""
 _BESIDE = 64
@@ -54,6 +57,7 @@ class OnDevice:
         # what waits for others in here must not take the place of what they wait for
         self._beside = ThreadPoolExecutor(_BESIDE, thread_name_prefix="beside")
         self._lock = DeviceLock(_SIDE_BY_SIDE, _ROOM)
+        self._ahead = Room(_AHEAD)
         self._starts, self._examinations = BoundedSemaphore(_FEW), BoundedSemaphore(_FEW)
         self._baselines = BaselineCache(workers, max_autotune=max_autotune, compile_s=compile_s)
         self._passed: set[str] = set()
@@ -72,17 +76,16 @@ class OnDevice:
         """Check and start the baselines beside others, then time alone; a failure on a device that is not well is not the candidate's."""
         refuse_too_large(case.request.problem, case.request.target)
         figures: dict[str, Any] = {}
-        with self._beginning(case, cancel) as begun:
-            outcome = self.check(workers, case, check)
+        sessions = Sessions(workers, case, cancel, cache)
+        room = self._ahead.taken(sessions.nbytes / (case.request.target.memory_gb * 1e9))
+        with self._beginning(case, cancel) as begun, room as is_ahead, sessions:
+            outcome = self.check(workers, case, check, sessions.prepare if is_ahead else None)
             if outcome.verdict is Verdict.PASS:
-                made = begun()
-                with self._lock.alone() as stay, case.phase("time", after=stay):
-                    with case.part("settle"):
-                        workers.spare_runners.settle()
-                    outcome, figures = self._time(workers, case, outcome, cache, made, cancel)
+                found = self._timed(workers, case, sessions, begun(), cancel, is_ahead=is_ahead)
+                outcome, figures = (found, {}) if isinstance(found, Outcome) else (outcome, {"timing": found})
         if outcome.verdict is Verdict.PASS:
             self._passed.add(_passing(case.request))
-        figures["gpu_seconds"] = sum(case.seconds.get(phase, 0.0) for phase in ("check", "time"))
+        figures["gpu_seconds"] = sum(case.seconds.get(phase, 0.0) for phase in ("check", "inputs", "time", "oracle"))
         return outcome, figures
 
     def calibrate(self, workers: WorkerPool, cancel: int) -> float:
@@ -91,14 +94,18 @@ class OnDevice:
         with self._lock.alone():
             return calibration_us(workers, "cuda", cancel)
 
-    def check(self, workers: WorkerPool, case: Case, check: Callable[[], Outcome]) -> Outcome:
-        """Check beside other candidates; one that may have failed because of them is checked again alone."""
+    def check(self, workers: WorkerPool, case: Case, check: Callable[[], Outcome], prepare: Callable[[], None] | None = None) -> Outcome:
+        """Check beside other candidates, and `prepare` the timing of what passes; what others may have failed is done again alone."""
 
         def work(stay: Stay) -> Outcome:
             with case.phase("check", after=stay):
                 # for those who come next: nobody is timed now
                 workers.spare_runners.refill(_SPARES, self._threads)
-                return check()
+                outcome = check()
+            if outcome.verdict is Verdict.PASS and prepare is not None:
+                with case.phase("inputs"):
+                    prepare()
+            return outcome
 
         share = _share(sizes_on_device(case.request), case.request.target)
         return self._lock.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
@@ -209,20 +216,32 @@ class OnDevice:
                 with self._lock.alone():
                     return self._baselines.started(problem, target, cancel)
 
-    def _time(
-        self, workers: WorkerPool, case: Case, checked: Outcome, cache: str, made: BaselineProcess | None, cancel: int
-    ) -> tuple[Outcome, dict[str, Any]]:
-        request = case.request
-        with self._resting():
+    def _timed(
+        self, workers: WorkerPool, case: Case, sessions: Sessions, made: BaselineProcess | None, cancel: int, *, is_ahead: bool
+    ) -> Outcome | Timing:
+        """Time alone; what the oracle has to judge waits for others who compute, where there is room for it."""
+        if not is_ahead:
+            with self._timing(workers, case, made, cancel) as baseline:
+                return sessions.at_once(baseline)
+        try:
+            with self._timing(workers, case, made, cancel) as baseline:
+                sessions.measure(baseline)
+            with self._lock.shared(_share([case.request.problem], case.request.target)) as stay, case.phase("oracle", after=stay):
+                return sessions.judged()
+        except MachineError:
+            # what others had on the device may have failed it
+            with self._timing(workers, case, None, cancel) as baseline:
+                return sessions.anew().at_once(baseline)
+
+    @contextmanager
+    def _timing(self, workers: WorkerPool, case: Case, made: BaselineProcess | None, cancel: int) -> Iterator[BaselineProcess]:
+        """Be alone on the device, with the baselines."""
+        with self._lock.alone() as stay, case.phase("time", after=stay), self._resting():
             with case.part("settle"):
-                baseline = self._baselines.baseline(request.problem, request.target, cancel, made)
+                workers.spare_runners.settle()
+                baseline = self._baselines.baseline(case.request.problem, case.request.target, cancel, made)
             case.notes += baseline.notes
-            found = timed(workers, request, case, baseline, cancel, cache=cache)
-            if not isinstance(found, Outcome):
-                found = time_sealed(workers, request, case, baseline, found, cancel)
-        if isinstance(found, Outcome):
-            return found, {}
-        return checked, {"timing": found}
+            yield baseline
 
     @contextmanager
     def _resting(self) -> Iterator[None]:

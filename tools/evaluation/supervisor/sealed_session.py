@@ -1,12 +1,9 @@
-"""The sealed session: the supervisor's side, which decides whether a candidate can be timed without its host code, and has it done."""
+"""The sealed session: whether a candidate can be timed without its host code, and what is then published."""
 
 from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from tools.evaluation.processes.worker_pool import WorkerPool
-from tools.evaluation.supervisor import timing
-from tools.evaluation.supervisor.baseline_client import BaselineProcess
 from tools.evaluation.supervisor.correctness import Outcome
 from tools.evaluation.supervisor.runner_client import SET_UP
 from tools.evaluation.wire.jobs.builder import BuildAnswer
@@ -24,9 +21,10 @@ _OURS = frozenset([Verdict.WRONG, Verdict.UNSTABLE, Verdict.TIMED_OUT])
 """Endings of a sealed session that say no more than that the plan is not the candidate: its own process gave right answers."""
 
 
-class Case(timing.Case, Protocol):
+class Case(Protocol):
     """What an evaluation knows so far, as far as it is needed here."""
 
+    notes: list[str]
     build: BuildAnswer
 
 
@@ -37,28 +35,30 @@ def unsealable(build: BuildAnswer, request: EvaluationRequest) -> str:
     return fault(build.plan, request.problem.abi, request.target)
 
 
-def time_sealed(
-    workers: WorkerPool, request: EvaluationRequest, case: Case, baseline: BaselineProcess, own: Timing, cancel: int
-) -> Outcome | Timing:
-    """Time the candidate sealed where its figure will be published, and hold that against its `own` process's.
+def is_sealable(build: BuildAnswer, request: EvaluationRequest) -> bool:
+    """Whether a candidate is timed sealed as well."""
+    return request.stage in STAGES and not unsealable(build, request)
 
-    Where it cannot be, the note says why and `own` stays, with the reason; in a search, too, where it can still be mended.
+
+def published(request: EvaluationRequest, case: Case, own: Timing, sealed: Outcome | Timing | None) -> Outcome | Timing:
+    """Choose what is published of a candidate: what was found of its plan alone, held against its `own` process's time.
+
+    Where it cannot be sealed, the note says why and `own` stays, with the reason; in a search, too, where it can still be mended.
     """
     reason = unsealable(case.build, request)
     if reason:
         case.notes.append(f"Not sealed: {reason}.")
         return own.model_copy(update={"unsealed": reason})
-    if request.stage not in STAGES:
+    if sealed is None:
         return own
-    found = timing.timed(workers, request, case, baseline, cancel, plan=case.build.plan)
-    if isinstance(found, Timing):
-        return _agreed(case, found, own)
-    told = (found.notes or ["no reason given"])[0]
-    if found.verdict in _OURS or SET_UP in told:
+    if isinstance(sealed, Timing):
+        return _agreed(case, sealed, own)
+    told = (sealed.notes or ["no reason given"])[0]
+    if sealed.verdict in _OURS or SET_UP in told:
         reason = f"its recorded launches do not stand for it ({told})"
         case.notes.append(f"Not sealed: {reason}")
         return own.model_copy(update={"unsealed": reason})
-    return Outcome(found.verdict, found.rule, None, [f"Sealed, without its host code: {note}" for note in found.notes], found.log)
+    return Outcome(sealed.verdict, sealed.rule, None, [f"Sealed, without its host code: {note}" for note in sealed.notes], sealed.log)
 
 
 def _agreed(case: Case, found: Timing, own: Timing) -> Outcome | Timing:

@@ -8,7 +8,6 @@ import statistics
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, ExitStack
-from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -20,9 +19,8 @@ from tools.evaluation.supervisor.call_plan import Stage
 from tools.evaluation.supervisor.chains import Chains, ChainSession
 from tools.evaluation.supervisor.correctness import ORACLE_S, Outcome, complaint, size_of, worst_errors, wrong_outputs
 from tools.evaluation.supervisor.measured import Measured
-from tools.evaluation.supervisor.repetitions import NOISE_SEEN, enough, repetitions
 from tools.evaluation.supervisor.runner_client import IN_FLIGHT, RunError, RunnerClient
-from tools.evaluation.supervisor.statistics import sample, speedup
+from tools.evaluation.supervisor.statistics import NOISE_SEEN, enough, repetitions, sample, speedup
 from tools.evaluation.supervisor.timing_store import TimingStore
 from tools.evaluation.wire.chain_board import ChainBoard
 from tools.evaluation.wire.channel import Load, Reply
@@ -34,7 +32,7 @@ from tools.evaluation.wire.lead_in import flush_bytes
 from tools.evaluation.wire.size_classes import LARGE_BYTES, MIDDLE_BYTES
 from tools.evaluation.wire.source_text import declares_packing
 from tools.profiling.nvml import NvmlSampler
-from tools.records import Correctness, EvaluationRequest, HardwareSheet, Packing, Problem, Seeds, Tier, Timing, Verdict
+from tools.records import Correctness, HardwareSheet, Packing, Problem, Seeds, Tier, Timing, Verdict
 
 _VALIDATED = {"search": 3, "confirm": 6}
 _VALIDATED_MIDDLE = {"search": 2, "confirm": 3}
@@ -67,41 +65,6 @@ def _by_themselves(baseline: BaselineProcess, count: int) -> dict[str, list[floa
     return times
 
 
-class Case(Protocol):
-    """What an evaluation knows so far, as far as it is needed here."""
-
-    notes: list[str]
-    seeds: list[Seeds]
-
-    def part(self, name: str) -> AbstractContextManager[None]:
-        """Take down how long a part of the timing took."""
-
-
-def timed(
-    workers: WorkerPool,
-    request: EvaluationRequest,
-    case: Case,
-    baseline: BaselineProcess,
-    cancel: int,
-    *,
-    cache: str = "",
-    plan: LaunchPlan | None = None,
-) -> Outcome | Timing:
-    """Time a candidate, or its `plan` alone, in a session; where it slowed a baseline down, in a second one.
-
-    A busy host slows a baseline of many small launches down, too, now and then; who does it on purpose does it again.
-    """
-    found: Outcome | Timing
-    for last in (False, True):
-        session = TimedSession(workers, request.problem, request.target, request.stage, cancel, case.part)
-        case.seeds.append(session.seeds)
-        found = session.run("" if plan is not None else request.source, baseline, request.timeout_s, cache, plan)
-        if last or isinstance(found, Timing) or not found.by_chance:
-            break
-        case.notes.append(f"Timed again, since a first session did not count: {found.notes[0]}")
-    return found
-
-
 class TimedSession:
     """One candidate against the baselines on one device."""
 
@@ -113,9 +76,15 @@ class TimedSession:
         stage: Stage,
         cancel: int,
         part: Callable[[str], AbstractContextManager[None]],
+        plan: LaunchPlan | None = None,
     ) -> None:
-        """Prepare; `part` takes down how long what it holds took."""
+        """Plan to time a source, or a `plan` alone; `part` takes down how long what it holds took."""
+        self._given = workers, problem, sheet, stage, cancel, part, plan
         self._part = part
+        self._plan = plan
+        self._is_sealed = plan is not None
+        self._is_prepared = False
+        self._measured: Measured | None = None
         self._workers = workers
         self._problem = problem
         self._sheet = sheet
@@ -136,49 +105,60 @@ class TimedSession:
         """Where its inputs came from, to be published when the evaluation has ended."""
         return self._held.first.published("time", size_of(self._problem), patches=self._seed)
 
-    def run(
-        self, source: str, baseline: BaselineProcess, timeout_s: float, cache: str = "", plan: LaunchPlan | None = None
-    ) -> Outcome | Timing:
-        """Time `source`, of which `cache` is compiled, or its `plan` alone; an Outcome says that it may not have a time."""
-        self._is_sealed = plan is not None
-        with ExitStack() as stack:
-            with self._part("inputs"):
-                stack.enter_context(self._held)
-                self._held.fill()
-            job = RunnerJob(
-                abi=self._problem.abi,
-                source="" if plan is not None else source,
-                plan=plan,
-                device="cuda",
-                sheet=self._sheet,
-                flush_bytes=flush_bytes(self._sheet),
-                precision=self._problem.policy.precision,
-                cache=cache,
-            )
-            # nothing of the candidate is alive: neither the number of calls nor these times can be influenced
-            with self._part("baselines alone"):
-                count = repetitions(self._stage, min(baseline.call("eager") for _ in range(_WARM_UPS)))
-                alone = max(_ALONE[0], min(_ALONE[1], count // 4))
-                before = _by_themselves(baseline, alone)
-                count = enough(self._stage, count, before)
-            deadline = time.monotonic() + timeout_s
-            fixed = not any(spec.dynamic for spec in self._problem.abi.parameters)
-            packs = fixed and (bool(plan.packing) if plan is not None else declares_packing(source))
-            ChainBoard(baseline.board).wipe()
-            board = None if self._is_sealed else baseline.board
-            try:
-                with NvmlSampler(self._workers.device) as sampler, ExitStack() as running:
-                    with self._part("start"):
-                        client = RunnerClient(self._workers, job, self._held.store, deadline, self._cancel, gpu=True, board=board)
-                        runner = running.enter_context(client)
-                    measured = self._measure(runner, baseline, count, packs=packs)
-            except RunError as error:
-                return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
-            with self._part("baselines alone"):
-                measured.before, measured.after = before, _by_themselves(baseline, alone)
-            with self._part("oracle"):
-                wrong = self._validate(measured.chains)
-            return wrong or self._conclude(measured, sampler, plan)
+    @property
+    def nbytes(self) -> int:
+        """What its tensors take from `prepare` on."""
+        return self._problem.abi.compulsory_bytes * len(self._held.call_plan.calls)
+
+    def another(self) -> TimedSession:
+        """Make one like it, with inputs of its own."""
+        return TimedSession(*self._given)
+
+    def prepare(self, held: ExitStack) -> None:
+        """Have the base inputs made, unless they are there; `held` keeps them until it is left."""
+        if not self._is_prepared:
+            held.enter_context(self._held)
+            self._held.fill()
+            self._is_prepared = True
+
+    def run(self, source: str, baseline: BaselineProcess, timeout_s: float, cache: str = "") -> Outcome | Timing:
+        """Time `source`, of which `cache` is compiled, or the plan alone; an Outcome says that it may not have a time."""
+        plan = self._plan
+        job = RunnerJob(
+            abi=self._problem.abi,
+            source="" if plan is not None else source,
+            plan=plan,
+            device="cuda",
+            sheet=self._sheet,
+            flush_bytes=flush_bytes(self._sheet),
+            precision=self._problem.policy.precision,
+            cache=cache,
+        )
+        # nothing of the candidate is alive: neither the number of calls nor these times can be influenced
+        with self._part("baselines alone"):
+            count = repetitions(self._stage, min(baseline.call("eager") for _ in range(_WARM_UPS)))
+            alone = max(_ALONE[0], min(_ALONE[1], count // 4))
+            before = _by_themselves(baseline, alone)
+            count = enough(self._stage, count, before)
+        deadline = time.monotonic() + timeout_s
+        fixed = not any(spec.dynamic for spec in self._problem.abi.parameters)
+        packs = fixed and (bool(plan.packing) if plan is not None else declares_packing(source))
+        ChainBoard(baseline.board).wipe()
+        board = None if self._is_sealed else baseline.board
+        try:
+            with NvmlSampler(self._workers.device) as sampler, ExitStack() as running:
+                with self._part("start"):
+                    client = RunnerClient(self._workers, job, self._held.store, deadline, self._cancel, gpu=True, board=board)
+                    runner = running.enter_context(client)
+                measured = self._measure(runner, baseline, count, packs=packs)
+                with self._part("end"):
+                    running.close()
+        except RunError as error:
+            return Outcome(error.verdict, error.rule, None, [f"While it was timed: {error.reason}"], error.log)
+        with self._part("baselines alone"):
+            measured.before, measured.after = before, _by_themselves(baseline, alone)
+        self._measured = measured
+        return self._conclude(measured, sampler, plan)
 
     def _measure(self, runner: RunnerClient, baseline: BaselineProcess, count: int, *, packs: bool) -> Measured:
         with self._part("first calls"):
@@ -231,8 +211,11 @@ class TimedSession:
     def _poison(self) -> Load:
         return Load.POISON_B if self._chance.random() < 0.5 else Load(0)
 
+    def wrong(self) -> Outcome | None:
+        """Have the oracle judge the chosen calls, the runner being dead; nothing where they are right, or it never got so far."""
+        return self._validate(self._measured.chains) if self._measured is not None else None
+
     def _validate(self, chains: Chains) -> Outcome | None:
-        """Have the oracle judge the chosen calls, the runner being dead."""
         call_plan = self._held.call_plan
         made = {*range(1 + self._validated), *chains.judged}
         skip = tuple(number not in made for number in range(len(call_plan.calls)))

@@ -17,8 +17,7 @@ from tools.evaluation.supervisor.plausibility import (
     slowed_down,
     tier,
 )
-from tools.evaluation.supervisor.repetitions import enough, repetitions
-from tools.evaluation.supervisor.statistics import sample, speedup
+from tools.evaluation.supervisor.statistics import enough, repetitions, sample, speedup
 from tools.hardware import load_sheet
 from tools.records import Problem, Tier
 

@@ -1,0 +1,130 @@
+"""The timed sessions of one evaluation: the candidate's own, one of its recorded launches alone, and a second try of either.
+
+Only `measure` needs the device for itself: inputs are made before it, and judged after it, beside others.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import Protocol, Self
+
+from tools.evaluation.processes.worker_pool import WorkerPool
+from tools.evaluation.supervisor.baseline_client import BaselineProcess
+from tools.evaluation.supervisor.correctness import Outcome
+from tools.evaluation.supervisor.sealed_session import is_sealable, published
+from tools.evaluation.supervisor.timing import TimedSession
+from tools.evaluation.wire.jobs.builder import BuildAnswer
+from tools.records import EvaluationRequest, Seeds, Timing, Verdict
+
+
+class Case(Protocol):
+    """What an evaluation knows so far, as far as it is needed here."""
+
+    request: EvaluationRequest
+    build: BuildAnswer
+    notes: list[str]
+    seeds: list[Seeds]
+
+    def part(self, name: str) -> AbstractContextManager[None]:
+        """Take down how long a part of the timing took."""
+
+
+class Tries:
+    """One or two sessions of a candidate, or of its plan."""
+
+    def __init__(self, first: TimedSession) -> None:
+        """Begin with none."""
+        self.first = first
+        self._sessions: list[TimedSession] = []
+        self.found: Outcome | Timing = Outcome(Verdict.INFRASTRUCTURE, notes=["It was not timed."])
+        """Of the last session, as far as the oracle has no objection."""
+
+    def measure(self, case: Case, baseline: BaselineProcess, held: ExitStack, cache: str = "") -> None:
+        """Time it, and where it slowed a baseline down once more; `held` keeps what the oracle needs.
+
+        A busy host slows a baseline of many small launches down, too, now and then; who does it on purpose does it again.
+        """
+        session = self.first
+        for last in (False, True):
+            self._sessions.append(session)
+            case.seeds.append(session.seeds)
+            with case.part("inputs"):
+                session.prepare(held)
+            self.found = session.run(case.request.source, baseline, case.request.timeout_s, cache)
+            if last or isinstance(self.found, Timing) or not self.found.by_chance:
+                return
+            case.notes.append(f"Timed again, since a first session did not count: {self.found.notes[0]}")
+            session = session.another()
+
+    def judged(self) -> Outcome | Timing:
+        """Have the oracle judge the chosen calls of every session, and say what was found."""
+        return next((wrong for session in self._sessions if (wrong := session.wrong())), self.found)
+
+
+class Sessions:
+    """All of them, as a context manager that keeps their inputs."""
+
+    def __init__(self, workers: WorkerPool, case: Case, cancel: int, cache: str) -> None:
+        """Plan them; `cache` is what is compiled of the candidate."""
+        self._given = workers, case, cancel, cache
+        self._case, self._cache = case, cache
+        given = workers, case.request.problem, case.request.target, case.request.stage, cancel, case.part
+        self._own = Tries(TimedSession(*given))
+        self._sealed = Tries(TimedSession(*given, case.build.plan)) if is_sealable(case.build, case.request) else None
+        self._was_sealed = False
+        self._held = ExitStack()
+
+    @property
+    def nbytes(self) -> int:
+        """What their inputs take, and what is kept to be judged."""
+        return sum(tries.first.nbytes for tries in (self._own, self._sealed) if tries is not None)
+
+    def prepare(self) -> None:
+        """Have the inputs of all of them made."""
+        for tries in (self._own, self._sealed):
+            if tries is not None:
+                tries.first.prepare(self._held)
+
+    def measure(self, baseline: BaselineProcess) -> None:
+        """Time the candidate, and its launches alone, with nobody else on the device."""
+        self._own.measure(self._case, baseline, self._held, self._cache)
+        if self._sealed is not None and isinstance(self._own.found, Timing):
+            self._sealed.measure(self._case, baseline, self._held)
+            self._was_sealed = True
+
+    def judged(self) -> Outcome | Timing:
+        """Have the oracle judge what was called, and say what comes of it all."""
+        own = self._own.judged()
+        if isinstance(own, Outcome):
+            return own
+        sealed = self._sealed.judged() if self._sealed is not None and self._was_sealed else None
+        return published(self._case.request, self._case, own, sealed)
+
+    def at_once(self, baseline: BaselineProcess) -> Outcome | Timing:
+        """Do it all with nobody else on the device, the inputs of one session after the other: large ones have no room beside others."""
+        with ExitStack() as held:
+            self._own.measure(self._case, baseline, held, self._cache)
+            with self._case.part("oracle"):
+                own = self._own.judged()
+        if isinstance(own, Outcome):
+            return own
+        if self._sealed is None:
+            return published(self._case.request, self._case, own, None)
+        with ExitStack() as held:
+            self._sealed.measure(self._case, baseline, held)
+            with self._case.part("oracle"):
+                sealed = self._sealed.judged()
+        return published(self._case.request, self._case, own, sealed)
+
+    def anew(self) -> Sessions:
+        """Plan the same once more, with other inputs."""
+        return Sessions(*self._given)
+
+    def __enter__(self) -> Self:
+        """Begin with nothing."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Give the inputs' memory back; where the block failed a process may still be writing into it."""
+        self._held.__exit__(kind, error, trace)
