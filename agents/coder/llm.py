@@ -160,7 +160,8 @@ def view(task: CodingTask, ground: Ground | None = None) -> dict[str, Any]:
         "meaning": GUIDE[task.plan.action.kind],
         "profile": task.profile,
         "sheet": task.sheet,
-        "versions": {name: metadata.version(name) for name in ("torch", "triton")},
+        "versions": {name: task.versions.get(name) or metadata.version(name) for name in ("torch", "triton")},
+        "swept": task.swept,
     }
 
 

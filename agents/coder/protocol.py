@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from pydantic import Field
+
 from agents.records.inspiration import Inspiration
 from agents.records.standing import Standing
 from knowledge.records import Recalled
@@ -30,6 +32,10 @@ class CodingTask(Record):
     """What memory brought up for the parent."""
     evaluation: Evaluation | None = None
     """Of the parent; None where it is the reference."""
+    versions: dict[str, str] = Field(default_factory=dict)
+    """Packages that candidates are built with, where another machine does that; those of this one count for what is not named."""
+    swept: bool = True
+    """Whether a kernel's numbers are searched once it is right."""
 
 
 class Draft(Record):

@@ -177,6 +177,8 @@ def _task(services: Services, plan_id: str) -> CodingTask:
         standing=standing_of(services),
         recalled=_recalled(services, plan.parent),
         evaluation=evaluation,
+        versions=services.baselines().versions,
+        swept=services.settings.tune > 0,
     )
 
 

@@ -147,7 +147,7 @@ def announcement(gpu: str = "", identity: Identity | None = None) -> Announcemen
         executor="gpu" if gpu else "interpreter",
         target=gpu or None,
         devices=(f"Scripted {gpu}",) if gpu else (),
-        versions={},
+        versions={"torch": "2.7.18"},
         since=now,
         written=now,
     )

@@ -23,6 +23,8 @@ class Baselines(Record):
     """What fell back or failed, e.g. why torch.compile could not be timed."""
     place: str = ""
     """Host and device that was timed, in words; empty where that was the agents' own machine."""
+    versions: dict[str, str] = Field(default_factory=dict)
+    """Packages of whoever timed it elsewhere, where it said so: what candidates are built with there."""
     steps: dict[str, tuple[float, float]] = Field(default_factory=dict)
     """What was done for it, each step with its begin and end in seconds after it was asked for; some go on beside others."""
     admission: Admission = Admission()

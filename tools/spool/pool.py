@@ -65,7 +65,8 @@ class SpoolPool:
         answer = await self._ask(BaselinesQuestion(problem=problem, target=target))
         assert answer.baselines is not None
         self._executor = answer.announced.executor
-        return answer.baselines.model_copy(update={"notes": (*answer.baselines.notes, answer.origin), "place": answer.place})
+        there = {"place": answer.place, "versions": answer.announced.versions}
+        return answer.baselines.model_copy(update={"notes": (*answer.baselines.notes, answer.origin), **there})
 
     async def counters(self, request: EvaluationRequest) -> Counters:
         """Say that workers of a spool do not read counters: their evaluations come back, and nothing else of theirs."""

@@ -207,6 +207,20 @@ async def test_a_design_beside_another_is_to_differ(serve: Serve, model: Ask) ->
     assert "1 other design is being written at this moment" in beside
 
 
+async def test_what_is_told_of_where_candidates_are_built(serve: Serve, model: Ask) -> None:
+    """The versions are those of the machine that builds, and a search of a kernel's numbers is promised only where there will be one."""
+    server = serve(Rule(answer=GOOD))
+    there = {"versions": {"triton": "3.1.4", "torch": "2.7.18"}, "swept": False}
+    task = samples.task(action=DESIGN)
+    for one in (task, task.model_copy(update=there)):
+        await LLMCoder(model(server), BuiltinCoder(), Frame(scratch=True)).write(one)
+    here, elsewhere = ("".join(str(m["content"]) for m in request.body["messages"]) for request in server.requests)
+    assert "triton 3.1.4, torch 2.7.18" in elsewhere
+    assert "Nothing searches block sizes" in elsewhere
+    assert "3.1.4" not in here
+    assert "are searched afterwards without you" in here
+
+
 async def test_a_design_may_edit_its_parent(serve: Serve, model: Ask) -> None:
     """Edits of the parent are an answer, wherever they are: a rewrite has no marked parts."""
     edit = "Idea: two.\n<<<<<<< SEARCH\nimport torch\n=======\nimport math\n\nimport torch\n>>>>>>> REPLACE\n"

@@ -47,6 +47,15 @@ async def test_an_evaluation_comes_back_with_who_made_it(spool: Spool, log: Path
     assert "Scripted h200" in found.notes[-1]
 
 
+async def test_baselines_say_what_the_worker_builds_with(spool: Spool, log: Path) -> None:
+    """Versions of the packages are the worker's: whoever writes for it must know them."""
+    async with working(spool, log, gpu="h200"):
+        found = await SpoolPool(spool.folder).baselines(small_problem(), load_sheet("h200"))
+    (worker,) = spool.announcements()
+    assert found.versions == worker.versions
+    assert found.versions
+
+
 async def test_an_answered_question_is_not_asked_again(spool: Spool, log: Path) -> None:
     """Another pool, later, is answered from what is there, with no worker."""
     async with working(spool, log):
