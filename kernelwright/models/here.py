@@ -60,7 +60,7 @@ class ModelHere:
             if not (job.timed and found.holds):
                 return found
             *_, times = prover.times(job.operators, job.rounds, compiled=job.compiled, max_autotune=job.max_autotune)
-            return found.model_copy(update={"times": times, "notes": prover.notes})
+            return found.model_copy(update={"times": times, "notes": prover.notes, "opaque": prover.opaque})
 
 
 def work_here(model: nn.Module, inputs: Any, out: Path, settings: ModelSettings, home: Path, listener: Listener) -> Outcome:

@@ -93,6 +93,8 @@ class Proving:
         failed = COMPILED in proof.times and COMPILED_OURS not in proof.times
         if failed or (compiled is not None and compiled.low <= 1.0):
             left = tuple(replace(one, compiled=False) for one in left)
+        if proof.opaque:
+            left = tuple(replace(one, seen=False) for one in left)
         return outcome, left
 
     def prove(self, delivered: Sequence[Delivered], *, compiled: bool, shares: bool = True) -> Proof:

@@ -22,6 +22,8 @@ class Delivered:
     """Its bundle."""
     compiled: bool = True
     """Whether it is used inside torch.compile."""
+    seen: bool = True
+    """Whether its kernels may be seen there, where they are Triton alone."""
 
     @property
     def replays(self) -> bool:

@@ -94,6 +94,8 @@ class Proof(Record):
     """Whether `remove` brings back every output to the bit, and the state dict stayed as it was all the time."""
     times: dict[str, dict[str, tuple[float, ...]]] = Field(default_factory=dict)
     """Microseconds of each round, by way of running the model and by workload."""
+    opaque: bool = False
+    """Whether torch.compile does not get the operators' kernels into its graph, as that failed."""
     notes: tuple[str, ...] = ()
     what: str = ""
     """Why there is no proof; empty where there is one."""

@@ -13,11 +13,12 @@ from tools.models import guard_text
 from tools.models.delivered import Delivered
 from tools.models.flashinfer import EXPORTS, write_data_set
 from tools.models.hub import write_build
+from tools.models.launches import launches
 from tools.models.vllm import write_plugin
 from tools.records import content_hash
 
 RUNTIME = Path(__file__).with_name("runtime")
-COPIED = ("config.py", "layers.py", "operators.py", "origin.py", "patching.py", "rows.py", "trees.py")
+COPIED = ("config.py", "layers.py", "operators.py", "origin.py", "patching.py", "rows.py", "trees.py", "visible.py")
 """Files of the runtime that a package carries."""
 TABLE, TRIED = "table.py", "tried.py"
 TESTS = Path(__file__).with_name("package_tests.txt")
@@ -35,6 +36,8 @@ from .runtime.patching import counted as _counted
 from .runtime.patching import place as _place
 from .runtime.patching import reset as _reset
 from .runtime.patching import take_out as _take_out
+from .runtime.visible import show as _show
+from .runtime.visible import shows as _shows
 from .table import PLACES
 from .tried import MADE_FOR, TRIED
 
@@ -54,6 +57,13 @@ def apply(model, *, without=(), verify=None):
 def remove(model):
     """Give every module its own forward back, and return their paths."""
     return _take_out(model)
+
+
+def see_through(shown=None):
+    """Say whether torch.compile sees the kernels of operators, where these are Triton alone; `shown` sets it for what is compiled next."""
+    if shown is not None:
+        _show(shown=shown)
+    return _shows()
 
 
 def counts(*, reset=False):
@@ -77,7 +87,7 @@ NAMESPACE = "{namespace}_" + __package__.replace(".", "_")
 '''
 
 ENTRY = """    Entry(
-        operator=KernelOperator(NAMESPACE, "{name}", f"{{__package__}}.kernels.{name}", {inputs}, {names}, fake_{name}),
+        operator=KernelOperator(NAMESPACE, "{name}", f"{{__package__}}.kernels.{name}", {inputs}, {names}, fake_{name}{launches}),
         structure={structure},
         result={result},
         parameters={parameters},
@@ -139,7 +149,8 @@ def write_operators(folder: Path, delivered: Sequence[Delivered]) -> None:
 def table_text(delivered: Sequence[Delivered]) -> str:
     """Write the table of operators; its namespace is its own, so that two packages fit into one process."""
     functions = "\n\n".join(part for one in delivered for part in _functions(one))
-    namespace = f"kernelwright_{content_hash(*(one.kernel for one in delivered))[:8]}"
+    # what a compiler keeps of an operator it keeps by its name
+    namespace = f"kernelwright_{content_hash(*(text for one in delivered for text in (one.kernel, str(one.seen))))[:8]}"
     alike: dict[str, list[Delivered]] = {}
     for one in delivered:
         alike.setdefault(one.group.config, []).append(one)
@@ -180,6 +191,7 @@ def _entry(one: Delivered) -> str:
         name=one.group.name,
         inputs=len(one.trace.inputs),
         names=names,
+        launches=f", {found!r}" if one.seen and (found := launches(one.kernel)) else "",
         structure=repr(one.trace.structure),
         result=repr(one.trace.result),
         parameters=repr(tuple(tuple(one.trace.parameters[each].split(".")) for each in names)),

@@ -68,7 +68,7 @@ def _prove(phase: Phase, job: ProofJob) -> None:
     phase.answer(found.model_dump_json().encode())
     if job.timed and found.holds:
         for times in prover.times(job.operators, job.rounds, compiled=job.compiled, max_autotune=job.max_autotune):
-            found = found.model_copy(update={"times": times, "notes": prover.notes})
+            found = found.model_copy(update={"times": times, "notes": prover.notes, "opaque": prover.opaque})
             phase.answer(found.model_dump_json().encode())
 
 

@@ -331,5 +331,5 @@ def test_outputs_under_a_compiler_are_looked_at() -> None:
     near, far = eager * (1 + 5e-6), eager * (1 + 1e-4)
     assert not differs({**given, "torch.compile, ours": [near]}, "torch.compile, ours", "torch.compile")
     assert differs({**given, "torch.compile, ours": [far]}, "torch.compile, ours", "torch.compile").startswith(
-        "output 0: 1.0e-04 from eager"
+        "output 0 is 1.0e-04 from eager"
     )

@@ -5,11 +5,17 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib
+import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
+from tools.models.runtime.visible import can_be_seen, launched_into_graph, make_visible, untraced
+
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+"""Whether kernels can run on the CPU."""
 MOST_KEPT = 512
 """Sets of parameters for which an operator keeps a module, one for each place in a model; the one used longest ago goes first."""
 OPERATORS: list[KernelOperator] = []
@@ -22,11 +28,19 @@ class KernelOperator:
     """One operator; `call` is what a compiler sees."""
 
     def __init__(
-        self, namespace: str, name: str, kernel: str, inputs: int, names: Sequence[str], fake: Callable[..., Sequence[torch.Tensor]]
+        self,
+        namespace: str,
+        name: str,
+        kernel: str,
+        inputs: int,
+        names: Sequence[str],
+        fake: Callable[..., Sequence[torch.Tensor]],
+        launches: Sequence[str] = (),
     ) -> None:
         """Define `namespace::name` by the module called `kernel`, whose ModelNew takes `inputs` tensors and has parameters `names`.
 
-        `fake` makes empty tensors of the result's shapes from the inputs.
+        `fake` makes empty tensors of the result's shapes from the inputs. `launches` names Triton kernels of the file where a compiler
+        may see these; without any the operator is opaque to it.
         """
         self.name, self._kernel, self._inputs, self.names = name, kernel, inputs, tuple(names)
         self.hits = 0
@@ -40,6 +54,9 @@ class KernelOperator:
         library.define(f"{name}({given}) -> Tensor[]", tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_fixed_stride_order))
         library.impl(name, self.run, "CompositeExplicitAutograd")
         torch.library.register_fake(f"{namespace}::{name}", lambda *tensors: list(fake(*tensors[:inputs])), lib=library)
+        self._launches = tuple(launches)
+        if launches and not INTERPRETED:
+            make_visible(library, f"{namespace}::{name}", self.traced)
         _LIBRARIES.append(library)
         OPERATORS.append(self)
         self.call: Any = getattr(getattr(torch.ops, namespace), name).default
@@ -55,6 +72,22 @@ class KernelOperator:
         results = [found] if isinstance(found, torch.Tensor) else list(found)
         return [_own(one, tensors) for one in results]
 
+    def traced(self, *tensors: torch.Tensor) -> list[torch.Tensor] | None:
+        """Do the same in a compiler's graph, where tensors have no contents; it holds the launches themselves. None where it cannot."""
+        given, held = tensors[: self._inputs], tensors[self._inputs :]
+        template = untraced(partial(self._made, given[0].device))
+        kernels = importlib.import_module(self._kernel)
+        if not can_be_seen(kernels, self._launches) or self._has_more(template):
+            return None
+        with launched_into_graph(kernels, self._launches):
+            found = self._with(template, held)(*given)
+        results = [found] if isinstance(found, torch.Tensor) else list(found)
+        return [one.clone() if any(one is tensor for tensor in tensors) else one.contiguous() for one in results]
+
+    def _has_more(self, template: Any) -> bool:
+        """Whether a kernel's module has tensors of its own, which a graph cannot take."""
+        return any(value is not None for value in (*template._parameters.values(), *template._buffers.values()))
+
     def forget(self) -> None:
         """Let go of all parameters."""
         self._same.clear()
@@ -66,16 +99,21 @@ class KernelOperator:
         known = self._kept.get(key)
         if known is not None and [tensor.data_ptr() for tensor in known.kernelwright_held] == list(key):
             return known
-        made = copy.copy(self._made(device))
-        made._parameters, made._buffers = dict(made._parameters), dict(made._buffers)
-        for name, tensor in zip(self.names, held, strict=True):
-            (made._parameters if name in made._parameters else made._buffers)[name] = tensor
+        made = self._with(self._made(device), held)
         made.__dict__["kernelwright_held"] = list(held)
         for kept, place in ((self._kept, key), (self._same, tuple(map(id, held)))):
             kept[place] = made
             if len(kept) > MOST_KEPT:
                 # the oldest
                 del kept[next(iter(kept))]
+        return made
+
+    def _with(self, template: Any, held: Sequence[torch.Tensor]) -> Any:
+        """Copy the module with these parameters."""
+        made = copy.copy(template)
+        made._parameters, made._buffers = dict(made._parameters), dict(made._buffers)
+        for name, tensor in zip(self.names, held, strict=True):
+            (made._parameters if name in made._parameters else made._buffers)[name] = tensor
         return made
 
     def _made(self, device: torch.device) -> Any:

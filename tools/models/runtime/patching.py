@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import nn
 
-from tools.models.runtime.operators import OPERATORS, KernelOperator
+from tools.models.runtime.operators import INTERPRETED, OPERATORS, KernelOperator
 from tools.models.runtime.trees import filled, is_like, leaves
 
 MISSES: Counter[str] = Counter()
@@ -22,8 +21,6 @@ MISSES: Counter[str] = Counter()
 INSTALLED = "kernelwright_installed"
 SLACK = {torch.float64: 1e-9, torch.float32: 1e-3, torch.float16: 2e-2, torch.bfloat16: 5e-2}
 """Relative L2 distance from the original that a verified first call may have: enough for another order of sums, not for an error."""
-INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
-"""Whether kernels can run on the CPU."""
 
 
 @dataclass(frozen=True, eq=False)

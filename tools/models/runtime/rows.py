@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import torch
 
-from tools.models.runtime.patching import INTERPRETED, Entry
+from tools.models.runtime.operators import INTERPRETED
+from tools.models.runtime.patching import Entry
 
 
 def taken(entry: Entry, x: torch.Tensor, weight: torch.Tensor) -> bool:
