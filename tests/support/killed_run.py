@@ -3,7 +3,8 @@
 Usage: python -m tests.support.killed_run, with a JSON list of words on each line of its input: OUT FOLDER NODE enter|leave
 [BASE_URL [SEARCH]]. NODE `-` never kills. With BASE_URL a language model plays every role over that server; SEARCH names another
 search method than greedy. Each line is a run in a process forked for it, which prints into the files OUT.out and OUT.err; its exit
-status is answered with a line. The libraries are imported once: that would be most of the time of each run.
+status is answered with a line. What would be most of the time of each run is done once, before there is any: the libraries are
+imported, the prompts are read and the problem is traced, which would take each run a process that imports torch.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,12 +27,16 @@ import langchain_openai  # noqa: F401
 import torch  # noqa: F401
 
 from agents import build_team, team_settings
+from agents.coder.traced import begin_trace
 from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
 from graphs.search.protocol import SearchSettings
 from tests.support.forking import print_into, serve
-from tests.support.loop import small_services
+from tests.support.loop import small_problem, small_services
+from tools.evaluation.processes.zygote_ancestry import ANCESTRY
+from tools.hardware import load_sheet
 from tools.records import Budget
+from tools.references.processes import PROCESSES
 from tools.tracing import RunStore
 
 
@@ -109,5 +115,24 @@ def _work(out: str, folder: str, *words: str) -> None:
     _run(Path(folder), *words)
 
 
+def _get_ready() -> None:
+    """Do once what each run would do, and leave neither a thread nor a process."""
+    from agents.coder import llm as coder
+    from agents.planner import llm as planner
+    from agents.profiler import llm as profiler
+    from agents.reviewer import llm as reviewer
+
+    for prompts in (coder.PROMPTS, planner.PROMPTS, profiler.PROMPTS, reviewer.PROMPTS):
+        for name in prompts.names():
+            prompts._environment.get_template(name)
+    begin_trace(small_problem(), load_sheet("h200")).result()
+    for thread in threading.enumerate():
+        if thread is not threading.main_thread():
+            thread.join()
+    PROCESSES.close()
+    ANCESTRY.close()
+
+
 if __name__ == "__main__":
+    _get_ready()
     serve(_work)
