@@ -82,9 +82,11 @@ def test_a_relative_scratch_folder_will_do(life: Life) -> None:
     assert life.judged.verdict == "PASS"
 
 
-def test_wrong_kernel_is_wrong_with_its_errors(judge: Judge, kernel: str) -> None:
+def test_wrong_kernel_is_wrong_with_its_errors(judge: Judge, problem: Problem, kernel: str) -> None:
     """A kernel that computes something else is WRONG, and the note says where and by how much."""
-    found = judge(kernel.replace("* 2,", "* 2.001,"))
+    # an input next to zero may be doubled nearly right: there is none
+    far = problem.model_copy(update={"source": problem.source.replace("torch.randn(rows, columns)", "1 + torch.rand(rows, columns)")})
+    found = judge(kernel.replace("* 2,", "* 2.001,"), of=far)
 
     assert found.verdict == "WRONG"
     assert found.correctness is not None
@@ -92,9 +94,7 @@ def test_wrong_kernel_is_wrong_with_its_errors(judge: Judge, kernel: str) -> Non
     assert "rows=3, columns=65" in found.notes[0]
     assert any("calls are wrong: at rows=3, columns=65; as written." in note for note in found.notes)
     shown = found.correctness.wrong[0]
-    assert (shown.size, shown.elements) == ("rows=3, columns=65", 195)
-    # an input next to zero may be doubled nearly right
-    assert 190 <= shown.wrong <= 195
+    assert (shown.size, shown.elements, shown.wrong) == ("rows=3, columns=65", 195, 195)
     assert shown.factor == pytest.approx(2.001 / 2)
     assert shown.first[0].got == pytest.approx(shown.first[0].expected * 2.001 / 2)
     assert found.estimate is None
@@ -174,10 +174,12 @@ def test_hang_times_out_and_leaves_no_process(judge: Judge, kernel: str) -> None
 
 def test_cancelling_ends_the_candidate(pool: LocalPool, request_for: Callable[..., EvaluationRequest], kernel: str) -> None:
     """Cancelling an evaluation ends its processes long before their deadline."""
-    source = kernel.replace("        out = torch.empty_like(x)", "        while True:\n            pass")
+    # asleep, so that no other test waits for the processor meanwhile; `test_hang_times_out_and_leaves_no_process` has one that is not
+    source = "import time\n" + kernel.replace("        out = torch.empty_like(x)", "        time.sleep(600)")
+    unread = pool.weakened(frozenset({Defence.STATIC_RULES}))
 
     async def run() -> float:
-        task = asyncio.create_task(pool.evaluate(request_for(source, timeout_s=200.0)))
+        task = asyncio.create_task(unread.evaluate(request_for(source, timeout_s=200.0)))
         await asyncio.sleep(3.0)
         start = time.monotonic()
         task.cancel()

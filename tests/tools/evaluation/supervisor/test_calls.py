@@ -91,13 +91,14 @@ def test_a_default_cannot_be_built_in_where_there_is_one_size(pool: LocalPool, o
 def test_hanging_when_listened_to_costs_seconds_and_no_verdict(judge: Judge, kernel: str) -> None:
     """A candidate that never ends the call in which it is listened to keeps its verdict, and the rest of its time is not waited for."""
     listened = "triton.runtime.interpreter.GridExecutor.__call__.__name__ == 'launch'"
-    shy = kernel.replace("        out =", f"        while {listened}:\n            pass\n        out =")
+    # asleep, so that no other test waits for the processor meanwhile
+    shy = "import time\n" + kernel.replace("        out =", f"        while {listened}:\n            time.sleep(0.05)\n        out =")
 
     # all of it is slower on a busy machine: beside twenty others it took 49 s
-    found = judge(shy, timeout_s=240.0)
+    found = judge(shy, timeout_s=240.0, off=frozenset({Defence.STATIC_RULES}))
 
     assert found.verdict == "PASS"
-    assert found.seconds < 160
+    assert found.seconds < 80
 
 
 @pytest.mark.parametrize(("quick_s", "verdict"), [(600.0, "CRASHED"), (0.0, "PASS")], ids=["in turn", "side by side"])
