@@ -17,7 +17,7 @@ from tools.records import Evaluation, Problem
 DOUBLE = """
 import torch
 
-rows = 16
+rows = 4
 columns = 1024
 SMALL_SIZES = [{"rows": 3, "columns": 65}]
 

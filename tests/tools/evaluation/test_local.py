@@ -32,7 +32,7 @@ def test_correct_kernel_passes_with_evidence(judge: Judge, kernel: str) -> None:
     assert found.correctness is not None
     assert found.correctness.executor == "interpreter"
     assert "rows=3, columns=65" in found.correctness.sizes
-    assert [(launch.name, launch.grid) for launch in found.launches] == [("double_kernel", (16,))]
+    assert [(launch.name, launch.grid) for launch in found.launches] == [("double_kernel", (4,))]
     assert found.kernels[0].registers > 0
     assert found.tier is Tier.ESTIMATED
     assert found.provenance == "authored"
