@@ -102,14 +102,18 @@ class Prover:
         torch._dynamo.reset()
         calls: dict[str, _Call] = {}
         given: dict[str, list[torch.Tensor]] = {}
+        compared = not COMPILERS.keys().isdisjoint(ways)
         with torch.no_grad(), _limits_told(self.note):
             for way, model in ways.items():
                 call = _Call(model, workload)
                 try:
-                    for _ in range(WARM - 1):
+                    for _ in range(WARM):
                         call.us()
-                    given[way] = call.outputs()
-                    why = differs(given, way, COMPILERS[way]) if way in COMPILERS else ""
+                    why = ""
+                    if compared and (way in (EAGER, OURS) or way in COMPILERS.values()):
+                        given[way] = call.outputs()
+                    elif way in COMPILERS:
+                        why = differs(call.outputs(), given, COMPILERS[way])
                 except Exception as error:
                     why = f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
                 if why and way in COMPILERS and COMPILERS[way] in given and self._seen_through():
@@ -201,10 +205,13 @@ class _Call:
         return (time.perf_counter() - begun) * 1e6
 
 
-def differs(given: Mapping[str, Sequence[torch.Tensor]], way: str, plain: str) -> str:
-    """Say how a compiled model with operators differs from eager by more than it does without them, and than they do by themselves."""
+def differs(found: Sequence[torch.Tensor], given: Mapping[str, Sequence[torch.Tensor]], plain: str) -> str:
+    """Say how outputs of a compiled model with operators differ from eager by more than without them, and than those do by themselves.
+
+    `given` has what eager, eager with the operators and the compiler without them, `plain`, gave.
+    """
     right = [given[name] for name in (OURS, plain) if name in given]
-    for place, (mine, eager) in enumerate(zip(given[way], given[EAGER], strict=True)):
+    for place, (mine, eager) in enumerate(zip(found, given[EAGER], strict=True)):
         near = max((distance(each[place], eager) for each in right), default=0.0)
         # two that are right may lie on both sides of what is exact
         limit = FACTOR * max(near, FLOOR.get(str(eager.dtype).removeprefix("torch."), 0.0))

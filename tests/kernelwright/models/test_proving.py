@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from graphs.run.settings import RunSettings
 from kernelwright.models.proving import Instead, Proving
@@ -63,10 +64,11 @@ def settled(
     timed: bool = True,
     instead: Instead = lambda outcome: (outcome, ()),
     groups: tuple[Group, ...] = GROUPS,
+    weights: Mapping[str, float] = MappingProxyType({"w": 1.0}),
 ) -> tuple[Outcome, dict[str, Delivered], Scripted]:
     """Settle a package of two operators."""
     model = Scripted(answer)
-    capture = Capture(title="M", clock="", us={"w": 1.0}, weights={"w": 1.0}, modules=3, groups=groups)
+    capture = Capture(title="M", clock="", us=dict(weights), weights=dict(weights), modules=3, groups=groups)
     operators = tuple(
         OperatorOutcome(name=one.name, run="r", reason="Right.", delivered=True, speedup=2.0, tier="sealed") for one in GROUPS
     )
@@ -123,6 +125,19 @@ def test_what_a_compiler_does_not_take_steps_aside_there() -> None:
     assert set(left) == {"norm", "gate"}
     assert not any(one.compiled for one in left.values())
     assert (EAGER, OURS) in {(one.over, one.under) for one in outcome.ratios}
+
+
+def test_a_proof_that_was_cut_off_under_a_compiler_keeps_eagers_figures() -> None:
+    """One workload of two was compiled in time: eager's speed-up is still that of both, and that is said."""
+
+    def answer(job: ProofJob) -> Proof:
+        found = proof(job, timed(job))
+        slow = {way: {"v": tuple(1000.0 + us for us in each["w"])} for way, each in found.times.items()}
+        return found if job.compiled else found.model_copy(update={"times": {way: each | slow[way] for way, each in found.times.items()}})
+
+    outcome, _, _ = settled(answer, weights={"w": 1.0, "v": 1.0})
+    assert {(one.over, one.under): round(one.value, 2) for one in outcome.ratios}[EAGER, OURS] == round(1200.0 / 1120.0, 2)
+    assert any(note.endswith("are of w alone; eager's speed-up is of all workloads.") for note in outcome.proof.notes)
 
 
 def test_an_operator_that_does_not_help_is_taken_out_and_the_rest_proven_again() -> None:
