@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +29,7 @@ MAX_PARAMETERS = 48
 
 NOTHING_SMALL = "The problem was not examined: it has no small variants and is too large as written."
 ALL_OUTPUTS = "every output"
+IN_SHORTER = "the reference computed from inputs of the next shorter format"
 
 Null = tuple[str, str]
 """What is given, and as which output."""
@@ -102,7 +103,8 @@ def admission(job: AdmissionJob) -> Admission:
         examination = _Examination(problem, place, job, notes)
         for call, previous in examination.calls():
             calls += 1
-            for null, values in examination.nulls(call, previous):
+            # one that fails on inputs of the problem's own has failed, and need not be tried again
+            for null, values in examination.nulls(call, previous, survivors.failed_own):
                 passed = all(examination.passes(place, value, call) for place, value in values.items())
                 survivors.note(null, passed=passed, own=call.distribution == AS_MADE)
         declared |= dict.fromkeys(examination.declared)
@@ -176,17 +178,18 @@ class _Examination:
         limit = call.limits[place]
         return found.relative_l2 <= limit.relative_l2 and found.worst_row <= limit.worst_row
 
-    def nulls(self, call: _Call, previous: _Call) -> Iterator[tuple[Null, dict[int, torch.Tensor]]]:
-        """Make every null kernel's outputs for one call, by place; the outputs that are not named are right."""
+    def nulls(self, call: _Call, previous: _Call, without: Collection[Null]) -> Iterator[tuple[Null, dict[int, torch.Tensor]]]:
+        """Make null kernels' outputs for one call, by place, all but those named; the outputs that are not there are right."""
         specs = self._problem.abi.outputs
-        for (what, place), value in plain_nulls(self._problem.abi, call.arguments, call.truth.oracle, previous.truth.oracle).items():
-            yield (what, specs[place].name), {place: value}
-        if self._shorter:
+        for (what, place), make in plain_nulls(self._problem.abi, call.arguments, call.truth.oracle, previous.truth.oracle).items():
+            if (what, specs[place].name) not in without:
+                yield (what, specs[place].name), {place: make()}
+        if self._shorter and (IN_SHORTER, ALL_OUTPUTS) not in without:
             outputs = self._in_shorter_format(call.arguments)
             floats = {place: value for place, value in enumerate(outputs) if specs[place].is_float}
             if floats:
-                yield ("the reference computed from inputs of the next shorter format", ALL_OUTPUTS), floats
-        for what, outputs in self._without_an_operator(call.arguments):
+                yield (IN_SHORTER, ALL_OUTPUTS), floats
+        for what, outputs in self._without_an_operator(call.arguments, without):
             if all(value.shape == spec.shape for value, spec in zip(outputs, specs, strict=True)):
                 yield (what, ALL_OUTPUTS), dict(enumerate(outputs))
 
@@ -207,14 +210,17 @@ class _Examination:
         finally:
             reference.load(self._parameters)
 
-    def _without_an_operator(self, arguments: list[Any]) -> Iterator[tuple[str, list[torch.Tensor]]]:
+    def _without_an_operator(self, arguments: list[Any], without: Collection[Null]) -> Iterator[tuple[str, list[torch.Tensor]]]:
         oracle = self._tolerance.oracle
         with dropping(-1) as names:
             oracle.outputs(arguments)
         for index in chosen(len(names)):
+            what = f"the result without {names[index]} (operator {index + 1} of {len(names)})"
+            if (what, ALL_OUTPUTS) in without:
+                continue
             try:
                 with dropping(index):
-                    yield f"the result without {names[index]} (operator {index + 1} of {len(names)})", oracle.outputs(arguments)
+                    yield what, oracle.outputs(arguments)
             except (RuntimeError, ValueError, IndexError, ArithmeticError):
                 continue
 

@@ -5,8 +5,9 @@ None of them may pass on a problem that is to prove anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tools.evaluation.wire.channel import fill_pattern
@@ -29,44 +30,55 @@ _IDENTITIES = frozenset(
 )  # fmt: skip
 """Operators that compute nothing of their own: without them nothing is missing."""
 
-Nulls = dict[tuple[str, int], "torch.Tensor"]
-"""By name and place of the output."""
+Nulls = dict[tuple[str, int], Callable[[], "torch.Tensor"]]
+"""What makes each, by name and place of the output."""
 
 
 def plain_nulls(abi: ABI, arguments: list[Any], oracle: list[torch.Tensor], previous: list[torch.Tensor] | None) -> Nulls:
-    """Make those that need no run of the reference, for every output."""
+    """Name those that need no run of the reference, for every output, with what makes them."""
     found: Nulls = {}
     for place, (spec, truth) in enumerate(zip(abi.outputs, oracle, strict=True)):
-        for name, value in _of_one(spec, truth, None if previous is None else previous[place]):
-            found[name, place] = value
+        for name, make in _of_one(spec, truth, None if previous is None else previous[place]):
+            found[name, place] = make
         for argument, value in zip(abi.arguments, arguments, strict=True):
             if isinstance(argument, TensorSpec) and argument.numel == spec.numel and argument.dtype == spec.dtype:
-                found[f"input {argument.name}", place] = value.reshape(spec.shape)
+                found[f"input {argument.name}", place] = partial(value.reshape, spec.shape)
     return found
 
 
-def _of_one(spec: TensorSpec, truth: torch.Tensor, previous: torch.Tensor | None) -> Iterator[tuple[str, torch.Tensor]]:
+def _of_one(spec: TensorSpec, truth: torch.Tensor, previous: torch.Tensor | None) -> Iterator[tuple[str, Callable[[], torch.Tensor]]]:
     import torch
 
     dtype = getattr(torch, spec.dtype)
     right = truth.to(dtype)
-    yield "zeros", torch.zeros_like(right)
+    yield "zeros", lambda: torch.zeros_like(right)
     if right.is_floating_point() and right.numel() > 1:
-        yield "its mean everywhere", torch.full_like(right, float(truth.double().mean()))
+        yield "its mean everywhere", lambda: truth.double().mean().to(dtype).expand_as(right)
     if previous is not None:
-        yield "its previous value", previous.to(dtype)
+        yield "its previous value", partial(previous.to, dtype)
     for poison_b in (False, True):
-        raw = torch.full((max(spec.nbytes, 1),), fill_pattern(poison_b), dtype=torch.uint8, device=truth.device)[: spec.nbytes]
-        yield f"unwritten memory ({'B' if poison_b else 'A'})", raw.view(dtype).reshape(spec.shape) if spec.nbytes else right
+        yield f"unwritten memory ({'B' if poison_b else 'A'})", partial(_unwritten, spec, right, poison_b=poison_b)
     if right.numel() > 1:
-        tile = right.clone()
-        tile.view(-1)[-min(TILE, max(1, right.numel() // 2)) :] = 0
-        yield "all but the last tile", tile
+        yield "all but the last tile", partial(_cleared, right, min(TILE, max(1, right.numel() // 2)))
     width = spec.shape[-1] if spec.shape else 1
     if right.numel() > width:
-        rows = right.clone()
-        rows.view(-1, width)[-1] = 0
-        yield "all but the last row", rows
+        yield "all but the last row", partial(_cleared, right, width)
+
+
+def _unwritten(spec: TensorSpec, right: torch.Tensor, *, poison_b: bool) -> torch.Tensor:
+    import torch
+
+    if not spec.nbytes:
+        return right
+    raw = torch.full((spec.nbytes,), fill_pattern(poison_b), dtype=torch.uint8, device=right.device)
+    return raw.view(right.dtype).reshape(spec.shape)
+
+
+def _cleared(right: torch.Tensor, last: int) -> torch.Tensor:
+    """Set the last elements to zero."""
+    made = right.clone()
+    made.view(-1)[-last:] = 0
+    return made
 
 
 @contextmanager

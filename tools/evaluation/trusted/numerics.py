@@ -94,34 +94,36 @@ def distance(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor)
     piece = max(1, _PIECE // width)
     whole = [widened(tensor).reshape(-1, width) for tensor in (value, oracle, reference)]
     found = [_row_norms(*(rows[start : start + piece] for rows in whole)) for start in range(0, len(whole[0]), piece)]
-    if any(part is None for part in found):
-        return INFINITE
-    row_errors, rows = (torch.cat([part[place] for part in found if part is not None]) for place in (0, 1))
-    norm = float(torch.linalg.vector_norm(rows))
-    scale = norm if norm > 0 else float(oracle.numel()) ** 0.5
+    row_errors, rows = (torch.cat([part[place] for part in found]) for place in (0, 1))
+    agree = torch.stack([part[2] for part in found]).all()
+    norm = torch.linalg.vector_norm(rows)
+    scale = torch.where(norm > 0, norm, float(oracle.numel()) ** 0.5)
     typical = scale / float(rows.numel()) ** 0.5
-    return Errors(float(torch.linalg.vector_norm(row_errors)) / scale, float((row_errors / rows.clamp(min=typical)).max()))
+    errors = torch.stack([torch.linalg.vector_norm(row_errors) / scale, (row_errors / torch.maximum(rows, typical)).max(), agree.double()])
+    # read at once: where several processes use a device, each look at it waits for its turn there
+    relative_l2, worst_row, agrees = errors.tolist()
+    return Errors(relative_l2, worst_row) if agrees else INFINITE
 
 
-def _row_norms(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """L2 norms of the errors and of the truth of each row; None where NaN and infinities stand elsewhere than in the reference."""
+def _row_norms(value: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """L2 norms of the errors and of the truth of each row, and whether NaN and infinities stand where they do in the reference."""
     import torch
 
-    if not _same_non_finite(value, reference):
-        return None
     keep = torch.isfinite(reference) & torch.isfinite(oracle)
     zero = torch.zeros((), dtype=torch.float64, device=oracle.device)
     truth = torch.where(keep, oracle.double(), zero)
     smallest = SMALLEST_NORMAL.get(str(value.dtype).removeprefix("torch."), 0.0)
+    agree = _same_non_finite(value, reference)
     keep &= (value != 0) | (truth.abs() >= smallest)
     error = torch.where(keep, value.double() - truth, zero)
-    return torch.linalg.vector_norm(error, dim=1), torch.linalg.vector_norm(truth, dim=1)
+    return torch.linalg.vector_norm(error, dim=1), torch.linalg.vector_norm(truth, dim=1), agree
 
 
-def _same_non_finite(value: torch.Tensor, reference: torch.Tensor) -> bool:
+def _same_non_finite(value: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
     import torch
 
-    return all(torch.equal(test(value), test(reference)) for test in (torch.isnan, torch.isposinf, torch.isneginf))
+    tests = (torch.isnan, torch.isposinf, torch.isneginf)
+    return torch.stack([(test(value) == test(reference)).all() for test in tests]).all()
 
 
 def mismatch(value: torch.Tensor, reference: torch.Tensor, oracle: torch.Tensor) -> Errors:
