@@ -22,6 +22,7 @@ from tools.cost.cudnn_fusion import with_epilogues
 from tools.cost.estimate import issuing_us
 from tools.cost.launches import modelled, region_launches, region_us
 from tools.cost.library import Call, left_us, library_us, rounds_convolutions
+from tools.cost.library_einsum import einsum_copies_us
 from tools.cost.prepack import packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import SCORED, Setting, key, spread, words_of
 from tools.hardware.rates import operator_family
@@ -240,7 +241,7 @@ class ScheduleModel:
                 us = library_us(self.planned(region), self.sheet, self._allowed(region), family, self._call(region))
             else:
                 us = left_us(self.graph, region.nodes, self.sheet)
-            self._libraries[region.nodes] = us
+            self._libraries[region.nodes] = us + einsum_copies_us(self.graph, region.nodes, self.sheet)
         return self._libraries[region.nodes]
 
     def _call(self, region: Region) -> Call:

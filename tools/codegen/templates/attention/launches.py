@@ -7,6 +7,7 @@ import math
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.templates.attention.bounds import bounds_of
 from tools.codegen.templates.attention.knobs import splits_of
 from tools.codegen.templates.attention.layout import attention_layout_of
 from tools.codegen.templates.shared.knob import Settings
@@ -14,6 +15,9 @@ from tools.codegen.templates.shared.tile_launch import PARTS, SPLIT_WORK, WARP, 
 from tools.codegen.templates.shared.work import item, nbytes_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
+
+ENDED = 0.75
+"""Part of the keys that is looked at where sequences end at lengths that are data: an assumption."""
 
 
 def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
@@ -28,7 +32,8 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     splits = splits_of(parameters)
     tiles = plan.n_outer * math.ceil(plan.n_rows / block_m) * slices
     programs = tiles * splits
-    share = 0.5 if attention.causal else 1.0
+    looked_at = ENDED if any(bound.above and bound.rest.values for bound in bounds_of(kernel)) else 1.0
+    share = 0.5 * looked_at if attention.causal else looked_at
     steps = math.ceil(plan.n_cols / block_n / splits) * share + 0.5
     parts = PARTS.get(str(parameters["precision"]), 1)
     tile, loaded = block_m * block_n, block_n * (plan.n_inner + block_v)
@@ -37,7 +42,8 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     lanes = steps * (tile * 12.0 + block_m * block_v * 2.0 + converted * SPLIT_WORK)
     across = warps * 16 / block_m
     parts_bytes = 4.0 * plan.n_outer * plan.n_rows * (plan.n_wide + 2) * splits if splits > 1 else 0.0
-    moved = float(sum(nbytes_of(a) for a in plan.accesses)) + parts_bytes
+    walked_over = {access.name for access in (plan.key, plan.value)}
+    moved = float(sum(nbytes_of(a) * (looked_at if a.name in walked_over else 1.0) for a in plan.accesses)) + parts_bytes
     walked = (
         LaunchWork(
             programs=programs,

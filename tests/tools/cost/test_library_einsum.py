@@ -1,0 +1,47 @@
+"""What the library's einsum copies, and which kernel stands in its place."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tools.codegen.harness import traced_text
+from tests.tools.codegen.samples import function
+from tools.cost.library_einsum import copied, einsum_copies_us
+from tools.cost.rank_schedules import modelled_choices
+from tools.hardware import load_sheet
+from tools.records import DEFAULT_POLICY
+
+SHEET = load_sheet("h100")
+INPUTS = "torch.randn(16, 32, 128).half(), torch.randn(16, 2048, 32, 128).half()"
+LENGTHS = f"{INPUTS}, torch.randint(1, 2049, (16,))"
+DECODE = """torch.einsum('bhl,blhd->bhd', torch.softmax(torch.einsum('bhd,blhd->bhl', x, y).float().masked_fill(
+    torch.arange(y.shape[1], device=y.device) >= z[:, None, None], -torch.inf), -1).half(), y)"""
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "expected"),
+    [
+        ("bhd,blhd->bhl", "torch.randn(2, 3, 4), torch.randn(2, 5, 3, 4)", ["y"]),
+        ("bhd,bhld->bhl", "torch.randn(2, 3, 4), torch.randn(2, 3, 5, 4)", []),
+        ("bkgd,bkld->bkgl", "torch.randn(2, 3, 4, 8), torch.randn(2, 3, 5, 8)", []),
+        ("lbd,ldh->lbh", "torch.randn(5, 2, 8), torch.randn(5, 8, 7)", []),
+        ("ldb,dhb->lhb", "torch.randn(5, 8, 2), torch.randn(8, 7, 2)", ["x", "y"]),
+    ],
+)
+def test_an_operand_is_copied_whose_letters_are_no_neighbours(equation: str, shapes: str, expected: list[str]) -> None:
+    """Batch, own and summed letters each have to make one dimension, and one of the last two has to lie side by side."""
+    _, graph = traced_text(function(f"torch.einsum('{equation}', x, y)", shapes, "x, y"))
+    (node,) = (node for node in graph.nodes if node.op == "einsum")
+    assert [ref.name for ref in copied(graph, node)] == expected
+
+
+def test_a_copy_takes_as_long_as_it_was_measured_to() -> None:
+    """Of 268 MB of keys with their heads between positions and elements."""
+    _, graph = traced_text(function("torch.einsum('bhd,blhd->bhl', x, y)", INPUTS, "x, y"))
+    assert einsum_copies_us(graph, [node.name for node in graph.nodes], SHEET) == pytest.approx(700, rel=0.1)
+
+
+def test_one_kernel_decodes_where_sequences_end_at_their_lengths() -> None:
+    """Neither keys nor values are copied, and those behind a sequence's end are not looked at."""
+    _, graph = traced_text(function(DECODE, LENGTHS, "x, y, z"))
+    assert [region.template for region in modelled_choices(graph, SHEET, DEFAULT_POLICY)[0].schedule.regions] == ["attention"]
