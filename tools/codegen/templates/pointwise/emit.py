@@ -91,7 +91,7 @@ class _Writer:
         lines = [
             "pid = tl.program_id(0)",
             f"tiles_n = tl.cdiv({n_cols}, BLOCK_N)",
-            "rows = (pid // tiles_n).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
+            f"rows = (pid // tiles_n){self.space.long(rows)} * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]",
             f"mask_m = rows < {n_rows}",
             *self.space.parts(rows),
             "cols = (pid % tiles_n) * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]",
@@ -107,7 +107,7 @@ class _Writer:
         sizes = self.frame.size_lines(known)
         lines += sizes
         lines += [allocation(self.space, access, known, device) for access in self.writes]
-        if not self.tile and self.space.parts_used:
+        if self.space.takes_apart(self.space.axes[0]) if self.tile else self.space.parts_used:
             lines += guard(self.space, self.writes)
         warps = self.parameters["num_warps"]
         elements = int(self.parameters["ELEMENTS"]) * 32 * int(warps)

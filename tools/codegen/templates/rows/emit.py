@@ -112,6 +112,8 @@ class _Writer:
         lines += [allocation(self.space, access, known, device) for access in self.writes]
         if not self.plan.inner_reduction:
             lines += guard(self.space, self.reads[:1])
+        elif self.vector and self.plan.rows and self.space.takes_apart(self.space.axis("rows")):
+            lines += guard(self.space, (*self.reads, *self.writes))
         constants: dict[str, object] = {
             "ROWS": self.parameters["ROWS"],
             "UNROLL": self.steps.unroll,

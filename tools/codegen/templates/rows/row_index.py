@@ -18,7 +18,7 @@ def row_lines(space: Space, plan: RowLayout, vector: bool, program: str) -> list
     n_rows = space.monomial(rows.atoms)
     arange = "tl.arange(0, ROWS)[:, None]"
     if not any(axis.name == "outer" for axis in space.axes):
-        lines = [f"rows = {program}.to(tl.int64) * ROWS + {arange}"]
+        lines = [f"rows = {program}{space.long(rows)} * ROWS + {arange}"]
     else:
         outer = space.axis("outer")
         lines = [

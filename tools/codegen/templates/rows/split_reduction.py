@@ -199,7 +199,10 @@ class SplitWriter:
             for expr, name in self.partial.buffers.items()
         ]
         lines += [allocation(space, access, known, reads[0].name) for access in writes]
-        lines += [] if self.plan.inner_reduction else guard(space, reads[:1])
+        if not self.plan.inner_reduction:
+            lines += guard(space, reads[:1])
+        elif self.vector and self.plan.rows and space.takes_apart(space.axis("rows")):
+            lines += guard(space, (*reads, *writes))
         lines += self._launches(calls)
         lines.append("return " + ", ".join(access.name for access in writes))
         result = "torch.Tensor" if len(writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(writes))}]"

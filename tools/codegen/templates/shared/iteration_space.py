@@ -172,6 +172,17 @@ class Space:
             rest = above
         return [*lines, *self._joined(axis)]
 
+    def long(self, axis: Axis) -> str:
+        """Write the conversion of positions along an axis to 64 bits; none where they are taken apart, which takes ten times as long then.
+
+        A kernel without it needs the host's check of `guard`.
+        """
+        return "" if self.takes_apart(axis) else ".to(tl.int64)"
+
+    def takes_apart(self, axis: Axis) -> bool:
+        """Whether divisions take positions along an axis apart, and 31 bits hold every offset at the sizes as written."""
+        return axis.name in self.parts_used and len(axis.groups) > 1 and not self.is_wide()
+
     def is_wide(self) -> bool:
         """Whether an offset may exceed 31 bits at the sizes as written."""
         return any(access.meta.numel >= 2**31 for access in self.accesses)
