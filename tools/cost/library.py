@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tools.codegen import Region, Schedule
 from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.operators import CONVOLUTIONS
 from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.cuda_graph import launches
@@ -47,12 +48,12 @@ def library_us(
     """Time of a region's library calls by the shares of the peak rates that `tools.hardware.rates` has, microseconds.
 
     The template tells the family, unless it is given: a convolution with a kernel of one element is a product to us, not to the library.
-    Only of a convolution with TF32 it is known what the call says.
+    Only of a convolution on tensor cores it is known what the call says.
     """
     products = planned.template.products(planned.kernel)
     family = family or products.family
-    if family is OperatorFamily.CONVOLUTION and rounds_convolutions(sheet, policy, products.dtype) and not planned.kernel.depthwise:
-        return tf32_convolution_us(planned, sheet, call)
+    if family is OperatorFamily.CONVOLUTION and on_tensor_cores(sheet, policy, products.dtype) and not planned.kernel.depthwise:
+        return tensor_core_convolution_us(planned, sheet, policy, call)
     loads, outputs = planned.kernel.builder.loads, planned.kernel.outputs
     metas = [*(load.meta for load in loads), *(output.meta for output in outputs)]
     moved = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)
@@ -85,13 +86,25 @@ def _moved(graph: OperatorGraph, node: Node) -> int:
     return sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas if meta.dtype in ITEM_BYTES)
 
 
-def rounds_convolutions(sheet: HardwareSheet, policy: PrecisionPolicy, dtype: str) -> bool:
-    """Whether the library's convolutions run on TF32 tensor cores."""
-    return policy.precision.cudnn_tf32 and dtype == "float32" and sheet.tf32_tflops is not None
+def on_tensor_cores(sheet: HardwareSheet, policy: PrecisionPolicy, dtype: str) -> bool:
+    """Whether the library's convolutions run on tensor cores: of halves, and of float32 where it may take TF32."""
+    if dtype == "float32":
+        return policy.precision.cudnn_tf32 and sheet.tf32_tflops is not None
+    return dtype in ("float16", "bfloat16") and peak_tflops(sheet, policy.name, dtype) > sheet.fp32_tflops
 
 
-def tf32_convolution_us(planned: Planned, sheet: HardwareSheet, call: Call) -> float:
-    """Time of cuDNN's convolution with TF32, microseconds; the channels of few inputs are filled up."""
+def convolves_on_tensor_cores(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy) -> bool:
+    """Whether all convolutions of a graph do."""
+    dtypes = {node.outputs[0].dtype for node in graph.nodes if node.op in CONVOLUTIONS}
+    return bool(dtypes) and all(on_tensor_cores(sheet, policy, dtype) for dtype in dtypes)
+
+
+def tensor_core_convolution_us(planned: Planned, sheet: HardwareSheet, policy: PrecisionPolicy, call: Call) -> float:
+    """Time of cuDNN's convolution with TF32, microseconds; the channels of few inputs are filled up.
+
+    Halves are taken to reach the same shares of their own rate: an assumption. One of 128 channels with a kernel of 3x3 took about 196 µs
+    with its channels first, modelled 202 (an H100, 2026-11-25; convolutions/convolution_norm_silu of the wild suite).
+    """
     products, kernel = planned.template.products(planned.kernel), planned.kernel
     asked, volume = products.convolution, kernel.convolution is not None and len(kernel.convolution.size) > 2
     inputs = asked.inputs if asked else products.summed
@@ -100,7 +113,8 @@ def tf32_convolution_us(planned: Planned, sheet: HardwareSheet, call: Call) -> f
     share = rates.TF32_SHARE * deep / (deep + rates.TF32_HALF_INPUTS)
     if volume and kernel.convolution and kernel.convolution.transposed and max(kernel.convolution.stride) == 1:
         share *= rates.TF32_TRANSPOSED_VOLUME
-    tflops = float(sheet.tf32_tflops or sheet.fp32_tflops) * share * _busy(asked, sheet)
+    rate = sheet.tf32_tflops if products.dtype == "float32" else peak_tflops(sheet, policy.name, products.dtype)
+    tflops = float(rate or sheet.fp32_tflops) * share * _busy(asked, sheet)
     computing = products.flops * filled / inputs / tflops / 1e6
     moved = _passed_us(kernel, sheet)
     time = max(computing, moved) + rates.TF32_BESIDE * min(computing, moved) + rates.TF32_CALL_US

@@ -1,4 +1,4 @@
-"""Choices that have cuDNN do a forward's dense convolutions where it may use TF32: their biases apart, their channels last or not."""
+"""Choices that have cuDNN do a forward's dense convolutions on tensor cores: their biases apart, their channels last or not."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from tools.codegen.schedule.options import stands_alone
 from tools.codegen.schedule.plan import is_writable
 from tools.cost.choice import Choice, in_order
 from tools.cost.fusion_plans import structures
-from tools.cost.library import rounds_convolutions
+from tools.cost.library import convolves_on_tensor_cores
 from tools.cost.library_convolutions import library_convolution_choices
 from tools.cost.prepack import WORTH_WHOLE
 from tools.cost.rewrites import rewriting_words, rewritings
@@ -59,7 +59,7 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
             alike = {words: min(one.order_us for one in pool if one.words == words) for words in {one.words for one in pool}}
             found = [one for one in found if one.order_us <= WORTH_WHOLE * alike.get(_rewriting(one, unpacked).words, fastest)]
         pool += [_rewriting(choice, rewriting) for choice in found]
-    if rounds_convolutions(sheet, policy, "float32"):
+    if convolves_on_tensor_cores(graph, sheet, policy):
         pool += library_convolution_choices(graph, rewritings(graph)[0], ScheduleModel(graph, sheet, policy, known), most)
     # what a schedule says of layouts is looked at once more, as it will be written
     return [choice for choice in pool if LAST not in choice.words or is_writable(graph, choice.schedule)]

@@ -21,7 +21,7 @@ from tools.cost.choice import AGAIN, Choice
 from tools.cost.cudnn_fusion import with_epilogues
 from tools.cost.estimate import issuing_us
 from tools.cost.launches import modelled, region_launches, region_us
-from tools.cost.library import Call, left_us, library_us, rounds_convolutions
+from tools.cost.library import Call, convolves_on_tensor_cores, left_us, library_us
 from tools.cost.library_einsum import einsum_copies_us
 from tools.cost.prepack import packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import SCORED, Setting, key, spread, words_of
@@ -77,9 +77,9 @@ class ScheduleModel:
         return ScheduleModel(graph, self.sheet, self.policy, self.known)
 
     @property
-    def rounds_convolutions(self) -> bool:
-        """Whether the library's convolutions take TF32: then it is known what their layout is worth, and it is chosen for a whole graph."""
-        return rounds_convolutions(self.sheet, self.policy, "float32")
+    def knows_layouts(self) -> bool:
+        """Whether it is known what the layout of the library's convolutions is worth: then it is chosen for a whole graph."""
+        return convolves_on_tensor_cores(self.graph, self.sheet, self.policy)
 
     def planned(self, region: Region) -> Planned:
         """Lower a region."""
@@ -155,7 +155,7 @@ class ScheduleModel:
         return self._generated(region) if region.is_generated else self._library(region)
 
     def _turned(self, choice: Choice) -> Choice | None:
-        schedule = None if self.rounds_convolutions else channels_last(self.graph, choice.schedule)
+        schedule = None if self.knows_layouts else channels_last(self.graph, choice.schedule)
         if schedule is None:
             return None
         device = choice.device_us + copies_us(self.graph, schedule, self.sheet)

@@ -81,6 +81,11 @@ SAMPLES = {
         "torch.randn(64, 192, 56, 56, dtype=torch.float16), torch.randn(192, 1, 7, 7, dtype=torch.float16)",
         "x, y",
     ),
+    "convolution in halves": (
+        "x + torch.tanh(F.conv2d(x, y, padding=1))",
+        "torch.randn(32, 128, 80, 80, dtype=torch.float16), torch.randn(128, 128, 3, 3, dtype=torch.float16)",
+        "x, y",
+    ),
     "groups": ("torch.relu(F.conv2d(x, y, groups=3))", "torch.randn(64, 240, 28, 28), torch.randn(240, 80, 1, 1)", "x, y"),
     "single position": ("torch.relu(F.conv2d(x, y))", "torch.randn(64, 256, 1, 1), torch.randn(16, 256, 1, 1)", "x, y"),
     "deep and small": ("torch.nn.functional.conv2d(x, y, padding=1)", "torch.randn(2, 512, 7, 7), torch.randn(512, 512, 3, 3)", "x, y"),
@@ -260,6 +265,13 @@ def test_a_depthwise_convolution_in_halves_is_generated() -> None:
     kept = ScheduleModel(graph, load_sheet("h100"), DEFAULT_POLICY).schedule_us(initial_schedule(graph))
     assert kept == pytest.approx(1390, rel=0.1)
     assert [region.template for region in chosen("depthwise in halves", DEFAULT_POLICY)[0].schedule.regions] == ["depthwise"]
+
+
+def test_convolutions_in_halves_lie_with_their_channels_last() -> None:
+    """What stands after one is generated, and brings its result back to the layout of the reference."""
+    regions = chosen("convolution in halves", DEFAULT_POLICY)[0].schedule.regions
+    assert [region.template for region in regions] == ["library", "tile"]
+    assert [region.parameters.get("memory_format") for region in regions] == ["channels_last", None]
 
 
 def test_a_convolution_in_groups_does_not_round_by_itself() -> None:
