@@ -44,6 +44,19 @@ VARIANTS: dict[str, str] = {
         "torch.randn(2, 6, DIM), torch.randn(2, 2, COLS, DIM), torch.randn(2, 2, COLS, WIDE), torch.randint(5, 30, (2,))",
         "q, k, v, lengths",
     ),
+    "sink": reference(
+        f"{PLACES}scores = (q @ k.transpose(-2, -1) * 0.3).masked_fill(j > i, float('-inf'))\n"
+        "    weights = torch.softmax(torch.cat((scores, s[None, :, None, None].expand(q.shape[0], -1, q.shape[2], 1)), -1), -1)\n"
+        "    return weights[..., :-1] @ v",
+        f"{SQUARE}, torch.randn(3)",
+        "q, k, v, s",
+    ),
+    "sink_of_one_query": reference(
+        "scores = torch.cat((torch.einsum('bhd,bhld->bhl', q, k) * 0.3, s[None, :, None].expand(q.shape[0], -1, 1)), -1)\n"
+        "    return torch.einsum('bhl,bhld->bhd', torch.softmax(scores, -1)[..., :-1], v)",
+        "torch.randn(2, 3, DIM), torch.randn(2, 3, COLS, DIM), torch.randn(2, 3, COLS, WIDE), torch.randn(3)",
+        "q, k, v, s",
+    ),
     "quantised_cache": reference(
         "k, v = k.to(q.dtype) * k_scale[..., None], v.to(q.dtype) * v_scale[..., None]\n"
         "    scores = torch.matmul(q[:, :, None], k.transpose(-1, -2)) * 0.3\n"

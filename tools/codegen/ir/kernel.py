@@ -102,6 +102,8 @@ class Attention:
     """The result, as an expression of what follows."""
     dtype: str = "float32"
     """What weights and values are multiplied in."""
+    sink: int | None = None
+    """A logit of each row that takes a share of the weights and has no value, as an expression."""
 
 
 @dataclass(frozen=True)

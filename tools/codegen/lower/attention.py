@@ -1,7 +1,8 @@
 """Lower attention: a product, pointwise operators on its scores, a softmax (or none), and a second product in one kernel.
 
 `scaled_dot_product_attention` is lowered as a whole. Written out in plain torch, the first product is an ordinary
-contraction; the softmax of its scores and the product of what came of them with the values complete it.
+contraction; the softmax of its scores and the product of what came of them with the values complete it. A logit that is laid behind the
+scores before the softmax, and whose weight is then left out, takes its share of a row's weights.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Attention, Contraction, Lowered
 from tools.codegen.ir.operators import CASTS
-from tools.codegen.ir.sizes import Sizes, product
+from tools.codegen.ir.sizes import Sizes, is_one, product
 from tools.codegen.ir.views import is_view, see_through
 from tools.codegen.lower.einsum import atoms_of, lettered, read_equation
 from tools.codegen.lower.lowering import Lowering, Rule
@@ -112,6 +113,24 @@ def _masked(low: Lowering, logits: Value, mask: Lowered, dims: Any) -> Value:
     return logits + low.b.compute(mask.value, "float32")
 
 
+def absorb_sink(low: Lowering, node: Node) -> bool:
+    """Take one more logit behind the scores of an attention as a part of it; False where it is none."""
+    if node.op != "cat" or low.contraction is None or low.attention is not None or len(node.args[0]) != 2:
+        return False
+    scores, more = node.args[0]
+    rank = len(node.outputs[0].shape)
+    if node.argument(1, "dim", 0) % rank != rank - 1 or not low.is_internal(scores) or not is_one(low.graph.meta(more).shape[-1]):
+        return False
+    found = low.value(scores)
+    if low.is_internal(more) or not _is_made_of_scores(low, found) or len(found.dims) != rank:
+        return False
+    sink = low.value(more)
+    low.b.atoms.broadcast(found.dims[:-1], sink.dims[:-1])
+    low.b.label(sink.value, "sink")
+    low.sinks[Ref(node.name)] = (found, sink)
+    return True
+
+
 def absorb_softmax(low: Lowering, node: Node) -> bool:
     """Take a softmax of scores as part of an attention; False where it is none."""
     contraction = low.contraction
@@ -119,18 +138,25 @@ def absorb_softmax(low: Lowering, node: Node) -> bool:
         return False
     source = node.args[0]
     if node.op in WEIGHT_CASTS:
-        weights = low.weights.get(source) if isinstance(source, Ref) else None
+        if source in low.sinks:
+            low.sinks[Ref(node.name)] = low.sinks[source]
+            return True
+        weights = _weights(low, source) if isinstance(source, Ref) else None
         if weights is not None:
             low.weights[Ref(node.name)] = weights
         return weights is not None
-    logits = low.value(source)
+    logits = low.sinks[source][0] if source in low.sinks else low.value(source)
     dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
     atoms = low.b.atoms
     if not isinstance(dim, int) or dim % len(logits.dims) != len(logits.dims) - 1:
         raise LoweringError("a softmax of scores over another dimension than the keys is not generated")
     if atoms.leaves(logits.dims[-1]) != atoms.leaves(contraction.cols):
         raise LoweringError("a product and a reduction do not share a kernel")
-    low.weights[Ref(node.name)] = logits
+    if source in low.sinks:
+        # weights of keys are what is left without the last one
+        low.sinks[Ref(node.name)] = low.sinks[source]
+    else:
+        low.weights[Ref(node.name)] = logits
     return True
 
 
@@ -195,10 +221,26 @@ def _weights(low: Lowering, ref: Ref) -> Lowered | None:
     node = low.graph.by_name.get(ref.name)
     if node is None or not is_view(node) or not isinstance(node.args[0], Ref):
         return None
+    if node.args[0] in low.sinks:
+        return _without_sink(low, node)
     base = _weights(low, node.args[0])
     if base is None:
         return None
     return Lowered(base.value, see_through(low.b.atoms, node, base.dims))
+
+
+def _without_sink(low: Lowering, node: Node) -> Lowered | None:
+    """Take a slice of all weights but the last one as the weights of the keys."""
+    logits, sink = low.sinks[node.args[0]]
+    shape, out = low.graph.meta(node.args[0]).shape, node.outputs[0].shape
+    last = len(shape) - 1
+    if node.op != "slice" or node.argument(1, "dim", 0) % len(shape) != last or node.argument(4, "step", 1) != 1:
+        return None
+    if node.argument(2, "start") not in (None, 0) or any(one != two + 1 for one, two in zip(shape[last], out[last], strict=True)):
+        return None
+    low.absorbed_views.add(node.name)
+    low.sink = sink.value.id
+    return logits
 
 
 def _complete(low: Lowering, node: Node, logits: Lowered, value: Lowered, *, softmax: bool, causal: bool, safe: bool) -> None:
@@ -235,7 +277,7 @@ def _record(
     if frozenset(atoms.leaves(atom for dim in dims for atom in dim)) != frozenset((*kept, *wide)):
         raise LoweringError("heads of scores and values differ")
     result = _leaf(low, node, "attended", frozenset((*kept, *wide)), "attended")
-    low.attention = Attention(logits.id, value, wide, softmax, causal, safe, result.id, node.outputs[0].dtype)
+    low.attention = Attention(logits.id, value, wide, softmax, causal, safe, result.id, node.outputs[0].dtype, low.sink)
     low.define(node, result, dims)
 
 

@@ -65,6 +65,12 @@ class Lowering:
         """Diagonal matrices, by their vectors."""
         self.weights: dict[Ref, Lowered] = {}
         """Softmaxes of an attention, by the logits they are taken of."""
+        self.sinks: dict[Ref, tuple[Lowered, Lowered]] = {}
+        """Scores of an attention with one more logit behind them, and what came of them: the scores, and that logit."""
+        self.sink: int | None = None
+        """That logit, as an expression, where the weights that an attention multiplies are without it."""
+        self.absorbed_views: set[str] = set()
+        """Views that are part of an attention."""
 
     def run(self) -> Kernel:
         """Lower every member and find the outputs; raises LoweringError."""
@@ -286,7 +292,7 @@ class Lowering:
 
     def _absorbed(self, node: Node) -> bool:
         """Whether a view of a member is only read by members: then nothing leaves the region through it."""
-        if not is_view(node) or node.op not in self.seen_through:
+        if not is_view(node) or (node.op not in self.seen_through and node.name not in self.absorbed_views):
             return False
         if any(ref.name == node.name for ref in self.graph.returned):
             return False

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import OperatorGraph
 from tools.codegen.ir.kernel import Kernel
-from tools.codegen.lower.attention import ATTENTION_RULES, absorb_second_product, absorb_softmax
+from tools.codegen.lower.attention import ATTENTION_RULES, absorb_second_product, absorb_sink, absorb_softmax
 from tools.codegen.lower.concat import JOIN_RULES
 from tools.codegen.lower.convolution import CONVOLUTION_RULES
 from tools.codegen.lower.einsum import EINSUM_RULES
@@ -27,8 +27,8 @@ from tools.codegen.lower.reorder import REORDER_RULES
 from tools.codegen.lower.scatter import SCATTER_RULES
 from tools.codegen.lower.view_rules import VIEW_RULES
 
-CLAIMS: tuple[Claim, ...] = (absorb_softmax, absorb_second_product)
-"""What is asked before an operator's own rule: a softmax or a product may belong to an attention."""
+CLAIMS: tuple[Claim, ...] = (absorb_sink, absorb_softmax, absorb_second_product)
+"""What is asked before an operator's own rule: a logit, a softmax or a product may belong to an attention."""
 RULES: dict[str, Rule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,
     **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES, **RECURRENCE_RULES,

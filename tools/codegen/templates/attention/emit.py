@@ -101,6 +101,8 @@ class _Writer(AttentionWalk):
 
     def _finish(self, scope: Scope) -> None:
         """Write the division by the sum of weights, what follows, and the stores."""
+        if self.attention.sink is not None:
+            self._share(scope, self.attention.sink)
         if self.attention.softmax:
             scope.say("acc = tl.where(total == 0.0, 0.0, acc / total)" if self.attention.safe else "acc = acc / total")
         if not self.has_rows:
@@ -108,6 +110,15 @@ class _Writer(AttentionWalk):
         scope.names[self.attention.expr] = "acc"
         for output, access in zip(self.space.kernel.outputs, self.writes, strict=True):
             self.frame.store(scope, access, self.body.assign(scope, output.expr))
+
+    def _share(self, scope: Scope, sink: int) -> None:
+        """Write the share of a logit that has no value: the weights of the keys become smaller."""
+        scope.say(f"logit = {self.body.assign(scope, sink)} + tl.zeros([BLOCK_M, 1], tl.float32)")
+        scope.say("new_max = tl.maximum(peak, logit)")
+        scope.say('anchor = tl.where(new_max == -float("inf"), 0.0, new_max)')
+        scope.say(f"rescale = tl.exp2((peak - anchor) * {LOG2E})")
+        scope.say(f"total = total * rescale + tl.exp2((logit - anchor) * {LOG2E})")
+        scope.say("acc = acc * rescale")
 
     def _kernel(self, frame: Frame, lines: list[str], extra: list[str], title: str) -> list[str]:
         text = frame.finish([*self.head(), *lines])

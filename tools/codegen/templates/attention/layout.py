@@ -78,9 +78,9 @@ WIDEST_COMPUTED = 256
 """Elements of a head that one kernel holds whole."""
 OPERANDS = ("query", "key", "value")
 OWN_NAMES = (
-    "anchor", "batch", "begin", "block_d", "block_v", "end", "key_n", "key_there", "key_tile", "keys", "logits", "mask_d", "mask_v",
-    "n_inner", "off_d", "off_v", "part_peak", "part_total", "peak", "pid_v", "queries", "query_tile", "rescale", "row_of_all", "scores",
-    "stats", "tiles_v", "total", "value_tile", "values", "weights",
+    "anchor", "batch", "begin", "block_d", "block_v", "end", "key_n", "key_there", "key_tile", "keys", "logit", "logits", "mask_d",
+    "mask_v", "n_inner", "off_d", "off_v", "part_peak", "part_total", "peak", "pid_v", "queries", "query_tile", "rescale", "row_of_all",
+    "scores", "stats", "tiles_v", "total", "value_tile", "values", "weights",
 )  # fmt: skip
 """Variables of the template, which no tensor may be called."""
 

@@ -29,7 +29,7 @@ class AttentionWalk:
         self.writes = tuple(access for access in plan.accesses if access.is_output)
         sides = (self.contraction.left, self.contraction.right, self.attention.value)
         self.operands = {name: side.value.id for name, side in zip(OPERANDS, sides, strict=True)}
-        self.body = Body(self.space, Names(OWN_NAMES), self._load, no_reductions, [*self.operands.values(), self.attention.logits])
+        self.body = Body(self.space, Names(OWN_NAMES), self._load, no_reductions, [*self.operands.values(), *self._looked_at()])
         self.batched = plan.axes[0].name == "outer"
         self.has_rows = bool(self.space.axis("rows").atoms)
         self.whole_head = int(parameters["BLOCK_D"]) >= plan.n_inner
@@ -38,6 +38,9 @@ class AttentionWalk:
         self.precision = "" if self.half else f', input_precision="{parameters["precision"]}"'
         self.splits = int(parameters.get("SPLIT_KEYS", 1))
         self.bounds = bounds_of(kernel)
+
+    def _looked_at(self) -> list[int]:
+        return [self.attention.logits, *([] if self.attention.sink is None else [self.attention.sink])]
 
     def new_frame(self, name: str) -> Frame:
         """Begin a kernel."""
