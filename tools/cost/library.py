@@ -28,6 +28,9 @@ than is asked for: the channels of the result and of the input are filled up to 
 every element of its kernel for each position. Fitted to eleven problems of KernelBench (levels 1 and 2, numbers that leave 1 divided by 3;
 an H200, float32, 2026-11-22). Where a fast transform applies, cuDNN can be five times as fast."""
 FILLED = (32, 8)
+SINGLE_ROW_SHARE = 0.73
+"""Share of the copy rate at which cuBLAS multiplies batches of matrices of halves by a vector each: 64 µs for 135 MB (an H100, 2026-11-25;
+decode/window_sink_decode of the wild suite, less its softmax)."""
 DEPTHWISE_WORK = 24
 """Instructions of PyTorch's depthwise convolution for an element of its kernel: 7x7 on [64, 192, 56, 56] in float16 took about 1390 µs
 (an H100, 2026-11-25, torch 2.11). Small kernels in float32 were slower still by their share of the copy rate."""
@@ -35,11 +38,13 @@ DEPTHWISE_WORK = 24
 
 @dataclass(frozen=True)
 class Call:
-    """How the library is asked for a convolution."""
+    """How the library is asked for a convolution, or for a product."""
 
     channels_last: bool = False
     biased: bool = False
     """Whether it adds a bias in a pass of its own, as PyTorch does outside of cuDNN's fused call."""
+    single_row: bool = False
+    """Whether it multiplies matrices of halves by a vector each."""
 
 
 def library_us(
@@ -48,7 +53,7 @@ def library_us(
     """Time of a region's library calls by the shares of the peak rates that `tools.hardware.rates` has, microseconds.
 
     The template tells the family, unless it is given: a convolution with a kernel of one element is a product to us, not to the library.
-    Only of a convolution on tensor cores it is known what the call says.
+    Only of a convolution on tensor cores it is known what layout and bias come to.
     """
     products = planned.template.products(planned.kernel)
     family = family or products.family
@@ -57,7 +62,8 @@ def library_us(
     loads, outputs = planned.kernel.builder.loads, planned.kernel.outputs
     metas = [*(load.meta for load in loads), *(output.meta for output in outputs)]
     moved = sum(meta.numel * ITEM_BYTES[meta.dtype] for meta in metas)
-    memory = moved / (rates.copy_gbps(sheet) * rates.eager_share(family)) / 1e3
+    share = SINGLE_ROW_SHARE if call.single_row else rates.eager_share(family)
+    memory = moved / (rates.copy_gbps(sheet) * share) / 1e3
     peak = peak_tflops(sheet, policy.name, products.dtype)
     tensor_cores = peak > sheet.fp32_tflops
     if products.convolution and not tensor_cores:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tools.codegen import OperatorGraph, Region, Schedule
 from tools.codegen.ir.graph import LaidOut
 from tools.codegen.ir.loop import Loop
-from tools.codegen.ir.operators import CONVOLUTIONS
+from tools.codegen.ir.operators import CONVOLUTIONS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE
 from tools.codegen.schedule.partition import STANDING_ALONE
 from tools.codegen.schedule.plan import TILE, Planned, can_generate, plan_region
@@ -25,7 +25,7 @@ from tools.cost.library import Call, convolves_on_tensor_cores, left_us, library
 from tools.cost.library_einsum import einsum_copies_us
 from tools.cost.prepack import packed_where_worth, ranked_with_packing
 from tools.cost.region_settings import SCORED, Setting, key, spread, words_of
-from tools.hardware.rates import operator_family
+from tools.hardware.rates import copy_gbps, operator_family
 from tools.records import HardwareSheet, OperatorFamily, PrecisionPolicy
 
 GLANCED = 80
@@ -48,6 +48,9 @@ with a convolution whose first choice was measured on an H200, eleven took 0.8 t
 half of it elsewhere (docs/results/generated-kernels.md)."""
 DOUBT = 1.3
 """The same for products and attention, which were measured; an assumption between the error of the best and that of all schedules."""
+MOVING_DOUBT, MOVING = 1.1, 0.7
+"""The same where memory takes at least such a part of the modelled time: of three decoding steps whose products were ours, measured over
+modelled was 0.93, 0.96 and 1.10 (an H100, 2026-11-25; decode of the wild suite)."""
 HALF_DOUBT = 1.05
 """The same for plain products of halves on Hopper: of four large ones on an H100 the model's first settings took 0.92 to 1.4 times as
 long as modelled, and the best of each 0.9 to 0.97 times (docs/results/generated-kernels.md)."""
@@ -201,7 +204,14 @@ class ScheduleModel:
             return 1.0
         planned = self.planned(region)
         fitted = planned.template.name == "matmul" and self.sheet.generation == "hopper"
-        return HALF_DOUBT if fitted and planned.template.products(planned.kernel).dtype in HALVES else DOUBT
+        if fitted and planned.template.products(planned.kernel).dtype in HALVES:
+            return HALF_DOUBT
+        return MOVING_DOUBT if region.is_generated and self._moves(region) else DOUBT
+
+    def _moves(self, region: Region) -> bool:
+        """Whether a generated region takes about as long as its bytes do."""
+        launches = region_launches(self.planned(region), region.parameters, self.sheet)
+        return sum(work.dram_bytes for work in launches) / copy_gbps(self.sheet) / 1e3 >= MOVING * self._generated(region)
 
     def _doubt_us(self, schedule: Schedule) -> float:
         """How much longer a schedule may take than modelled because of kernels that the library has, too."""
@@ -245,10 +255,11 @@ class ScheduleModel:
         return self._libraries[region.nodes]
 
     def _call(self, region: Region) -> Call:
-        """Say how the library is asked for a region's convolution."""
+        """Say how the library is asked for a region's convolution, or for its product."""
         node = self.graph.by_name[region.nodes[0]]
         biased = node.op in CONVOLUTIONS and node.argument(2, "bias") is not None and EPILOGUE not in region.parameters
-        return Call(channels_last=isinstance(node, LaidOut), biased=biased)
+        single_row = node.op in PRODUCTS and self.planned(region).template.name == "rows" and node.outputs[0].dtype in HALVES
+        return Call(channels_last=isinstance(node, LaidOut), biased=biased, single_row=single_row)
 
     def _generated(self, region: Region) -> float:
         """Time of a generated region with the parameters that it has."""
