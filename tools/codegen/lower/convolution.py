@@ -16,9 +16,9 @@ from tools.codegen.lower.lowering import Lowering, Rule
 
 def _convolution(rank: int) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
-        stride, dilation = (_each(node.argument(place, name, 1), rank) for place, name in ((3, "stride"), (5, "dilation")))
+        stride, dilation = (numbers_of(node.argument(place, name, 1), rank) for place, name in ((3, "stride"), (5, "dilation")))
         weight, groups = low.graph.meta(node.args[1]), node.argument(6, "groups", 1)
-        padding = _each(_padding(node.argument(4, "padding", 0), weight.shape[2:], dilation or ()), rank)
+        padding = numbers_of(padding_of(node.argument(4, "padding", 0), weight.shape[2:], dilation or ()), rank)
         if stride is None or padding is None or dilation is None:
             raise LoweringError(f"{node.target} with more padding at an end than at the other, or numbers that vary, is not generated")
         if low.is_claimed:
@@ -40,7 +40,7 @@ def _convolution(rank: int) -> Rule:
 def _transposed(rank: int) -> Rule:
     def rule(low: Lowering, node: Node) -> None:
         names = (("stride", 3, 1), ("padding", 4, 0), ("output_padding", 5, 0), ("dilation", 7, 1))
-        stride, padding, extra, dilation = (_each(node.argument(place, name, usual), rank) for name, place, usual in names)
+        stride, padding, extra, dilation = (numbers_of(node.argument(place, name, usual), rank) for name, place, usual in names)
         if stride is None or padding is None or extra is None or dilation is None:
             raise LoweringError(f"{node.target} with numbers that vary with the sizes is not generated")
         if low.is_claimed:
@@ -176,7 +176,7 @@ def _spread(groups: object, low: Lowering) -> tuple[int, ...]:
     return tuple(int(value) for value in values if isinstance(value, int))
 
 
-def _padding(value: object, size: tuple[Sizes, ...], dilation: tuple[int, ...]) -> object:
+def padding_of(value: object, size: tuple[Sizes, ...], dilation: tuple[int, ...]) -> object:
     """Write padding that is given by name as numbers; as it is where it has none, or is not the same at both ends."""
     if value == "valid":
         return 0
@@ -184,7 +184,7 @@ def _padding(value: object, size: tuple[Sizes, ...], dilation: tuple[int, ...]) 
     return [each // 2 for each in reach] if value == "same" and not any(each % 2 for each in reach) else value
 
 
-def _each(value: object, rank: int) -> tuple[int, ...] | None:
+def numbers_of(value: object, rank: int) -> tuple[int, ...] | None:
     """Repeat one number for every dimension; None for what is not whole numbers."""
     values = [value] if isinstance(value, int) else list(value) if isinstance(value, list | tuple) else []
     values = values * rank if len(values) == 1 else values

@@ -48,6 +48,17 @@ SAMPLES = {
     "counted": function("torch.zeros(16, dtype=x.dtype).scatter_add(0, (x * 16).long(), x)", "torch.rand(1021)"),
     "shuffled": function("F.pixel_shuffle(x, 3) + y", "torch.randn(2, 18, 5, 7).half(), torch.randn(2, 2, 15, 21).half()", "x, y"),
     "bordered": function("F.pad(x, (1, 2, 3, 1), mode='reflect').flip(0) + F.pad(x, (1, 2, 3, 1), value=2.0)", "torch.randn(2, 5, 7)"),
+    "taps": function(
+        "F.silu(F.conv1d(F.pad(x, (3, 0)), y, z, groups=x.shape[1]))", "torch.randn(2, 9, 20), torch.randn(9, 1, 4), torch.randn(9)", XYZ
+    ),
+    "taps_of_joined": function(
+        "F.conv1d(torch.cat((x, y), -1), z, groups=x.shape[1])", "torch.randn(2, 9, 3), torch.randn(2, 9, 17), torch.randn(9, 1, 4)", XYZ
+    ),
+    "taps_of_images": function(
+        "F.conv2d(x * 2, y, stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=x.shape[1])",
+        "torch.randn(2, 5, 9, 11).half(), torch.randn(5, 1, 3, 3).half()",
+        XY,
+    ),
     "between": function("F.interpolate(x * 2, (7, 9), mode='bilinear')", "torch.randn(2, 3, 11, 13)"),
     "between_volumes": function("F.interpolate(x, scale_factor=1.5, mode='trilinear', align_corners=True)", "torch.randn(1, 2, 4, 5, 6)"),
     "nearest": function("F.interpolate(x, scale_factor=2.0).relu() - 1", "torch.randn(2, 3, 5, 7).half()"),
