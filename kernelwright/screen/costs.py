@@ -83,10 +83,10 @@ def _evaluations(judged: Facts) -> str:
     """Say what evaluations took, so that what is named adds up to all of it."""
     waited = {"place": "for a place among those judged at once", "queue": "for turns on the device"}
     parts = [f"{judged[f'{name}_seconds']:.1f} s waiting {what}" for name, what in waited.items()]
-    phases = {name: seconds for name, seconds in judged["phases"].items() if not name.startswith(PART)}
-    within = [f"{name.removeprefix(PART)} {seconds:.1f}" for name, seconds in judged["phases"].items() if name.startswith(PART)]
-    in_time = f" ({', '.join(within)})" if within else ""
-    parts += [f"{name} {seconds:.1f} s{in_time if name == 'time' else ''}" for name, seconds in phases.items()]
+    phases = {name: seconds for name, seconds in judged["phases"].items() if PART not in name}
+    for name, seconds in phases.items():
+        within = [f"{what.removeprefix(name + PART)} {part:.1f}" for what, part in judged["phases"].items() if what.startswith(name + PART)]
+        parts.append(f"{name} {seconds:.1f} s" + (f" ({', '.join(within)})" if within else ""))
     rest = judged["seconds"] - judged["place_seconds"] - judged["queue_seconds"] - sum(phases.values())
     parts += [f"other {rest:.1f} s"] if rest >= _LEAST_S else []
     outside = judged["outside_seconds"]

@@ -46,8 +46,8 @@ class Tier(StrEnum):
     """Nothing was timed."""
 
 
-PART = "time: "
-"""What names of phases begin with that are parts of another."""
+PART = ": "
+"""What stands in the name of a phase that is a part of another, behind that one's name."""
 
 
 class Sample(Record):
@@ -274,7 +274,7 @@ class Evaluation(Record):
     """Wall time the evaluation took."""
     phase_seconds: dict[str, float] = Field(default_factory=dict)
     """Wall time by phase: build, check, baselines (started for it), time; `place` is what it waited to be begun with, and
-    `queue` for its turns on the device. What begins with `PART` is a part of `time`."""
+    `queue` for its turns on the device. Parts of check and time have `PART` in their names."""
     gpu_seconds: float = 0.0
     """Time it was on a GPU: checked beside others, and timed alone; not what it waited, nor what a compiler took."""
 

@@ -15,7 +15,7 @@ from tests.agents.models.playing import EVERY, model_settings, play
 from tests.support.loop import small_services
 from tests.support.scenarios import block_team
 from tests.support.scripted_rules import Rule
-from tools.records import Candidate, Plan
+from tools.records import Candidate, Evaluation, Plan, Verdict
 
 PRICES = '{"provider": "me", "source": "x", "as_of": "2026-11-20", "models": {"scripted": {"input": 2, "cached_input": 1, "output": 10}}}'
 
@@ -53,3 +53,15 @@ async def test_a_run_without_a_model_says_so(tmp_path: Path, capsys: pytest.Capt
     said = capsys.readouterr().out
     assert said.splitlines()[0] == "no model calls"
     assert "reasoning" not in said
+
+
+async def test_the_seconds_of_evaluations_add_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was waited for is named, a phase's parts stand behind it, and what has no name is the rest."""
+    store = small_services(tmp_path / "run").store
+    phases = {"place": 1.0, "build": 2.0, "queue": 3.0, "check": 4.0, "check: calls": 3.5, "time": 0.5}
+    judged = Evaluation(candidate="a", verdict=Verdict.WRONG, seconds=11.0, gpu_seconds=4.5, phase_seconds=phases)
+    store.put("evaluation", "key", judged, subject="a")
+    show_costs(cost_facts(store))
+    said = " ".join(capsys.readouterr().out.split())
+    assert "1 evaluations: 11.0 s (1.0 s waiting for a place among those judged at once, 3.0 s waiting for turns on the device," in said
+    assert "build 2.0 s, check 4.0 s (calls 3.5), time 0.5 s, other 0.5 s), 4 s of a GPU" in said

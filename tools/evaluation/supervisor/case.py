@@ -23,20 +23,23 @@ class Case:
     log: str = ""
     seeds: list[Seeds] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
+    _under_way: str = ""
 
     @contextmanager
     def phase(self, name: str, after: Stay | None = None) -> Iterator[None]:
         """Take down how long a phase took, and how long it waited for its turn on the device."""
-        start = time.monotonic()
+        start, outer = time.monotonic(), self._under_way
+        self._under_way = name
         if after is not None:
             self.seconds["queue"] = self.seconds.get("queue", 0.0) + after.waited_s
         try:
             yield
         finally:
+            self._under_way = outer
             self.seconds[name] = self.seconds.get(name, 0.0) + time.monotonic() - start
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Take down how long a part of the phase `time` took."""
-        with self.phase(f"{PART}{name}"):
+        """Take down how long a part of the phase that is under way took."""
+        with self.phase(f"{self._under_way}{PART}{name}"):
             yield

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice, zip_longest
@@ -87,8 +87,13 @@ class Check:
         *,
         listens: bool = True,
         stage: Stage = "search",
+        part: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext(),
     ) -> None:
-        """Plan to run `call_plans`, one for each of `problems`; where it `listens`, one more call says what really ran."""
+        """Plan to run `call_plans`, one for each of `problems`; where it `listens`, one more call says what really ran.
+
+        `part` takes down how long what it holds took.
+        """
+        self._part = part
         self._workers = workers
         self._problems = problems
         self._call_plans = call_plans
@@ -113,19 +118,22 @@ class Check:
         """
         self._cache = cache
         with self._tapes(sheet) as stores:
-            usable = self._make_inputs(stores)
+            with self._part("inputs"):
+                usable = self._make_inputs(stores)
             if isinstance(usable, Outcome):
                 return usable
             sizes = list(zip(self._problems, stores, self._call_plans, usable, strict=True))
             sizes = sizes if self._gpu else [*sizes[1:], sizes[0]]
             self._last = sizes[-1][1]
-            sat = self._in_turn(partial(self._sit, source, sheet, timeout_s, time.monotonic() + timeout_s), sizes)
+            with self._part("calls"):
+                sat = self._in_turn(partial(self._sit, source, sheet, timeout_s, time.monotonic() + timeout_s), sizes)
             failed = next((outcome for outcome in sat if isinstance(outcome, Outcome)), None)
             if failed:
                 return failed
             done = [one for one in sat if isinstance(one, _Sat)]
             done = done if self._gpu else [done[-1], *done[:-1]]
-            outcome = self._judge(stores, tuple(one.made for one in done))
+            with self._part("oracle"):
+                outcome = self._judge(stores, tuple(one.made for one in done))
             outcome.heard = self._heard
             outcome.log = next((one.log for one in done if one.log), "")
             outcome.notes = [*(one.note for one in done if one.note), *outcome.notes]

@@ -270,7 +270,7 @@ class Supervisor:
         )
         case.seeds += [one.published("check", size_of(problem)) for problem, one in zip(problems, call_plans, strict=True)]
         # on a device listening takes a second, and the builder has followed the host code
-        check = Check(self._workers, problems, call_plans, cancel, listens=stage == "confirm" or not self._gpu, stage=stage)
+        check = Check(self._workers, problems, call_plans, cancel, listens=stage == "confirm" or not self._gpu, stage=stage, part=case.part)
         return check.run(case.request.source, case.request.target, case.request.timeout_s, self._cache(case))
 
     def _cache(self, case: Case) -> str:
