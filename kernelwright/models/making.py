@@ -11,15 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from graphs.run.evaluators import open_shared
-from kernelwright.models.operators import Listener, optimise_all
+from kernelwright.models.operators import LEAST_S, Listener, optimise_all
 from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.work import Work
 from tools.models.choice import Chosen, choose_instead
 from tools.models.delivered import Delivered
 from tools.models.records import Capture
 
-LEAST_S = 5.0
-"""Wall time below which no further operator is begun."""
 Made = tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]
 
 

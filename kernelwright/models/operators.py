@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,10 @@ from tools.problems.variants import MAX_ELEMENTS
 from tools.records import ROOT, Evaluation
 from tools.references.reading import Read, read_problem
 
+LEAST_S = 2.0
+"""Wall time below which no operator is begun."""
+WORTH_S = 30.0
+"""Wall time of a run below which little is confirmed: operators that come later go without rather than all with too little."""
 Listener = Callable[[dict[str, Any]], None]
 _SMALL = re.compile(r"\nSMALL_SIZES = .*\n")
 
@@ -43,20 +48,30 @@ async def optimise_all(
 ) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
     """Run each that has a budget; a run that fails is told as its operator's outcome, and the next begins.
 
-    Where nothing is delivered for one, the groups that it was chosen over take its place. Problem files are written to `folder`.
+    Each has its part of the time that is left: what one does not need the next ones have. Where nothing is delivered for one, the groups
+    that it was chosen over take its place. Problem files are written to `folder`.
     """
     by_name = {group.name: group for group in groups}
     outcomes: list[OperatorOutcome] = []
     delivered: list[Delivered] = []
     waiting = [row for row in rows if row.budget]
     others = {row.group: row for row in rows if not row.budget}
+    until = time.monotonic() + settings.minutes * 60.0
     while waiting:
+        budgets = [row.budget for row in waiting]
         row = waiting.pop(0)
+        wall_s = part_of(until - time.monotonic(), budgets) if settings.minutes else settings.run.budget.wall_s
+        if settings.minutes and wall_s < LEAST_S and not work.run_of(row.group):
+            left = OperatorOutcome(name=row.group, run="", reason="No time of --minutes was left for it.", delivered=False)
+            outcomes.append(left)
+            listener({"event": "outcome", "outcome": left})
+            continue
         group = by_name[row.group]
         assert group.trace is not None
         listener({"event": "operator", "row": row})
+        own = _with_budget(settings, row.budget, wall_s)
         try:
-            outcome, kernel = await _optimise(row, group, group.trace, _part_of(row, rows, settings), pool, folder, home, listener, work)
+            outcome, kernel = await _optimise(row, group, group.trace, own, pool, folder, home, listener, work)
         except KernelwrightError as error:
             outcome, kernel = OperatorOutcome(name=row.group, run="", reason=f"{error.what} {error.mend}", delivered=False), None
         outcomes.append(outcome)
@@ -69,10 +84,14 @@ async def optimise_all(
     return tuple(outcomes), tuple(delivered)
 
 
-def _part_of(row: Chosen, rows: Sequence[Chosen], settings: ModelSettings) -> ModelSettings:
+def part_of(left_s: float, budgets: Sequence[int]) -> float:
+    """Give the first of several its part of the wall time that is left, by their budgets, but enough to come to an end."""
+    return min(left_s, max(left_s * budgets[0] / sum(budgets), WORTH_S))
+
+
+def _with_budget(settings: ModelSettings, evaluations: int, wall_s: float) -> ModelSettings:
     """Give a run its part of the evaluations and of the wall time."""
-    wall_s = settings.minutes * 60.0 * row.budget / max(1, sum(one.budget for one in rows))
-    budget = settings.run.budget.model_copy(update={"evaluations": row.budget, "wall_s": wall_s or settings.run.budget.wall_s})
+    budget = settings.run.budget.model_copy(update={"evaluations": evaluations, "wall_s": wall_s})
     return settings.model_copy(update={"run": settings.run.model_copy(update={"budget": budget})})
 
 
