@@ -13,6 +13,8 @@ from tools.codegen.ir.sizes import Sizes, Varying, product
 
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 BOOLEAN = {"and", "or", "not", "xor", "isnan", "isinf"}
+PACKED = {"ordered_bits": "int32", "ordered_float": "float32"}
+"""Maps between numbers and whole numbers in the same order."""
 FLOAT_MAPS = {
     "exp",
     "log",
@@ -144,6 +146,12 @@ class Builder:
         expr = self.exprs[value.id]
         return self._add(Expr("scan", (value.id,), expr.dtype, expr.atoms, tuple(atoms), kind, backwards))
 
+    def order(self, keys: Value, atoms: Iterable[int], picked: int) -> Value:
+        """Take the largest along `atoms`, no two of which are alike, and lay them along another atom, the largest one first."""
+        expr, chosen = self.exprs[keys.id], tuple(atoms)
+        kept = frozenset(self.atoms.leaves(tuple(expr.atoms))) - frozenset(self.atoms.leaves(chosen))
+        return self._add(Expr("order", (keys.id,), expr.dtype, kept | {picked}, (chosen, picked), Fold.MAX))
+
     def pick(self, value: Value, position: Value, atoms: Iterable[int]) -> Value | None:
         """The element at one position along `atoms`, read from memory by itself; none where the value is not one tensor as it stands."""
         expr, chosen = self.exprs[value.id], tuple(atoms)
@@ -208,6 +216,8 @@ class Builder:
         kinds = [self.exprs[v.id].dtype for v in values]
         if op in COMPARISONS or op in BOOLEAN:
             return "bool"
+        if op in PACKED:
+            return PACKED[op]
         if op == "where":
             kinds = kinds[1:]
         top = max(kinds, key=lambda kind: RANK[kind])

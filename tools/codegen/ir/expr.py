@@ -31,7 +31,7 @@ class Expr:
     """One expression; equal ones are the same object."""
 
     op: str
-    """`load`, `read`, `const`, `argument`, `size`, `index`, `reduce`, `scan`, `pick`, `join`, a map, or a leaf that a template computes."""
+    """`load`, `read`, `const`, `argument`, `size`, `index`, `reduce`, `scan`, `order`, `pick`, `join`, a map, or a leaf of a template."""
     args: tuple[int, ...]
     dtype: str
     atoms: frozenset[int]
@@ -39,10 +39,10 @@ class Expr:
     extra: Any = None
     """Load: place among the inputs. Read: that, and whether its last argument is a guard. Const: the number.
 
-    Size, index, reduce: the atoms. Cast: the dtype rounded to.
+    Size, index, reduce, scan: the atoms. Order: these, and the atom of what is picked. Cast: the dtype rounded to.
     """
     fold: Fold | None = None
-    """Of a reduction or a scan."""
+    """Of a reduction or a scan; an order picks what is largest."""
     backwards: bool = False
     """Of a scan: whether each position has all after it, not all before."""
 
@@ -61,6 +61,13 @@ class Expr:
     def is_scan(self) -> bool:
         """Whether it accumulates along its atoms."""
         return self.op == "scan"
+
+    @property
+    def along(self) -> tuple[int, ...]:
+        """Atoms along which it looks, where it is more than a map: a reduction, a scan or an order."""
+        if self.op == "order":
+            return tuple(self.extra[0])
+        return tuple(self.extra) if self.op in ("reduce", "scan") else ()
 
     def reduces(self, *by: Fold) -> bool:
         """Whether it is a reduction, by one of these where any are given."""

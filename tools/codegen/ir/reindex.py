@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tools.codegen.ir.builder import Builder, Value
-from tools.codegen.ir.expr import Expr, LoweringError
+from tools.codegen.ir.expr import Expr, Fold, LoweringError
 
 Positions = Mapping[int, Value]
 """By leaf atom, the position at which it is taken."""
@@ -39,6 +39,11 @@ def spread(b: Builder, atoms: tuple[int, ...], position: Value) -> dict[int, Val
         found[atom] = b.call("mod", position, size)
         position = b.call("floordiv", position, size)
     return found | ({leaves[0]: position} if leaves else {})
+
+
+def least(dtype: str) -> int:
+    """Read the least whole number of a dtype."""
+    return -(2**31) if dtype == "int32" else -(2**63)
 
 
 def extent(b: Builder, atoms: tuple[int, ...]) -> Value:
@@ -88,6 +93,8 @@ class _Reindexing:
             return flat(b, record.extra, self.at).id
         if record.op == "reduce":
             return self._reduced(record)
+        if record.op == "order":
+            return self._ordered(record)
         if record.op in ("scan", "pick", "join") or not record.args:
             raise LoweringError(f"a part of a {record.op} of the same region is not generated")
         return self._settled(record, tuple(self.of(arg) for arg in record.args))
@@ -98,6 +105,22 @@ class _Reindexing:
         if record.op == "where" and (chosen := _compared(b, args[0])) is not None:
             return b.compute(Value(b, args[1 if chosen else 2]), record.dtype).id
         return b.apply(record, args).id
+
+    def _ordered(self, record: Expr) -> int:
+        """Take what an order picked at other places of it: the one key of that place among all."""
+        b, (bound, picked) = self.b, (record.along, record.extra[1])
+        places = b.atoms.leaves((picked,))
+        at = {atom: position for atom, position in self.at.items() if atom not in places and atom not in b.atoms.leaves(bound)}
+        taken = {atom for position in at.values() for atom in b.leaves_of(b.exprs[position.id])}
+        if taken & {*b.atoms.leaves(bound), *places}:
+            raise LoweringError("rows in order of other rows of the same region are not generated")
+        keys = b.order(Value(b, _Reindexing(b, at, self.guard).of(record.args[0])), bound, picked)
+        if not set(places) & self.at.keys():
+            return keys.id
+        wanted = flat(b, places, self.at)
+        if b.leaves_of(b.exprs[wanted.id]) & {*places}:
+            raise LoweringError("rows in order at places of the same order are not generated")
+        return b.reduce(Fold.MAX, b.call("where", b.call("eq", b.index(places), wanted), keys, least(record.dtype)), places).id
 
     def _reduced(self, record: Expr) -> int:
         """Take a reduction at other positions: what it runs over stays, under atoms of its own where a position names the same."""

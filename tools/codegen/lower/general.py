@@ -55,6 +55,8 @@ class GeneralLowering(Lowering):
         self.views, self.sources = views, sources
         self.seen_through = frozenset({*SEEN_THROUGH, *views})
         self.scattered: dict[Ref, tuple[Lowered, Scatter]] = {}
+        self.distinct: dict[int, int] = {}
+        """Positions of which no two are alike along an atom, by expression."""
 
     def take(self, found: Lowered, at: Positions, dims: Dims, guard: Value | None = None) -> Lowered:
         """Take a value at other positions, under the dimensions that these vary over."""
@@ -63,7 +65,7 @@ class GeneralLowering(Lowering):
     def gathered(self, found: Lowered, at: Positions, dims: Dims) -> Lowered:
         """The same at positions that are data: what a reduction of this region makes would be made again for each."""
         atoms = at.keys()
-        if any(self.b.exprs[expr].reduces() and atoms & self.b.leaves_of(self.b.exprs[expr]) for expr in self._below(found.value.id)):
+        if any(self.b.exprs[expr].along and not self.b.exprs[expr].is_scan and atoms & self.b.leaves_of(self.b.exprs[expr]) for expr in self._below(found.value.id)):
             raise LoweringError("what a reduction of the same region makes is not gathered from")
         return self.take(found, at, dims)
 
@@ -119,7 +121,7 @@ class GeneralLowering(Lowering):
         """Name every atom that something in the formulas of values is walked along, reductions' own included."""
         b = self.b
         exprs = [b.exprs[expr] for each in found for expr in self._below(each.value.id)]
-        bound = [atom for expr in exprs if expr.op in ("reduce", "scan") for atom in expr.extra]
+        bound = [atom for expr in exprs for atom in expr.along]
         return frozenset(b.atoms.leaves([*(atom for expr in exprs for atom in expr.atoms), *bound]))
 
     def _below(self, expr: int) -> set[int]:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from tools.codegen.ir.builder import Value
 from tools.codegen.ir.constant_tensors import fill_number
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
 from tools.codegen.ir.kernel import Lowered, Scatter, Write
 from tools.codegen.ir.reindex import flat
+from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.lower.gathers import index_of, indexed
 from tools.codegen.lower.general import GeneralLowering, GeneralRule
 
 ATOMIC = frozenset({"float32", "int32", "int64"})
 """Dtypes that are added to in memory; others would need a copy in one of these."""
+
+
+MOST_COMPARED = 4096
+"""Pairs of an element of a row and a position in it that are compared, at most; beyond that memory is written."""
+
+
+class _Picks(NamedTuple):
+    """Positions of which no two are alike in a row, and the number that the row holds before they are written."""
+
+    index: Lowered
+    picked: int
+    base: bool | float
 
 
 def _scattered(low: GeneralLowering, node: Node, source: Lowered, positions: list[Value], write: Write) -> None:
@@ -65,11 +80,38 @@ def _scatter(low: GeneralLowering, node: Node) -> None:
     place = int(node.args[1]) % len(node.outputs[0].shape)
     index, source = index_of(low, node.args[2]), _source(low, node.args[3])
     own = low.graph.meta(node.args[2]).shape
+    if write is Write.STORE and (picks := _picks(low, node, index, place)):
+        _chosen(low, node, source, place, picks)
+        return
     if isinstance(node.args[3], Ref) and low.graph.meta(node.args[3]).shape != own:
         raise LoweringError(f"{node.target} of a part of its source is not generated")
     (index, source), dims = low.aligned([index, source])
     positions = [index.value if other == place else flat(low.b, dim) for other, dim in enumerate(dims)]
     _scattered(low, node, Lowered(source.value, dims), positions, write)
+
+
+def _picks(low: GeneralLowering, node: Node, index: Lowered, place: int) -> _Picks | None:
+    """Find out whether no two positions of a row are alike, and the row is a number before: then it can be written as a formula."""
+    base, picked = fill_number(low.graph.by_name.get(node.args[0].name)), low.distinct.get(index.value.id)
+    if base is None or picked is None or low.b.atoms.leaves((picked,)) != low.b.atoms.leaves(index.dims[place]):
+        return None
+    shape, own = node.outputs[0].shape, low.graph.meta(node.args[2]).shape
+    along = power_of_two(shape[place][0]) * power_of_two(own[place][0])
+    others = all(a == b for at, (a, b) in enumerate(zip(shape, own, strict=True)) if at != place)
+    return _Picks(index, picked, base) if others and along <= MOST_COMPARED else None
+
+
+def _chosen(low: GeneralLowering, node: Node, source: Lowered, place: int, picks: _Picks) -> None:
+    """Define what is scattered as a formula: each element looks whether one of the row's positions is its own."""
+    b, (index, picked, base) = low.b, picks
+    (index, source), dims = low.aligned([index, source])
+    whole = b.atoms.dims((node.outputs[0].shape[place],))[0]
+    hit = b.call("eq", index.value, flat(b, whole))
+    value = b.compute(source.value, COMPUTE[node.outputs[0].dtype])
+    here = b.reduce(Fold.MAX, b.call("where", hit, 1, 0), (picked,))
+    if frozenset(b.atoms.leaves((picked,))) & b.leaves_of(b.exprs[value.id]):
+        value = b.reduce(Fold.SUM, b.call("where", hit, value, 0), (picked,))
+    low.define(node, b.call("where", here > 0, value, base), (*dims[:place], whole, *dims[place + 1 :]))
 
 
 def _index_put(low: GeneralLowering, node: Node) -> None:

@@ -10,6 +10,7 @@ from tools.codegen.templates.device.conv_prepack import PREPACKED
 from tools.codegen.templates.device.conv_split import IMAGES
 from tools.codegen.templates.device.gemm_split import SPLITS
 from tools.codegen.templates.device.library import LIBRARY_HELPERS
+from tools.codegen.templates.device.orders import ORDERS
 from tools.codegen.templates.device.vec4 import VEC4
 
 HELPERS: dict[str, str] = {
@@ -96,6 +97,7 @@ def power(x, y):
     at_zero = tl.where(exponent == 0.0, 1.0, tl.where(exponent > 0.0, 0.0, float("inf")))
     return tl.where(base == 0.0, at_zero, signed).to(tl.float32)
 ''',
+    **ORDERS,
     "multiply": '''
 @triton.jit
 def multiply(one, other):
@@ -114,6 +116,6 @@ NAMES = {
     "exp": "exp_accurate", "tanh": "tanh_accurate", "expm1": "expm1_accurate", "log1p": "log1p_accurate", "mish": "mish_activation",
     "round": "round_half_even", "mean": "centring_mean", "pow": "power", "multiply": "multiply",
     "linear_step": "linear_step",
-    **{name: name for name in (*SPLITS, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
+    **{name: name for name in (*ORDERS, *SPLITS, *IMAGES, *PREPACKED, *LIBRARY_HELPERS, *VEC4)},
 }  # fmt: skip
 """What each is called in the emitted source."""

@@ -29,8 +29,8 @@ CALLS = {
     "sin": "tl.sin", "cos": "tl.cos", "abs": "tl.abs", "floor": "tl.floor", "ceil": "tl.ceil", "where": "tl.where",
     "fmax": "tl.maximum", "fmin": "tl.minimum",
 }  # fmt: skip
-ALONG_ROWS = {"reduce", "scan", "pick", "read", "turn"}
-"""What the template writes itself: reductions, scans, elements read by their position, and tiles turned."""
+ALONG_ROWS = {"reduce", "scan", "order", "pick", "read", "turn"}
+"""What the template writes itself: reductions, scans, orders, elements read by their position, and tiles turned."""
 LONGEST = 72
 """A formula longer than this gets a variable."""
 
@@ -193,6 +193,7 @@ class Body:
             "exp_fast": "weight",
             "where": "picked",
             "cast": "value",
+            "order": "ranked",
         }
         if record.is_scan:
             return f"{'back' if record.backwards else ''}scan_{record.kind}_"

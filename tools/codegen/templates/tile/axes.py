@@ -55,6 +55,10 @@ class TileAxes:
             return BLOCKS[axis.name]
         return "BLOCK_K" if len(self.walked) == 1 else f"BLOCK_{axis.name.upper()}"
 
+    def log(self, axis: Axis) -> str:
+        """Name the constant that holds its logarithm."""
+        return f"LOG_{self.block(axis).removeprefix('BLOCK_')}"
+
     def mask(self, axis: Axis) -> str:
         """Name an axis's mask."""
         return MASKS.get(axis.name, f"within_{axis.name}")

@@ -11,6 +11,7 @@ from tools.codegen.templates.shared.naming import Scope
 from tools.codegen.templates.tile.axes import TileAxes, positions
 from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.layout import TileLayout
+from tools.codegen.templates.tile.orders import order_text
 
 
 class Folds:
@@ -27,6 +28,10 @@ class Folds:
         axis = self.axes.stepped
         if axis and self.plan.bounds[expr] & set(axis.atoms):
             raise AssertionError("a reduction along the axis that is stepped along is made before it is read")
+        if self.b.exprs[expr].op == "order":
+            return self.body.bind(scope, expr, order_text(self.axes, self.body, scope, expr, self._masked(scope, expr), self._over(expr)))
+        if self.b.exprs[expr].is_scan:
+            return self.body.bind(scope, expr, self._scanned(scope, expr))
         return self.body.bind(scope, expr, self._folded(expr, self._masked(scope, expr), self._over(expr)))
 
     def load_first(self, scope: Scope) -> None:
@@ -134,7 +139,7 @@ class Folds:
         waits: dict[int, bool] = {}
         for expr in sorted(exprs):
             record = self.b.exprs[expr]
-            waits[expr] = record.op == "reduce" or any(waits.get(arg, False) for arg in record.args)
+            waits[expr] = bool(record.along) or any(waits.get(arg, False) for arg in record.args)
             if record.op in ("load", "read") and not waits[expr] and not self.b.leaves_of(record) & inside:
                 self.body.assign(scope, expr)
 
@@ -150,6 +155,13 @@ class Folds:
         elif record.kind is Fold.SUM and len(axes) == 1 and vanishes(self.b, arg, self.plan.bounds[expr]):
             return text
         return f"tl.where({' & '.join(self.axes.mask(axis) for axis in axes)}, {text}, {neutral(record.kind, record.dtype)})"
+
+    def _scanned(self, scope: Scope, expr: int) -> str:
+        record, over = self.b.exprs[expr], self._over(expr)
+        if record.kind is not Fold.SUM or len(over) != 1:
+            raise LoweringError("of rows in order only running sums along one dimension are generated")
+        back = ", reverse=True" if record.backwards else ""
+        return f"tl.cumsum({self._masked(scope, expr)}, axis={self.axes.place(over[0])}{back})"
 
     def _over(self, expr: int) -> list[Axis]:
         return [axis for axis in self.axes.walked if set(axis.atoms) & self.plan.bounds[expr]]

@@ -89,6 +89,7 @@ class HostText:
 
     def _constants(self, nest: Nest) -> list[str]:
         values = {self.axes.block(axis): self.axes.block(axis).lower() for axis in self.axes.shaped}
+        values |= {self.axes.log(axis): f"{self.axes.block(axis).lower()}.bit_length() - 1" for axis in self.axes.shaped}
         values["SPLITS"] = "triton.next_power_of_2(n_splits)"
         return [*(f"{name}={values[name]}" for name in nest.constants()), f"num_warps={self.parameters['num_warps']}"]
 

@@ -35,7 +35,7 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
     plan = tile_layout_of(kernel)
     held, looped = _held(plan), False
     kept = plan.size(plan.grid)
-    if held > HELD:
+    if held > HELD and not plan.ordered:
         looped = True
         held = _held(plan, without=plan.looped) * 64
     split = looped and plan.splits and kept <= 32 * sms
@@ -63,7 +63,7 @@ def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
         return False
     read = {
         "algorithm": len(plan.grid) > 1,
-        "reduction": bool(plan.walked),
+        "reduction": bool(plan.walked) and not plan.ordered,
         "BLOCK_M": parameters["algorithm"] == "tile" and len(plan.grid) > 1,
         "BLOCK_N": bool(plan.grid),
         "BLOCK_K": bool(plan.walked) and parameters["reduction"] != "registers",
@@ -91,6 +91,8 @@ def extents(plan: TileLayout, parameters: Settings) -> tuple[int, int, int]:
 
 def _held(plan: TileLayout, without: int | None = None) -> int:
     """Elements that a tile holds of walked axes."""
+    if plan.ordered:
+        return plan.held
     return math.prod(power_of_two(plan.size(axis)) for place, axis in enumerate(plan.walked) if place != without)
 
 
@@ -100,7 +102,7 @@ def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
     if parameters["reduction"] == "split" and not plan.splits:
         return "only one level of reductions whose results alone are written is shared by programs"
     if parameters["reduction"] == "looped" and plan.looped is None:
-        return "nothing is reduced"
+        return "rows are put in order whole" if plan.ordered else "nothing is reduced"
     if tile_elements(plan, parameters) > LARGEST:
         return f"a tile of more than {LARGEST} elements"
     return ""

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from tools.codegen.ir.kernel import Kernel, Output, Write
 from tools.codegen.ir.launch import LaunchWork
+from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import Step, axis_steps, sectors
 from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.knobs import extents
+from tools.codegen.templates.tile.orders import order_work
 from tools.codegen.templates.tile.layout import Groups, TileLayout, Touched, tile_layout_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
@@ -20,7 +22,7 @@ DIVISION = 8.0
 """Instructions by which a lane takes its number apart into one dimension more."""
 ATOMIC_WAYS = 2.0
 """Time of an addition in memory over that of a store: an assumption; nothing was measured."""
-FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast", "reduce"})
+FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast", "reduce", "order"})
 
 
 def tile_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
@@ -151,7 +153,10 @@ class _Tiles:
     def _share(self, kind: _Kind) -> float:
         """Part of a tile's elements for which something is made: it is the same along the axes that it does not vary over."""
         rows, cols, walked = kind
-        return 1.0 / (1 if rows else self.m) / (1 if cols else self.n) / (1 if walked else self.k)
+        if not walked or not self.plan.ordered:
+            return 1.0 / (1 if rows else self.m) / (1 if cols else self.n) / (1 if walked else self.k)
+        held = math.prod(power_of_two(self.plan.size(self.plan.walked[place])) for place in walked)
+        return held / self.k / (1 if rows else self.m) / (1 if cols else self.n)
 
     def _turning(self, tile: int) -> float:
         """Cycles of shared memory by which operands are turned that lie side by side along the rows."""
@@ -161,8 +166,8 @@ class _Tiles:
         return 2.0 * tile / WARP * turned
 
 
-_Kind = tuple[bool, bool, bool]
-"""Whether something varies over rows, over columns, and over what reductions walk."""
+_Kind = tuple[bool, bool, tuple[int, ...]]
+"""Whether something varies over rows and over columns, and over which of the axes that reductions walk."""
 
 
 class _Traffic(NamedTuple):
@@ -186,10 +191,10 @@ def _work_of(plan: TileLayout, flat: bool) -> _Work:
     kept: dict[bool, _Work] = plan.__dict__.setdefault("_work", {})
     if flat not in kept:
         _, rows, cols = plan.placed(flat)
-        axes = [frozenset(a for g in groups for a in g) for groups in (rows, cols, tuple(g for axis in plan.walked for g in axis))]
+        axes = [frozenset(a for g in groups for a in g) for groups in (rows, cols, *plan.walked)]
 
         def kind(atoms: frozenset[int]) -> _Kind:
-            return bool(axes[0] & atoms), bool(axes[1] & atoms), bool(axes[2] & atoms)
+            return bool(axes[0] & atoms), bool(axes[1] & atoms), tuple(n for n, axis in enumerate(axes[2:]) if axis & atoms)
 
         formulas: dict[_Kind, float] = {}
         for expr in plan.needed:
@@ -197,6 +202,9 @@ def _work_of(plan: TileLayout, flat: bool) -> _Work:
             if record.op not in FREE:
                 own = kind(plan.b.leaves_of(record))
                 formulas[own] = formulas.get(own, 0.0) + SLOW_OPS.get(record.op, 1)
+            elif record.op == "order":
+                own = kind(plan.b.leaves_of(plan.b.exprs[record.args[0]]))
+                formulas[own] = formulas.get(own, 0.0) + order_work(plan.b, expr)
         added = frozenset(o.ref for o in plan.kernel.outputs if o.scatter and o.scatter.write is not Write.STORE)
         kept[flat] = _Work(formulas, [kind(each.exprs) for each in plan.touched], added)
     return kept[flat]

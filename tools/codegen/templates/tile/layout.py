@@ -14,6 +14,7 @@ from functools import cached_property
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.access import Access, Stride, accesses_of, coalesce, multiply
 from tools.codegen.templates.shared.flow import Flow, flow_at, flow_of, share_of
 from tools.codegen.templates.shared.layout_cache import kept
@@ -23,6 +24,10 @@ from tools.records import ITEM_BYTES
 Groups = tuple[tuple[int, ...], ...]
 MOST_WALKED = 3
 """Axes that reductions walk: each is a dimension of the tile."""
+MOST_PICKED = 6
+"""Axes that reductions and orders walk, those of what is picked among them."""
+MOST_ORDERED = 8192
+"""Elements of a row that a program puts in order."""
 WIDE = 256
 """Elements of one dimension that a tile holds without more ado."""
 
@@ -90,13 +95,28 @@ class TileLayout:
 
     @cached_property
     def reductions(self) -> tuple[int, ...]:
-        """Reductions that an output needs."""
-        return tuple(expr for expr in self.needed if self.b.exprs[expr].op == "reduce")
+        """Reductions, and orders and scans with them, that an output needs."""
+        return tuple(expr for expr in self.needed if self.b.exprs[expr].along)
+
+    @cached_property
+    def ordered(self) -> bool:
+        """Whether rows are put in order: then all that is walked is held."""
+        return any(self.b.exprs[expr].op == "order" for expr in self.reductions)
+
+    @cached_property
+    def held(self) -> int:
+        """Elements of walked axes that the largest value of an ordered region has, at powers of two."""
+        return max((math.prod(power_of_two(self.size(self.walked[place])) for place in self.along(expr)) for expr in self.needed), default=1)
+
+    def along(self, expr: int) -> tuple[int, ...]:
+        """Number the walked axes over which an expression varies."""
+        own = self.b.leaves_of(self.b.exprs[expr])
+        return tuple(place for place, axis in enumerate(self.walked) if own & {atom for group in axis for atom in group})
 
     @cached_property
     def bounds(self) -> dict[int, frozenset[int]]:
         """Atoms that each reduction runs over."""
-        return {expr: frozenset(self.b.atoms.leaves(self.b.exprs[expr].extra)) for expr in self.reductions}
+        return {expr: frozenset(self.b.atoms.leaves(self.b.exprs[expr].along)) for expr in self.reductions}
 
     @cached_property
     def repeats(self) -> int:
@@ -126,7 +146,9 @@ class TileLayout:
 
     @cached_property
     def looped(self) -> int | None:
-        """Which walked axis a program can step along: the one whose reductions come last."""
+        """Which walked axis a program can step along: the one whose reductions come last; none where rows are put in order."""
+        if self.ordered:
+            return None
         last = [max(self.needed.index(expr) for level in levels for expr in level) for levels in self.levels]
         return max(range(len(last)), key=lambda place: (last[place], place)) if last else None
 
@@ -142,10 +164,12 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
     accesses = accesses_of(kernel, access_names(refs, names or Names()))
     needed = _needed(kernel)
     b = kernel.builder
-    if any(b.exprs[expr].op in ("scan", "pick", "join") for expr in needed):
+    ordered = any(b.exprs[expr].op == "order" for expr in needed)
+    if any(b.exprs[expr].op in ("pick", "join") or (b.exprs[expr].is_scan and not ordered) for expr in needed):
         raise LoweringError("a scan and what reads or writes elsewhere do not share a kernel")
     bound = _bound(b, needed)
-    walked_atoms = {atom for atoms in bound.values() for atom in atoms}
+    picked = {expr: b.atoms.leaves((b.exprs[expr].extra[1],)) for expr in bound if b.exprs[expr].op == "order"}
+    walked_atoms = {atom for atoms in (*bound.values(), *picked.values()) for atom in atoms}
     dims = [b.atoms.leaves([atom for dim in output.dims for atom in dim]) for output in kernel.outputs]
     grids = [tuple(atom for atom in each if atom not in walked_atoms) for each in dims]
     main = max(grids, key=lambda each: math.prod(b.atoms.size(atom)[0] for atom in each))
@@ -155,11 +179,14 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
     _check_covered(b, needed, {*main, *walked_atoms})
     every = (*plain, *_apart(b, needed, accesses[0]))
     grid = coalesce(main, every)
-    walked = tuple(coalesce(axis, every) for axis in _axes(b, bound, plain))
-    if len(walked) > MOST_WALKED:
+    walked = tuple(coalesce(axis, every) for axis in _axes(b, bound, picked, plain))
+    if len(walked) > (MOST_PICKED if ordered else MOST_WALKED):
         raise LoweringError("reductions over so many sets of dimensions do not share a kernel")
     touched = (*_reads(b, needed, accesses), *_writes(kernel, accesses))
-    return TileLayout(kernel, accesses, needed, touched, grid, walked, _turned(b, grid, touched))
+    plan = TileLayout(kernel, accesses, needed, touched, grid, walked, _turned(b, grid, touched))
+    if ordered and plan.held > MOST_ORDERED:
+        raise LoweringError(f"rows of more than {MOST_ORDERED} elements are not put in order")
+    return plan
 
 
 def _needed(kernel: Kernel) -> tuple[int, ...]:
@@ -175,7 +202,7 @@ def _needed(kernel: Kernel) -> tuple[int, ...]:
 
 
 def _bound(b: Builder, needed: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    return {expr: b.atoms.leaves(b.exprs[expr].extra) for expr in needed if b.exprs[expr].op == "reduce"}
+    return {expr: b.atoms.leaves(b.exprs[expr].along) for expr in needed if b.exprs[expr].along}
 
 
 def _check_covered(b: Builder, needed: Sequence[int], axes: set[int]) -> None:
@@ -202,12 +229,21 @@ def _apart(b: Builder, needed: Sequence[int], like: Access) -> list[Access]:
     return found
 
 
-def _axes(b: Builder, bound: dict[int, tuple[int, ...]], plain: Sequence[Access]) -> list[tuple[int, ...]]:
-    """Cut what reductions run over into axes: atoms that the same reductions share, as memory orders them."""
-    found: dict[frozenset[int], list[int]] = {}
-    for atom in dict.fromkeys(atom for atoms in bound.values() for atom in atoms):
-        found.setdefault(frozenset(expr for expr, atoms in bound.items() if atom in atoms), []).append(atom)
-    return [_as_in_memory(tuple(atoms), plain) for atoms in found.values()]
+def _axes(
+    b: Builder, bound: dict[int, tuple[int, ...]], picked: dict[int, tuple[int, ...]], plain: Sequence[Access]
+) -> list[tuple[int, ...]]:
+    """Cut what reductions run over into axes: atoms that the same reductions share, as memory orders them; then what orders make."""
+    made = {atom: expr for expr, atoms in picked.items() for atom in atoms}
+    found: dict[tuple[int, frozenset[int]], list[int]] = {}
+    for atom in dict.fromkeys(atom for atoms in (*bound.values(), *picked.values()) for atom in atoms):
+        by = frozenset(expr for expr, atoms in bound.items() if atom in atoms)
+        found.setdefault((made.get(atom, -1), by), []).append(atom)
+    axes = [_as_in_memory(tuple(atoms), plain) for (maker, _), atoms in found.items() if maker < 0]
+    if made:
+        # rows that lie in a larger row are the last dimension then, and need not be turned
+        order = _as_in_memory(tuple(atom for axis in axes for atom in axis), plain)
+        axes.sort(key=lambda axis: order.index(axis[0]))
+    return [*axes, *(tuple(found[key]) for key in sorted(found, key=lambda key: key[0]) if key[0] >= 0)]
 
 
 def _as_in_memory(atoms: tuple[int, ...], plain: Sequence[Access]) -> tuple[int, ...]:

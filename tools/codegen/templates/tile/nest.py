@@ -66,7 +66,7 @@ class Nest:
 
     def constants(self) -> list[str]:
         """Name the constants that the kernel uses."""
-        names = [*(self.axes.block(axis) for axis in self.axes.shaped), "SPLITS"]
+        names = [*(name(axis) for name in (self.axes.block, self.axes.log) for axis in self.axes.shaped), "SPLITS"]
         return [name for name in names if name in self.frame.used]
 
     def arguments(self) -> list[str]:

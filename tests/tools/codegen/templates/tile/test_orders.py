@@ -1,0 +1,107 @@
+"""Rows in order: what is picked, sorted and made of it in one kernel is what torch says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.breadth import covering
+from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
+from tests.tools.codegen.samples import function
+from tests.tools.codegen.templates.tile.test_tiles import whole
+from tools.codegen import emit, initial_schedule
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.schedule.plan import TILE, plan_region
+from tools.records import Problem
+
+DISTINCT = "torch.randn(9, 70).argsort(-1).argsort(-1)"
+SAMPLES = {
+    "few": function("torch.topk(x, 5)", "torch.randn(9, 70)"),
+    "many": function("torch.topk(x, 20, largest=False)", "torch.randn(9, 70)"),
+    "of_half": function("torch.topk(x, 3)", f"({DISTINCT} - 35.0).bfloat16()"),
+    "of_float16": function("torch.topk(x, 18, largest=False)", f"({DISTINCT} - 35.0).half()"),
+    "of_whole_numbers": function("torch.topk(x, 4, largest=False)", f"({DISTINCT} - 35).int()"),
+    "of_bytes": function("torch.topk(x, 4)", f"{DISTINCT}.to(torch.uint8)"),
+    "of_columns": function("torch.topk(x, 3, dim=0)", "torch.randn(20, 7)"),
+    "one": function("torch.topk(x, 1)", "torch.randn(9, 70)"),
+    "of_a_vector": function("torch.topk(x, 6)", "torch.randn(70)"),
+    "all_in_order": function("torch.sort(x)", "torch.randn(9, 70)"),
+    "falling": function("torch.sort(x, dim=1, descending=True)", "torch.randn(3, 40, 5)"),
+    "equal_ones_stay_in_order": function("torch.sort(x, stable=True)", "torch.randint(0, 5, (9, 70)).float()"),
+    "equal_ones_falling": function("torch.argsort(x, dim=-1, descending=True, stable=True)", "torch.randint(0, 5, (9, 70)).bfloat16()"),
+    "signed_zeros": function("torch.argsort(x, dim=-1, stable=True)", "torch.randint(-1, 2, (9, 70)) * 0.0"),
+    "not_numbers": function("torch.topk(torch.where(x > 1, float('nan'), x), 40)[0].isnan()", "torch.randn(9, 70)"),
+    "mostly_infinite": function("torch.topk(torch.where(x < 3, float('-inf'), x), 5)[0]", "torch.randn(9, 70)"),
+    "routed": function("(lambda v, i: (v / v.sum(-1, keepdim=True), i))(*torch.softmax(x, -1).topk(4))", "torch.randn(9, 70)"),
+    "routed_halves": function("torch.softmax(x.float(), -1).topk(4)", f"({DISTINCT} / 16.0 - 2).bfloat16()"),
+    "sigmoids": function("torch.sigmoid(x * 2 + y).topk(4)", "torch.randn(9, 70), torch.randn(9, 1)", "x, y"),
+    "falling_function": function("(x * -2.0).topk(4)", "torch.randn(9, 70)"),
+    "gathered": function("y.gather(1, (x + y).topk(6)[1]) * 2", "torch.randn(9, 70), torch.randn(9, 70)", "x, y"),
+    "gathered_by_sort": function("x.gather(1, y.argsort(1))", "torch.randn(9, 70), torch.randn(9, 70)", "x, y"),
+    "gathered_softmax": function("x.softmax(-1).gather(1, (x + y).topk(6)[1])", "torch.randn(9, 70), torch.randn(70)", "x, y"),
+    "the_last_of_them": function("torch.where(x < x.topk(7)[0][:, -1:], 0.0, x)", "torch.randn(9, 70)"),
+    "a_mask_of_them": function("x * torch.zeros_like(x).scatter(1, x.topk(7)[1], 1.0)", "torch.randn(9, 70)"),
+    "weights_in_place": function("torch.zeros_like(x).scatter(1, x.topk(7)[1], x.topk(7)[0].softmax(-1))", "torch.randn(9, 70)"),
+    "best_groups": function(
+        "x.masked_fill(torch.zeros_like(x[..., 0]).scatter(1, x.topk(2)[0].sum(-1).topk(2)[1], 1.0)[..., None] == 0, -torch.inf)"
+        ".flatten(1).topk(5)[1]",
+        "torch.randn(9, 6, 10)",
+    ),
+    "until_a_share": function(
+        "(lambda s, i: s.masked_fill(s.cumsum(-1) - s > 0.6, 0.0))(*x.softmax(-1).sort(-1, descending=True))", "torch.randn(9, 70)"
+    ),
+}
+"""References that one nest holds."""
+CASES = covering([(name, setting) for name in SAMPLES for setting in ("first", "flat")])
+
+
+def written(name: str, setting: str) -> tuple[Problem, str]:
+    """Emit a sample as one nest."""
+    problem, graph = traced_text(SAMPLES[name], name)
+    return problem, emit(problem, graph, whole(graph, setting)).source
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
+    """Run every case in one process."""
+    return made_once(tmp_path_factory, "orders", _results)
+
+
+def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    jobs = [write_job(folder, f"{name}_{setting}", *written(name, setting)) for name, setting in CASES]
+    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_a_row_in_order_is_as_torch_has_it(results: Any, name: str, setting: str) -> None:
+    """Elements and positions of rows in order, and what one kernel makes of them, are those of the reference."""
+    result = results[name, setting]
+    assert "crash" not in result, result["crash"]
+    assert result["error"] <= 1.0
+
+
+@pytest.mark.slow
+def test_orders_compile_for_hopper(tmp_path: Path) -> None:
+    """Selections and sorts compile to machine code."""
+    names = ["few", "many", "all_in_order", "routed_halves", "best_groups", "until_a_share"]
+    jobs = [{**write_job(tmp_path, name, *written(name, "first")), "arch": 90} for name in names]
+    for job, result in zip(jobs, run_worker("compile_worker.py", jobs, interpret=False), strict=True):
+        assert "crash" not in result, (job["source"], result["crash"])
+        assert result["kernels"]
+
+
+def test_routing_is_one_natural_region() -> None:
+    """A softmax, the best of it and their weights are one region; keys of bfloat16 logits have 32 bits."""
+    _, graph = traced_text(SAMPLES["routed_halves"], "routed_halves")
+    (region,) = initial_schedule(graph).regions
+    assert plan_region(graph, region.nodes).template.name == TILE
+    assert "tl.int64) * 4294967296" not in written("routed_halves", "first")[1]
+
+
+def test_rows_too_long_for_registers_are_left_out() -> None:
+    """A row of more elements than a program holds is not put in order, and the reason says so."""
+    _, graph = traced_text(function("torch.sort(x)", "torch.randn(3, 20000)"), "long")
+    with pytest.raises(LoweringError, match="8192 elements"):
+        plan_region(graph, [graph.nodes[0].name])

@@ -1,0 +1,69 @@
+"""Lower what puts rows in order: the largest or smallest of a row, sorts, and where each element was."""
+
+from __future__ import annotations
+
+from tools.codegen.ir.builder import Builder, Value
+from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.graph import Node
+from tools.codegen.ir.monotone import applied, behind
+from tools.codegen.ir.order import BITS, element_in, keys_of, packing, position_in
+from tools.codegen.ir.sizes import Sizes
+from tools.codegen.lower.general import GeneralLowering, GeneralRule
+from tools.codegen.lower.view_rules import numbers
+
+
+def _ordered(low: GeneralLowering, node: Node, dim: object, largest: object, count: Sizes | None, elements: bool = True) -> None:
+    """Define the first elements of a row and their positions, or the positions alone."""
+    b, source, dtype = low.b, low.value(node.args[0]), low.graph.meta(node.args[0]).dtype
+    if not isinstance(dim, int) or not isinstance(largest, bool) or not source.dims:
+        raise LoweringError(f"{node.target} of a single element, or along what is not told, is not generated")
+    place = dim % len(source.dims)
+    atoms = source.dims[place]
+    if not atoms:
+        raise LoweringError(f"{node.target} of rows of one element is not generated")
+    value = b.compute(source.value, COMPUTE[dtype])
+    inner = behind(b, value, atoms)
+    packed = packing(_stored(b, inner, dtype), largest, max(b.count(atoms)))
+    keys = keys_of(b, inner, atoms, packed)
+    picked = b.atoms.new(count or b.count(atoms))
+    best = b.order(keys, atoms, picked)
+    position = position_in(b, best, packed)
+    low.distinct[position.id] = picked
+    dims = (*source.dims[:place], (picked,), *source.dims[place + 1 :])
+    if elements:
+        low.define(node, applied(b, value, inner, element_in(b, best, packed)), dims)
+    low.define(node, position, dims, index=int(elements))
+
+
+def _stored(b: Builder, value: Value, dtype: str) -> str:
+    """Find the dtype that holds a value: that of its tensor where it is read, else that of the node, if not its float32."""
+    record = b.exprs[value.id]
+    if record.op in ("load", "read"):
+        return b.loads[record.extra if record.op == "load" else record.extra[0]].meta.dtype
+    if record.op == "cast" and record.extra in BITS:
+        return str(record.extra)
+    return "float32" if record.dtype == "float32" else dtype
+
+
+def _topk(low: GeneralLowering, node: Node) -> None:
+    dim, largest = node.argument(2, "dim", -1), node.argument(3, "largest", True)
+    count = numbers(low, node.argument(1, "k"))
+    if any(each == 0 for each in count):
+        raise LoweringError("the first none of a row are not generated")
+    _ordered(low, node, dim, largest, count)
+
+
+def _sort(elements: bool) -> GeneralRule:
+    def rule(low: GeneralLowering, node: Node) -> None:
+        if node.overload == "stable":
+            dim, descending = node.kwargs.get("dim", -1), node.kwargs.get("descending", False)
+        else:
+            dim, descending = node.argument(1, "dim", -1), node.argument(2, "descending", False)
+        _ordered(low, node, dim, descending, None, elements)
+
+    return rule
+
+
+ORDER_RULES: dict[str, GeneralRule] = {"topk": _topk, "sort": _sort(True), "argsort": _sort(False)}
+"""Operators by name."""
