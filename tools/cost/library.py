@@ -12,6 +12,7 @@ from tools.codegen.ir.products import DenseConvolution
 from tools.codegen.ir.views import is_view
 from tools.codegen.schedule.cuda_graph import launches
 from tools.codegen.schedule.plan import Planned
+from tools.cost.library_orders import orders_us
 from tools.hardware import peak_tflops, rates
 from tools.records import ITEM_BYTES, HardwareSheet, OperatorFamily, PrecisionPolicy
 
@@ -79,11 +80,11 @@ def library_us(
 
 
 def left_us(graph: OperatorGraph, nodes: tuple[str, ...], sheet: HardwareSheet) -> float:
-    """Time of library calls that could not be generated either, at least: of their launches, or of the bytes they move."""
+    """Time of library calls that could not be generated either, at least: of their launches, or of the bytes they move, and of orders."""
     counted = launches(graph, Schedule(regions=(Region(id="left", nodes=nodes),)))
     calls = [graph.by_name[name] for name in nodes]
     moved = sum(_moved(graph, node) / rates.eager_share(rates.operator_family(node.target)) for node in calls if not is_view(node))
-    return max(counted * sheet.launch_us, moved / rates.copy_gbps(sheet) / 1e3 if counted else 0.0)
+    return max(counted * sheet.launch_us, moved / rates.copy_gbps(sheet) / 1e3 if counted else 0.0) + orders_us(graph, nodes, sheet)
 
 
 def _moved(graph: OperatorGraph, node: Node) -> int:

@@ -13,8 +13,8 @@ from tools.codegen.ir.sizes import Sizes, Varying, product
 
 COMPARISONS = {"lt", "le", "gt", "ge", "eq", "ne"}
 BOOLEAN = {"and", "or", "not", "xor", "isnan", "isinf"}
-PACKED = {"ordered_bits": "int32", "ordered_float": "float32"}
-"""Maps between numbers and whole numbers in the same order."""
+FIXED = {**dict.fromkeys((*COMPARISONS, *BOOLEAN), "bool"), "ordered_bits": "int32", "ordered_float": "float32"}
+"""Dtypes of what maps give whatever they are given; the last two are between floats and whole numbers in the same order."""
 FLOAT_MAPS = {
     "exp",
     "log",
@@ -214,10 +214,8 @@ class Builder:
 
     def _result(self, op: str, values: list[Value]) -> str:
         kinds = [self.exprs[v.id].dtype for v in values]
-        if op in COMPARISONS or op in BOOLEAN:
-            return "bool"
-        if op in PACKED:
-            return PACKED[op]
+        if op in FIXED:
+            return FIXED[op]
         if op == "where":
             kinds = kinds[1:]
         top = max(kinds, key=lambda kind: RANK[kind])

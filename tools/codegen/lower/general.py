@@ -65,7 +65,8 @@ class GeneralLowering(Lowering):
     def gathered(self, found: Lowered, at: Positions, dims: Dims) -> Lowered:
         """The same at positions that are data: what a reduction of this region makes would be made again for each."""
         atoms = at.keys()
-        if any(self.b.exprs[expr].along and not self.b.exprs[expr].is_scan and atoms & self.b.leaves_of(self.b.exprs[expr]) for expr in self._below(found.value.id)):
+        below = [self.b.exprs[expr] for expr in self._below(found.value.id)]
+        if any(record.along and not record.is_scan and atoms & self.b.leaves_of(record) for record in below):
             raise LoweringError("what a reduction of the same region makes is not gathered from")
         return self.take(found, at, dims)
 

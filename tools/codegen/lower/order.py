@@ -40,7 +40,7 @@ def _stored(b: Builder, value: Value, dtype: str) -> str:
     """Find the dtype that holds a value: that of its tensor where it is read, else that of the node, if not its float32."""
     record = b.exprs[value.id]
     if record.op in ("load", "read"):
-        return b.loads[record.extra if record.op == "load" else record.extra[0]].meta.dtype
+        return str(b.loads[record.extra if record.op == "load" else record.extra[0]].meta.dtype)
     if record.op == "cast" and record.extra in BITS:
         return str(record.extra)
     return "float32" if record.dtype == "float32" else dtype

@@ -26,7 +26,7 @@ MOST_COMPARED = 4096
 class _Picks(NamedTuple):
     """Positions of which no two are alike in a row, and the number that the row holds before they are written."""
 
-    index: Lowered
+    position: Lowered
     picked: int
     base: bool | float
 

@@ -13,8 +13,8 @@ from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import Step, axis_steps, sectors
 from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.knobs import extents
-from tools.codegen.templates.tile.orders import order_work
 from tools.codegen.templates.tile.layout import Groups, TileLayout, Touched, tile_layout_of
+from tools.codegen.templates.tile.orders import order_work
 from tools.hardware import rates
 from tools.records import HardwareSheet
 

@@ -106,7 +106,8 @@ class TileLayout:
     @cached_property
     def held(self) -> int:
         """Elements of walked axes that the largest value of an ordered region has, at powers of two."""
-        return max((math.prod(power_of_two(self.size(self.walked[place])) for place in self.along(expr)) for expr in self.needed), default=1)
+        sizes = [power_of_two(self.size(axis)) for axis in self.walked]
+        return max((math.prod(sizes[place] for place in self.along(expr)) for expr in self.needed), default=1)
 
     def along(self, expr: int) -> tuple[int, ...]:
         """Number the walked axes over which an expression varies."""

@@ -26,13 +26,13 @@ def picks_in_turn(b: Builder, expr: int) -> bool:
 
 def order_work(b: Builder, expr: int) -> float:
     """Instructions an element of the row behind an order."""
-    dtype, length, width = b.exprs[expr].dtype, power_of_two(b.count(b.exprs[expr].along)[0]), power_of_two(_picked(b, expr))
+    dtype, length, width = str(b.exprs[expr].dtype), power_of_two(b.count(b.exprs[expr].along)[0]), power_of_two(_picked(b, expr))
     if picks_in_turn(b, expr):
         return TURN_WORK[dtype] * _picked(b, expr)
     stages = width.bit_length() - 1
     # runs of the width are sorted; then each step keeps half, and sorts again
-    exchanges = stages * (stages + 1) / 2 + sum((stages + 1) / 2**halved for halved in range(1, round(math.log2(length / width)) + 1))
-    return EXCHANGE_WORK[dtype] * exchanges
+    halves = sum(0.5**halved for halved in range(1, round(math.log2(length / width)) + 1))
+    return EXCHANGE_WORK[dtype] * (stages + 1) * (stages / 2 + halves)
 
 
 def order_text(axes: TileAxes, body: TileBody, scope: Scope, expr: int, masked: str, over: list[Axis]) -> str:
