@@ -11,7 +11,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.schedule import Region, Schedule
 from tools.codegen.ir.sizes import Fact, express
 from tools.codegen.ir.views import is_view
-from tools.codegen.lower.rules import MOVING_RULES, lower, lower_general
+from tools.codegen.lower.rules import MOVING_RULES, RULES, lower, lower_general
 from tools.codegen.rewrite.bind import bind
 from tools.codegen.templates.registry import template_for
 from tools.codegen.templates.shared.knob import Parameters, Settings
@@ -65,9 +65,10 @@ def plan_region(graph: OperatorGraph, members: Iterable[str], template: str = ""
         except LoweringError as error:
             try:
                 return choose_template(graph, lower_region(graph, names, TILE))
-            except LoweringError:
-                # what the templates before it say is about the operators; with tiles alone it is about axes
-                raise error from None
+            except LoweringError as tiles:
+                # what the templates before it say is about the operators; of tiles it is about axes, unless they alone know an operator
+                alone = any(graph.by_name[name].op in MOVING_RULES.keys() - RULES.keys() for name in names)
+                raise (tiles if alone else error) from None
     return choose_template(graph, lower_region(graph, names, TILE))
 
 
