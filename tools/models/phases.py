@@ -52,13 +52,16 @@ def prove(phase: Phase) -> None:
 
 
 def _prove(phase: Phase, job: ProofJob) -> None:
+    from torch._inductor import config as compiler
+
     from tools.models.loading import ModelFile
     from tools.models.proof import Prover
 
     if job.device == "cpu":
         _stand_in(job)
-    # torch.compile would start processes of its own for more
+    # torch.compile would start processes of its own for more; what began this process may have read the variable before
     os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    compiler.compile_threads = 1
     sys.path.append(str(Path(job.file).parent))
     file = ModelFile(_written(phase.scratch, job), job.factory)
     model = file.model(job.device)
