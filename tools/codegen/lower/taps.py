@@ -26,7 +26,7 @@ def _convolution(rank: int) -> GeneralRule:
         sizes = weight.shape[2:]
         if (
             isinstance(node, LaidOut) or len(out.shape) != rank + 2 or out.dtype not in FLOATS
-            or is_one(weight.shape[0]) or not is_one(weight.shape[1]) or weight.shape[0] != low.graph.meta(node.args[0]).shape[1]
+            or not is_one(weight.shape[1]) or weight.shape[0] != low.graph.meta(node.args[0]).shape[1]
         ):  # fmt: skip
             raise LoweringError(f"{node.target} of other than single channels is not a sum of neighbours")
         if any(len(set(each)) > 1 for each in sizes) or math.prod(each[0] for each in sizes) > MOST_TAPS:

@@ -51,6 +51,11 @@ SAMPLES = {
     "taps": function(
         "F.silu(F.conv1d(F.pad(x, (3, 0)), y, z, groups=x.shape[1]))", "torch.randn(2, 9, 20), torch.randn(9, 1, 4), torch.randn(9)", XYZ
     ),
+    "taps_of_one_channel": function(
+        "F.conv2d(F.pad(x.flatten(0, 1)[:, None], (1, 1, 2, 2), mode='reflect'), y[None, None, :, None])",
+        "torch.randn(2, 3, 9, 11), torch.randn(5)",
+        XY,
+    ),
     "taps_of_joined": function(
         "F.conv1d(torch.cat((x, y), -1), z, groups=x.shape[1])", "torch.randn(2, 9, 3), torch.randn(2, 9, 17), torch.randn(9, 1, 4)", XYZ
     ),
