@@ -1,4 +1,4 @@
-"""Which rewritings of a reference are worth modelling: batch norms folded, reductions pushed down below products, values prepacked."""
+"""Which rewritings of a reference are worth modelling: norms folded, reductions pushed down, values prepacked or made again."""
 
 from __future__ import annotations
 
@@ -7,15 +7,26 @@ from tools.codegen.rewrite.bind import bind
 from tools.codegen.rewrite.fold_batch_norm import folded_batch_norms
 from tools.codegen.rewrite.fold_constants import foldable_constants
 from tools.codegen.rewrite.reduction_pushdown import reduction_pushdowns
+from tools.codegen.schedule.recompute import recomputable
 
 
 def rewritings(graph: OperatorGraph) -> tuple[Schedule, ...]:
     """List schedules without regions, each of which says how the graph is rewritten: as it is, all sums pushed down, those packed too.
 
     Norms that can be folded are folded in each: that takes work from the device and gives it none. The last one packs whatever is made of
-    parameters alone, if sums leave something of weight there.
+    parameters alone, if sums leave something of weight there. Each also with values made again where they are read.
     """
     start = Schedule(regions=(), folded_batch_norms=tuple(found.norm.name for found in folded_batch_norms(graph)))
+    return tuple(other for each in _pushed(graph, start) for other in (each, *_recomputed(graph, each)))
+
+
+def _recomputed(graph: OperatorGraph, rewriting: Schedule) -> tuple[Schedule, ...]:
+    """The same with values made again where they are read, if there are any."""
+    copies = recomputable(bind(graph, rewriting).rewritten)
+    return (rewriting.model_copy(update={"recomputed": copies}),) if copies else ()
+
+
+def _pushed(graph: OperatorGraph, start: Schedule) -> tuple[Schedule, ...]:
     pushed = tuple(found.reduction.name for found in reduction_pushdowns(bind(graph, start).rewritten))
     if not pushed:
         return (start,)
@@ -29,6 +40,7 @@ def rewriting_words(schedule: Schedule) -> tuple[str, ...]:
     named = (
         ("reduction push-down", schedule.reduction_pushdown),
         ("folded batch norms", schedule.folded_batch_norms),
+        ("recomputed values", schedule.recomputed),
         ("prepacked values", schedule.prepacked),
     )
     return tuple(word for word, names in named if names)

@@ -109,6 +109,11 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Copied(Node):
+    """A value that is made again for those who read this copy: it belongs to their kernel, not to that of what it is made of."""
+
+
+@dataclass(frozen=True)
 class LaidOut(Node):
     """An operator on channels whose first result is taken as rows of channels, and its input as the reference has it."""
 

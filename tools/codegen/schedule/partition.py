@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.graph import Node, OperatorGraph, Ref
+from tools.codegen.ir.graph import Copied, Node, OperatorGraph, Ref
 from tools.codegen.ir.operators import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
 from tools.codegen.ir.views import is_view
@@ -52,7 +53,39 @@ def natural_regions(graph: OperatorGraph) -> Schedule:
             place = len(groups) - 1
         for name in groups[place]:
             home[name] = place
+    _side_by_side(graph, groups, home, sources)
     return Schedule(regions=ordered(graph, [tuple(group) for group in groups if group]))
+
+
+def _side_by_side(graph: OperatorGraph, groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]]) -> None:
+    """Unite groups that read the same large tensor and make as many elements, so that it is read once."""
+    for place, group in enumerate(groups):
+        if not group or _stands_alone(graph, group):
+            continue
+        for other in range(place):
+            alike = groups[other] and not _stands_alone(graph, groups[other]) and _shared(graph, groups[other], group)
+            if alike and _united_fit(graph, groups, home, sources, (other, place)):
+                groups[other] = sorted([*groups[other], *group], key=lambda name: graph.order[name])
+                groups[place] = []
+                home |= dict.fromkeys(group, other)
+                break
+
+
+def _united_fit(
+    graph: OperatorGraph, groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]], places: tuple[int, int]
+) -> bool:
+    members = [name for place in places for name in groups[place]]
+    return not _in_a_circle(groups, home, sources, set(members)) and belong_together(graph, members)
+
+
+def _shared(graph: OperatorGraph, one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two groups make tensors of one shape only, and read one of that many elements or more, which neither makes."""
+    shapes = {meta.shape for name in (*one, *other) for meta in graph.by_name[name].outputs}
+    if len(shapes) != 1:
+        return False
+    size = math.prod(sizes[0] for sizes in shapes.pop())
+    read = [{ref for name in group for ref in graph.by_name[name].refs if ref.name not in group} for group in (one, other)]
+    return any(graph.meta(ref).numel >= size for ref in read[0] & read[1])
 
 
 def _join(
@@ -64,6 +97,8 @@ def _join(
         return None
     feeders = sorted({home[name] for name in sources[node.name]}, reverse=True)
     joinable = [place for place in feeders if not _stands_alone(graph, groups[place])]
+    if isinstance(node, Copied):
+        joinable = [place for place in joinable if all(isinstance(graph.by_name[name], Copied) for name in groups[place])]
     if moves_elements(graph, node.name):
         # what lies between its pieces and what they are made of may only make one kernel with it
         wide = _upstream(graph, groups, home, sources, joinable)
