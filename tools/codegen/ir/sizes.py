@@ -80,6 +80,14 @@ def _integer_forms(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
         for chosen in combinations_with_replacement(facts, count):
             if product((fact.values for fact in chosen), len(values)) == values:
                 yield " * ".join(fact.text for fact in chosen)
+    yield from _sums(values, facts)
+
+
+def _sums(values: Sizes, facts: Sequence[Fact]) -> Iterator[str]:
+    """Write a size as that of two tensors that are joined."""
+    for one, two in combinations_with_replacement(facts, 2):
+        if all(v == a + b for v, a, b in zip(values, one.values, two.values, strict=True)):
+            yield f"{one.text} + {two.text}"
 
 
 def _scaled(values: Sizes, fact: Fact) -> Iterator[str]:

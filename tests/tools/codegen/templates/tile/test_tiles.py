@@ -66,6 +66,9 @@ SAMPLES = {
     ),
     "between": function("F.interpolate(x * 2, (7, 9), mode='bilinear')", "torch.randn(2, 3, 11, 13)"),
     "between_volumes": function("F.interpolate(x, scale_factor=1.5, mode='trilinear', align_corners=True)", "torch.randn(1, 2, 4, 5, 6)"),
+    "nearest_joined": function(
+        "F.silu(torch.cat((F.interpolate(x, scale_factor=2.0), y), 1))", "torch.randn(2, 5, 3, 4), torch.randn(2, 3, 6, 8)", XY
+    ),
     "nearest": function("F.interpolate(x, scale_factor=2.0).relu() - 1", "torch.randn(2, 3, 5, 7).half()"),
     "nearest_exact": function("F.interpolate(x, 11, mode='nearest-exact')", "torch.randn(2, 3, 17)"),
     "sampled": function(
