@@ -7,6 +7,7 @@ avoided (`0.5 * (1 + tanh(u))` is written as `sigmoid(2 u)`, softplus through `l
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,9 @@ Rule = Callable[..., Value]
 
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772, 1.0507009873554805
 """Constants of the SELU paper, as torch has them."""
+
+MOST_DIVISOR = 1e30
+"""Numbers of this size and less, down to its reciprocal, have a reciprocal in float32 that is neither denormal nor infinite."""
 
 
 def _named(op: str) -> Rule:
@@ -43,7 +47,15 @@ def _rsub(b: Builder, x: Value, y: Any, alpha: float = 1) -> Value:
 def _div(b: Builder, x: Value, y: Any, rounding_mode: str | None = None) -> Value:
     if rounding_mode is not None:
         raise LoweringError(f"division with rounding_mode={rounding_mode} is not generated")
+    if isinstance(y, int | float) and x.dtype == "float32" and 1 / MOST_DIVISOR <= abs(y) <= MOST_DIVISOR:
+        # as PyTorch's own kernel does with a number: its reciprocal is rounded to float32, and the multiplication again
+        return b.call("mul", x, _single(1.0 / _single(y)))
     return b.call("div", x, y)
+
+
+def _single(number: float) -> float:
+    """Round a number to float32."""
+    return float(struct.unpack("f", struct.pack("f", number))[0])
 
 
 def _pow(b: Builder, x: Value, exponent: Any) -> Value:
@@ -224,6 +236,7 @@ def _hinge(b: Builder, x: Value, y: Value, margin: float = 1.0) -> Value:
 
 
 ARITHMETIC: dict[str, Rule] = {
+    "contiguous": lambda b, x: x,
     "add": _add, "sub": _sub, "rsub": _rsub, "mul": lambda b, x, y: b.call("mul", x, y), "div": _div, "true_divide": _div,
     "neg": lambda b, x: -x, "reciprocal": lambda b, x: 1.0 / x, "square": lambda b, x: x * x, "pow": _pow,
     "abs": _named("abs"), "sign": _sign, "sgn": _sign, "exp": _named("exp"), "log": _named("log"), "sqrt": _named("sqrt"),

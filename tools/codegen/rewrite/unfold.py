@@ -1,4 +1,4 @@
-"""Patches of images that do not overlap, as views: both sides cut into patches, and the dimensions put in another order."""
+"""Patches of images that do not overlap, as views and one copy: both sides cut into patches, and the dimensions put in another order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from tools.codegen.rewrite.rewriter import Rewriter
 def patches(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     """Write `im2col` of whole patches side by side as views; None where they overlap, leave gaps, or reach beyond the image.
 
-    Patches are rows, which is what a product wants of them: its result is that view turned.
+    Patches are rows, which is what a product wants of them: its result is that view turned. PyTorch's copy into that order took longer than
+    the product (an H100): it is an operator by itself, so that a kernel of ours does it.
     """
     source, (size, dilation, padding, stride) = node.args[0], node.args[1:5]
     meta = rewriter.metas.get(source.name) if isinstance(source, Ref) and source.index == 0 else None
@@ -27,7 +28,7 @@ def patches(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
     high, wide = ((each,) * traces for each in size)
     shape = (images, channels, rows, high, cols, wide)
     _, elements, places = node.outputs[0].shape
-    cut, turned, each = (f"{node.name}_{word}" for word in ("cut", "turned", "patches"))
+    cut, turned, copied, each = (f"{node.name}_{word}" for word in ("cut", "turned", "copied", "patches"))
     return (
         Node(
             cut, "aten.reshape.default", (source, list(map(_written, shape))), {},
@@ -37,7 +38,11 @@ def patches(rewriter: Rewriter, node: Node) -> Sequence[Node] | None:
             turned, "aten.permute.default", (Ref(cut), [0, 2, 4, 1, 3, 5]), {},
             (TensorMeta((images, rows, cols, channels, high, wide), meta.dtype, contiguous=False, unit_last=False),),
         ),
-        Node(each, "aten.reshape.default", (Ref(turned), list(map(_written, (images, places, elements)))), {},
+        Node(
+            copied, "aten.contiguous.default", (Ref(turned),), {},
+            (TensorMeta((images, rows, cols, channels, high, wide), meta.dtype),),
+        ),
+        Node(each, "aten.reshape.default", (Ref(copied), list(map(_written, (images, places, elements)))), {},
             (TensorMeta((images, places, elements), meta.dtype),)),
         Node(node.name, "aten.transpose.int", (Ref(each), 1, 2), {}, (replace(node.outputs[0], contiguous=False, unit_last=False),)),
     )  # fmt: skip
