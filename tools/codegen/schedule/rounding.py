@@ -13,11 +13,12 @@ def policy_of_region(graph: OperatorGraph, names: Iterable[str], policy: Precisi
     """Say what a policy comes to for some operators that share a kernel.
 
     Under `default` cuDNN decides by itself which convolutions take TF32, and those in groups did not: a grouped 1x1 convolution of
-    float32 was off by 1.3e-7 on an H100 (2026-11-25). They round only where a convolution without groups does so in the same graph.
+    float32 was off by 1.3e-7 on an H100 (2026-11-25). They round only where another convolution does so in the same graph.
     """
     convolves = any(graph.by_name[name].op in CONVOLUTIONS for name in names)
-    return policy.of_operator(cudnn=convolves and any(_is_whole(node) for node in graph.nodes))
+    return policy.of_operator(cudnn=convolves and any(_may_round(node) for node in graph.nodes))
 
 
-def _is_whole(node: Node) -> bool:
-    return node.op in CONVOLUTIONS and node.argument(6, "groups", 1) == 1
+def _may_round(node: Node) -> bool:
+    """Whether it is a convolution without groups, or a transposed one, of which nothing else was seen."""
+    return node.op in CONVOLUTIONS and (CONVOLUTIONS[node.op][1] or node.argument(6, "groups", 1) == 1)

@@ -14,6 +14,9 @@ from tools.records import ActionKind
 LONGEST = 400
 """Multiplications of a lane up to which a depthwise convolution's loops, all of them unrolled, compile within some seconds."""
 
+WASTED = 1.05
+"""Rows that taller tiles reach over the end, by those of a lane's height: beyond it a lane's height is taken."""
+
 KNOBS: Mapping[str, Knob] = {
     "BLOCK_M": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64)),
     "BLOCK_N": Knob(ActionKind.TILING, (8, 16, 32, 64, 128, 256, 512)),
@@ -32,6 +35,8 @@ def depthwise_defaults(kernel: Kernel) -> Parameters:
     many = 16 if rows >= 64 and 16 * math.prod(kernel.depthwise.size) <= LONGEST else 8
     a_lane = many if walks(kernel.depthwise) else 4
     height = min(power_of_two(rows), max(1, a_lane * 128 // width))
+    if height > a_lane and WASTED * -(-rows // a_lane) * a_lane < -(-rows // height) * height:
+        height = a_lane
     return {"BLOCK_M": height, "BLOCK_N": width, "num_warps": max(1, width // 32, width * height // (32 * a_lane))}
 
 

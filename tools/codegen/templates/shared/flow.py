@@ -87,7 +87,9 @@ def _affine(b: Builder, expr: int) -> Flow:
         change = {atom: _scaled(stride, factor) if record.op == "mul" else int(stride // factor) for atom, stride in found.strides.items()}
         return Flow(change, found.random)
     if record.op in SAME or record.op == "where":
-        return _affine(b, record.args[0 if record.op in SAME else 2])
+        # of a choice the side that moves: the other one is a limit
+        sides = [_affine(b, arg) for arg in (record.args[:1] if record.op in SAME else reversed(record.args[1:]))]
+        return next((side for side in sides if side.strides or side.random), sides[0])
     return Flow({}, b.leaves_of(record))
 
 
