@@ -129,7 +129,7 @@ def _trace(calls: Sequence[_Call], first: int, weights: Mapping[str, float], pat
         found = shapes_of(text, given)
         if found is None:
             return Parted("its sizes do not hang together in the same way at each shape")
-        if not all(as_given(text, module, call.given, call.result) for call in calls):
+        if not all(as_given(text, call.found.module, call.given, call.result) for call in calls):
             return Parted("what it was traced to at one shape gives something else at another")
         sizes = found
         text.set_shapes(main.given, {name: (call.found.weight(weights), one) for name, call, one in zip(names, calls, sizes, strict=True)})

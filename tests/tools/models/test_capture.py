@@ -107,6 +107,27 @@ def test_what_one_problem_cannot_stand_for_is_a_group_for_each_shape() -> None:
     assert any(line.startswith("BySize is called at several shapes, and no one kernel can be made for them") for line in parted(found))
 
 
+class Ends(nn.Module):
+    """Norms with weights of their own, the last of which gets one row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = Norm(), Norm()
+        nn.init.uniform_(self.first.weight)
+        nn.init.uniform_(self.last.weight)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return self.last(self.first(x)[-1:])
+
+
+def test_modules_with_other_weights_share_a_problem_at_several_shapes() -> None:
+    """The final norm of a model, say, which gets the last token alone."""
+    [group] = [one for one in capture(Ends().eval(), [Workload("rows", (torch.randn(6, 16),), {}, 1.0)]).groups if one.title == "Norm"]
+    assert group.trace is not None
+    assert (group.paths, len(group.trace.shapes), group.apart) == (("first", "last"), 2, "")
+
+
 def test_many_shapes_are_told_by_a_few() -> None:
     """Those of a mixture's experts, say: at most four stand for all, and all calls count."""
     sizes = range(2, 20, 2)
