@@ -102,9 +102,11 @@ def signature(tree: Any) -> str:
 
 
 def _copied(tree: Any) -> Any:
-    """Copy the tensors of a call: a later operator may write to them."""
+    """Copy the tensors of a call: a later operator may write to them. A part of a wider tensor stays one, by its strides."""
     if isinstance(tree, torch.Tensor):
-        return tree.detach().clone()
+        made = tree.detach().clone()
+        apart = type(tree) is torch.Tensor and tree.layout is torch.strided and made.stride() != tree.stride() and 0 not in tree.stride()
+        return torch.empty_strided(tree.shape, tree.stride(), dtype=tree.dtype, device=tree.device).copy_(made) if apart else made
     if type(tree) in (tuple, list):
         return type(tree)(map(_copied, tree))
     if type(tree) is dict:

@@ -128,6 +128,25 @@ def test_modules_with_other_weights_share_a_problem_at_several_shapes() -> None:
     assert (group.paths, len(group.trace.shapes), group.apart) == (("first", "last"), 2, "")
 
 
+class Halves(nn.Module):
+    """A norm of one half of what it is given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = Norm()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Compute."""
+        return self.norm(x.chunk(2, dim=-1)[1])
+
+
+def test_an_input_that_is_part_of_a_wider_tensor_is_known_as_such() -> None:
+    """A guard that asked for one in order would turn every call away."""
+    [group] = [one for one in capture(Halves().eval(), [Workload("rows", (torch.randn(6, 32),), {}, 1.0)]).groups if one.title == "Norm"]
+    assert group.trace is not None
+    assert [one.contiguous for one in group.trace.inputs] == [False]
+
+
 def test_many_shapes_are_told_by_a_few() -> None:
     """Those of a mixture's experts, say: at most four stand for all, and all calls count."""
     sizes = range(2, 20, 2)
