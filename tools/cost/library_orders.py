@@ -12,7 +12,7 @@ from tools.codegen.ir.graph import Node, OperatorGraph
 from tools.hardware import rates
 from tools.records import ITEM_BYTES, HardwareSheet
 
-ORDERS = frozenset({"topk", "sort", "argsort", "msort", "kthvalue"})
+ORDERS = frozenset({"topk", "topk_of_chunks", "sort", "argsort", "msort", "kthvalue"})
 """Operators that put rows in order."""
 ROUND_US = 13.0
 """Time of a program that selects from a row of up to 1024 elements, with what is around it: 16,384 rows of 128 elements of which 8 are
@@ -34,11 +34,12 @@ def _order_us(graph: OperatorGraph, node: Node, sheet: HardwareSheet) -> float:
     shape = source.written
     if not shape or source.dtype not in ITEM_BYTES:
         return 0.0
-    where = node.argument(2 if node.op in ("topk", "kthvalue") else 1, "dim", -1)
+    selects = node.op not in ("sort", "argsort", "msort")
+    where = -1 if node.op == "topk_of_chunks" else node.argument(2 if selects else 1, "dim", -1)
     length = shape[where if isinstance(where, int) else -1]
     rows = max(1, math.prod(shape) // max(1, length))
     item, threads = ITEM_BYTES[source.dtype], min(1024, -(-length // 32) * 32)
     held = sheet.sms * min(32, sheet.max_threads_per_sm // threads)
-    if node.op not in ("topk", "kthvalue"):
+    if not selects:
         return SORT_PASSES * max(sheet.launch_us, rows * length * (item + 8) * 2 / rates.l2_gbps(sheet) / 1e3)
     return max(ROUND_US, rows / held * ROUND_US) + (rows * length * item * DIGITS / rates.l2_gbps(sheet) / 1e3 if length > 1024 else 0.0)

@@ -47,6 +47,8 @@ class Builder:
         self.loads: list[Load] = []
         self.joins: list[Join] = []
         """One at most."""
+        self.chunked: dict[int, tuple[tuple[int, ...], int]] = {}
+        """Atoms that count chunks of a row: the row's atoms, and the elements of a chunk, of which the last may have fewer."""
         self.arguments: list[Varying] = []
         self.labels: dict[int, str] = {}
         self._known: dict[Expr, int] = {}

@@ -48,13 +48,18 @@ def packing(dtype: str, largest: bool, longest: int) -> Packing:
 
 def keys_of(b: Builder, x: Value, atoms: tuple[int, ...], packed: Packing) -> Value:
     """Pack the elements along atoms: the first in order has the largest key."""
+    return packed_at(b, x, flat(b, atoms), packed)
+
+
+def packed_at(b: Builder, x: Value, position: Value, packed: Packing) -> Value:
+    """Pack elements with positions that are given."""
     bits = b.call("ordered_bits", x) if is_floating(packed.dtype) else b.cast(x, "int32") if x.dtype == "bool" else x
     if packed.dropped:
         bits = b.call("shift_right", bits, packed.dropped)
     if not packed.largest:
         bits = -1 - bits
     last = (1 << packed.places) - 1
-    return b.compute(bits, packed.key) * (1 << packed.places) + (last - b.compute(flat(b, atoms), packed.key))
+    return b.compute(bits, packed.key) * (1 << packed.places) + (last - b.compute(position, packed.key))
 
 
 def position_in(b: Builder, key: Value, packed: Packing) -> Value:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tools.codegen.ir.builder import Builder, Value
+from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import LoweringError
 
 Rule = Callable[..., Value]
@@ -45,6 +46,8 @@ def _rsub(b: Builder, x: Value, y: Any, alpha: float = 1) -> Value:
 
 
 def _div(b: Builder, x: Value, y: Any, rounding_mode: str | None = None) -> Value:
+    if rounding_mode == "floor" and not is_floating(x.dtype):
+        return _floor_divide(b, x, y)
     if rounding_mode is not None:
         raise LoweringError(f"division with rounding_mode={rounding_mode} is not generated")
     if isinstance(y, int | float) and x.dtype == "float32" and 1 / MOST_DIVISOR <= abs(y) <= MOST_DIVISOR:
@@ -56,6 +59,31 @@ def _div(b: Builder, x: Value, y: Any, rounding_mode: str | None = None) -> Valu
 def _single(number: float) -> float:
     """Round a number to float32."""
     return float(struct.unpack("f", struct.pack("f", number))[0])
+
+
+def _floor_divide(b: Builder, x: Value, y: Any) -> Value:
+    x, y = b.lift(x), b.lift(y)
+    _refuse_floats(x, y)
+    quotient = b.call("floordiv", x, y)
+    return b.call("where", _is_below(b, x - quotient * y, y), quotient - 1, quotient)
+
+
+def _remainder(b: Builder, x: Value, y: Any) -> Value:
+    x, y = b.lift(x), b.lift(y)
+    _refuse_floats(x, y)
+    rest = b.call("mod", x, y)
+    return b.call("where", _is_below(b, rest, y), rest + y, rest)
+
+
+def _refuse_floats(*values: Value) -> None:
+    if any(is_floating(value.dtype) or value.dtype in ("weak_float", "bool") for value in values):
+        raise LoweringError("whole quotients and remainders of other than whole numbers are not generated")
+
+
+def _is_below(b: Builder, rest: Value, divisor: Value) -> Value:
+    """Whether what a division toward zero leaves has another sign than the divisor: PyTorch's quotient is one less then."""
+    differs = b.call("xor", rest < 0, divisor < 0)
+    return b.call("and", b.call("ne", rest, 0), differs)
 
 
 def _pow(b: Builder, x: Value, exponent: Any) -> Value:
@@ -243,7 +271,7 @@ ARITHMETIC: dict[str, Rule] = {
     "rsqrt": _named("rsqrt"), "sin": _named("sin"), "cos": _named("cos"), "erf": _named("erf"), "tanh": _named("tanh"),
     "exp2": lambda b, x: b.call("exp", x * math.log(2)), "log2": lambda b, x: b.call("log", x) * (1 / math.log(2)),
     "log1p": _named("log1p"), "expm1": _named("expm1"), "sigmoid": _named("sigmoid"), "floor": _named("floor"), "ceil": _named("ceil"),
-    "round": _round,
+    "round": _round, "floor_divide": _floor_divide, "remainder": _remainder,
     "relu": _relu, "relu6": lambda b, x: _clamp(b, x, 0, 6), "gelu": _gelu, "silu": lambda b, x: x * b.call("sigmoid", x),
     "softplus": _softplus, "mish": _named("mish"), "hardtanh": _hardtanh,
     "hardswish": lambda b, x: x * _clamp(b, x + 3.0, 0.0, 6.0) * (1 / 6),

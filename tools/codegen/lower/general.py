@@ -62,13 +62,13 @@ class GeneralLowering(Lowering):
         """Take a value at other positions, under the dimensions that these vary over."""
         return Lowered(reindexed(self.b, found.value, at, guard), self.b.atoms.resolve(dims))
 
-    def gathered(self, found: Lowered, at: Positions, dims: Dims) -> Lowered:
+    def gathered(self, found: Lowered, at: Positions, dims: Dims, guard: Value | None = None) -> Lowered:
         """The same at positions that are data: what a reduction of this region makes would be made again for each."""
         atoms = at.keys()
         below = [self.b.exprs[expr] for expr in self._below(found.value.id)]
         if any(record.along and not record.is_scan and atoms & self.b.leaves_of(record) for record in below):
             raise LoweringError("what a reduction of the same region makes is not gathered from")
-        return self.take(found, at, dims)
+        return self.take(found, at, dims, guard)
 
     def operands(self, refs: Sequence[Ref]) -> list[Lowered]:
         """Find values that will be broadcast against each other: `aligned` keeps them apart."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.dtypes import COMPUTE
-from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node
+from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.monotone import applied, behind
-from tools.codegen.ir.order import BITS, element_in, keys_of, packing, position_in
+from tools.codegen.ir.order import BITS, element_in, keys_of, packed_at, packing, position_in
+from tools.codegen.ir.reindex import extent, least, spread
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.lower.general import GeneralLowering, GeneralRule
 from tools.codegen.lower.view_rules import numbers
@@ -65,5 +67,44 @@ def _sort(elements: bool) -> GeneralRule:
     return rule
 
 
-ORDER_RULES: dict[str, GeneralRule] = {"topk": _topk, "sort": _sort(True), "argsort": _sort(False)}
+def _chunk_maxima(low: GeneralLowering, node: Node) -> None:
+    """The largest element of each chunk of a row; NaN is above all."""
+    b, source, chunk = low.b, low.value(node.args[0]), int(node.args[1])
+    row = source.dims[-1]
+    (whole,), within = b.atoms.dims((node.outputs[0].shape[-1],))[0], b.atoms.new((chunk,) * low.traces)
+    b.chunked[whole] = (row, chunk)
+    position = b.index((whole, within))
+    inside = position < extent(b, row)
+    taken = low.gathered(source, spread(b, row, position), (*source.dims[:-1], (whole,)), inside)
+    bits = b.call("where", inside, b.call("ordered_bits", b.compute(taken.value, "float32")), least("int32"))
+    low.define(node, b.call("ordered_float", b.reduce(Fold.MAX, bits, (within,))), taken.dims)
+
+
+def _topk_of_chunks(low: GeneralLowering, node: Node) -> None:
+    """The largest of the chunks whose own largest come first; a chunk beyond the last one lies outside of the row."""
+    b, source, best, chunk = low.b, low.value(node.args[0]), low.value(node.args[1]), int(node.args[3])
+    row, chunks = source.dims[-1], best.dims[-1]
+    # rows alone are walked together
+    (of_source, of_best), _ = low.aligned([Lowered(each.value, (*each.dims[:-1], ())) for each in (source, best)])
+    source, best = Lowered(of_source.value, (*of_source.dims[:-1], row)), Lowered(of_best.value, (*of_best.dims[:-1], chunks))
+    count = numbers(low, node.args[2])
+    rough = packing("float32", True, max(b.count(chunks)))
+    chosen = b.atoms.new(count)
+    first = position_in(b, b.order(keys_of(b, b.compute(best.value, "float32"), chunks, rough), chunks, chosen), rough)
+    within = b.atoms.new((chunk,) * low.traces)
+    position = first * chunk + b.index((within,))
+    inside = position < extent(b, row)
+    taken = low.gathered(source, spread(b, row, position), (*source.dims[:-1], (chosen,), (within,)), inside)
+    keys = b.call("where", inside, packed_at(b, b.compute(taken.value, "float32"), position, rough), least("int64"))
+    picked = b.atoms.new(count)
+    found = b.order(keys, (chosen, within), picked)
+    dims = (*source.dims[:-1], (picked,))
+    low.define(node, element_in(b, found, rough), dims)
+    low.define(node, position_in(b, found, rough), dims, index=1)
+
+
+ORDER_RULES: dict[str, GeneralRule] = {
+    "topk": _topk, "sort": _sort(True), "argsort": _sort(False),
+    "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks,
+}  # fmt: skip
 """Operators by name."""

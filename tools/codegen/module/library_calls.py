@@ -182,6 +182,15 @@ def _scalar(caller: Caller, node: Node) -> str:
     return f"torch.full((), {caller.text(node.args[0])}, {keywords})"
 
 
+def _chunk_maxima(caller: Caller, node: Node) -> str:
+    text, chunk = caller.text(node.args[0]), node.args[1]
+    return f'F.pad({text}, (0, -{text}.shape[-1] % {chunk}), value=float("-inf")).unflatten(-1, (-1, {chunk})).amax(-1)'
+
+
+def _topk_of_chunks(caller: Caller, node: Node) -> str:
+    return f"torch.topk({caller.text(node.args[0])}, {caller.text(node.args[2])})"
+
+
 VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     **dict.fromkeys(("view", "reshape", "_unsafe_view"), _shaped("reshape")), "expand": _shaped("expand"),
     **{name: _method(name) for name in ("flatten", "unflatten", "squeeze", "expand_as")},
@@ -191,5 +200,6 @@ VIEW_CALLS: dict[str, Callable[[Caller, Node], str]] = {
     "numpy_T": _property("T"), "mT": _property("mT"), "narrow": _method("narrow"), "unbind": _method("unbind"),
     "broadcast_to": _shaped("expand"), "copy_": _method("copy_"), "scalar_tensor": _scalar,
     "cumsum_reversed": _reversed("cumsum"), "cumprod_reversed": _reversed("cumprod"),
+    "chunk_maxima": _chunk_maxima, "topk_of_chunks": _topk_of_chunks,
 }  # fmt: skip
 """How views, and what reads better as a method, are written."""

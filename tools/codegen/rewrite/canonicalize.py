@@ -5,7 +5,8 @@ dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classificati
 reduction; einsum of several tensors becomes products of two; batch norm in training mode becomes its functional twin and two writes to
 its buffers; repetitions, and patches that do not overlap, become views; complex values become their parts; attention with wide heads
 becomes its products and its softmax; a scan between two flips becomes a reversed scan, and one laid after zeros or ones a scan of what
-begins with them; a concatenation that starts with the pieces of an earlier one takes its result.
+begins with them; a concatenation that starts with the pieces of an earlier one takes its result; a
+selection from long rows is made in two steps.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tools.codegen.rewrite.complex_parts import real_parts
 from tools.codegen.rewrite.concat import rewrite_concat
 from tools.codegen.rewrite.einsum import decompose_einsum
 from tools.codegen.rewrite.identities import OF_ONE, is_identity, one_element
+from tools.codegen.rewrite.long_topk import chunked_topk
 from tools.codegen.rewrite.loop import rewritten_body
 from tools.codegen.rewrite.loss import row_loss, triplet_loss
 from tools.codegen.rewrite.repeat import interleave, tiled
@@ -72,6 +74,7 @@ RULES = Rules(
         "im2col": patches,
         "scaled_dot_product_attention": decompose_attention,
         "recurrence": rewritten_body(_body),
+        "topk": chunked_topk,
     },
     otherwise=_otherwise,
 )

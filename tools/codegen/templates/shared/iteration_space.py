@@ -67,6 +67,9 @@ class Space:
             self.axes = (*self.axes, *found)
             sizes = [host_size(self, part, {}) if part else "1" for part in parts]
             self.given = {**self.given, atoms.leaves((join.whole,)): f"({' + '.join(sizes)})"}
+        for whole, (row, chunk) in self.kernel.builder.chunked.items():
+            text = f"triton.cdiv({host_size(self, self.kernel.builder.atoms.leaves(row), {})}, {chunk})"
+            self.given = {**self.given, self.kernel.builder.atoms.leaves((whole,)): text}
         for axis in self.axes:
             if len(axis.groups) > 1 and self._joined_group(axis) is not None:
                 self.parts_used.add(axis.name)

@@ -14,7 +14,7 @@ from tools.codegen.templates.shared.sectors import Step, axis_steps, sectors
 from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.knobs import extents
 from tools.codegen.templates.tile.layout import Groups, TileLayout, Touched, tile_layout_of
-from tools.codegen.templates.tile.orders import order_work
+from tools.codegen.templates.tile.orders import order_work, waits
 from tools.hardware import rates
 from tools.records import HardwareSheet
 
@@ -95,7 +95,7 @@ class _Tiles:
             lane_work=max(tile, self.threads) * float(self.steps * self.passes * programs) * self._ops(a_thread)
             + programs * self.threads * rates.PROGRAM_WORK,
             registers=24 + a_thread * kept,
-            barriers=2.0 * len(plan.reductions) if self.threads > WARP and plan.walked and not self.axis else 0.0,
+            barriers=sum(waits(plan.b, expr) for expr in plan.reductions) if self.threads > WARP and plan.walked and not self.axis else 0.0,
             exchange_cycles=self._turning(tile),
         )
 

@@ -35,6 +35,16 @@ def order_work(b: Builder, expr: int) -> float:
     return EXCHANGE_WORK[dtype] * (stages + 1) * (stages / 2 + halves)
 
 
+def waits(b: Builder, expr: int) -> float:
+    """Count the barriers of a reduction, or of an order, in a program of several warps."""
+    if b.exprs[expr].op != "order":
+        return 2.0
+    if picks_in_turn(b, expr):
+        return 2.0 * _picked(b, expr)
+    stages = power_of_two(_picked(b, expr)).bit_length() - 1
+    return (stages + 1) * (stages / 2 + math.log2(power_of_two(b.count(b.exprs[expr].along)[0])) - stages)
+
+
 def order_text(axes: TileAxes, body: TileBody, scope: Scope, expr: int, masked: str, over: list[Axis]) -> str:
     """Write an order of masked keys: rows of a tile of two dimensions, and what is picked as a dimension of its own."""
     record = body.b.exprs[expr]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import made_once, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import generated, made_once, run_worker, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.templates.tile.test_tiles import whole
 from tools.codegen import emit, initial_schedule
@@ -49,12 +49,22 @@ SAMPLES = {
         ".flatten(1).topk(5)[1]",
         "torch.randn(9, 6, 10)",
     ),
+    "rows_and_words": function(
+        "(lambda i: (i // 20, i % 20, (i - 33) // 7, (i - 33) % -7))(x.flatten(1).topk(9)[1])", "torch.randn(3, 4, 20)"
+    ),
     "until_a_share": function(
         "(lambda s, i: s.masked_fill(s.cumsum(-1) - s > 0.6, 0.0))(*x.softmax(-1).sort(-1, descending=True))", "torch.randn(9, 70)"
     ),
 }
 """References that one nest holds."""
+LONG = {
+    "from_long_rows": function("torch.topk(x * 2, 5)", "torch.randn(3, 9001)"),
+    "many_from_long_rows": function("torch.topk(x, 40)", "torch.randn(2, 9001)"),
+    "hardly_any_numbers": function("torch.topk(torch.where(x < 3.4, -torch.inf, x), 20)[0]", "torch.randn(2, 9001)"),
+}
+"""References whose rows are too long for one program: two regions each."""
 CASES = covering([(name, setting) for name in SAMPLES for setting in ("first", "flat")])
+EVERY = [*CASES, *((name, "regions") for name in LONG)]
 
 
 def written(name: str, setting: str) -> tuple[Problem, str]:
@@ -71,10 +81,13 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], d
 
 def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     jobs = [write_job(folder, f"{name}_{setting}", *written(name, setting)) for name, setting in CASES]
-    return dict(zip(CASES, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
+    for name, text in LONG.items():
+        problem, graph = traced_text(text, name)
+        jobs.append(write_job(folder, name, problem, emit(problem, graph, generated(graph, {})).source))
+    return dict(zip(EVERY, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
-@pytest.mark.parametrize(("name", "setting"), CASES)
+@pytest.mark.parametrize(("name", "setting"), EVERY)
 def test_a_row_in_order_is_as_torch_has_it(results: Any, name: str, setting: str) -> None:
     """Elements and positions of rows in order, and what one kernel makes of them, are those of the reference."""
     result = results[name, setting]
