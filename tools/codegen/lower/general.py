@@ -63,7 +63,7 @@ class GeneralLowering(Lowering):
         return Lowered(reindexed(self.b, found.value, at, guard), self.b.atoms.resolve(dims))
 
     def gathered(self, found: Lowered, at: Positions, dims: Dims, guard: Value | None = None) -> Lowered:
-        """The same at positions that are data: what a reduction of this region makes would be made again for each."""
+        """The same at positions that are data, or at several: what a reduction of this region makes would be made again for each."""
         atoms = at.keys()
         below = [self.b.exprs[expr] for expr in self._below(found.value.id)]
         if any(record.along and not record.is_scan and atoms & self.b.leaves_of(record) for record in below):

@@ -53,7 +53,7 @@ def _mixed(low: GeneralLowering, found: Lowered, corners: Sequence[tuple[_Corner
         for place, corner in enumerate(chosen):
             at |= spread(b, found.dims[first + place], corner.place)
         inside = _all(b, [corner.inside for corner in chosen if corner.inside is not None])
-        value = b.compute(low.take(found, at, dims, inside).value, "float32")
+        value = b.compute(low.gathered(found, at, dims, inside).value, "float32")
         value = value if inside is None else b.call("where", inside, value, 0.0)
         for corner in chosen:
             value = value if corner.weight is None else value * corner.weight

@@ -20,6 +20,7 @@ from tools.codegen.lower.lowering import Claim, Lowering, Rule
 from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
 from tools.codegen.lower.norm import NORM_RULES
 from tools.codegen.lower.order import ORDER_RULES
+from tools.codegen.lower.patches import PATCH_RULES
 from tools.codegen.lower.pointwise import POINTWISE_RULES
 from tools.codegen.lower.pooling import POOLING_RULES
 from tools.codegen.lower.recurrence import RECURRENCE_RULES
@@ -37,7 +38,9 @@ RULES: dict[str, Rule] = {
 }  # fmt: skip
 """By operator name. `max` and `min` are in two families: the reduction's rule tells by their arguments."""
 
-MOVING_RULES: dict[str, GeneralRule] = {**GATHER_RULES, **GENERAL_JOIN_RULES, **REORDER_RULES, **SCATTER_RULES, **ORDER_RULES}
+MOVING_RULES: dict[str, GeneralRule] = {
+    **GATHER_RULES, **GENERAL_JOIN_RULES, **REORDER_RULES, **PATCH_RULES, **SCATTER_RULES, **ORDER_RULES,
+}  # fmt: skip
 """Of operators that move elements, and compute nothing."""
 GENERAL_RULES: dict[str, GeneralRule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **MOVING_RULES, **INTERPOLATION_RULES,

@@ -87,7 +87,7 @@ def _neighbour(
         if padding:
             within = b.call("and", b.call("ge", position, 0), position < b.number(shape[place]))
             inside = within if inside is None else b.call("and", inside, within)
-    value = low.take(found, at, (*found.dims[:2], *new), inside).value
+    value = low.gathered(found, at, (*found.dims[:2], *new), inside).value
     return value if inside is None else b.call("where", inside, value, 0.0)
 
 

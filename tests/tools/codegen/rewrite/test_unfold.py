@@ -21,7 +21,7 @@ def test_patches_side_by_side_are_a_view_and_a_copy() -> None:
 
 
 @pytest.mark.parametrize("how", ["2, stride=1", "2, stride=2, padding=1", "(2, 2), stride=(2, 3)", "3, stride=3"])
-def test_patches_that_overlap_or_leave_something_out_stay_the_librarys(how: str) -> None:
+def test_patches_that_overlap_or_leave_something_out_are_no_view(how: str) -> None:
     """Of an image of 8 by 10: padded, with gaps, or with an edge that fills no patch."""
     _, graph = traced_text(function(f"F.unfold(x, {how}) * 2", "torch.randn(2, 3, 8, 10)"))
     assert "im2col" in {node.op for node in graph.nodes}

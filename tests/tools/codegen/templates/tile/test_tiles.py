@@ -64,6 +64,8 @@ SAMPLES = {
         "torch.randn(2, 5, 9, 11).half(), torch.randn(5, 1, 3, 3).half()",
         XY,
     ),
+    "patches": function("F.unfold(x, 3, padding=(1, 2), stride=(1, 2)) * 2", "torch.randn(2, 3, 7, 8)"),
+    "patches_apart": function("F.unfold(x, (2, 3), dilation=2).amax(1)", "torch.randn(2, 3, 7, 8)"),
     "between": function("F.interpolate(x * 2, (7, 9), mode='bilinear')", "torch.randn(2, 3, 11, 13)"),
     "between_volumes": function("F.interpolate(x, scale_factor=1.5, mode='trilinear', align_corners=True)", "torch.randn(1, 2, 4, 5, 6)"),
     "nearest_joined": function(
@@ -171,3 +173,9 @@ def test_a_join_at_a_fixed_position_is_the_piece_that_lies_there() -> None:
     planned = plan_region(graph, region.nodes)
     region = region.model_copy(update={"template": TILE, "parameters": planned.defaults(132)})
     assert not re.search(r"tl.where\(\d", emit(problem, graph, Schedule(regions=(region,))).source)
+
+
+def test_what_a_reduction_makes_is_not_made_again_for_each_neighbour() -> None:
+    """A softmax over rows that are then enlarged is a kernel by itself."""
+    _, graph = traced_text(function("F.interpolate(torch.softmax(x, -1), (7, 30), mode='bilinear')", "torch.randn(2, 3, 5, 20)"), "apart")
+    assert len(initial_schedule(graph).regions) == 2
