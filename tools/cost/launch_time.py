@@ -11,7 +11,8 @@ and the others break ties (`JOIN`; a maximum would call schedules equal that are
 * issue: instructions of all lanes, idle ones too, at `ISSUES_PER_CLOCK`;
 * exchange: values that warps of one program pass to one another through shared memory in every step, and the lines that loads of
   depthwise convolutions and of poolings by `vec4` look up in the L1, which is the same memory;
-* products: at the rate of the units that the tile's shape allows.
+* products: at the rate of the units that the tile's shape allows;
+* additions: what is added to one line of memory, one after the other.
 
 Registers are guessed from the tile; beyond what a thread can have they spill, and spills move through the L2.
 """
@@ -44,6 +45,7 @@ def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
         work.lane_work / sheet.warp_size / (sheet.sms * rates.ISSUES_PER_CLOCK * sheet.clock_mhz) * _stretch(work, sheet),
         work.exchange_cycles * work.steps * work.programs / (sheet.sms * sheet.clock_mhz),
         _product_us(work, sheet),
+        work.additions / rates.ADDITIONS_PER_LINE_US / work.addition_lines if work.addition_lines else 0.0,
     )
     worst = max(terms)
     return float(rates.KERNEL_US + worst * sum((term / worst) ** JOIN for term in terms) ** (1 / JOIN))

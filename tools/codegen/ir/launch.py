@@ -31,3 +31,7 @@ class LaunchWork:
     product_flops: float = 0.0
     product_tflops: float = 0.0
     """Rate that the tile's shape allows."""
+    additions: float = 0.0
+    """Sectors that the L2 adds to: those that fall into one line wait for one another."""
+    addition_lines: float = 0.0
+    """Lines of memory that these fall into."""

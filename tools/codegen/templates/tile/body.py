@@ -27,6 +27,8 @@ class TileBody(Body):
         """Take what every template gives, and the axes of the tile."""
         super().__init__(space, names, load, reduce)
         self.axes = axes
+        self.copied: frozenset[str] = frozenset()
+        """Tensors of which there are several copies, one behind the other."""
 
     def _leaf(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
         if record.op == "size" and len({*self.b.count(record.extra)}) == 1:
@@ -86,8 +88,16 @@ class TileBody(Body):
         if (meta.contiguous or access.is_output) and all(len(set(sizes)) == 1 for sizes in after):
             return str(dim_strides(meta)[place])
         name = f"stride_{access.name}_{place}"
-        self.space.strides[name] = f"{access.name}.stride({place})"
+        self.space.strides[name] = f"{access.name}.stride({place + (access.name in self.copied)})"
         return name
+
+    def copy(self, access: Access) -> str:
+        """Write how far into its tensor the copy lies that a program adds to."""
+        if access.name not in self.copied:
+            return ""
+        name = f"stride_{access.name}_copy"
+        self.space.strides[name] = f"{access.name}.stride(0)"
+        return f" + pid % n_copies * {name}"
 
     def read(self, scope: Scope, expr: int, access: Access) -> str:
         """Write the read of a tensor at positions."""

@@ -13,6 +13,7 @@ from tools.codegen.templates.shared.host_sizes import host_size, shape_values
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.tile.axes import tile_axes
+from tools.codegen.templates.tile.knobs import MOST_COPIED
 from tools.codegen.templates.tile.layout import TileLayout
 from tools.codegen.templates.tile.nest import Nest
 
@@ -35,6 +36,7 @@ class HostText:
             self.first.space.used.setdefault(axis.size_name, axis.atoms)
         for nest in self.nests:
             lines += nest.frame.size_lines(self.known)
+        lines += self._copies()
         lines += [self._result(output, access, device) for output, access in zip(self.plan.kernel.outputs, self.writes, strict=True)]
         lines += guard(self.first.space, [*self.reads[:1], *self.writes])
         lines += [f"{self.axes.block(axis).lower()} = {self._block(axis)}" for axis in self.axes.shaped]
@@ -43,6 +45,11 @@ class HostText:
         for nest in self.nests:
             grid = f"{tiles} * n_splits" if nest is self.first and len(self.nests) > 1 else tiles
             lines += block(f"{nest.function}[({grid.removeprefix('1 * ')},)]", [*nest.arguments(), *self._constants(nest)], "")
+        lines += [
+            self._summed(output, access)
+            for output, access in zip(self.plan.kernel.outputs, self.writes, strict=True)
+            if access.name in self.first.body.copied
+        ]
         lines.append("return " + ", ".join(access.name for access in self.writes))
         kinds = "torch.Tensor" if len(self.writes) == 1 else f"tuple[{', '.join(['torch.Tensor'] * len(self.writes))}]"
         parameters = list(dict.fromkeys(each for nest in self.nests for each in nest.frame.host_parameters()))
@@ -51,14 +58,48 @@ class HostText:
     def _result(self, output: Output, access: Access, device: str) -> str:
         if output.scatter is None:
             return allocation(self.first.space, access, self.known, device)
-        if output.scatter.base is not None:
-            base = next(read for read in self.reads if read.ref == output.scatter.base)
-            return f"{access.name} = {base.name}.clone(memory_format=torch.contiguous_format)"
+        base = self._base(output)
+        copied = access.name in self.first.body.copied
+        if base and not copied:
+            return f"{access.name} = {base}.clone(memory_format=torch.contiguous_format)"
+        sizes = ["n_copies"] * copied + self._sizes(output)
+        shape = f"({', '.join(sizes)}{',' if len(sizes) == 1 else ''})"
+        kind = f"dtype=torch.{output.meta.dtype}, device={device}.device"
+        if copied:
+            return f"{access.name} = torch.zeros({shape}, {kind})"
+        return f"{access.name} = torch.full({shape}, {output.scatter.fill:g}, {kind})"
+
+    def _base(self, output: Output) -> str:
+        """Name the tensor to a copy of which an output's values go; none where that is filled."""
+        assert output.scatter is not None
+        return next((read.name for read in self.reads if read.ref == output.scatter.base), "")
+
+    def _sizes(self, output: Output) -> list[str]:
+        """Write the shape of what is scattered to."""
+        if base := self._base(output):
+            return [f"*{base}.shape"]
         sizes = [express(size, shape_values(self.reads)) for size in output.meta.shape]
         if None in sizes:
             raise LoweringError("the shape of what is scattered to cannot be told from the shapes of the inputs")
-        shape = f"({', '.join(map(str, sizes))}{',' if len(sizes) == 1 else ''})"
-        return f"{access.name} = torch.full({shape}, {output.scatter.fill:g}, dtype=torch.{output.meta.dtype}, device={device}.device)"
+        return [str(size) for size in sizes]
+
+    def _copies(self) -> list[str]:
+        """Write how many copies there are of what is added to: no more than the L2 holds, at other sizes, too."""
+        outputs = [output for output in self.plan.added if self.first.body.copied]
+        if not outputs:
+            return []
+        counts = [
+            f"{base}.numel()" if (base := self._base(one)) else " * ".join(f"({size})" for size in self._sizes(one)) for one in outputs
+        ]
+        largest = counts[0] if len(counts) == 1 else f"max({', '.join(counts)})"
+        return [f"n_copies = max(1, min({self.parameters['COPIES']}, {MOST_COPIED} // max(1, {largest})))"]
+
+    def _summed(self, output: Output, access: Access) -> str:
+        """Write the sum of the copies and of what was there before."""
+        assert output.scatter is not None
+        total = f"{access.name}.sum(0, dtype={access.name}.dtype)"
+        before = self._base(output) or (f"{output.scatter.fill:g}" if output.scatter.fill else "")
+        return f"{access.name} = {before} + {total}" if before else f"{access.name} = {total}"
 
     def _block(self, axis: Axis) -> str:
         whole = f"triton.next_power_of_2({axis.size_name})"

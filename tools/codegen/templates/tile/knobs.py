@@ -18,6 +18,7 @@ KNOBS: Mapping[str, Knob] = {
     "BLOCK_N": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)),
     "BLOCK_K": Knob(ActionKind.TILING, (1, 4, 16, 32, 64, 128, 256, 512, 1024, 2048)),
     "SPLITS": Knob(ActionKind.LAUNCH, (8, 32, 128, 512)),
+    "COPIES": Knob(ActionKind.LAUNCH, (1, 8, 32, 128)),
     "num_warps": WARPS,
 }
 SQUARE = 32
@@ -26,6 +27,8 @@ LARGEST = 16384
 """Elements of a tile, at most."""
 HELD = 8192
 """Elements that a tile holds of walked axes, at most."""
+MOST_COPIED = 2**20
+"""Elements of all copies of a tensor that programs add to, at most: they stay in the L2."""
 FEW = 16
 """Columns below which rows and columns are one axis."""
 
@@ -40,7 +43,7 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
         held = _held(plan, without=plan.looped) * 64
     split = looped and plan.splits and kept <= 32 * sms
     first: Parameters = {"algorithm": "flat", "reduction": "split" if split else "looped" if looped else "registers"}
-    first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "num_warps": 4}
+    first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "COPIES": 1, "num_warps": 4}
     room = max(1, 1024 // held)
     if plan.grid and plan.size(plan.grid[-1:]) >= FEW and len(plan.grid) > 1:
         first["algorithm"] = "tile"
@@ -68,6 +71,7 @@ def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
         "BLOCK_N": bool(plan.grid),
         "BLOCK_K": bool(plan.walked) and parameters["reduction"] != "registers",
         "SPLITS": parameters["reduction"] == "split",
+        "COPIES": bool(plan.added),
     }
     threads = 32 * int(parameters["num_warps"])
     return read.get(knob, True) and threads <= 4 * tile_elements(plan, parameters)
@@ -103,6 +107,9 @@ def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
         return "only one level of reductions whose results alone are written is shared by programs"
     if parameters["reduction"] == "looped" and plan.looped is None:
         return "rows are put in order whole" if plan.ordered else "nothing is reduced"
+    copied = int(parameters.get("COPIES", 1)) * max((output.meta.numel for output in plan.added), default=0)
+    if int(parameters.get("COPIES", 1)) > 1 and copied > MOST_COPIED:
+        return f"copies of more than {MOST_COPIED} elements"
     if tile_elements(plan, parameters) > LARGEST:
         return f"a tile of more than {LARGEST} elements"
     return ""

@@ -18,6 +18,8 @@ from tools.codegen.templates.tile.orders import order_work, waits
 from tools.hardware import rates
 from tools.records import HardwareSheet
 
+LINE = 128
+"""Bytes of a line of the L2."""
 DIVISION = 8.0
 """Instructions by which a lane takes its number apart into one dimension more."""
 ATOMIC_WAYS = 2.0
@@ -28,8 +30,19 @@ FREE = frozenset({"load", "read", "const", "size", "argument", "index", "cast", 
 def tile_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
     """One launch; of a split reduction another that combines, and of a scatter one that copies what it writes to."""
     plan = tile_layout_of(kernel)
-    copies = tuple(_copy(output.meta.numel * item, output.scatter.base is None) for output, item in _copied(plan) if output.scatter)
+    count = int(parameters.get("COPIES", 1))
+    copies = [
+        work for output, item in _copied(plan) for work in _around(output, output.meta.numel * item, count if output in plan.added else 1)
+    ]
     return (*copies, *_Tiles(plan, parameters, sheet).launches())
+
+
+def _around(output: Output, nbytes: int, copies: int) -> list[LaunchWork]:
+    """What is launched before values are scattered: a copy or a fill; of several copies their fill, their sum and what adds it."""
+    assert output.scatter is not None
+    if copies == 1:
+        return [_copy(nbytes, output.scatter.base is None)]
+    return [_copy(nbytes * copies, True), _copy(nbytes * copies, True), *([_copy(nbytes, False)] if output.scatter.base else [])]
 
 
 def _copied(plan: TileLayout) -> list[tuple[Output, int]]:
@@ -57,6 +70,7 @@ class _Tiles:
         self.axis: Groups = plan.walked[loop] if loop is not None else ()
         self.length = plan.size(self.axis)
         self.step = min(self.length, int(parameters["BLOCK_K"])) if self.axis else 1
+        self.copies = int(parameters.get("COPIES", 1)) if plan.added else 1
         self.split = parameters["reduction"] == "split"
         self.splits = min(int(parameters["SPLITS"]), math.ceil(self.length / self.step)) if self.split else 1
         self.steps = math.ceil(math.ceil(self.length / self.splits) / self.step)
@@ -97,7 +111,16 @@ class _Tiles:
             registers=24 + a_thread * kept,
             barriers=sum(waits(plan.b, expr) for expr in plan.reductions) if self.threads > WARP and plan.walked and not self.axis else 0.0,
             exchange_cycles=self._turning(tile),
+            additions=sum(one.l2 / ATOMIC_WAYS / SECTOR for one, each in zip(traffic, plan.touched, strict=True) if self._adds(each)),
+            addition_lines=sum(self._lines(each) for each in plan.touched if self._adds(each)),
         )
+
+    def _adds(self, each: Touched) -> bool:
+        return each.access.is_output and each.access.ref in self.work.added
+
+    def _lines(self, each: Touched) -> float:
+        """Lines of memory that are added to, in all copies."""
+        return max(1.0, each.access.meta.numel * each.item * self.copies / LINE)
 
     def _from_memory(self, traffic: list[_Traffic]) -> float:
         """Bytes from memory: of a tensor that is read several times, no more than it has."""

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.kernel import Kernel
+from tools.codegen.ir.kernel import Kernel, Output, Write
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.access import Access, Stride, accesses_of, coalesce, multiply
 from tools.codegen.templates.shared.flow import Flow, flow_at, flow_of, share_of
@@ -97,6 +97,11 @@ class TileLayout:
     def reductions(self) -> tuple[int, ...]:
         """Reductions, and orders and scans with them, that an output needs."""
         return tuple(expr for expr in self.needed if self.b.exprs[expr].along)
+
+    @cached_property
+    def added(self) -> tuple[Output, ...]:
+        """Outputs whose values are added to positions of a copy of another tensor."""
+        return tuple(output for output in self.kernel.outputs if output.scatter and output.scatter.write is Write.ADD)
 
     @cached_property
     def ordered(self) -> bool:

@@ -15,7 +15,7 @@ from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.folds import Folds
 from tools.codegen.templates.tile.layout import TileLayout
 
-OWN = ("above", "begin", "chunk", "k", "k0", "k1", "k2", "pid", "pid_m", "pid_n", "split", "start", "stop", "tile", "totals")
+OWN = ("above", "begin", "chunk", "k", "k0", "k1", "k2", "n_copies", "pid", "pid_m", "pid_n", "split", "start", "stop", "tile", "totals")
 """Names that the kernels use themselves."""
 
 
@@ -42,6 +42,8 @@ class Nest:
         self.space = Space(self.kernel, self.axes.every, plan.accesses)
         self.function = f"{name}_partial_kernel" if stage is Stage.PARTIAL else f"{name}_kernel"
         self.body = TileBody(self.space, Names(OWN), self._load, self._along, self.axes)
+        if int(parameters.get("COPIES", 1)) > 1:
+            self.body.copied = frozenset(access.name for access in self.writes if access.ref in {output.ref for output in plan.added})
         self.frame = Frame(self.space, self.function, self.body.names, self.reads, self.writes, self.body, self.axes.masks)
         self.wide = ".to(tl.int64)" if self.space.is_wide() else ""
         self.folds = Folds(plan, self.axes, self.body, self.wide)
@@ -82,7 +84,7 @@ class Nest:
     def _extra(self) -> list[str]:
         """Name the buffers of partial results and the numbers of a split that the kernel takes."""
         buffers = [name for name in self.folds.buffers.values() if f"{name}_ptr" in self.frame.used]
-        return [*buffers, *(name for name in ("n_splits", "chunk", "totals") if name in self.frame.used)]
+        return [*buffers, *(name for name in ("n_splits", "chunk", "totals", "n_copies") if name in self.frame.used)]
 
     def _whole(self, scope: Scope) -> None:
         loop = self.axes.loop
@@ -112,7 +114,7 @@ class Nest:
         atoms, value = self._atoms_of(output), self.body.assign(scope, output.expr)
         missing = [axis for axis in self.axes.tiled if not set(axis.atoms) & atoms]
         target = self.body.address(scope, access, output.scatter.positions) if output.scatter else self.frame.offset(access)
-        target += self.axes.lifted(atoms)
+        target += self.body.copy(access) + self.axes.lifted(atoms)
         mask = self.body.mask(scope, atoms)
         if missing:
             # one program of those that made it stores it

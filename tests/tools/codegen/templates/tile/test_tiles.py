@@ -23,6 +23,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "tile": {"algorithm": "tile", "BLOCK_M": 4, "BLOCK_N": 16},
     "looped": {"reduction": "looped", "BLOCK_K": 16, "BLOCK_M": 2, "BLOCK_N": 4},
     "split": {"reduction": "split", "BLOCK_K": 4, "SPLITS": 8},
+    "copies": {"algorithm": "flat", "BLOCK_N": 16, "COPIES": 8},
 }
 """Parameters that are changed of a region's first ones."""
 CHANNELS_LAST = "torch.randint(0, 256, (2, 11, 13, 3), dtype=torch.uint8), torch.rand(1, 3, 7, 9)"
@@ -48,6 +49,9 @@ SAMPLES = {
     "counted": function("torch.zeros(16, dtype=x.dtype).scatter_add(0, (x * 16).long(), x)", "torch.rand(1021)"),
     "shuffled": function("F.pixel_shuffle(x, 3) + y", "torch.randn(2, 18, 5, 7).half(), torch.randn(2, 2, 15, 21).half()", "x, y"),
     "bordered": function("F.pad(x, (1, 2, 3, 1), mode='reflect').flip(0) + F.pad(x, (1, 2, 3, 1), value=2.0)", "torch.randn(2, 5, 7)"),
+    "enlarged_and_joined": function(
+        "F.silu(torch.cat((F.interpolate(x, scale_factor=2.0), y), 1))", "torch.randn(2, 5, 4, 7), torch.randn(2, 3, 8, 14)", XY
+    ),
     "taps": function(
         "F.silu(F.conv1d(F.pad(x, (3, 0)), y, z, groups=x.shape[1]))", "torch.randn(2, 9, 20), torch.randn(9, 1, 4), torch.randn(9)", XYZ
     ),
