@@ -104,7 +104,9 @@ class HostText:
     def _block(self, axis: Axis) -> str:
         whole = f"triton.next_power_of_2({axis.size_name})"
         if axis in self.axes.walked and axis is not self.axes.stepped:
-            return whole
+            places = self.plan.wider(self.axes.walked.index(axis))
+            wider = [f"triton.next_power_of_2({self.axes.walked[place].size_name})" for place in places]
+            return f"max({', '.join([whole, *wider])})" if wider else whole
         most = self.parameters[{"rows": "BLOCK_M", "cols": "BLOCK_N"}.get(axis.name, "BLOCK_K")]
         return f"min({whole}, {most})"
 

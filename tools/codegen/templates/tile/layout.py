@@ -114,6 +114,18 @@ class TileLayout:
         sizes = [power_of_two(self.size(axis)) for axis in self.walked]
         return max((math.prod(sizes[place] for place in self.along(expr)) for expr in self.needed), default=1)
 
+    def wider(self, place: int) -> tuple[int, ...]:
+        """Number the axes of what is picked along a walked axis where that may have fewer elements than are picked."""
+        atoms, found = {atom for group in self.walked[place] for atom in group}, []
+        for expr in self.reductions:
+            record = self.b.exprs[expr]
+            if record.op == "order" and self.bounds[expr] <= atoms:
+                few = zip(self.b.count(record.along), self.b.count((record.extra[1],)), strict=True)
+                if any(length < picked for length, picked in few):
+                    made = {*self.b.atoms.leaves((record.extra[1],))}
+                    found += [other for other, axis in enumerate(self.walked) if made & {atom for group in axis for atom in group}]
+        return tuple(found)
+
     def along(self, expr: int) -> tuple[int, ...]:
         """Number the walked axes over which an expression varies."""
         own = self.b.leaves_of(self.b.exprs[expr])

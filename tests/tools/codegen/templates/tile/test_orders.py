@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.support.breadth import covering
-from tests.tools.codegen.harness import generated, made_once, run_worker, traced_text, write_job
+from tests.tools.codegen.harness import generated, made_once, problem_of, run_worker, small, traced_text, write_job
 from tests.tools.codegen.samples import function
 from tests.tools.codegen.templates.tile.test_tiles import whole
 from tools.codegen import emit, initial_schedule
@@ -63,8 +63,10 @@ LONG = {
     "hardly_any_numbers": function("torch.topk(torch.where(x < 3.4, -torch.inf, x), 20)[0]", "torch.randn(2, 9001)"),
 }
 """References whose rows are too long for one program: two regions each."""
+FEW_CHUNKS = function("torch.topk(x, 100)", "torch.randn(2, COLS * 130)").replace("COLS = 70", "COLS = 70\nSMALL_SIZES = [{'COLS': 37}]")
+"""At its small size it picks more than there are chunks."""
 CASES = covering([(name, setting) for name in SAMPLES for setting in ("first", "flat")])
-EVERY = [*CASES, *((name, "regions") for name in LONG)]
+EVERY = [*CASES, *((name, "regions") for name in (*LONG, "few_chunks"))]
 
 
 def written(name: str, setting: str) -> tuple[Problem, str]:
@@ -84,6 +86,8 @@ def _results(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
     for name, text in LONG.items():
         problem, graph = traced_text(text, name)
         jobs.append(write_job(folder, name, problem, emit(problem, graph, generated(graph, {})).source))
+    problem, graph = traced_text(FEW_CHUNKS, "few_chunks")
+    jobs.append(write_job(folder, "few_chunks", problem_of(small(FEW_CHUNKS)), emit(problem, graph, generated(graph, {})).source))
     return dict(zip(EVERY, run_worker("interpreter_worker.py", jobs, interpret=True), strict=True))
 
 
