@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import replace
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 from tools.errors import MachineError, UnjudgeableError
@@ -30,7 +30,7 @@ from tools.hardware.detect import refuse_other_target
 from tools.profiling.ncu import Counters
 from tools.records import Admission, Baselines, EvaluationRequest, HardwareSheet, Problem, Tier, Timing, Verdict, content_hash
 
-_SIDE_BY_SIDE = 4
+_SIDE_BY_SIDE = 8
 """Candidates checked, and baselines started, on one device at the same time."""
 _ROOM = 1 / 24
 """Share of the device's memory that the tensors of their problems may need together: oracles take up to eight times as much, and calls
@@ -43,8 +43,10 @@ _BESIDE = 64
 """Problems examined and references started at once, at most: more than a bench has in flight."""
 MOST_OF_MEMORY = 0.25
 """Share of the device's memory that the tensors of a problem may take: beyond it the oracle's copies cannot fit."""
-_SPARES = 2 * _SIDE_BY_SIDE
-"""Runners that wait with CUDA started, about half a gigabyte of device memory each: one to check and one to time a candidate."""
+_SPARES = 8
+"""Runners that wait with CUDA started, at most, about half a gigabyte of device memory each."""
+_EACH = 2
+"""Of them for a candidate in hand, and for the next: one to check it and one to time it. More would start CUDA beside others that do."""
 
 
 class OnDevice:
@@ -58,6 +60,8 @@ class OnDevice:
         self._beside = ThreadPoolExecutor(_BESIDE, thread_name_prefix="beside")
         self._lock = DeviceLock(_SIDE_BY_SIDE, _ROOM)
         self._ahead = Room(_AHEAD)
+        self._counts, self._in_hand = Lock(), 0
+        """Candidates that are checked, or wait for that."""
         self._starts, self._examinations = BoundedSemaphore(_FEW), BoundedSemaphore(_FEW)
         self._baselines = BaselineCache(workers, max_autotune=max_autotune, compile_s=compile_s)
         self._passed: set[str] = set()
@@ -100,7 +104,7 @@ class OnDevice:
         def work(stay: Stay) -> Outcome:
             with case.phase("check", after=stay):
                 # for those who come next: nobody is timed now
-                workers.spare_runners.refill(_SPARES, self._threads)
+                workers.spare_runners.refill(min(_SPARES, _EACH * (1 + self._in_hand)), self._threads)
                 outcome = check()
             if outcome.verdict is Verdict.PASS and prepare is not None:
                 with case.phase("inputs"):
@@ -108,7 +112,18 @@ class OnDevice:
             return outcome
 
         share = _share(sizes_on_device(case.request), case.request.target)
-        return self._lock.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
+        with self._counted():
+            return self._lock.beside(share, work, lambda outcome: outcome.verdict not in (Verdict.PASS, Verdict.WRONG, Verdict.CHEATED))
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        with self._counts:
+            self._in_hand += 1
+        try:
+            yield
+        finally:
+            with self._counts:
+                self._in_hand -= 1
 
     def examined(self, workers: WorkerPool, case: Case, outcome: Outcome, cancel: int) -> Outcome:
         """Look whether the device is well after a candidate; where it is not, a failure says nothing about the candidate."""
@@ -142,6 +157,9 @@ class OnDevice:
             if self._baselines.needs(problem, "search"):
                 with steps.step("baseline start"):
                     made = self._start(problem, target, cancel)
+                with self._lock.shared():
+                    # for the first candidate, while a compiler works
+                    workers.spare_runners.refill(_EACH, self._threads)
                 with steps.step("baseline compile"):
                     made.await_compiled()
             with self._lock.alone() as stay, self._resting(), steps.step("baseline timing"):
