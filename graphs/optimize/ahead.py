@@ -1,4 +1,4 @@
-"""What a run begins before it is asked for: the trace of its reference, and memory's embedder and index, beside the measuring."""
+"""What a run begins beside the measuring: the trace of its reference, Inductor's kernels, and memory's embedder and index."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
+from graphs.run.compiled import begin_writing
 from graphs.run.context import Services
 from graphs.run.works import working
 from tools.errors import KernelwrightError
 
 
 def begin_ahead(services: Services, listener: Callable[[dict[str, Any]], None]) -> list[asyncio.Task[None]]:
-    """Begin both, each in a thread or a process of its own; whoever needs one waits for it, and is told of what went wrong there."""
-    return [asyncio.create_task(_ready_coder(services, listener)), asyncio.create_task(_ready_memory(services))]
+    """Begin each in a thread or a process of its own; whoever needs one waits for it, and is told of what went wrong there."""
+    beginnings = (_ready_coder(services, listener), _ready_memory(services), _ready_inductor(services))
+    return [asyncio.create_task(one) for one in beginnings]
 
 
 async def _ready_coder(services: Services, listener: Callable[[dict[str, Any]], None]) -> None:
@@ -26,3 +28,8 @@ async def _ready_coder(services: Services, listener: Callable[[dict[str, Any]], 
 async def _ready_memory(services: Services) -> None:
     with suppress(KernelwrightError):
         await services.memory.prepare()
+
+
+async def _ready_inductor(services: Services) -> None:
+    with suppress(KernelwrightError):
+        await begin_writing(services)

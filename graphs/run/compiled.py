@@ -7,7 +7,8 @@ import asyncio
 from agents.coder.protocol import Draft, Refusal
 from graphs.run.context import Services
 from graphs.search.protocol import Ask
-from tools.inductor import RefusedError, candidate_text
+from tools.hardware.devices import choose_devices
+from tools.inductor import RefusedError, Written, candidate_text
 from tools.records import ROOT, Action, ActionKind, Plan, Tier
 from tools.references.writing import written_apart
 
@@ -44,19 +45,41 @@ async def compiled_draft(services: Services) -> Draft | Refusal:
     known = services.store.get("compiled", services.problem.id, Draft)
     if known is not None:
         return known
-    made = await asyncio.to_thread(_made, services)
+    made = _made(services, await written(services))
     if isinstance(made, Draft):
         services.store.put("compiled", services.problem.id, made)
     return made
 
 
-def _made(services: Services) -> Draft | Refusal:
+async def begin_writing(services: Services) -> None:
+    """Have Inductor write while the reference is measured, where its kernels will be asked for."""
+    settings = services.settings
+    if settings.parents == "none" or settings.start or settings.team.frame.language != "triton":
+        return
+    is_timed = settings.evaluator == "local" and bool(choose_devices(settings.devices))
+    known = services.store.get("compiled", services.problem.id, Draft)
+    if known is None and (is_timed or settings.parents == COMPILED):
+        await written(services)
+
+
+async def written(services: Services) -> Written:
+    """What Inductor writes for the problem, its shapes and its variants; begun once a run."""
+    if services.inductor is None:
+        services.inductor = asyncio.create_task(asyncio.to_thread(_written, services))
+    # whoever gives up waiting leaves it to the others
+    return await asyncio.shield(services.inductor)
+
+
+def _written(services: Services) -> Written:
     shapes = tuple(services.problem.at(shape) for shape in services.problem.shapes)
-    written = written_apart(services.problem, (*shapes, *services.variants), services.sheet)
+    return written_apart(services.problem, (*shapes, *services.variants), services.sheet)
+
+
+def _made(services: Services, found: Written) -> Draft | Refusal:
     try:
-        source = candidate_text(services.problem, written, services.baselines().configurations)
+        source = candidate_text(services.problem, found, services.baselines().configurations)
     except RefusedError as error:
         return Refusal(reason=f"No file could be made of torch.compile's kernels: {error}.")
-    sizes = len(written.programs)
+    sizes = len(found.programs)
     others = f" It knows {sizes} sizes and refuses others." if sizes > 1 else " It knows this size alone."
-    return Draft(source=source, notes=(f"Derived from torch.compile (Inductor of torch {written.torch}).{others}",))
+    return Draft(source=source, notes=(f"Derived from torch.compile (Inductor of torch {found.torch}).{others}",))

@@ -15,6 +15,7 @@ from graphs.run.settings import RunSettings
 from knowledge.protocol import Memory
 from tools.evaluation.protocol import EvaluatorPool
 from tools.guards import contract_of, guarded, reference_text
+from tools.inductor import Written
 from tools.records import Baselines, Candidate, Evaluation, EvaluationRequest, HardwareSheet, Problem
 from tools.tracing import RunStore
 
@@ -35,6 +36,8 @@ class Services:
     memory: Memory
     judging: dict[str, asyncio.Lock] = field(default_factory=dict)
     """One lock a job: two plans that lead to the same source wait for one evaluation."""
+    inductor: asyncio.Task[Written] | None = None
+    """What Inductor writes for the problem, once that was begun."""
 
     def candidate(self, name: str) -> Candidate:
         """Read a candidate that must exist."""
