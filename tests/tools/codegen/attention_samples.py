@@ -57,6 +57,23 @@ VARIANTS: dict[str, str] = {
         "torch.randn(2, 3, DIM), torch.randn(2, 3, COLS, DIM), torch.randn(2, 3, COLS, WIDE), torch.randn(3)",
         "q, k, v, s",
     ),
+    "paged": reference(
+        "k, v = k_pages[table].flatten(1, 2), v_pages[table].flatten(1, 2)\n"
+        "    outside = (torch.arange(k.shape[1]) >= lengths[:, None])[:, None]\n"
+        "    scores = (torch.einsum('bhd,blhd->bhl', q, k) * 0.3).masked_fill(outside, float('-inf'))\n"
+        "    return torch.einsum('bhl,blhd->bhd', torch.softmax(scores, -1), v)",
+        "torch.randn(2, 3, DIM), torch.randn(9, 4, 3, DIM), torch.randn(9, 4, 3, WIDE), torch.randint(-9, 9, (2, 5)), "
+        "torch.randint(1, 21, (2,))",
+        "q, k_pages, v_pages, table, lengths",
+    ),
+    "paged_for_grouped_heads": reference(
+        "k, v = k_pages[table].flatten(1, 2), v_pages[table].flatten(1, 2)\n"
+        "    weights = torch.softmax(torch.einsum('bkgd,blkd->bkgl', q.unflatten(1, (2, 3)), k).float() * 0.3, -1).to(q.dtype)\n"
+        "    return torch.einsum('bkgl,blkd->bkgd', weights, v).flatten(1, 2)",
+        f"torch.randn(2, 6, DIM, {HALF}), torch.randn(9, 4, 2, DIM, {HALF}), torch.randn(9, 4, 2, WIDE, {HALF}), "
+        "torch.randint(0, 9, (2, 5))",
+        "q, k_pages, v_pages, table",
+    ),
     "quantised_cache": reference(
         "k, v = k.to(q.dtype) * k_scale[..., None], v.to(q.dtype) * v_scale[..., None]\n"
         "    scores = torch.matmul(q[:, :, None], k.transpose(-1, -2)) * 0.3\n"

@@ -43,7 +43,8 @@ def attention_launches(kernel: Kernel, parameters: Settings, sheet: HardwareShee
     across = warps * 16 / block_m
     parts_bytes = 4.0 * plan.n_outer * plan.n_rows * (plan.n_wide + 2) * splits if splits > 1 else 0.0
     walked_over = {access.name for access in (plan.key, plan.value)}
-    moved = float(sum(nbytes_of(a) * (looked_at if a.name in walked_over else 1.0) for a in plan.accesses)) + parts_bytes
+    read = {a.name: plan.paged[a.name] * item(a) if a.name in plan.paged else nbytes_of(a) for a in plan.accesses}
+    moved = float(sum(size * (looked_at if name in walked_over else 1.0) for name, size in read.items())) + parts_bytes
     walked = (
         LaunchWork(
             programs=programs,

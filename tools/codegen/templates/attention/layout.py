@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tools.codegen.ir.builder import Value
@@ -34,6 +35,12 @@ class AttentionLayout:
     n_cols: int
     n_inner: int
     n_wide: int
+    paged: Mapping[str, int]
+    """Tensors that are read at positions which are data, with the elements that are read of each."""
+
+    def read_along(self) -> tuple[tuple[int, ...], ...]:
+        """List the dimensions whose positions the reads of pages ask for."""
+        return tuple(each for axis in self.axes for each in (axis.atoms, *axis.groups)) if self.paged else ()
 
     def space(self, kernel: Kernel) -> Space:
         """Make the space of one emission."""
@@ -64,18 +71,22 @@ def attention_layout(kernel: Kernel) -> AttentionLayout:
         leaves = atoms.leaves(group)
         if leaves or name == "rows":
             axes.append(Axis(name, index, leaves, coalesce(leaves, accesses)))
-    _check(accesses, axes)
+    paged = _paged(kernel, accesses)
+    stepped = [access for name, access in (("key", key), ("value", value)) if name not in computed]
+    _check([access for access in accesses if access.name not in paged], axes, stepped)
     if {"query", "key"} & computed and _elements(kernel, contraction.inner) > WIDEST_COMPUTED:
         raise LoweringError("queries or keys that are computed, of more than 256 elements, are not generated")
     sizes = {axis.name: product((atoms.size(atom) for atom in axis.atoms), atoms.traces)[0] for axis in axes}
     return AttentionLayout(
         accesses, query, key, value, computed, tuple(axes), attention.dtype,
-        sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["inner"], sizes["wide"],
+        sizes.get("outer", 1), sizes["rows"], sizes["cols"], sizes["inner"], sizes["wide"], paged,
     )  # fmt: skip
 
 
 WIDEST_COMPUTED = 256
 """Elements of a head that one kernel holds whole."""
+READS = ("load", "read")
+"""Expressions that are elements of a tensor."""
 OPERANDS = ("query", "key", "value")
 OWN_NAMES = (
     "anchor", "batch", "begin", "block_d", "block_v", "end", "key_n", "key_there", "key_tile", "keys", "logit", "logits", "mask_d",
@@ -102,10 +113,18 @@ def _largest(kernel: Kernel, expr: int, accesses: tuple[Access, ...]) -> Access:
     """Find the largest tensor that an operand is made of."""
     exprs = kernel.builder.exprs
     made_of = kernel.builder.made_of(Value(kernel.builder, expr))
-    found: list[Access] = [accesses[int(exprs[each].extra)] for each in made_of if exprs[each].op == "load"]
+    places = [exprs[each].extra if exprs[each].op == "load" else exprs[each].extra[0] for each in made_of if exprs[each].op in READS]
+    found: list[Access] = [accesses[int(place)] for place in places]
     if not found:
         raise LoweringError("an operand of the attention is made of no tensor")
     return max(found, key=lambda access: (access.meta.numel, access.name))
+
+
+def _paged(kernel: Kernel, accesses: tuple[Access, ...]) -> dict[str, int]:
+    """Count the elements that are read of each tensor whose positions are data."""
+    b = kernel.builder
+    reads = [record for record in b.exprs if record.op == "read"]
+    return {accesses[record.extra[0]].name: product((b.atoms.size(a) for a in b.leaves_of(record)), b.atoms.traces)[0] for record in reads}
 
 
 def _elements(kernel: Kernel, group: tuple[int, ...]) -> int:
@@ -113,13 +132,15 @@ def _elements(kernel: Kernel, group: tuple[int, ...]) -> int:
     return product((atoms.size(atom) for atom in atoms.leaves(group)), atoms.traces)[0]
 
 
-def _check(accesses: tuple[Access, ...], axes: list[Axis]) -> None:
+def _check(accesses: list[Access], axes: list[Axis], stepped: list[Access]) -> None:
+    """Make sure that the region can be walked; those operands that are `stepped` along the keys are one dimension there."""
     every = {atom for axis in axes for atom in axis.atoms}
     kept = {atom for axis in axes if axis.name in ("outer", "rows", "wide") for atom in axis.atoms}
     if sum(len(axis.atoms) for axis in axes) != len(every):
         raise LoweringError("two dimensions of the attention are the same dimension of one tensor")
     for axis in axes:
-        if axis.name not in ("outer", "rows") and len(axis.groups) != 1:
+        groups = axis.groups if axis.name != "cols" else max((coalesce(axis.atoms, [each]) for each in stepped), key=len, default=((),))
+        if axis.name not in ("outer", "rows") and len(groups) != 1:
             raise LoweringError("the keys or the elements of a head are not one dimension in memory")
     for access in accesses:
         if not set(access.strides) <= every:

@@ -29,7 +29,7 @@ class FusedAttention(Template):
 
     def layout(self, kernel: Kernel) -> AttentionLayout:
         """Lay the region out."""
-        return laid_out_alone(kernel, "an attention", attention_layout_of)
+        return laid_out_alone(kernel, "an attention", attention_layout_of, AttentionLayout.read_along)
 
     def defaults(self, kernel: Kernel, sms: int) -> Parameters:
         """Heads held whole as far as shared memory goes."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.attention.bounds import Bound, bounds_of
 from tools.codegen.templates.attention.layout import OPERANDS, OWN_NAMES, AttentionLayout
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame
+from tools.codegen.templates.shared.frame import Frame, conversion
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.operand_tile import OperandTiles, no_reductions
@@ -29,7 +30,7 @@ class AttentionWalk:
         self.writes = tuple(access for access in plan.accesses if access.is_output)
         sides = (self.contraction.left, self.contraction.right, self.attention.value)
         self.operands = {name: side.value.id for name, side in zip(OPERANDS, sides, strict=True)}
-        self.body = Body(self.space, Names(OWN_NAMES), self._load, no_reductions, [*self.operands.values(), *self._looked_at()])
+        self.body = Body(self.space, Names(OWN_NAMES), self._load, self._page, [*self.operands.values(), *self._looked_at()])
         self.batched = plan.axes[0].name == "outer"
         self.has_rows = bool(self.space.axis("rows").atoms)
         self.whole_head = int(parameters["BLOCK_D"]) >= plan.n_inner
@@ -151,10 +152,16 @@ class AttentionWalk:
         n_cols = "end" if self.splits > 1 else self.size("cols")
         loop.say("off_n = start + tl.arange(0, BLOCK_N)[None, :]")
         loop.say(f"mask_n = off_n < {n_cols}")
+        cols = self.space.axis("cols")
+        if len(cols.groups) > 1:
+            self.tiles.parts(loop, cols)
         there = f"(tl.arange(0, BLOCK_N)[:, None] < {n_cols} - start)"
         if self.plan.computed & {*ahead}:
             loop.say("key_n = start + tl.arange(0, BLOCK_N)[:, None]")
             loop.say(f"key_there = key_n < {n_cols}")
+            with self.tiles.along({"cols": ("key_n", "key_there")}):
+                if len(cols.groups) > 1:
+                    self.tiles.parts(loop, cols)
         self._make_scores(loop, ahead["key"], there)
         loop.names[self.contraction.expr] = "scores"
         logits = self.body.assign(loop, self.attention.logits)
@@ -240,3 +247,18 @@ class AttentionWalk:
     def _load(self, scope: Scope, expr: int) -> str:
         access = self.reads[self.body.b.exprs[expr].extra]
         return self.body.bind(scope, expr, self.frame.load_text(access))
+
+    def _page(self, scope: Scope, expr: int) -> str:
+        """Write the read of a tensor at positions that are data."""
+        record = self.body.b.exprs[expr]
+        if record.op != "read" or record.extra[1]:
+            return no_reductions(scope, expr)
+        access, leaves, terms = self.reads[record.extra[0]], self.body.b.leaves_of(record), []
+        for place, position in enumerate(record.args):
+            stride = f"stride_{access.name}_{place}"
+            self.space.strides[stride] = f"{access.name}.stride({place})"
+            terms.append(f"{self.body.assign(scope, position)} * {stride}")
+        masks = [self.frame.masks[axis.name] for axis in self.space.axes if axis.name in self.frame.masks and set(axis.atoms) & leaves]
+        zero = "0.0" if is_floating(access.meta.dtype) else "0"
+        mask = f", mask={' & '.join(masks)}, other={zero}" if masks else ""
+        return f"tl.load({' + '.join([f'{access.name}_ptr', *terms])}{mask})" + conversion(access.meta.dtype)

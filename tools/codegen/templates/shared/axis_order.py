@@ -59,10 +59,13 @@ def unjoined(kernel: Kernel, groups: Iterable[tuple[int, ...]], accesses: Iterab
     return frozenset(found)
 
 
-def laid_out_alone(kernel: Kernel, words: str, layout: Callable[[Kernel], Found]) -> Found:
+def laid_out_alone(
+    kernel: Kernel, words: str, layout: Callable[[Kernel], Found], more: Callable[[Found], Iterable[tuple[int, ...]]] = lambda _: ()
+) -> Found:
     """Lay out a region whose one heavy operator shares no kernel with reductions, concatenations and most positions.
 
-    Positions may be asked for along the rows or the columns of a product. Raises LoweringError, in which `words` name the operator.
+    Positions may be asked for along the rows or the columns of a product, and along what `more` names. Raises LoweringError, in which
+    `words` name the operator.
     """
     if kernel.builder.joins:
         raise LoweringError(f"{words} and a concatenation do not share a kernel")
@@ -71,6 +74,7 @@ def laid_out_alone(kernel: Kernel, words: str, layout: Callable[[Kernel], Found]
     found = layout(kernel)
     product, leaves = kernel.contraction, kernel.builder.atoms.leaves
     known = {leaves(product.rows), leaves(product.cols)} if product is not None else set()
+    known |= set(more(found))
     if any(wanted not in known for wanted in positions(kernel)):
         raise LoweringError(f"{words} and a triangle of other dimensions do not share a kernel")
     return found

@@ -88,7 +88,7 @@ class OperandTiles:
         """Whether an expression is zero wherever its loads along the sum are masked off."""
         record = self.b.exprs[expr]
         varying = [arg for arg in record.args if set(self.b.atoms.leaves(tuple(self.b.exprs[arg].atoms))) & summed]
-        if record.op == "load":
+        if record.op in ("load", "read"):
             return bool(set(self.b.atoms.leaves(tuple(record.atoms))) & summed)
         if record.op in ("mul", "bitand"):
             return any(self._vanishes(arg, summed) for arg in varying)
