@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     import numpy
 
 
+NONE = -1
+"""For the number of a chain's call that will be taken: none will."""
+
+
 class Carrier(Protocol):
     """One runner's calls."""
 
@@ -35,7 +39,7 @@ class Carrier(Protocol):
         """Change a few elements of the inputs, which stay changed."""
 
     def draw_chain(self, chance: random.Random, calls: int, judged: int) -> list[list[Patch]]:
-        """Do so before each of some calls in a chain, of which that number `judged` will be taken."""
+        """Do so before each of some calls in a chain, of which that number `judged`, or `NONE`, will be taken."""
 
     def take(self, call: int | None, run: int, poison: int | None, *, compare: bool) -> str:
         """Keep the outputs of a call's run, and what its inputs were; name an input that the call changed."""
@@ -79,7 +83,7 @@ class HostCarrier:
         return drawn
 
     def draw_chain(self, chance: random.Random, calls: int, judged: int) -> list[list[Patch]]:
-        """Do so before each of some calls in a chain, of which that number `judged` will be taken."""
+        """Do so before each of some calls in a chain, of which that number `judged`, or `NONE`, will be taken."""
         drawn = []
         for number in range(calls):
             drawn.append(self.draw(chance))
@@ -142,7 +146,7 @@ class DeviceCarrier:
         return drawn
 
     def draw_chain(self, chance: random.Random, calls: int, judged: int) -> list[list[Patch]]:
-        """Do so before each of some calls in a chain, of which that number `judged` will be taken."""
+        """Do so before each of some calls in a chain, of which that number `judged`, or `NONE`, will be taken."""
         drawn = [self.draw(chance) for _ in range(judged + 1)]
         first, self._drawn = self._drawn, {}
         drawn += [self.draw(chance) for _ in range(calls - judged - 1)]

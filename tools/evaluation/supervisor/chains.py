@@ -14,6 +14,7 @@ from math import ceil
 
 from tools.errors import MachineError
 from tools.evaluation.supervisor.baseline_client import BaselineProcess
+from tools.evaluation.supervisor.carriers import NONE
 from tools.evaluation.supervisor.plausibility import allowance_us
 from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
 from tools.evaluation.wire.chain_board import MAX_CALLS, ChainBoard, kept_calls, packed
@@ -102,7 +103,8 @@ class ChainSession:
         """Have one made and timed; None where that cannot be done here."""
         last = chains.calls - self._chance.randrange(_taken(self._abi, chains.calls, load)) - 1
         changing = _changing(chains.calls, load)
-        drawn = self._runner.draw_chain(self._chance, changing, min(last, changing - 1))
+        # inputs are copied as they were before the call that is kept: none of a chain whose calls are only looked at
+        drawn = self._runner.draw_chain(self._chance, changing, NONE if judged is None else min(last, changing - 1))
         drawn += [[] for _ in range(chains.calls - changing)]
         self._sequence += 1
         self._baseline.values.bytes_at(0, self._baseline.values.size)[:] = 0

@@ -154,7 +154,7 @@ class RunnerClient:
         return self._expect(State.DONE, "while it packed its weights").event_us
 
     def draw_chain(self, chance: random.Random, calls: int, judged: int) -> list[list[Patch]]:
-        """Choose which elements of the inputs change before each of a chain's calls, of which that number `judged` will be collected."""
+        """Choose which elements of the inputs change before each of a chain's calls, of which that number `judged` will be kept."""
         return self._carrier.draw_chain(chance, calls, judged)
 
     def begin_chain(self, load: Load) -> None:

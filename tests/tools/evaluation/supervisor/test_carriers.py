@@ -16,6 +16,7 @@ from tools.errors import MachineError
 from tools.evaluation.processes.oracle_client import OracleClient
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor import device_store_client
+from tools.evaluation.supervisor.carriers import NONE
 from tools.evaluation.supervisor.device_store_client import DeviceStoreClient, device_stores, shared
 from tools.evaluation.supervisor.runner_client import RunError, RunnerClient
 from tools.evaluation.trusted import timekeeper
@@ -74,6 +75,7 @@ class Trial:
     def __init__(self, workers: WorkerPool, problem: Problem, store: HostStore | DeviceStoreClient) -> None:
         self.store = store
         self._workers, self._problem = workers, problem
+        self._sequence = 0
         self.call_plan = CallPlan(problem=problem.model_dump_json(), shake=None, calls=CALLS)
 
     def ask(self, phase: str, job: InputsJob | OracleJob) -> bytes:
@@ -97,17 +99,21 @@ class Trial:
             yield runner
 
     def chain(self, runner: RunnerClient, board: Memory, number: int, judged: int, load: Load = OPEN) -> Reply:
-        """Have four calls made in a chain, as the timekeeper does, and one of them kept as a call of the plan."""
+        """Have four calls made in a chain, as the timekeeper does, and one of them kept as a call of the plan; with `NONE` none is."""
         values = Memory(VALUES_BYTES)
+        self._sequence += 1
         is_open = bool(load & OPEN)
-        drawn = runner.draw_chain(random.Random(number), 1 if is_open else 4, 0 if is_open else judged) + [[]] * (3 * is_open)
+        drawn = runner.draw_chain(random.Random(self._sequence), 1 if is_open else 4, 0 if is_open else judged) + [[]] * (3 * is_open)
         written = packed(drawn, [4])
         values.bytes_at(0, len(written)).data[:] = written
-        ChainBoard(board).lay(number, drawn)
+        ChainBoard(board).lay(self._sequence, drawn)
         runner.begin_chain(load)
         timed = Timekeeper(board, values, self._problem.abi, None, "cpu").time(Command(Order.CHAIN, number=5000))
         assert runner.end_chain()
-        runner.collect(number, number=judged)
+        if judged == NONE:
+            runner.collect(None, number=3)
+        else:
+            runner.collect(number, number=judged)
         return timed
 
     def feed(self, body: str) -> None:
@@ -196,6 +202,21 @@ def test_any_call_of_a_chain_is_judged_by_its_own_inputs(trial: Trial, judged: i
             timed = [trial.chain(runner, board, number, judged, Load(0)) for number in (1, 2)]
         assert [all(error.passed for error in call.outputs) for call in trial.judge()] == [True, right, right]
         assert all(reply.state is State.DONE and reply.late for reply in timed)
+
+
+def test_chains_that_keep_no_call_leave_the_inputs_right_for_those_that_do(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What changed in a chain that was only looked at, or not even that, is in the inputs of the calls that are judged later."""
+    monkeypatch.setattr(timekeeper, "HOLD_S", 0.05)
+    trial.make_inputs(calls=1)
+    board = Memory(BOARD_BYTES)
+    with trial.running("return x * 2", board) as runner:
+        runner.give(0)
+        runner.call(Load.ALL)
+        runner.collect(0)
+        runner.collect(0, 1)
+        for number, judged in ((0, NONE), (1, 2), (0, NONE), (0, NONE), (2, 0)):
+            trial.chain(runner, board, number, judged, Load(0))
+    assert all(error.passed for call in trial.judge() for error in call.outputs)
 
 
 def test_a_chain_takes_as_long_as_its_caller_waits(trial: Trial) -> None:
