@@ -74,6 +74,13 @@ VARIANTS: dict[str, str] = {
         "torch.randint(0, 9, (2, 5))",
         "q, k_pages, v_pages, table",
     ),
+    "joined_cache": reference(
+        "k, v = torch.cat((k, k_new), 2), torch.cat((v, v_new), 2)\n"
+        "    return torch.softmax((q @ k.transpose(-2, -1) * 0.3).masked_fill(~sees, float('-inf')), -1) @ v",
+        "torch.randn(2, 3, 5, DIM), torch.randn(2, 3, COLS, DIM), torch.randn(2, 3, COLS, WIDE), torch.randn(2, 3, 5, DIM), "
+        "torch.randn(2, 3, 5, WIDE), torch.rand(5, COLS + 5) < 0.7",
+        "q, k, v, k_new, v_new, sees",
+    ),
     "quantised_cache": reference(
         "k, v = k.to(q.dtype) * k_scale[..., None], v.to(q.dtype) * v_scale[..., None]\n"
         "    scores = torch.matmul(q[:, :, None], k.transpose(-1, -2)) * 0.3\n"

@@ -1,10 +1,13 @@
-"""Lower keys and values that lie in pages which a table names: an attention reads each where it lies, and nothing is gathered first."""
+"""Lower keys and values that lie in pages which a table names, or in two tensors: an attention reads each where it lies.
+
+Nothing is gathered or joined first.
+"""
 
 from __future__ import annotations
 
 from tools.codegen.ir.dtypes import is_signed
 from tools.codegen.ir.graph import Node, Ref
-from tools.codegen.ir.reindex import reindexed, spread
+from tools.codegen.ir.reindex import flat, reindexed, spread
 from tools.codegen.lower.lowering import Lowering
 
 
@@ -27,4 +30,30 @@ def absorb_pages(low: Lowering, node: Node) -> bool:
     b.label(page, "page")
     value = reindexed(b, found.value, spread(b, found.dims[place], page))
     low.define(node, value, (*found.dims[:place], *table.dims, *found.dims[place + 1 :]))
+    return True
+
+
+def absorb_joined(low: Lowering, node: Node) -> bool:
+    """Take two tensors in memory, one laid after the other, as an operand of an attention; False where they are none."""
+    if node.op != "cat" or not low.chained or len(node.args[0]) != 2 or any(low.is_internal(ref) for ref in node.args[0]):
+        return False
+    b, atoms = low.b, low.b.atoms
+    metas, place = [low.graph.meta(ref) for ref in node.args[0]], node.argument(1, "dim", 0) % len(node.outputs[0].shape)
+    if any(meta.dtype != node.outputs[0].dtype or len(meta.shape) != len(node.outputs[0].shape) for meta in metas):
+        return False
+    first, second = (low.read_again(ref) for ref in node.args[0])
+    if any(b.exprs[each.value.id].op != "load" for each in (first, second)):
+        return False
+    for other, (one, two) in enumerate(zip(first.dims, second.dims, strict=True)):
+        if other != place:
+            atoms.unify(one, two)
+    (whole,) = atoms.dims((node.outputs[0].shape[place],))
+    position, size = flat(b, whole), b.number(metas[0].shape[place])
+    before, after = position < size, b.call("ge", position, size)
+    pieces = (
+        reindexed(b, first.value, spread(b, first.dims[place], position), before),
+        reindexed(b, second.value, spread(b, second.dims[place], position - size), after),
+    )
+    dims = atoms.resolve(first.dims)
+    low.define(node, b.call("where", before, *pieces), (*dims[:place], whole, *dims[place + 1 :]))
     return True

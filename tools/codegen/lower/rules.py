@@ -20,7 +20,7 @@ from tools.codegen.lower.lowering import Claim, Lowering, Rule
 from tools.codegen.lower.matmul import PRODUCT_RULES, STRUCTURE_RULES
 from tools.codegen.lower.norm import NORM_RULES
 from tools.codegen.lower.order import ORDER_RULES
-from tools.codegen.lower.pages import absorb_pages
+from tools.codegen.lower.pages import absorb_joined, absorb_pages
 from tools.codegen.lower.patches import PATCH_RULES
 from tools.codegen.lower.pointwise import POINTWISE_RULES
 from tools.codegen.lower.pooling import POOLING_RULES
@@ -31,8 +31,8 @@ from tools.codegen.lower.scatter import SCATTER_RULES
 from tools.codegen.lower.taps import TAP_RULES
 from tools.codegen.lower.view_rules import VIEW_RULES
 
-CLAIMS: tuple[Claim, ...] = (absorb_pages, absorb_sink, absorb_softmax, absorb_second_product)
-"""What is asked before an operator's own rule: pages, a logit, a softmax or a product may belong to an attention."""
+CLAIMS: tuple[Claim, ...] = (absorb_pages, absorb_joined, absorb_sink, absorb_softmax, absorb_second_product)
+"""What is asked before an operator's own rule: pages, joined keys, a logit, a softmax or a product may belong to an attention."""
 RULES: dict[str, Rule] = {
     **POINTWISE_RULES, **REDUCTION_RULES, **NORM_RULES, **LOSS_RULES, **JOIN_RULES, **STRUCTURE_RULES, **CONVOLUTION_RULES,
     **PRODUCT_RULES, **EINSUM_RULES, **POOLING_RULES, **ATTENTION_RULES, **RECURRENCE_RULES,

@@ -10,6 +10,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Attention, Contraction, Kernel
 from tools.codegen.ir.sizes import product
 from tools.codegen.templates.shared.access import Access, accesses_of, coalesce
+from tools.codegen.templates.shared.axis_order import kept_apart
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
@@ -66,12 +67,13 @@ def attention_layout(kernel: Kernel) -> AttentionLayout:
         ("outer", "batch", contraction.batch), ("rows", "off_m", contraction.rows), ("cols", "off_n", contraction.cols),
         ("inner", "off_d", contraction.inner), ("wide", "off_v", attention.wide),
     )  # fmt: skip
-    axes = []
+    axes, paged = [], _paged(kernel, accesses)
+    # the positions that reads of pages ask for are taken along one dimension each
+    apart = kept_apart(kernel, query) if paged else ()
     for name, index, group in named:
         leaves = atoms.leaves(group)
         if leaves or name == "rows":
-            axes.append(Axis(name, index, leaves, coalesce(leaves, accesses)))
-    paged = _paged(kernel, accesses)
+            axes.append(Axis(name, index, leaves, coalesce(leaves, (*accesses, *apart))))
     stepped = [access for name, access in (("key", key), ("value", value)) if name not in computed]
     _check([access for access in accesses if access.name not in paged], axes, stepped)
     if {"query", "key"} & computed and _elements(kernel, contraction.inner) > WIDEST_COMPUTED:
@@ -124,7 +126,8 @@ def _paged(kernel: Kernel, accesses: tuple[Access, ...]) -> dict[str, int]:
     """Count the elements that are read of each tensor whose positions are data."""
     b = kernel.builder
     reads = [record for record in b.exprs if record.op == "read"]
-    return {accesses[record.extra[0]].name: product((b.atoms.size(a) for a in b.leaves_of(record)), b.atoms.traces)[0] for record in reads}
+    read = [(accesses[record.extra[0]], product((b.atoms.size(a) for a in b.leaves_of(record)), b.atoms.traces)[0]) for record in reads]
+    return {access.name: min(count, access.meta.numel) for access, count in read}
 
 
 def _elements(kernel: Kernel, group: tuple[int, ...]) -> int:

@@ -251,14 +251,16 @@ class AttentionWalk:
     def _page(self, scope: Scope, expr: int) -> str:
         """Write the read of a tensor at positions that are data."""
         record = self.body.b.exprs[expr]
-        if record.op != "read" or record.extra[1]:
+        if record.op != "read":
             return no_reductions(scope, expr)
         access, leaves, terms = self.reads[record.extra[0]], self.body.b.leaves_of(record), []
-        for place, position in enumerate(record.args):
+        positions, guards = (record.args[:-1], record.args[-1:]) if record.extra[1] else (record.args, ())
+        for place, position in enumerate(positions):
             stride = f"stride_{access.name}_{place}"
             self.space.strides[stride] = f"{access.name}.stride({place})"
             terms.append(f"{self.body.assign(scope, position)} * {stride}")
         masks = [self.frame.masks[axis.name] for axis in self.space.axes if axis.name in self.frame.masks and set(axis.atoms) & leaves]
+        masks += [self.body.assign(scope, guard) for guard in guards]
         zero = "0.0" if is_floating(access.meta.dtype) else "0"
         mask = f", mask={' & '.join(masks)}, other={zero}" if masks else ""
         return f"tl.load({' + '.join([f'{access.name}_ptr', *terms])}{mask})" + conversion(access.meta.dtype)
