@@ -15,8 +15,10 @@ from tools.codegen.templates.tile.body import TileBody
 
 MOST_TURNS = 16
 """Elements that are picked one after the other, at most; more are sorted."""
-TURN_WORK, EXCHANGE_WORK = {"int32": 4.0, "int64": 7.0}, {"int32": 6.0, "int64": 11.0}
-"""Instructions an element: of one maximum, which is then taken out, and of one exchange; assumptions."""
+TURN_WORK, EXCHANGE_WORK = {"int32": 11.0, "int64": 27.0}, {"int32": 10.0, "int64": 18.0}
+"""Instructions an element: of one maximum, which is then taken out, and of one exchange. Read off an H100's times (2026-11-26, triton 3.6):
+8 of 256 elements, 16,384 rows, take 16 µs in bfloat16 and 34 µs in float32; 4096 rows of 1024 are sorted in 134 µs by single warps, and 64
+of 2048 are picked in 153. Exchanges of 32 bits were not timed."""
 
 
 def picks_in_turn(b: Builder, expr: int) -> bool:
