@@ -236,7 +236,7 @@ class _Reader:
         mutated = len(flat) - len(self.program.graph_signature.user_outputs)
         spec = self.program.call_spec.out_spec
         assert spec is not None
-        return pytree.tree_unflatten(flat[mutated:], spec)
+        return _plain(pytree.tree_unflatten(flat[mutated:], spec))
 
     def _tree(self, value: Any) -> Any:
         import torch
@@ -254,6 +254,15 @@ class _Reader:
         if isinstance(value, torch.device):
             return Raw("device")
         return value
+
+
+def _plain(tree: Any) -> Any:
+    """Make tuples of tuples with names, as `torch.sort` and its like return them."""
+    if isinstance(tree, tuple):
+        return tuple(map(_plain, tree))
+    if isinstance(tree, list):
+        return [_plain(item) for item in tree]
+    return {key: _plain(item) for key, item in tree.items()} if type(tree) is dict else tree
 
 
 def _signature(node: Node) -> tuple[Any, ...]:

@@ -15,6 +15,7 @@ from tools.codegen import emit, initial_schedule
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.schedule.plan import TILE, plan_region
 from tools.records import Problem
+from tools.references.graph_text import as_text
 
 DISTINCT = "torch.randn(9, 70).argsort(-1).argsort(-1)"
 SAMPLES = {
@@ -122,3 +123,10 @@ def test_rows_too_long_for_registers_are_left_out() -> None:
     _, graph = traced_text(function("torch.sort(x)", "torch.randn(3, 20000)"), "long")
     with pytest.raises(LoweringError, match="8192 elements"):
         plan_region(graph, [graph.nodes[0].name])
+
+
+def test_what_torch_names_is_a_plain_tuple_in_the_graph() -> None:
+    """A reference that returns what `torch.sort` returns is traced in a process of its own as any other."""
+    _, graph = traced_text(SAMPLES["all_in_order"], "all_in_order")
+    assert type(graph.outputs) is tuple
+    assert as_text(graph, ())
