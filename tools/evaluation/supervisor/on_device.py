@@ -155,7 +155,8 @@ class OnDevice:
         made = None
         try:
             if self._baselines.needs(problem, "search"):
-                with steps.step("baseline start"):
+                # those that a candidate waits for to be timed, above all to be confirmed, stand in no line
+                with steps.step("baseline start"), self._starts:
                     made = self._start(problem, target, cancel)
                 with self._lock.shared():
                     # for the first candidate, while a compiler works
@@ -226,13 +227,12 @@ class OnDevice:
 
     def _start(self, problem: Problem, target: HardwareSheet, cancel: int) -> BaselineProcess:
         """Start a baseline process that rests while anybody is timed; what it compiles it compiles meanwhile, too."""
-        with self._starts:
-            try:
-                return self._baselines.started(problem, target, cancel, self._lock.door(_share([problem], target)))
-            except MachineError:
-                # what others had on the device may have failed it
-                with self._lock.alone():
-                    return self._baselines.started(problem, target, cancel)
+        try:
+            return self._baselines.started(problem, target, cancel, self._lock.door(_share([problem], target)))
+        except MachineError:
+            # what others had on the device may have failed it
+            with self._lock.alone():
+                return self._baselines.started(problem, target, cancel)
 
     def _timed(
         self, workers: WorkerPool, case: Case, sessions: Sessions, made: BaselineProcess | None, cancel: int, *, is_ahead: bool
