@@ -32,6 +32,25 @@ def largest_in_turn(keys, count, LEAST: tl.constexpr, WIDTH: tl.constexpr):
         keys = tl.where(keys == best, LEAST, keys)
     return found
 ''',
+    "largest_halves_in_turn": '''
+@triton.jit
+def largest_halves_in_turn(keys, count, LEAST: tl.constexpr, WIDTH: tl.constexpr):
+    """keys [rows, n] of 64 bits -> the `count` largest, in order [rows, WIDTH]: in each turn the largest upper half, then the lower."""
+    place = tl.arange(0, WIDTH)[None, :]
+    upper = (keys >> 32).to(tl.int32)
+    lower = tl.where(keys == LEAST, -2147483648, keys.to(tl.int32))
+    found_upper = tl.full([keys.shape[0], WIDTH], -2147483648, tl.int32)
+    found_lower = tl.full([keys.shape[0], WIDTH], -2147483648, tl.int32)
+    for turn in range(count):
+        best = tl.max(upper, axis=1, keep_dims=True)
+        which = tl.max(tl.where(upper == best, lower, -2147483648), axis=1, keep_dims=True)
+        found_upper = tl.where(place == turn, best, found_upper)
+        found_lower = tl.where(place == turn, which, found_lower)
+        taken = lower == which
+        upper = tl.where(taken, -2147483648, upper)
+        lower = tl.where(taken, -2147483648, lower)
+    return (found_upper.to(tl.int64) << 32) | (found_lower.to(tl.int64) & 4294967295)
+''',
     "largest_in_order": '''
 @triton.jit
 def exchanged(cube, down, AXIS: tl.constexpr, AXES: tl.constexpr):

@@ -15,10 +15,10 @@ from tools.codegen.templates.tile.body import TileBody
 
 MOST_TURNS = 16
 """Elements that are picked one after the other, at most; more are sorted."""
-TURN_WORK, EXCHANGE_WORK = {"int32": 11.0, "int64": 27.0}, {"int32": 10.0, "int64": 18.0}
+TURN_WORK, EXCHANGE_WORK = {"int32": 11.0, "int64": 15.0}, {"int32": 10.0, "int64": 18.0}
 """Instructions an element: of one maximum, which is then taken out, and of one exchange. Read off an H100's times (2026-11-26, triton 3.6):
-8 of 256 elements, 16,384 rows, take 16 µs in bfloat16 and 34 µs in float32; 4096 rows of 1024 are sorted in 134 µs by single warps, and 64
-of 2048 are picked in 153. Exchanges of 32 bits were not timed."""
+8 of 256 elements, 16,384 rows, take 16 µs in bfloat16; 4096 rows of 1024 are sorted in 134 µs by single warps, and 64 of 2048 are picked in
+153. Maxima of 64 bits whole took 34 µs for the first; by halves a turn has 218 instructions for 382. 32-bit exchanges were not timed."""
 
 
 def picks_in_turn(b: Builder, expr: int) -> bool:
@@ -60,7 +60,8 @@ def order_text(axes: TileAxes, body: TileBody, scope: Scope, expr: int, masked: 
         scope.say(f"{keys} = tl.permute({keys}, [{', '.join(str(axes.place(axis)) for axis in turned)}])")
     rows, length = (" * ".join(axes.block(axis) for axis in some) or "1" for some in (kept, over))
     if picks_in_turn(body.b, expr):
-        name, arguments = "largest_in_turn", [body.space.monomial(picked.atoms), neutral(Fold.MAX, record.dtype), axes.block(picked)]
+        name = "largest_in_turn" if record.dtype == "int32" else "largest_halves_in_turn"
+        arguments = [body.space.monomial(picked.atoms), neutral(Fold.MAX, record.dtype), axes.block(picked)]
     else:
         name = "largest_in_order"
         arguments = [" + ".join(axes.log(axis) for axis in some) or "0" for some in (kept, over, [picked])]
