@@ -7,15 +7,25 @@ from dataclasses import dataclass, replace
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.ir.sizes import power_of_two
+from tools.codegen.ir.sizes import power_of_two, product
 from tools.codegen.templates.rows.l2_two_pass import AHEAD
 from tools.codegen.templates.rows.layout import RowLayout, row_layout_of
 from tools.codegen.templates.rows.online_pairs import online_pairs
+from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.sectors import axis_steps, sectors
 from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, emitted, item, nbytes_of, ops_of, work_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
 
+ALIGNED = 16
+"""Multiples of which Triton knows that a number is one."""
+DIVISION = 20.0
+"""Instructions by which a lane takes the number of its row apart into one dimension more: a division of whole numbers by one that is not
+known, as nvcc writes it for sm_90."""
+EXCHANGED = 2.0
+"""Instructions of one step in which lanes that share a row add up: an exchange and a sum."""
 LEAST_BEFORE = 3.0
 """Instructions an element before a merged reduction from which on they cost more than others."""
 BEFORE_COST = 4.0
@@ -105,6 +115,14 @@ class _Row:
     before: float
     """Instructions an element before anything is reduced: every walk of a row takes them again."""
     piece: int
+    narrow_reads: int
+    """Reads of what several rows share, which varies from row to row all the same."""
+    narrow_bytes: float
+    """Sectors that a program touches of them, in one walk of its rows."""
+    parts: int
+    """Dimensions that the number of a row is taken apart into."""
+    is_aligned: bool
+    """Whether every row begins where the widest access may: Triton is told of a length that it is a multiple of 16, or nothing."""
 
     @classmethod
     def read(cls, kernel: Kernel, plan: RowLayout, parameters: Settings) -> _Row:
@@ -113,6 +131,7 @@ class _Row:
         wide = [a for a in plan.accesses if set(a.strides) & reduced and nbytes_of(a) // item(a) >= plan.n_cols]
         reads = [a for a in wide if not a.is_output and nbytes_of(a) // item(a) >= plan.n_rows * plan.n_cols // 2] or wide[:1]
         outputs = [a for a in wide if a.is_output]
+        shared = [a for a in wide if not a.is_output and set(a.strides) & set(plan.rows) and a.meta.numel < plan.n_rows * plan.n_cols // 2]
         levels = _levels(kernel)
         merged = algorithm in ("online", "split", "l2_two_pass") and bool(_pairs(kernel))
         passes = 1 if algorithm == "registers" else max(1, levels - merged) + bool(outputs)
@@ -132,6 +151,9 @@ class _Row:
             scans=plan.scans, whole=whole, item=max((item(a) for a in reads), default=4), wide_reads=len(reads),
             wide_bytes=sum(nbytes_of(a) for a in reads), other_bytes=sum(nbytes_of(a) for a in plan.accesses if a not in reads),
             ops=ops_of(kernel), before=_before(kernel), piece=piece,
+            narrow_reads=sum(a not in reads for a in shared), parts=len(plan.row_groups) if rows > 1 else 1,
+            narrow_bytes=sum(_touched(kernel, plan, a, rows, columns) for a in shared),
+            is_aligned=not plan.inner_reduction or plan.n_cols % ALIGNED == 0,
         )  # fmt: skip
 
     def work(self, passes: int) -> float:
@@ -147,13 +169,13 @@ class _Row:
 def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: HardwareSheet) -> LaunchWork:
     threads = row.warps * WARP
     a_thread = row.tile / threads
-    vector = max(1, min(WIDEST // row.item, row.tile // threads))
+    vector = max(1, min(WIDEST // row.item, row.tile // threads)) if row.is_aligned else 1
     steps = 1 if row.whole else math.ceil(columns / (row.block * row.unroll))
     waste = SECTOR / min(SECTOR, row.rows * row.item) if row.piece else 1.0
     held = min(32, sheet.max_threads_per_sm // (WARP * row.warps))
     live = min(programs, held * sheet.sms) * row.rows * columns * row.item
     again = (passes - 1) * min(1.0, max(0.0, live / (sheet.l2_mib * 2**20) - rates.L2_RESIDENT))
-    l2_bytes = row.wide_bytes * passes * waste + row.other_bytes
+    l2_bytes = row.wide_bytes * passes * waste + row.other_bytes + row.narrow_bytes * programs * passes
     lanes = float(max(steps * row.tile, threads) * programs * passes)
     exchange, barriers = _exchange(row, vector)
     kept = max(1.0, a_thread) * (row.wide_reads + (1 if row.whole or row.merged or row.scans else 0.5))
@@ -167,11 +189,33 @@ def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: Hard
         l2_bytes=float(l2_bytes),
         flight_bytes=max(row.tile, threads / 4) * row.item * row.wide_reads * (loads / max(row.wide_bytes, 1)),
         steps=steps * passes,
-        lane_work=lanes * (row.work(passes) + OVERHEAD * row.wide_reads / vector) + programs * threads * rates.PROGRAM_WORK,
+        lane_work=lanes * (row.work(passes) + _accesses(row, vector)) + programs * threads * rates.PROGRAM_WORK,
         registers=24 + kept,
         exchange_cycles=exchange,
         barriers=barriers + (2.0 / steps if row.warps > 1 else 0.0),
     )
+
+
+def _accesses(row: _Row, vector: int) -> float:
+    """Instructions an element besides its formulas: addresses, the number of its row taken apart, and its row's sum in narrow ones.
+
+    Lanes that share a row each take its number apart, and have its sum of one another: a lane holds `vector` neighbours of a row.
+    """
+    lanes = min(WARP, max(1, row.block // vector))
+    summed = EXCHANGED * math.log2(lanes) * lanes / row.block if row.whole and row.block <= WARP else 0.0
+    return (OVERHEAD * (row.wide_reads + row.narrow_reads) + DIVISION * (row.parts - 1)) / vector + summed
+
+
+def _touched(kernel: Kernel, plan: RowLayout, access: Access, rows: int, columns: int) -> float:
+    """Bytes of the sectors that some rows of a tensor touch."""
+    atoms, flow = kernel.builder.atoms, flow_of(kernel.builder, access)
+
+    def size(group: tuple[int, ...]) -> int:
+        return product((atoms.size(atom) for atom in group), atoms.traces)[0]
+
+    walked = ((plan.row_groups, rows), (plan.col_groups, min(columns, plan.n_cols)))
+    steps = [step for groups, extent in walked for step in axis_steps(groups, extent, size, flow.stride) if step[0] != 0]
+    return sectors(steps, item(access)) * SECTOR
 
 
 def _exchange(row: _Row, vector: int) -> tuple[float, float]:

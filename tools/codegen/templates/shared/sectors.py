@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tools.codegen.templates.shared.work import SECTOR
+from tools.codegen.templates.shared.work import LINE, SECTOR
 
 Groups = tuple[tuple[int, ...], ...]
 Step = tuple[int | None, int]
@@ -21,6 +21,11 @@ def sectors(steps: Sequence[Step], item: int) -> float:
 def wasted(steps: Sequence[Step], item: int) -> float:
     """Bytes that come along with a wanted one, because its sector holds nothing else that the tile wants."""
     return max(0.0, SECTOR / _runs(steps, item)[1] - 1.0)
+
+
+def looked_up(steps: Sequence[Step], item: int, elements: float) -> float:
+    """Count the lines that warps look up in the L1 to read so many elements: neighbours in memory share one, what lies apart does not."""
+    return elements * item / min(LINE, _runs(steps, item)[1])
 
 
 def _runs(steps: Sequence[Step], item: int) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from tools.codegen.ir.kernel import Kernel, Output, Write
 from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.knob import Settings
-from tools.codegen.templates.shared.sectors import Step, axis_steps, sectors
+from tools.codegen.templates.shared.sectors import Step, axis_steps, looked_up, sectors
 from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.knobs import extents
 from tools.codegen.templates.tile.layout import Groups, TileLayout, Touched, tile_layout_of
@@ -20,6 +20,9 @@ from tools.records import HardwareSheet
 
 LINE = 128
 """Bytes of a line of the L2."""
+NEAR = 0.5
+"""Lines that positions which are data look up, over one for each: such positions often lie near one another. Of images sampled at moved
+places 4 reads an element took 240 µs, and one line each would be 507 (an H100, 2026-11-26; image/flow_warp of the wild suite)."""
 DIVISION = 8.0
 """Instructions by which a lane takes its number apart into one dimension more."""
 ATOMIC_WAYS = 2.0
@@ -113,10 +116,19 @@ class _Tiles:
             + programs * self.threads * rates.PROGRAM_WORK,
             registers=24 + a_thread * kept,
             barriers=sum(waits(plan.b, expr) for expr in plan.reductions) if self.threads > WARP and plan.walked and not self.axis else 0.0,
-            exchange_cycles=self._turning(tile),
+            exchange_cycles=self._turning(tile) + self._lines_looked_up() / rates.L1_LINES_PER_CLOCK,
             additions=sum(one.l2 / ATOMIC_WAYS / SECTOR for one, each in zip(traffic, plan.touched, strict=True) if self._adds(each)),
             addition_lines=sum(self._lines(each) for each in plan.touched if self._adds(each)),
         )
+
+    def _lines_looked_up(self) -> float:
+        """Lines that one step of a tile looks up in the L1: an access is made for all positions of each axis that it varies over."""
+        lines = 0.0
+        for each in self.plan.touched:
+            varied = (extent for groups, extent in self._extents if any(each.exprs & set(group) for group in groups))
+            near = NEAR if each.flow.random & each.exprs else 1.0
+            lines += near * each.share * looked_up(self._steps_of(each), each.item, math.prod(varied))
+        return lines
 
     def _adds(self, each: Touched) -> bool:
         return each.access.is_output and each.access.ref in self.work.added
