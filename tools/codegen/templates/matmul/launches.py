@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.launch import LaunchWork
-from tools.codegen.templates.matmul.layout import matmul_layout_of
+from tools.codegen.templates.matmul.layout import MatmulLayout, matmul_layout_of
 from tools.codegen.templates.matmul.legality import OPERAND_STATIONARY, packable_operands, tiles_of
 from tools.codegen.templates.matmul.stationary_launch import stationary_launch, walked_bytes
+from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.prepack import PREPACKED, WEIGHTS
 from tools.codegen.templates.shared.split_float import SPLIT_FLOATS
 from tools.codegen.templates.shared.tile_launch import TiledSum, pass_launch, tiles_launch
-from tools.codegen.templates.shared.work import nbytes_of, ops_of
+from tools.codegen.templates.shared.work import SECTOR, item, nbytes_of, ops_of
 from tools.records import HardwareSheet
 
 SHARE_COST = 1.18
@@ -59,7 +60,22 @@ def matmul_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) 
         extra.append(pass_launch((1 + split_float.nbytes / 4) * passed, sheet))
     tiles = tiles_launch(work, parameters, ops_of(kernel), sheet)
     results = RESULT_CYCLES * int(parameters["BLOCK_M"]) * int(parameters["BLOCK_N"]) / max(1, work.steps)
-    return (*_dealt(replace(tiles, exchange_cycles=results), work, parameters, sheet), *extra)
+    apart = _apart(kernel, plan, parameters, work.steps)
+    tiles = replace(tiles, exchange_cycles=results + apart, l2_bytes=tiles.l2_bytes + apart * SECTOR * work.steps * tiles.programs)
+    return (*_dealt(tiles, work, parameters, sheet), *extra)
+
+
+def _apart(kernel: Kernel, plan: MatmulLayout, parameters: Settings, steps: int) -> float:
+    """Count the elements that a step of a tile finds in a sector and a line of their own: of a matrix whose batch lies side by side."""
+    m, n, k = (int(parameters[name]) for name in ("BLOCK_M", "BLOCK_N", "BLOCK_K"))
+    atoms = {axis.name: axis.atoms for axis in plan.axes}
+    found = 0.0
+    for access in plan.accesses:
+        flow, own = flow_of(kernel.builder, access), set(access.strides)
+        walked = [name for name in ("rows", "cols", "inner") if own & set(atoms[name])]
+        if len(walked) == 2 and all(abs(flow.stride(atoms[name][-1]) or 0) * item(access) >= SECTOR for name in walked):
+            found += m * n / steps if "inner" not in walked else (m if "rows" in walked else n) * k
+    return found
 
 
 def _dealt(one: LaunchWork, work: TiledSum, parameters: Settings, sheet: HardwareSheet) -> tuple[LaunchWork, ...]:
