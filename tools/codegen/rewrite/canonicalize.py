@@ -4,9 +4,9 @@ What nothing reads is left out. Identities (dropout in eval mode or with a proba
 dtype) vanish; `glu` becomes two slices, a sigmoid and a product; a classification loss with a mean or a sum becomes its loss by row and a
 reduction; einsum of several tensors becomes products of two; batch norm in training mode becomes its functional twin and two writes to
 its buffers; repetitions, and patches that do not overlap, become views; complex values become their parts; attention with wide heads
-becomes its products and its softmax; a scan between two flips becomes a reversed scan, and one laid after zeros or ones a scan of what
-begins with them; a concatenation that starts with the pieces of an earlier one takes its result; a
-selection from long rows is made in two steps.
+becomes its products and its softmax, other attention reads a mask that lies as it is read; a scan between two flips becomes a reversed
+scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
+takes its result; a selection from long rows is made in two steps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
-from tools.codegen.rewrite.attention import decompose_attention
+from tools.codegen.rewrite.attention import prepared_attention
 from tools.codegen.rewrite.batch_norm import functional_batch_norm
 from tools.codegen.rewrite.broadcast import write_out_broadcast
 from tools.codegen.rewrite.complex_parts import real_parts
@@ -72,7 +72,7 @@ RULES = Rules(
         "repeat_interleave": interleave,
         "repeat": tiled,
         "im2col": patches,
-        "scaled_dot_product_attention": decompose_attention,
+        "scaled_dot_product_attention": prepared_attention,
         "recurrence": rewritten_body(_body),
         "topk": chunked_topk,
     },
