@@ -273,8 +273,8 @@ class Evaluation(Record):
     seconds: float = 0.0
     """Wall time the evaluation took."""
     phase_seconds: dict[str, float] = Field(default_factory=dict)
-    """Wall time by phase: build, check, baselines (started for it), time; `place` is what it waited to be begun with, and
-    `queue` for its turns on the device. Parts of check and time have `PART` in their names."""
+    """Wall time by phase: start (of the evaluator), build, check, baselines (started for it), time; `place` is what it waited for its
+    beginning, and `queue` for its turns on the device. Parts of check and time have `PART` in their names."""
     gpu_seconds: float = 0.0
     """Time it was on a GPU: checked beside others, and timed alone; not what it waited, nor what a compiler took."""
 

@@ -72,8 +72,9 @@ class Supervisor:
     def evaluate(self, request: EvaluationRequest, cancel: int) -> Evaluation:
         """Judge one candidate; `cancel` is a descriptor that turns readable to give up."""
         start = time.monotonic()
-        self._ready(request.target)
         case = Case(request)
+        with case.phase("start"):
+            self._ready(request.target)
         outcome = self._read_source(case)
         if outcome is None:
             with case.phase("build"):
