@@ -109,10 +109,15 @@ def unusable(reference: DeclaredReference, arguments: list[Any], distribution: s
 
     if distribution == AS_MADE:
         return ""
+    from tools.evaluation.trusted.ties import Ties
+
     try:
-        outputs = reference.outputs(arguments)
+        with Ties() as ties:
+            outputs = reference.outputs(arguments)
     except (RuntimeError, ValueError, IndexError, ArithmeticError) as error:
         return f"the reference raises {type(error).__name__} on them"
     if distribution != NON_FINITE and not all(bool(torch.isfinite(output).all()) for output in outputs if output.is_floating_point()):
         return "the reference answers with NaN or infinity"
+    if ties.met and not all(output.is_floating_point() for output in outputs):
+        return "the reference puts equal elements in order and answers with whole numbers"
     return ""

@@ -1,0 +1,46 @@
+"""Inputs whose elements tie are noticed where the reference puts them in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from tools.evaluation.trusted.ties import Ties
+
+DISTINCT, EQUAL = torch.tensor([[4.0, 1.0, 3.0, 2.0]]), torch.tensor([[4.0, 1.0, 4.0, 1.0]])
+Operator = Callable[[torch.Tensor], object]
+
+
+def met(operator: Operator, x: torch.Tensor) -> bool:
+    """Say whether an operator puts equal elements of a tensor in order."""
+    with Ties() as ties:
+        operator(x)
+    return ties.met
+
+
+@pytest.mark.parametrize("operator", [lambda x: x.topk(2), lambda x: x.sort(), lambda x: torch.argsort(x, dim=-1)])
+def test_equal_elements_in_order_are_noticed(operator: Operator) -> None:
+    """A selection or a sort of equal elements has no one answer."""
+    assert met(operator, EQUAL)
+    assert not met(operator, DISTINCT)
+
+
+@pytest.mark.parametrize("operator", [lambda x: x.argmax(-1), lambda x: x.max(-1), lambda x: torch.sort(x, stable=True)])
+def test_what_names_the_first_has_no_ties(operator: Operator) -> None:
+    """Maxima name the first of equal elements, and stable sorts keep their order."""
+    assert not met(operator, EQUAL)
+
+
+def test_ties_that_are_not_picked_do_not_matter() -> None:
+    """Of a selection those elements count that are picked, and the first that is not."""
+    assert not met(lambda x: x.topk(2), torch.tensor([4.0, 3.0, 2.0, 1.0, 1.0]))
+    assert met(lambda x: x.topk(2), torch.tensor([4.0, 3.0, 3.0, 1.0]))
+    assert met(lambda x: x.topk(1, largest=False), torch.tensor([4.0, 1.0, 1.0]))
+
+
+def test_neighbours_within_float32s_rounding_tie() -> None:
+    """Another way of computing in float32 may turn them round."""
+    assert met(lambda x: x.topk(1), torch.tensor([1.0, 1.0 + 2.0**-23]))
+    assert not met(lambda x: x.topk(1), torch.tensor([1.0, 1.0 + 2.0**-18]))
