@@ -5,12 +5,16 @@ from __future__ import annotations
 import math
 
 from tools.codegen.ir.builder import Value
-from tools.codegen.ir.dtypes import COMPUTE
+from tools.codegen.ir.dtypes import COMPUTE, is_floating
 from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, Ref
+from tools.codegen.lower.general import GeneralLowering
 from tools.codegen.lower.lowering import Lowering, Rule
 from tools.codegen.lower.operand import RowOperand
 from tools.codegen.lower.pointwise import lower_pointwise
+
+NOWHERE = 2**31 - 1
+"""Position of an element that is not looked for."""
 
 
 def _simple(kind: Fold) -> Rule:
@@ -58,11 +62,17 @@ def _arg_extremum(kind: Fold) -> Rule:
 
 
 def _position(low: Lowering, rows: RowOperand, best: Value) -> Value:
-    """Find the first position that holds the extremum."""
+    """Find the first position that holds the extremum.
+
+    Where it is read at, in tiles, what is no number comes before all numbers, as in PyTorch: its positions are negative keys.
+    """
     b = low.b
     index = b.index(rows.atoms)
-    hit = b.call("where", b.call("eq", rows.x, best), index, 2**31 - 1)
-    return b.cast(rows.reduce(Fold.MIN, hit), "int64")
+    hit = b.call("where", b.call("eq", rows.x, best), index, NOWHERE)
+    if not isinstance(low, GeneralLowering) or not is_floating(rows.x.dtype):
+        return b.cast(rows.reduce(Fold.MIN, hit), "int64")
+    first = rows.reduce(Fold.MIN, b.call("where", b.call("ne", rows.x, rows.x), index - NOWHERE - 1, hit))
+    return b.cast(b.call("where", first < 0, first + NOWHERE + 1, first), "int64")
 
 
 def _variance(root: bool) -> Rule:
