@@ -1,7 +1,8 @@
 """The template of tiles: one loop nest, its outputs stored wherever they belong.
 
 `registers` holds all that a reduction walks; `looped` steps along the axis whose reductions come last, once for each level of them and
-once more for what is written along it; `split` gives that axis to several programs, and a second kernel combines their partial results.
+once more for what is written along it; `split` gives that axis to several programs: a kernel for each level of reductions writes their
+partial results, and the last one puts these together and writes the outputs, again in as many programs where they have the axis.
 """
 
 from __future__ import annotations
@@ -10,15 +11,24 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.shared.frame import RegionText
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.tile.host import HostText
-from tools.codegen.templates.tile.layout import tile_layout
+from tools.codegen.templates.tile.layout import TileLayout, tile_layout
 from tools.codegen.templates.tile.nest import Nest, Stage
+
+
+def _stages(plan: TileLayout, parameters: Settings) -> list[tuple[Stage, int]]:
+    """List the kernels, each with the reductions along the shared axis that stand before it."""
+    if parameters["reduction"] != "split" or plan.looped is None:
+        return [(Stage.WHOLE, 0)]
+    levels = len(plan.levels[plan.looped])
+    last = Stage.WRITE if plan.written_along[plan.looped] else Stage.COMBINE
+    return [*((Stage.PARTIAL, level) for level in range(levels)), (last, levels)]
 
 
 def emit(kernel: Kernel, name: str, parameters: Settings) -> RegionText:
     """Write the kernels and the host function."""
     plan = tile_layout(kernel)
-    stages = (Stage.PARTIAL, Stage.COMBINE) if parameters["reduction"] == "split" else (Stage.WHOLE,)
-    nests = [Nest(plan, name, parameters, stage) for stage in stages]
+    buffers: dict[int, str] = {}
+    nests = [Nest(plan, name, parameters, stage, level, buffers) for stage, level in _stages(plan, parameters)]
     texts = [nest.write() for nest in nests]
     host = HostText(plan, parameters, name, nests)
     return RegionText(

@@ -17,11 +17,13 @@ from tools.codegen.templates.tile.orders import order_text
 class Folds:
     """Writes the reductions of one kernel."""
 
-    def __init__(self, plan: TileLayout, axes: TileAxes, body: TileBody, wide: str) -> None:
-        """Take the layout, the kernel's axes and its formulas."""
+    def __init__(self, plan: TileLayout, axes: TileAxes, body: TileBody, wide: str, buffers: dict[int, str]) -> None:
+        """Take the layout, the kernel's axes and its formulas, and the buffers of partial results that the kernels before it fill."""
         self.plan, self.axes, self.body, self.wide, self.b = plan, axes, body, wide, body.b
-        self.buffers: dict[int, str] = {}
-        """Buffers of partial results, by reduction."""
+        self.buffers = buffers
+        """By reduction."""
+        for name in buffers.values():
+            self.body.names.fresh(name)
 
     def held(self, scope: Scope, expr: int) -> str:
         """Write a reduction over axes that the tile holds whole."""
@@ -69,13 +71,22 @@ class Folds:
         top = positions(self.axes, self.body.space, axis, "start + ", self.wide)
         scope.lines += [*(inner.indent + line for line in top), *inner.lines]
 
-    def partial(self, scope: Scope) -> None:
-        """Write the reductions of one chunk, and where they go."""
-        axis = self._stepped
-        (level,) = self.levels
-        size = self.body.space.monomial(axis.atoms)
+    def begin(self, scope: Scope) -> None:
+        """Write the reads that are the same all along a chunk, and where it begins and stops."""
+        self._read_all(scope, self.plan.needed, frozenset(self._stepped.atoms))
+        self.chunk(scope)
+
+    def chunk(self, scope: Scope) -> None:
+        """Write where a program's chunk begins and stops."""
         scope.say("begin = split * chunk")
-        scope.say(f"stop = tl.minimum(begin + chunk, {size})")
+        scope.say(f"stop = tl.minimum(begin + chunk, {self.body.space.monomial(self._stepped.atoms)})")
+
+    def partial(self, scope: Scope, before: int) -> None:
+        """Write the reductions of one chunk that wait for `before` others, and where they go."""
+        level = self.levels[before]
+        if before:
+            self.combine(scope, before)
+        self.chunk(scope)
         self.walk(scope, level, "begin", "stop")
         for expr in level:
             atoms = self.b.leaves_of(self.b.exprs[expr])
@@ -83,11 +94,11 @@ class Folds:
             target = f"{self._buffer(expr)}_ptr + split * {self._total(expr)}{self._kept(expr)}{self.axes.lifted(atoms)}"
             scope.say(f"tl.store({target}, {scope.find(expr)}{f', mask={mask}' if mask else ''})")
 
-    def combine(self, scope: Scope) -> None:
-        """Write the reductions from their partial results."""
+    def combine(self, scope: Scope, count: int) -> None:
+        """Write the reductions of the first levels from their partial results."""
         axis = self._stepped
         scope.say(f"part = tl.arange(0, SPLITS){self.axes.spread(axis)}")
-        for expr in self.levels[0]:
+        for expr in (expr for level in self.levels[:count] for expr in level):
             record = self.b.exprs[expr]
             mask = " & ".join(filter(None, ["(part < n_splits)", self.body.mask(scope, self.b.leaves_of(record))]))
             address = f"{self._buffer(expr)}_ptr + part * {self._total(expr)}{self._kept(expr)}"

@@ -43,7 +43,7 @@ class HostText:
         lines += self._splits(device)
         tiles = self._tiles()
         for nest in self.nests:
-            grid = f"{tiles} * n_splits" if nest is self.first and len(self.nests) > 1 else tiles
+            grid = f"{tiles} * n_splits" if nest.is_shared else tiles
             lines += block(f"{nest.function}[({grid.removeprefix('1 * ')},)]", [*nest.arguments(), *self._constants(nest)], "")
         lines += [
             self._summed(output, access)

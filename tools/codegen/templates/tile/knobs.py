@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
-from tools.codegen.templates.tile.layout import TileLayout, tile_layout_of
+from tools.codegen.templates.tile.layout import MOST_LEVELS, TileLayout, tile_layout_of
 from tools.records import ActionKind
 
 KNOBS: Mapping[str, Knob] = {
@@ -41,7 +41,7 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
     if held > HELD and not plan.ordered:
         looped = True
         held = _held(plan, without=plan.looped) * 64
-    split = looped and plan.splits and kept <= 32 * sms
+    split = looped and plan.splits and kept <= (32 if plan.sums_only else 1) * sms
     first: Parameters = {"algorithm": "flat", "reduction": "split" if split else "looped" if looped else "registers"}
     first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "COPIES": 1, "num_warps": 4}
     room = max(1, 1024 // held)
@@ -104,7 +104,7 @@ def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
     """Say why a region cannot be written so; nothing where it can."""
     plan = tile_layout_of(kernel)
     if parameters["reduction"] == "split" and not plan.splits:
-        return "only one level of reductions whose results alone are written is shared by programs"
+        return f"nothing is reduced, or more than {MOST_LEVELS} reductions wait for one another"
     if parameters["reduction"] == "looped" and plan.looped is None:
         return "rows are put in order whole" if plan.ordered else "nothing is reduced"
     copied = int(parameters.get("COPIES", 1)) * max((output.meta.numel for output in plan.added), default=0)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -80,30 +82,37 @@ class _Tiles:
         self.split = parameters["reduction"] == "split"
         self.splits = min(int(parameters["SPLITS"]), math.ceil(self.length / self.step)) if self.split else 1
         self.steps = math.ceil(math.ceil(self.length / self.splits) / self.step)
-        self.passes = len(plan.levels[loop]) + plan.written_along[loop] if loop is not None else 1
+        self.passes = len(plan.levels[loop]) + plan.written_along[loop] if loop is not None and not self.split else 1
         self.tiles = plan.size(self.outer) * math.ceil(plan.size(self.rows) / self.m) * math.ceil(plan.size(self.cols) / self.n)
 
     def launches(self) -> tuple[LaunchWork, ...]:
         """List them."""
-        main = self._main()
-        if not self.split:
-            return (main,)
+        if not self.split or self.plan.looped is None:
+            return (self._main(self.plan.touched),)
+        levels, written = len(self.plan.levels[self.plan.looped]), self.plan.written_along[self.plan.looped]
         results = self.plan.size(self.plan.grid) * len(self.plan.reductions) * 4
+        read = tuple(each for each in self.plan.touched if not each.access.is_output)
+        partial, again = self._main(read), self._main(read, again=True)
+        partials = (partial, *(again,) * (levels - 1))
+        if written:
+            last = self._main(self.plan.touched, again=True)
+            return *partials, replace(last, l2_bytes=last.l2_bytes + results * self.splits**2, barriers=2.0 / last.steps)
         moved = float(results * self.splits + results)
         combine = LaunchWork(
-            programs=self.tiles, warps=main.warps, dram_bytes=moved, l2_bytes=moved, flight_bytes=1024.0, steps=1,
+            programs=self.tiles, warps=partial.warps, dram_bytes=moved, l2_bytes=moved, flight_bytes=1024.0, steps=1,
             lane_work=self.tiles * self.threads * rates.PROGRAM_WORK + moved, barriers=2.0,
         )  # fmt: skip
-        return main, combine
+        return *partials, combine
 
-    def _main(self) -> LaunchWork:
+    def _main(self, touched: Sequence[Touched], again: bool = False) -> LaunchWork:
+        """One launch that reads and writes what is `touched`; what the L2 holds of it comes from there if it was read just before."""
         plan, programs = self.plan, self.tiles * self.splits
         tile = self.m * self.n * self.k
-        traffic = [self._traffic(each) for each in plan.touched]
-        dram, l2 = self._from_memory(traffic), sum(one.l2 for one in traffic)
-        loaded = [one for one, each in zip(traffic, plan.touched, strict=True) if not each.access.is_output]
+        traffic = [self._traffic(each, again) for each in touched]
+        dram, l2 = self._from_memory(touched, traffic), sum(one.l2 for one in traffic)
+        loaded = [one for one, each in zip(traffic, touched, strict=True) if not each.access.is_output]
         a_thread = max(1.0, tile / self.threads)
-        kept = sum(each.share for each in plan.touched) + len(plan.reductions)
+        kept = sum(each.share for each in touched) + len(plan.reductions)
         return LaunchWork(
             programs=programs,
             warps=self.threads // WARP,
@@ -116,15 +125,15 @@ class _Tiles:
             + programs * self.threads * rates.PROGRAM_WORK,
             registers=24 + a_thread * kept,
             barriers=sum(waits(plan.b, expr) for expr in plan.reductions) if self.threads > WARP and plan.walked and not self.axis else 0.0,
-            exchange_cycles=self._turning(tile) + self._lines_looked_up() / rates.L1_LINES_PER_CLOCK,
-            additions=sum(one.l2 / ATOMIC_WAYS / SECTOR for one, each in zip(traffic, plan.touched, strict=True) if self._adds(each)),
-            addition_lines=sum(self._lines(each) for each in plan.touched if self._adds(each)),
+            exchange_cycles=self._turning(tile) + self._lines_looked_up(touched) / rates.L1_LINES_PER_CLOCK,
+            additions=sum(one.l2 / ATOMIC_WAYS / SECTOR for one, each in zip(traffic, touched, strict=True) if self._adds(each)),
+            addition_lines=sum(self._lines(each) for each in touched if self._adds(each)),
         )
 
-    def _lines_looked_up(self) -> float:
+    def _lines_looked_up(self, touched: Sequence[Touched]) -> float:
         """Lines that one step of a tile looks up in the L1: an access is made for all positions of each axis that it varies over."""
         lines = 0.0
-        for each in self.plan.touched:
+        for each in touched:
             varied = (extent for groups, extent in self._extents if any(each.exprs & set(group) for group in groups))
             near = NEAR if each.flow.random & each.exprs else 1.0
             lines += near * each.share * looked_up(self._steps_of(each), each.item, math.prod(varied))
@@ -137,15 +146,15 @@ class _Tiles:
         """Lines of memory that are added to, in all copies."""
         return max(1.0, each.access.meta.numel * each.item * self.copies / LINE)
 
-    def _from_memory(self, traffic: list[_Traffic]) -> float:
+    def _from_memory(self, touched: Sequence[Touched], traffic: list[_Traffic]) -> float:
         """Bytes from memory: of a tensor that is read several times, no more than it has."""
         found: dict[object, tuple[float, float]] = {}
-        for one, each in zip(traffic, self.plan.touched, strict=True):
+        for one, each in zip(traffic, touched, strict=True):
             whole, sofar = float(each.access.meta.numel * each.item), found.get(each.access.ref, (0.0, 0.0))[1]
             found[each.access.ref] = (max(whole, one.dram), sofar + one.dram)
         return sum(min(pair) for pair in found.values())
 
-    def _traffic(self, each: Touched) -> _Traffic:
+    def _traffic(self, each: Touched, again: bool) -> _Traffic:
         """Each tile's sectors whole; what tiles share comes from memory once where the L2 holds it."""
         found, wanted = self._steps_of(each), math.prod(self.plan.b.atoms.size(atom)[0] for atom in each.exprs) * each.item
         elements = math.prod(count for _, count in found)
@@ -160,6 +169,8 @@ class _Tiles:
             unique = min(whole, wanted * max(1.0, tile / (elements * each.item)))
         if unique > self.sheet.l2_mib * 2**20 * rates.L2_RESIDENT:
             unique *= self.passes
+        elif again and not each.access.is_output:
+            unique = 0.0
         unique, tile = unique * each.share, tile * each.share
         l2 = tile * times
         l2 *= ATOMIC_WAYS if each.access.ref in self.work.added else 1.0

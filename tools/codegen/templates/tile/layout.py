@@ -28,6 +28,8 @@ MOST_PICKED = 6
 """Axes that reductions and orders walk, those of what is picked among them."""
 MOST_ORDERED = 8192
 """Elements of a row that a program puts in order."""
+MOST_LEVELS = 3
+"""Reductions that wait for one another in a region whose rows several programs share."""
 WIDE = 256
 """Elements of one dimension that a tile holds without more ado."""
 
@@ -172,7 +174,12 @@ class TileLayout:
 
     @cached_property
     def splits(self) -> bool:
-        """Whether partial results of several programs can be put together: one level of reductions, and nothing written along."""
+        """Whether several programs can share the axis that is stepped along: each level of reductions is a launch."""
+        return self.looped is not None and len(self.levels[self.looped]) <= MOST_LEVELS
+
+    @property
+    def sums_only(self) -> bool:
+        """Whether one level of reductions along that axis is all that is made along it."""
         return self.looped is not None and len(self.levels[self.looped]) == 1 and not self.written_along[self.looped]
 
 

@@ -25,46 +25,63 @@ class Stage(StrEnum):
     WHOLE = "whole"
     PARTIAL = "partial"
     COMBINE = "combine"
+    WRITE = "write"
 
 
-WORDS = {Stage.WHOLE: "", Stage.PARTIAL: "Partial results of one chunk: ", Stage.COMBINE: "Combines the partial results: "}
+WORDS = {
+    Stage.WHOLE: "",
+    Stage.PARTIAL: "Partial results of one chunk: ",
+    Stage.COMBINE: "Combines the partial results: ",
+    Stage.WRITE: "One chunk, by all partial results: ",
+}
 
 
 class Nest:
     """Writes one kernel."""
 
-    def __init__(self, plan: TileLayout, name: str, parameters: Settings, stage: Stage) -> None:
-        """Take the region's layout, its host function's name, the parameters, and what the kernel does of it."""
-        self.plan, self.stage, self.kernel = plan, stage, plan.kernel
+    def __init__(self, plan: TileLayout, name: str, parameters: Settings, stage: Stage, level: int, buffers: dict[int, str]) -> None:
+        """Take the region's layout, its host function's name, the parameters, and what the kernel does of it.
+
+        `level` counts the reductions that stand in `buffers` already, which all kernels of the region share.
+        """
+        self.plan, self.stage, self.level, self.kernel = plan, stage, level, plan.kernel
         count = len(self.kernel.builder.loads)
         self.reads, self.writes = plan.accesses[:count], plan.accesses[count:]
         self.axes: TileAxes = tile_axes(plan, str(parameters["algorithm"]), str(parameters["reduction"]))
         self.space = Space(self.kernel, self.axes.every, plan.accesses)
-        self.function = f"{name}_partial_kernel" if stage is Stage.PARTIAL else f"{name}_kernel"
+        self.function = f"{name}_partial{f'_{level + 1}' if level else ''}_kernel" if stage is Stage.PARTIAL else f"{name}_kernel"
         self.body = TileBody(self.space, Names(OWN), self._load, self._along, self.axes)
         if int(parameters.get("COPIES", 1)) > 1:
             self.body.copied = frozenset(access.name for access in self.writes if access.ref in {output.ref for output in plan.added})
         self.frame = Frame(self.space, self.function, self.body.names, self.reads, self.writes, self.body, self.axes.masks)
         self.wide = ".to(tl.int64)" if self.space.is_wide() else ""
-        self.folds = Folds(plan, self.axes, self.body, self.wide)
+        self.folds = Folds(plan, self.axes, self.body, self.wide, buffers)
 
     def write(self) -> str:
         """Write the function."""
         lines: list[str] = []
         scope = Scope(lines, "    ")
         if self.stage is Stage.PARTIAL:
-            self.folds.partial(scope)
+            self.folds.partial(scope, self.level)
         elif self.stage is Stage.COMBINE:
-            self.folds.combine(scope)
+            self.folds.combine(scope, self.level)
             self._stores(scope)
+        elif self.stage is Stage.WRITE:
+            self.folds.combine(scope, self.level)
+            self._write_chunk(scope)
         else:
             self._whole(scope)
-        top = head(self.axes, self.space, self.stage is Stage.PARTIAL, self.wide)
+        top = head(self.axes, self.space, self.is_shared, self.wide)
         text = self.frame.finish([*("    " + line for line in top), *lines])
         touched = self.frame.tensors()
         arrow = summary(self.kernel, [a for a in touched if not a.is_output], [a for a in touched if a.is_output])
         head_line = block(f"def {self.function}", self._signature(), ":")
         return "\n".join(["@triton.jit", *head_line, f'    """{WORDS[self.stage]}{arrow.strip()}."""', *text])
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several programs share the axis that is stepped along."""
+        return self.stage in (Stage.PARTIAL, Stage.WRITE)
 
     def constants(self) -> list[str]:
         """Name the constants that the kernel uses."""
@@ -99,6 +116,17 @@ class Nest:
             inner = self.folds.loop(scope)
             self._stores(inner, along=True)
             self.folds.close(scope, inner)
+
+    def _write_chunk(self, scope: Scope) -> None:
+        """Store what one chunk has of the outputs; those that lack the axis are one program's."""
+        self.folds.begin(scope)
+        inner = self.folds.loop(scope)
+        self._stores(inner, along=True)
+        self.folds.close(scope, inner, "begin", "stop")
+        atoms = set(self.axes.stepped.atoms) if self.axes.stepped else set()
+        if not all(atoms & self._atoms_of(output) for output in self.kernel.outputs):
+            scope.say("if split == 0:")
+            self._stores(scope.nested(), along=False)
 
     def _stores(self, scope: Scope, along: bool | None = None) -> None:
         """Store the outputs: all, or those that have the axis which is stepped along, or those that have not."""

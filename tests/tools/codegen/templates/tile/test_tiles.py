@@ -43,6 +43,7 @@ SAMPLES = {
     "embedded": function("F.embedding(y, x).mean(1)", "torch.randn(33, 20), torch.randint(0, 33, (7, 5))", "x, y"),
     "best_of_each": function("x.gather(1, x.argmax(1, keepdim=True)) * 2", "torch.randn(9, 20)"),
     "added_by_index": function("x.index_add(0, y, z * 2)", "torch.randn(9, 20), torch.randint(0, 9, (33,)), torch.randn(33, 20)", XYZ),
+    "first_that_is_no_number": function("x.gather(1, (x - 0.5).sqrt().argmax(1, keepdim=True)) * 2", "torch.rand(9, 20)"),
     "scattered": function("x.scatter_add(1, y, z)", "torch.randn(9, 20), torch.randint(0, 20, (9, 33)), torch.randn(9, 33)", XYZ),
     "put": function("x.index_put((y,), z)", "torch.randn(40, 6).bfloat16(), torch.randperm(40)[:13], torch.randn(13, 6).bfloat16()", XYZ),
     "copied_to": function("x.index_copy(0, y, z.sin())", "torch.randn(40, 6), torch.randperm(40)[:13], torch.randn(13, 6)", XYZ),
@@ -92,6 +93,8 @@ SAMPLES = {
     "two_directions": function("x.sum(0) * x.sum(1)", "torch.randn(37, 37)"),
     "mean_of_rows": function("torch.log_softmax(x, -1).square().mean()", "torch.randn(33, 20)"),
     "centred_by_most": function("(x - x.mean((0, 2), keepdim=True)) * x.amax(1, keepdim=True)", "torch.randn(5, 9, 20)"),
+    "centred_scaled_and_summed": function("((x - x.mean(1, keepdim=True)) / x.amax(1, keepdim=True), x.sum(1))", "torch.rand(5, 37)"),
+    "best_and_its_share": function("(x.argmax(1), x.log_softmax(1).gather(1, x.argmax(1, keepdim=True)))", "torch.randn(9, 37)"),
     "several_shapes": function("(x.permute(0, 2, 3, 1) * y, x.mean((2, 3)))", "torch.randn(2, 5, 7, 9), torch.randn(2, 7, 9, 5)", "x, y"),
 }
 """References whose operators tiles hold together."""
@@ -151,6 +154,12 @@ def test_a_concatenation_between_operators_makes_one_region() -> None:
     (region,) = initial_schedule(graph).regions
     assert plan_region(graph, region.nodes).template.name == TILE
     assert "slice_1" not in written("normed_and_rotated", "first")[1]
+
+
+def test_rows_that_programs_share_are_written_by_chunks() -> None:
+    """Where what is reduced is written along its rows, too, the last kernel is launched for every chunk, as those before it."""
+    source = written("centred_scaled_and_summed", "split")[1]
+    assert source.count(" * n_splits,)](") == source.count("_kernel[(") == 2
 
 
 def test_a_matrix_and_its_transpose_are_read_apart() -> None:
