@@ -28,6 +28,8 @@ os.environ.update(SETTINGS)
 LOG, TITLE, SECONDS, CALIBRATION = "KERNELWRIGHT_TEST_LOG", "KERNELWRIGHT_TEST_TITLE", "KERNELWRIGHT_TEST_S", "KERNELWRIGHT_TEST_US"
 """Variables of a node: where its evaluators write what they begin and end, what its GPUs are called, how long an evaluation takes, and
 microseconds of the calibration kernel by GPU."""
+CALIBRATING = "KERNELWRIGHT_TEST_CALIBRATING_S"
+"""Another: how long calibration takes."""
 STATION = "tests.support.ray_nodes:open_text_station"
 STORE_BYTES = 80 << 20
 
@@ -45,7 +47,8 @@ def open_text_station(order: Any) -> Any:
             return await super().evaluate(request)
 
     async def calibrate() -> float:
-        await asyncio.sleep(0)
+        _write(Path(os.environ[LOG]), f"calibrate {unit}")
+        await asyncio.sleep(float(os.environ.get(CALIBRATING, "0")))
         return float(os.environ[CALIBRATION].split(",")[int(unit)])
 
     unit = os.environ.get("CUDA_VISIBLE_DEVICES", "")

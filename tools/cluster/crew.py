@@ -56,11 +56,13 @@ class Member:
     idle_since: float = 0.0
     calibration_us: float = 0.0
     note: str = ""
+    begun: bool = False
+    """Whether it has been looked at, and its GPU timed: it is asked nothing before, and is not idle."""
 
     @property
     def ready(self) -> bool:
         """Whether it can be asked."""
-        return self.facts is not None and not self.out
+        return self.begun and not self.out
 
 
 @cache
@@ -173,7 +175,7 @@ class Crew:
 
     def _grow(self) -> None:
         """Ask for one more where every one has something to do, and few are waited for: Ray places it, or has its autoscaler make room."""
-        pending = sum(one.facts is None and not one.out for one in self._members)
+        pending = sum(not one.begun and not one.out for one in self._members)
         if pending >= min(PENDING, self._waiting) or any(one.ready and not one.busy for one in self._members):
             return
         order = dict(vars(self._needs.order))
@@ -197,7 +199,7 @@ class Crew:
             # of Ray: the node died, or kernelwright is not there
             self._missed(one, error)
             return
-        one.idle_since = time.monotonic()
+        one.begun, one.idle_since = True, time.monotonic()
         self._fault, self._misses = None, 0
         if one.facts.keys:
             self._say(f"Ray on {one.facts.host} was started with {', '.join(one.facts.keys)}: start it without, workers need no key")
@@ -234,7 +236,7 @@ class Crew:
     def _hope(self) -> None:
         """Raise what is wrong where nobody can be asked and nobody is to be expected; remind of a wait that lasts."""
         waited = time.monotonic() - self._since
-        pending = [one for one in self._members if one.facts is None and not one.out]
+        pending = [one for one in self._members if not one.begun and not one.out]
         if self._fault is not None and not self.ready and (not pending or waited > _SETTLE_S):
             raise type(self._fault)(self._fault.what, self._fault.mend)
         if not self.ready and waited > _HINT_S and time.monotonic() - self._said > _REMIND_S:
