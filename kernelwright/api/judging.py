@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +19,7 @@ from tools.problems import load_problem
 from tools.problems.source import read_source
 from tools.records import DEFAULT_POLICY, Evaluation, HardwareSheet, PolicyName, PrecisionPolicy, Problem, Profile, Record, Verdict
 from tools.references.reading import read_problem
+from tools.scratch import PREFIX, scratch
 
 Stage = Literal["search", "confirm"]
 
@@ -77,8 +76,8 @@ def evaluate(
         stage=stage,
         timeout_s=timeout_s,
     )
-    with _scratch() as scratch:
-        pool = open_local(scratch, devices, sheet.title, compile_s=compile_s)
+    with scratch(f"{PREFIX}judged-") as folder:
+        pool = open_local(folder, devices, sheet.title, compile_s=compile_s)
         evaluation, alone, others = finish(_judge(request, pool, baselines, alone=bundle is not None))
     made = None
     if bundle is not None and evaluation.verdict is not Verdict.INFRASTRUCTURE:
@@ -134,8 +133,8 @@ def verify(
     """
     own_copy = load_problem(Path(problem), entry=entry) if problem else None
     verifier = Verifier(Path(bundle), digest=digest, signature=signature, policy=policy, own_copy=own_copy)
-    with _scratch() as scratch:
-        return finish(_verify(verifier, scratch, run=run))
+    with scratch(f"{PREFIX}verified-") as folder:
+        return finish(_verify(verifier, folder, run=run))
 
 
 async def _verify(verifier: Verifier, scratch: Path, *, run: bool) -> Report:
@@ -154,9 +153,3 @@ async def _verify(verifier: Verifier, scratch: Path, *, run: bool) -> Report:
     finally:
         for pool in pools:
             await pool.close()
-
-
-@contextmanager
-def _scratch() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="kernelwright-") as folder:
-        yield Path(folder)

@@ -20,6 +20,7 @@ from tools.cluster.dispatching import ANSWERS, DispatchedPool, Wanted, open_disp
 from tools.errors import MachineError, UnjudgeableError, UserError
 from tools.hardware import load_sheet
 from tools.records import Problem, content_hash
+from tools.scratch import PREFIX, scratch
 
 _KINDS = {"user": UserError, "machine": MachineError, "unjudgeable": UnjudgeableError}
 
@@ -105,15 +106,14 @@ def do_run(
 ) -> tuple[bytes, tuple[str, str, str] | None]:
     """Do one run in a folder of this node's, and pack it; or say what stands in its way."""
     import asyncio
-    import tempfile
 
     from graphs.optimize.execute import execute
     from graphs.run.assembly import Shared, assemble, start_run
     from kernelwright.bench.borrowed import Borrowed
     from tools.errors import KernelwrightError
 
-    with tempfile.TemporaryDirectory(prefix="kernelwright-run-", ignore_cleanup_errors=True) as folder:
-        home, own = Path(folder), RunSettings.model_validate_json(settings)
+    with scratch(f"{PREFIX}run-") as home:
+        own = RunSettings.model_validate_json(settings)
         knowledge = home / "knowledge"
         if start and own.memory:
             knowledge.mkdir()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.errors import UserError
+from tools.scratch import PREFIX, scratch
 
 LARGEST_BYTES = 1_000_000
 """Of a problem or a kernel; longer sources are refused before anybody reads them."""
@@ -60,7 +60,7 @@ def kernel_file(places: Places, kernel: str, kernel_text: str) -> Iterator[Path]
         return
     if len(kernel_text.encode()) > LARGEST_BYTES:
         raise UserError(f"`kernel_text` has more than {LARGEST_BYTES} bytes.", "Give a source that a person could read.")
-    with tempfile.TemporaryDirectory(prefix="kernelwright-mcp-") as folder:
-        file = Path(folder) / "kernel.py"
+    with scratch(f"{PREFIX}mcp-") as folder:
+        file = folder / "kernel.py"
         file.write_text(kernel_text, encoding="utf-8")
         yield file

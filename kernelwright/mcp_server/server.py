@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from json import loads
@@ -19,6 +18,7 @@ from kernelwright.mcp_server.places import Places, kernel_file
 from kernelwright.mcp_server.resources import add_resources
 from tools.errors import KernelwrightError, UserError
 from tools.evidence.files import PROFILE
+from tools.scratch import PREFIX, scratch
 from tools.version import VERSION
 
 Problem = Annotated[str, Field(description="Path of the file with the PyTorch reference, below the server's root.")]
@@ -98,8 +98,8 @@ class _Calls:
         timeout_s: Annotated[float, Field(ge=1, le=600, description="Seconds for build, check and timing each.")] = 120.0,
     ) -> Facts:
         """Say where a right kernel's time goes: its bottleneck, bytes, operations, and the source of each figure. Confirms it first."""
-        with kernel_file(self._places, kernel, kernel_text) as file, tempfile.TemporaryDirectory(prefix="kernelwright-mcp-") as folder:
-            bundle = Path(folder) / "bundle"
+        with kernel_file(self._places, kernel, kernel_text) as file, scratch(f"{PREFIX}mcp-") as folder:
+            bundle = folder / "bundle"
             judged = await self._judged(problem, file, "confirm", target, policy, timeout_s, "--bundle", str(bundle))
             found = bundle / PROFILE
             profile = loads(found.read_text(encoding="utf-8")) if found.is_file() else None

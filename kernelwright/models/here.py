@@ -6,7 +6,6 @@ import importlib
 import os
 import secrets
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from kernelwright.models.working import choose_from, finish, first_outcome, targ
 from tools.errors import UserError
 from tools.models.form import check_package_place
 from tools.models.jobs import Proof, ProofJob
+from tools.scratch import PREFIX, scratch
 
 if TYPE_CHECKING:
     from torch import nn
@@ -49,13 +49,13 @@ class ModelHere:
         if self.device == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
             what = "The model is on the CPU, where kernels do not run: each operator was judged by itself, the whole model was not."
             return Proof(what=what, mend="Put the model on a GPU, or set TRITON_INTERPRET=1 before Python starts.")
-        with tempfile.TemporaryDirectory(prefix="kernelwright-proof-") as folder:
+        with scratch(f"{PREFIX}proof-") as folder:
             name = f"kernelwright_proof_{secrets.token_hex(4)}"
             for path, text in job.package.items():
-                place = Path(folder) / name / path
+                place = folder / name / path
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_text(text)
-            prover = Prover(self.model, imported(Path(folder) / name), lambda seed: list(self.workloads), job.seed)
+            prover = Prover(self.model, imported(folder / name), lambda seed: list(self.workloads), job.seed)
             found = prover.correctness(graphs=job.compiled)
             if not (job.timed and found.holds):
                 return found

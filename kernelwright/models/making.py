@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +15,7 @@ from kernelwright.models.work import Work
 from tools.models.choice import Chosen, choose_instead
 from tools.models.delivered import Delivered
 from tools.models.records import Capture
+from tools.scratch import PREFIX, scratch
 
 Made = tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]
 
@@ -37,12 +36,11 @@ class Making:
         if not any(row.budget for row in rows):
             return (), ()
         began = time.monotonic()
-        folder = Path(tempfile.mkdtemp(prefix="kernelwright-operators-"))
         try:
-            return asyncio.run(self._optimise(rows, folder))
+            with scratch(f"{PREFIX}operators-") as folder:
+                return asyncio.run(self._optimise(rows, folder))
         finally:
             self.spent_s += time.monotonic() - began
-            shutil.rmtree(folder, ignore_errors=True)
 
     def instead(self, outcome: Outcome) -> tuple[Outcome, tuple[Delivered, ...]]:
         """Have what lies in operators that were taken out optimised in their place, where there is time left."""

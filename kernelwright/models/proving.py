@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,6 +18,7 @@ from tools.models.neighbours import neighbours
 from tools.models.package import write_package
 from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
 from tools.records import HardwareSheet
+from tools.scratch import PREFIX, scratch
 
 Instead = Callable[[Outcome], tuple[Outcome, tuple[Delivered, ...]]]
 """Has operators made in the place of those that were taken out; gives the outcome with theirs in it."""
@@ -180,8 +180,7 @@ def _taken_out(one: OperatorOutcome, going: dict[str, str]) -> OperatorOutcome:
 
 def _texts(delivered: Sequence[Delivered]) -> dict[str, str]:
     """Write the package to see its files, without the evidence."""
-    with tempfile.TemporaryDirectory(prefix="kernelwright-package-") as place:
-        folder = Path(place)
+    with scratch(f"{PREFIX}package-") as folder:
         write_package(folder, "a model", "", [replace(one, evidence=None) for one in delivered], {})
         return package_texts(folder)
 

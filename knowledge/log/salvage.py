@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sqlite3
-import tempfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from typing import Any
 from knowledge.log.file import explained, open_file
 from tools.errors import UserError
 from tools.records import Record
+from tools.scratch import PREFIX, scratch
 
 _MAGIC = b"SQLite format 3\0"
 _LEAST_BYTES = 64
@@ -42,8 +42,8 @@ def salvage(path: Path) -> Salvaged:
         raise UserError(f"There is no knowledge base {path}.", "Name its folder, or the home folder, with --home.")
     fresh = path.with_name(f"{path.name}.salvaged")
     fresh.unlink(missing_ok=True)
-    with explained(path), tempfile.TemporaryDirectory(prefix="kernelwright-salvage-") as scratch:
-        count = _copied(_whole_copy(path, Path(scratch)), fresh)
+    with explained(path), scratch(f"{PREFIX}salvage-") as folder:
+        count = _copied(_whole_copy(path, folder), fresh)
     if not count:
         fresh.unlink(missing_ok=True)
         mend = "Move the file away (its -wal and -shm too), then restore a copy or import an export; runs go on with --no-memory."

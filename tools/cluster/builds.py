@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import select
-import tempfile
 import time
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from tools.evaluation.processes.child import CancelledError, DeadlineError
 from tools.evaluation.processes.worker_pool import Finished, WorkerPool
+from tools.scratch import PREFIX, scratch_folder
 
 _LOOK_S = 0.1
 
@@ -65,7 +64,7 @@ def build_here(job: bytes, limit_s: float) -> tuple[bytes, str, str | None]:
 @cache
 def _workers() -> WorkerPool:
     """One pool a process: Ray uses a process for one task after the other."""
-    scratch = Path(tempfile.mkdtemp(prefix="kernelwright-builds-"))
+    scratch = scratch_folder(f"{PREFIX}builds-")
     scratch.chmod(0o711)
     pool = WorkerPool(scratch, None)
     pool.start(judges=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
-import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +19,7 @@ from tools.evaluation.local import LocalPool
 from tools.evaluation.protocol import EvaluatorPool
 from tools.hardware.devices import visible_devices
 from tools.profiling.nvml import driver_version
+from tools.scratch import PREFIX, scratch_folder
 
 OPENER = "tools.cluster.station:open_station"
 """What opens a station: `module:name` of a function that takes an `Order`."""
@@ -52,7 +52,7 @@ class Station:
 
 def open_station(order: Order) -> Station:
     """Open this node's pool."""
-    scratch = Path(tempfile.mkdtemp(prefix="kernelwright-ray-"))
+    scratch = scratch_folder(f"{PREFIX}ray-")
     # sandboxes run as other users and must reach their own folders below
     scratch.chmod(0o711)
     if not order.gpu:

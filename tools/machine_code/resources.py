@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
@@ -14,6 +13,7 @@ from tools.errors import MachineError
 from tools.machine_code.amdgpu import kernel_metadata
 from tools.machine_code.sass import count_mix, parse_functions, parse_usage
 from tools.records import KernelResources
+from tools.scratch import PREFIX, scratch
 
 T = TypeVar("T")
 
@@ -73,8 +73,8 @@ def tool_path(name: str) -> Path:
 def _dump(cubin: bytes) -> str:
     tool, disassembler = tool_path("cuobjdump"), tool_path("nvdisasm")
     environment = {**os.environ, "NVDISASM_PATH": str(disassembler)}
-    with tempfile.TemporaryDirectory(prefix="kernelwright-") as folder:
-        path = Path(folder) / "kernel.cubin"
+    with scratch(f"{PREFIX}code-") as folder:
+        path = folder / "kernel.cubin"
         path.write_bytes(cubin)
         command = [str(tool), "-res-usage", "-sass", str(path)]
         try:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +16,7 @@ from tools.hardware.devices import ALL, choose_devices
 from tools.logs import telling_part
 from tools.models.jobs import CaptureAnswer, CaptureJob, Proof, ProofJob
 from tools.models.records import Capture
+from tools.scratch import PREFIX, scratch
 
 CAPTURE_S = 600.0
 """Limit of running a model to capture it, seconds."""
@@ -92,10 +91,9 @@ class ModelProcesses:
 @contextmanager
 def model_processes(devices: str = ALL, title: str = "") -> Iterator[ModelProcesses]:
     """Open processes for models with a scratch folder of their own, and close them."""
-    scratch = Path(tempfile.mkdtemp(prefix="kernelwright-model-"))
-    processes = ModelProcesses(scratch, devices, title)
-    try:
-        yield processes
-    finally:
-        processes.close()
-        shutil.rmtree(scratch, ignore_errors=True)
+    with scratch(f"{PREFIX}model-") as folder:
+        processes = ModelProcesses(folder, devices, title)
+        try:
+            yield processes
+        finally:
+            processes.close()

@@ -6,9 +6,7 @@ import atexit
 import importlib.util
 import itertools
 import os
-import shutil
 import sys
-import tempfile
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +15,7 @@ from types import ModuleType
 
 from tools.errors import UserError
 from tools.problems.patience import EndlessError, limited
+from tools.scratch import PREFIX, remove_scratch, scratch_folder
 
 _numbers = itertools.count()
 _folders: dict[int, Path] = {}
@@ -80,6 +79,6 @@ def _folder() -> Path:
     """A folder of this process that disappears with it; a forked child gets its own."""
     pid = os.getpid()
     if pid not in _folders:
-        _folders[pid] = Path(tempfile.mkdtemp(prefix="kernelwright-problem-"))
-        atexit.register(shutil.rmtree, _folders[pid], ignore_errors=True)
+        _folders[pid] = scratch_folder(f"{PREFIX}problem-")
+        atexit.register(remove_scratch, _folders[pid])
     return _folders[pid]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
-import tempfile
 import threading
 import time
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import NamedTuple
 from tools.errors import MachineError
 from tools.evaluation.processes.child import DeadlineError
 from tools.evaluation.processes.zygote_client import ZygoteClient
+from tools.scratch import PREFIX, remove_scratch, scratch_folder
 
 _ENVIRONMENT = {"CUDA_VISIBLE_DEVICES": ""}
 _MAX_ANSWER = 256 << 20
@@ -73,7 +72,7 @@ class ReferenceProcesses:
         """The zygote of this process; a fork of it gets one of its own."""
         with self._lock:
             if self._zygote is None or self._zygote[0] != os.getpid():
-                folder = Path(tempfile.mkdtemp(prefix="kernelwright-references-"))
+                folder = scratch_folder(f"{PREFIX}references-")
                 self._zygote = os.getpid(), ZygoteClient("reference", _ENVIRONMENT, folder, "references"), folder
             return self._zygote[1]
 
@@ -82,7 +81,7 @@ class ReferenceProcesses:
         with self._lock:
             if self._zygote is not None and self._zygote[0] == os.getpid():
                 self._zygote[1].close()
-                shutil.rmtree(self._zygote[2], ignore_errors=True)
+                remove_scratch(self._zygote[2])
                 self._zygote = None
 
 

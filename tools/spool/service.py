@@ -6,7 +6,6 @@ import asyncio
 import os
 import platform
 import signal
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from tools.evaluation.several import capacity, open_local
 from tools.hardware import load_sheet, match_title
 from tools.hardware.devices import ALL, INTERPRETER, choose_devices, visible_devices
 from tools.profiling.nvml import driver_version
+from tools.scratch import PREFIX, scratch, sweep
 from tools.spool.folder import Spool
 from tools.spool.heartbeat import LEASE_S
 from tools.spool.identity import myself
@@ -114,10 +114,11 @@ class Service:
         said = self._announcement
         what = f"for {said.target}" if said.target else "for any target; times are estimated"
         self._say(f"{said.worker}: {said.place} {what}, {self._jobs} at once, on {self._spool.folder}")
-        with tempfile.TemporaryDirectory(prefix="kernelwright-worker-", dir=self._scratch, ignore_cleanup_errors=True) as scratch:
+        sweep(PREFIX, self._scratch)
+        with scratch(f"{PREFIX}worker-", self._scratch) as folder:
             # sandboxes run as other users and must reach their own folders below
-            Path(scratch).chmod(0o711)
-            return asyncio.run(self._run(Path(scratch), drain=drain))
+            folder.chmod(0o711)
+            return asyncio.run(self._run(folder, drain=drain))
 
     async def _run(self, scratch: Path, *, drain: bool) -> Ended:
         stop, caught = asyncio.Event(), [0]

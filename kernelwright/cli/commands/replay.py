@@ -14,13 +14,13 @@ Examples:
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from kernelwright.cli.shared.options import Home, Json, home_folder
+from tools.scratch import PREFIX, scratch
 
 if TYPE_CHECKING:
     from graphs.replay import Repetition
@@ -47,8 +47,8 @@ def command(
 
     if keep is not None and keep.exists():
         raise UserError(f"{keep} exists already.", "Give --keep a folder that does not.")
-    with tempfile.TemporaryDirectory(prefix="kernelwright-replay-") as scratch:
-        done = asyncio.run(repeat(record, keep or Path(scratch) / record.meta("run"), evaluate))
+    with scratch(f"{PREFIX}replay-") as folder:
+        done = asyncio.run(repeat(record, keep or folder / record.meta("run"), evaluate))
     same = not done.divergences and not (strict and done.prompts)
     if json:
         from json import dumps

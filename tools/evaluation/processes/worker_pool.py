@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import shutil
 import sys
 import threading
 import time
@@ -34,9 +33,11 @@ from tools.evaluation.wire.jobs.oracle_server import JOBS
 from tools.evaluation.wire.jobs.runner import WARM
 from tools.profiling.nvml import device_bytes, device_title, device_uuid
 from tools.records import Problem, content_hash
+from tools.scratch import remove_scratch, scratch_folder, sweep
 
 _MAX_ANSWER = 128 << 20
 _HANDLE_S = 10.0
+_PHASES = "phases-"
 
 Holding: TypeAlias = Callable[[Child], AbstractContextManager[None]]
 """Who is to know of a process while it works, e.g. to let it rest."""
@@ -68,10 +69,11 @@ class WorkerPool:
         self.off: Defences = NONE
         """Defences that a test has switched off."""
         control_group.sweep()
+        sweep()
         scratch.mkdir(parents=True, exist_ok=True)
+        sweep(_PHASES, scratch)
         # a sandboxed process is told its folder after it has left this one
-        self._phases = scratch.absolute() / f"phases-{os.getpid()}-{id(self):x}"
-        self._phases.mkdir()
+        self._phases = scratch_folder(_PHASES, scratch.absolute())
         self._phases.chmod(0o711)
         self.trusted_cache = self._phases / "trusted-cache"
         """What trusted processes compile; no sandbox shows it."""
@@ -222,7 +224,7 @@ class WorkerPool:
         self.interpreter.close()
         self.memory.close()
         self.exchanges.close()
-        shutil.rmtree(self._phases, ignore_errors=True)
+        remove_scratch(self._phases)
 
 
 def _environments(device: int | None) -> tuple[dict[str, str], dict[str, str]]:

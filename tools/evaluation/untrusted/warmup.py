@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
-import tempfile
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from tools.evaluation.untrusted.audit import heard_in
 from tools.evaluation.wire import kernel_cache
+from tools.scratch import PREFIX, scratch
 
 _LATE_MODULES = (
     "torch._subclasses.fake_tensor",
@@ -68,8 +67,8 @@ def _build_once() -> None:
     mock: Any = jit.MockTensor
     kernel: Any = warmup_kernel.copy
     before = driver._active, driver._default
-    with tempfile.TemporaryDirectory(prefix="kernelwright-warm-") as folder:
-        os.environ["TRITON_CACHE_DIR"] = folder
+    with scratch(f"{PREFIX}warm-") as folder:
+        os.environ["TRITON_CACHE_DIR"] = str(folder)
         try:
             driver.set_active(gpu_stand_in.DriverStandIn(_sheet()))
             pointer = mock(torch.float32)
@@ -95,18 +94,18 @@ def host_modules() -> str:
     """
     if os.environ.get("TRITON_INTERPRET") or not os.environ.get("CUDA_VISIBLE_DEVICES"):
         return ""
-    with tempfile.TemporaryDirectory(prefix="kernelwright-warm-") as folder:
+    with scratch(f"{PREFIX}warm-") as folder:
         pid = os.fork()
         if pid == 0:
             try:
-                os.environ["TRITON_CACHE_DIR"] = folder
+                os.environ["TRITON_CACHE_DIR"] = str(folder)
                 # no compiler or no driver: then there is nothing to keep, and a runner says what is missing
                 with contextlib.suppress(Exception):
                     importlib.import_module("triton.backends.nvidia.driver").CudaUtils()
             finally:
                 os._exit(0)
         os.waitpid(pid, 0)
-        return kernel_cache.pack(Path(folder))
+        return kernel_cache.pack(folder)
 
 
 def _sheet() -> Any:
