@@ -9,6 +9,7 @@ from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Copied, Node, OperatorGraph, Ref
 from tools.codegen.ir.operators import ATTENTIONS, CONVOLUTIONS, EITHER_LAYOUT, POOLINGS, PRODUCTS
 from tools.codegen.ir.schedule import EPILOGUE, FORMAT, Region, Schedule
+from tools.codegen.ir.sizes import Sizes
 from tools.codegen.ir.views import is_view
 from tools.codegen.lower.interpolation import INTERPOLATION_RULES
 from tools.codegen.lower.pooling import overlap
@@ -17,6 +18,7 @@ from tools.codegen.templates.registry import knobs_of
 
 STANDING_ALONE = {*PRODUCTS, *ATTENTIONS, *CONVOLUTIONS}
 """Operators that natural regions do not join to others: whether to fuse around them is an action, the library is often faster."""
+Shape = tuple[Sizes, ...]
 MOST_AGAIN = 4
 """How often a pooling may make an element again that comes from pointwise operators before it: up to a window of 3x3 with a stride of 2."""
 
@@ -59,16 +61,19 @@ def natural_regions(graph: OperatorGraph) -> Schedule:
 
 def _side_by_side(graph: OperatorGraph, groups: list[list[str]], home: dict[str, int], sources: dict[str, tuple[str, ...]]) -> None:
     """Unite groups that read the same large tensor and make as many elements, so that it is read once."""
+    readers: dict[tuple[Ref, Shape], list[int]] = {}
     for place, group in enumerate(groups):
-        if not group or _stands_alone(graph, group):
+        shape, read = _reading(graph, group)
+        if shape is None or not read or _stands_alone(graph, group):
             continue
-        for other in range(place):
-            alike = groups[other] and not _stands_alone(graph, groups[other]) and _shared(graph, groups[other], group)
-            if alike and _united_fit(graph, groups, home, sources, (other, place)):
-                groups[other] = sorted([*groups[other], *group], key=lambda name: graph.order[name])
-                groups[place] = []
-                home |= dict.fromkeys(group, other)
-                break
+        before = sorted({other for ref in read for other in readers.get((ref, shape), ())})
+        target = next((other for other in before if _united_fit(graph, groups, home, sources, (other, place))), place)
+        if target != place:
+            groups[target] = sorted([*groups[target], *group], key=lambda name: graph.order[name])
+            groups[place] = []
+            home |= dict.fromkeys(group, target)
+        for ref in read:
+            readers.setdefault((ref, shape), []).append(target)
 
 
 def _united_fit(
@@ -78,14 +83,15 @@ def _united_fit(
     return not _in_a_circle(groups, home, sources, set(members)) and belong_together(graph, members)
 
 
-def _shared(graph: OperatorGraph, one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two groups make tensors of one shape only, and read one of that many elements or more, which neither makes."""
-    shapes = {meta.shape for name in (*one, *other) for meta in graph.by_name[name].outputs}
+def _reading(graph: OperatorGraph, group: Sequence[str]) -> tuple[Shape | None, tuple[Ref, ...]]:
+    """Name the one shape of all tensors that a group makes, and the tensors of as many elements or more that it reads."""
+    shapes = {meta.shape for name in group for meta in graph.by_name[name].outputs}
     if len(shapes) != 1:
-        return False
-    size = math.prod(sizes[0] for sizes in shapes.pop())
-    read = [{ref for name in group for ref in graph.by_name[name].refs if ref.name not in group} for group in (one, other)]
-    return any(graph.meta(ref).numel >= size for ref in read[0] & read[1])
+        return None, ()
+    shape = shapes.pop()
+    size = math.prod(sizes[0] for sizes in shape)
+    read = dict.fromkeys(ref for name in group for ref in graph.by_name[name].refs if ref.name not in group)
+    return shape, tuple(ref for ref in read if graph.meta(ref).numel >= size)
 
 
 def _join(

@@ -21,6 +21,8 @@ SMALL = 65536
 THIN = 0.25
 """Part of a value's bytes below which what it is made of is read instead of made again, too."""
 MOST_COPIES = 32
+WORTH = 0.02
+"""Part of what all operators write from which on values that are not written any more are worth another look at the whole."""
 
 
 def recomputable(graph: OperatorGraph) -> tuple[Recomputed, ...]:
@@ -29,22 +31,23 @@ def recomputable(graph: OperatorGraph) -> tuple[Recomputed, ...]:
     home = {name: region for region in regions for name in region.nodes}
     returned = {ref.name for ref in graph.returned}
     found: dict[tuple[str, str], list[str]] = {}
+    handed: set[str] = set()
     for node in graph.nodes:
         if node.name not in home or node.name in returned or not _is_cheap(graph, node) or _bytes(graph, Ref(node.name)) < SMALL:
             continue
         readers = _readers(graph, node, home)
         chain = _chain(graph, node)
         if readers and chain and all(_takes(graph, region) for region in regions if region.id in readers):
+            handed.add(node.name)
             for region, names in readers.items():
                 for name, own in chain.items():
                     found.setdefault((name, region), []).extend([f"{one}_in_{region}" for one in own] or names)
+    written = sum(_bytes(graph, Ref(name)) for name in home)
+    if len(found) > MOST_COPIES or sum(_bytes(graph, Ref(name)) for name in handed) < WORTH * written:
+        return ()
     # a copy comes after those that read it
     order = sorted(found, key=lambda key: graph.order[key[0]], reverse=True)
-    return (
-        tuple((name, f"{name}_in_{region}", *dict.fromkeys(found[name, region])) for name, region in order)
-        if len(found) <= MOST_COPIES
-        else ()
-    )
+    return tuple((name, f"{name}_in_{region}", *dict.fromkeys(found[name, region])) for name, region in order)
 
 
 def _is_cheap(graph: OperatorGraph, node: Node) -> bool:
