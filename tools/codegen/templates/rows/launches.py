@@ -21,9 +21,8 @@ from tools.records import HardwareSheet
 
 ALIGNED = 16
 """Multiples of which Triton knows that a number is one."""
-DIVISION = 20.0
-"""Instructions by which a lane takes the number of its row apart into one dimension more: a division of whole numbers by one that is not
-known, as nvcc writes it for sm_90."""
+DIVISION = 24.0
+"""Instructions by which a lane takes the number of its row apart into one dimension more: counted in the machine code of sm_90."""
 EXCHANGED = 2.0
 """Instructions of one step in which lanes that share a row add up: an exchange and a sum."""
 LEAST_BEFORE = 3.0

@@ -30,7 +30,7 @@ HELD = 8192
 MOST_COPIED = 2**20
 """Elements of all copies of a tensor that programs add to, at most: they stay in the L2."""
 FEW = 16
-"""Columns below which rows and columns are one axis."""
+"""Columns below which rows and columns are one axis, at first."""
 
 
 def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
@@ -45,9 +45,9 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
     first: Parameters = {"algorithm": "flat", "reduction": "split" if split else "looped" if looped else "registers"}
     first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "COPIES": 1, "num_warps": 4}
     room = max(1, 1024 // held)
-    if plan.grid and plan.size(plan.grid[-1:]) >= FEW and len(plan.grid) > 1:
+    if plan.has_rows and plan.size(plan.placed(False)[2]) >= FEW:
         first["algorithm"] = "tile"
-    columns = power_of_two(plan.size(plan.grid[-1:] if first["algorithm"] == "tile" else plan.grid))
+    columns = power_of_two(plan.size(plan.placed(first["algorithm"] == "flat")[2]))
     if plan.turned is not None and first["algorithm"] == "tile":
         side = SQUARE if room >= SQUARE * SQUARE else max(1, power_of_two(math.isqrt(room)))
         return first | {"BLOCK_M": side, "BLOCK_N": side}
@@ -65,9 +65,9 @@ def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
     if tile_refusal(kernel, parameters):
         return False
     read = {
-        "algorithm": len(plan.grid) > 1,
+        "algorithm": plan.has_rows,
         "reduction": bool(plan.walked) and not plan.ordered,
-        "BLOCK_M": parameters["algorithm"] == "tile" and len(plan.grid) > 1,
+        "BLOCK_M": parameters["algorithm"] == "tile" and plan.has_rows,
         "BLOCK_N": bool(plan.grid),
         "BLOCK_K": bool(plan.walked) and parameters["reduction"] != "registers",
         "SPLITS": parameters["reduction"] == "split",

@@ -25,8 +25,12 @@ LINE = 128
 NEAR = 0.5
 """Lines that positions which are data look up, over one for each: such positions often lie near one another. Of images sampled at moved
 places 4 reads an element took 240 µs, and one line each would be 507 (an H100, 2026-11-26; image/flow_warp of the wild suite)."""
-DIVISION = 8.0
-"""Instructions by which a lane takes its number apart into one dimension more."""
+DIVISION, NUMBERED, SHIFTED = 24.0, 11.0, 2.0
+"""Instructions by which a lane takes its number apart into one dimension more: of any size, of one that is a number, of a power of two.
+Counted in the machine code of sm_90: 24 and 11 an element."""
+SINE_BYTES, CODE_BYTES = 2000.0, 40e3
+"""Machine code of a sine or cosine on sm_90, and what of a program's code runs at full rate: with 8 and 32 elements a thread two rotary
+embeddings took 249 and 904 µs, 467 and 1285 µs (an H100, 2026-11-26; rotary_axial and rotary_complex of the wild suite)."""
 ATOMIC_WAYS = 2.0
 """Time of an addition in memory over that of a store: an assumption; nothing was measured."""
 SHARED_ORDER = 0.1
@@ -121,7 +125,7 @@ class _Tiles:
             # stores wait for nothing: loads in flight carry their part, too
             flight_bytes=max(128.0, sum(one.tile for one in loaded)) * dram / max(1.0, sum(one.dram for one in loaded)),
             steps=self.steps * self.passes,
-            lane_work=max(tile, self.threads) * float(self.steps * self.passes * programs) * self._ops(a_thread)
+            lane_work=max(tile, self.threads) * float(self.steps * self.passes * programs) * self._ops(a_thread) * self._crowding(a_thread)
             + programs * self.threads * rates.PROGRAM_WORK,
             registers=24 + a_thread * kept,
             barriers=sum(waits(plan.b, expr) for expr in plan.reductions) if self.threads > WARP and plan.walked and not self.axis else 0.0,
@@ -191,7 +195,9 @@ class _Tiles:
 
     def _ops(self, a_thread: float) -> float:
         """Instructions an element of a tile: its formulas, its accesses, and the numbers that are taken apart."""
-        work = DIVISION * max(len(self.cols) - 1, 0)
+        # lanes that hold neighbours of a row take its number apart once for them
+        beside_one = max(1.0, min(a_thread, WIDEST / 4, self.n))
+        work = self._divisions(self.cols) + self._divisions(self.rows) / beside_one
         for kind, instructions in self.work.formulas.items():
             work += instructions * self._share(kind)
         for kind, instructions in self.work.orders.items():
@@ -200,6 +206,20 @@ class _Tiles:
             beside = each.flow.stride(self.cols[-1][-1]) == 1 if self.cols else True
             work += OVERHEAD / (min(a_thread, WIDEST / each.item) if beside else 1.0) * self._share(kind)
         return work
+
+    def _divisions(self, groups: Groups) -> float:
+        """Instructions by which a lane takes its number along an axis apart."""
+        return sum(self._division(self.plan.b.count(group)) for group in groups[1:])
+
+    @staticmethod
+    def _division(sizes: tuple[int, ...]) -> float:
+        if len(set(sizes)) > 1:
+            return DIVISION
+        return SHIFTED if sizes[0] & (sizes[0] - 1) == 0 else NUMBERED
+
+    def _crowding(self, a_thread: float) -> float:
+        """How much longer instructions take that the cache of instructions does not hold: sines are long, and written for every element."""
+        return max(1.0, a_thread * self.work.sines * SINE_BYTES / CODE_BYTES)
 
     def _share(self, kind: _Kind) -> float:
         """Part of a tile's elements for which something is made: it is the same along the axes that it does not vary over."""
@@ -237,6 +257,8 @@ class _Work(NamedTuple):
     accesses: list[_Kind]
     added: frozenset[object]
     """Tensors that are added to in memory."""
+    sines: int
+    """Sines and cosines of a tile's elements."""
 
 
 def _work_of(plan: TileLayout, flat: bool) -> _Work:
@@ -259,5 +281,6 @@ def _work_of(plan: TileLayout, flat: bool) -> _Work:
                 own = kind(plan.b.leaves_of(plan.b.exprs[record.args[0]]))
                 orders[own] = orders.get(own, 0.0) + order_work(plan.b, expr)
         added = frozenset(o.ref for o in plan.kernel.outputs if o.scatter and o.scatter.write is not Write.STORE)
-        kept[flat] = _Work(formulas, orders, [kind(each.exprs) for each in plan.touched], added)
+        sines = sum(plan.b.exprs[expr].op in ("sin", "cos") and kind(plan.b.leaves_of(plan.b.exprs[expr]))[1] for expr in plan.needed)
+        kept[flat] = _Work(formulas, orders, [kind(each.exprs) for each in plan.touched], added, sines)
     return kept[flat]

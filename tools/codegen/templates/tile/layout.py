@@ -19,6 +19,7 @@ from tools.codegen.templates.shared.access import Access, Stride, accesses_of, c
 from tools.codegen.templates.shared.flow import Flow, flow_at, flow_of, share_of
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
+from tools.codegen.templates.shared.work import WARP
 from tools.records import ITEM_BYTES
 
 Groups = tuple[tuple[int, ...], ...]
@@ -88,12 +89,26 @@ class TileLayout:
 
     def placed(self, flat: bool) -> tuple[Groups, Groups, Groups]:
         """Say what is grid alone, what is rows and what is columns."""
-        if flat or len(self.grid) < 2:
+        if flat or not self.has_rows:
             return (), (), self.grid
+        above, columns = self.grid[: -self.columns], self.grid[-self.columns :]
         if self.turned is None:
-            return (), self.grid[:-1], self.grid[-1:]
-        others = tuple(group for place, group in enumerate(self.grid[:-1]) if place != self.turned)
-        return others, (self.grid[self.turned],), self.grid[-1:]
+            return (), above, columns
+        others = tuple(group for place, group in enumerate(above) if place != self.turned)
+        return others, (self.grid[self.turned],), columns
+
+    @cached_property
+    def columns(self) -> int:
+        """Count the dimensions that are columns: the last one, and those before it as long as a warp is wider than they are together.
+
+        Where something is reduced, what is walked lies in a warp, too: the last one is enough.
+        """
+        return min(1, len(self.grid)) if self.walked else _columns(self.b, self.grid)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the outputs have dimensions besides their columns."""
+        return len(self.grid) > self.columns
 
     @cached_property
     def reductions(self) -> tuple[int, ...]:
@@ -208,7 +223,7 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
     if len(walked) > (MOST_PICKED if ordered else MOST_WALKED):
         raise LoweringError("reductions over so many sets of dimensions do not share a kernel")
     touched = (*_reads(b, needed, accesses), *_writes(kernel, accesses))
-    plan = TileLayout(kernel, accesses, needed, touched, grid, walked, _turned(b, grid, touched))
+    plan = TileLayout(kernel, accesses, needed, touched, grid, walked, _turned(b, grid, touched, 1 if walked else _columns(b, grid)))
     if ordered and plan.held > MOST_ORDERED:
         raise LoweringError(f"rows of more than {MOST_ORDERED} elements are not put in order")
     return plan
@@ -300,13 +315,24 @@ def _writes(kernel: Kernel, accesses: Sequence[Access]) -> list[Touched]:
     return found
 
 
-def _turned(b: Builder, grid: Groups, touched: Sequence[Touched]) -> int | None:
+def _columns(b: Builder, grid: Groups) -> int:
+    """Count the last dimensions that are together as wide as a warp."""
+    count, width = 0, 1
+    while count < len(grid) and width < WARP:
+        count += 1
+        width *= math.prod(b.atoms.size(atom)[0] for atom in grid[-count])
+    return count
+
+
+def _turned(b: Builder, grid: Groups, touched: Sequence[Touched], columns: int) -> int | None:
     """Find the dimension that lies side by side in most of the bytes which columns do not."""
     if len(grid) < 2:
         return None
     weight: dict[int, int] = {}
     for each in touched:
         if each.access.is_output or each.flow.stride(grid[-1][-1]) in (0, 1, None):
+            continue
+        if 1 in (each.flow.stride(group[-1]) for group in grid[len(grid) - columns :]):
             continue
         sides = [place for place, group in enumerate(grid[:-1]) if each.flow.stride(group[-1]) == 1]
         for place in sides[-1:]:

@@ -156,6 +156,18 @@ def test_a_concatenation_between_operators_makes_one_region() -> None:
     assert "slice_1" not in written("normed_and_rotated", "first")[1]
 
 
+def test_few_neighbours_make_columns_with_the_dimension_before_them() -> None:
+    """Pairs that are turned lie in columns with what stands before them, and a number of two is taken apart by two, not by a size."""
+    text = function("torch.stack((x - y, x * y), -1)", "torch.randn(6, 5, 70), torch.randn(70)", XY)
+    problem, graph = traced_text(text, "paired")
+    (region,) = initial_schedule(graph).regions
+    planned = plan_region(graph, region.nodes, TILE)
+    region = region.model_copy(update={"template": TILE, "parameters": planned.defaults(132)})
+    source = emit(problem, graph, Schedule(regions=(region,))).source
+    assert "cols // 2" in source
+    assert "rows" in source
+
+
 def test_rows_that_programs_share_are_written_by_chunks() -> None:
     """Where what is reduced is written along its rows, too, the last kernel is launched for every chunk, as those before it."""
     source = written("centred_scaled_and_summed", "split")[1]
