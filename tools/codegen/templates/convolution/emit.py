@@ -15,7 +15,7 @@ from tools.codegen.templates.convolution.layout import OWN_NAMES, convolution_la
 from tools.codegen.templates.convolution.output_index import OutputIndex
 from tools.codegen.templates.convolution.split_float import SplitConvolution
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, fitting, summary
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.shared.prepack import ARGUMENT, WEIGHTS, Pack, Pass, packed, packing_function, taken_lines
@@ -130,6 +130,7 @@ class _Writer:
         for place, letter in enumerate(letters):
             lines.append(f"out_{letter} = {self._out_size(place, letter)}")
             self.space.given[(self.space.axis("rows").atoms[place],)] = f"out_{letter}"
+        lines += fitting([f"out_{letter}" for place, letter in enumerate(letters) if not self._always_fits(place)])
         for axis in self.space.axes:
             self.space.used.setdefault(axis.size_name, axis.atoms)
         known: dict[str, tuple[int, ...]] = {}
@@ -191,6 +192,12 @@ class _Writer:
         if stride == 1:
             return f"in_{letter}" + (f" {'+' if span > 0 else '-'} {abs(span)}" if span else "")
         return f"(in_{letter} {'+' if span > 0 else '-'} {abs(span - 1)}) // {stride} + 1"
+
+    def _always_fits(self, place: int) -> bool:
+        """Whether an input of one element has a result."""
+        c = self.convolution
+        reach, padded = c.dilation[place] * (c.size[place] - 1), 2 * c.padding[place]
+        return reach + c.extra[place] >= padded if c.transposed else padded >= reach
 
     def _load(self, scope: Scope, expr: int) -> str:
         access = self.reads[self.body.b.exprs[expr].extra]

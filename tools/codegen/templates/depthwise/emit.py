@@ -15,7 +15,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.depthwise.layout import OWN_NAMES, PAIRED, depthwise_layout, reach, rows_a_lane, sum_text, walks
 from tools.codegen.templates.depthwise.loop import DepthwiseLoop
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, guard, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, fitting, guard, summary
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
@@ -147,6 +147,7 @@ class _Writer:
         for place, letter in enumerate(self.letters):
             lines.append(f"out_{letter} = {_length(d, place, f'in_{letter}')}")
             self.space.given[self.space.kernel.builder.atoms.leaves(d.dims[2 + place])] = f"out_{letter}"
+        lines += fitting([f"out_{letter}" for place, letter in enumerate(self.letters) if not _always_fits(d, place)])
         if d.multiplier > 1:
             self.space.given[self.space.kernel.builder.atoms.leaves(d.dims[1])] = f"{source}.shape[1] * {d.multiplier}"
         for axis_ in self.space.axes:
@@ -181,3 +182,9 @@ def _length(d: Depthwise, place: int, extent: str) -> str:
     if d.transposed:
         return sum_text(f"({extent} - 1) * {stride}" if stride != 1 else extent, span + d.extra[place] - (stride == 1))
     return f"({sum_text(extent, -span)}) // {stride} + 1" if stride != 1 else sum_text(extent, 1 - span)
+
+
+def _always_fits(d: Depthwise, place: int) -> bool:
+    """Whether an input of one element has a result."""
+    span = reach(d, place) - 2 * d.padding[place]
+    return span + d.extra[place] > 0 if d.transposed else span <= 1

@@ -14,7 +14,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_vec4, pooling_layout, tile_axes
 from tools.codegen.templates.pooling.window_loop import Algorithm, WindowLoop
 from tools.codegen.templates.shared.body import Body
-from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, conversion, guard, summary
+from tools.codegen.templates.shared.frame import Frame, RegionText, allocation, block, conversion, fitting, guard, summary
 from tools.codegen.templates.shared.host_sizes import host_size
 from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
@@ -124,6 +124,7 @@ class _Writer:
             known[extent] = (self.inside[place],)
             lines += self._out_size(place, letter, extent)
             self.space.given[(self.spatial[place],)] = f"out_{letter}"
+        lines += fitting([f"out_{letter}" for place, letter in enumerate(self.letters) if self._span(place) < -1])
         for axis in self.space.axes:
             self.space.used.setdefault(axis.size_name, axis.atoms)
         lines += self.frame.size_lines(known)
@@ -158,13 +159,20 @@ class _Writer:
         window, stride = self.window, self.window.stride[place]
         if window.windows:
             return [f"out_{letter} = {window.windows[place]}"]
-        span = 2 * window.padding[place] - window.dilation[place] * (window.size[place] - 1) - 1
-        span += stride - 1 if window.ceil else 0
+        span = self._span(place)
         lines = [f"out_{letter} = ({extent} {'+' if span >= 0 else '-'} {abs(span)}) // {stride} + 1"]
         if window.ceil:
             # a window that would begin beyond the input and its padding does not count
             lines.append(f"out_{letter} -= (out_{letter} - 1) * {stride} >= {extent} + {window.padding[place]}")
         return lines
+
+    def _span(self, place: int) -> int:
+        """By how much a dimension is longer than what its first window reaches over."""
+        window = self.window
+        if window.windows:
+            return 0
+        span = 2 * window.padding[place] - window.dilation[place] * (window.size[place] - 1) - 1
+        return span + (window.stride[place] - 1 if window.ceil else 0)
 
     def _load(self, scope: Scope, expr: int) -> str:
         access = self.reads[self.body.b.exprs[expr].extra]

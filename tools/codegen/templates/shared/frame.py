@@ -234,6 +234,14 @@ def allocation(space: Space, access: Access, known: dict[str, tuple[int, ...]], 
     return f"{access.name} = torch.empty({shape_text(space, access, known)}, dtype=torch.{access.meta.dtype}, device={device}.device)"
 
 
+def fitting(sizes: Sequence[str]) -> list[str]:
+    """Write the check that windows fit into what they look at, which a size as small as this would not tell; nothing without such sizes."""
+    if not sizes:
+        return []
+    least = f"min({', '.join(sizes)})" if len(sizes) > 1 else sizes[0]
+    return [f'assert {least} > 0, "a window is larger than its input"']
+
+
 def guard(space: Space, accesses: Sequence[Access]) -> list[str]:
     """Write the check that a kernel with 32-bit offsets needs at run time; nothing where its offsets are 64-bit."""
     if space.is_wide():
