@@ -12,6 +12,8 @@ from tools.guards.contract import Contract, Size, TensorRule, Unfixed, ValueRule
 
 MARK = "# What follows was written by kernelwright: calls that this file was not made for are refused before a kernel runs."
 """The line that a guard begins with."""
+SUPPORTED = '__all__ = ["ModelNew"]'
+"""What a file offers: its other functions, called by themselves, would not be checked."""
 FEW = 4
 """Parameters and buffers up to which each call looks at all of their facts; of more it asks whether they are the same objects."""
 
@@ -87,7 +89,7 @@ def guarded(source: str, contract: Contract, *, reference: str = "") -> str:
     lines = [f"def {name}(model):", f'    """Compare each call of `model` with what the file was made for: {instead}."""']
     lines += _indented(CHECKS, *([REFERRED, reference] if reference else []), _own(contract, refers=bool(reference)))
     lines += _indented(MOVED) if contract.parameters else []
-    return f"{bare.rstrip()}\n\n\n{MARK}\n\n\n" + "\n".join(lines).rstrip() + f"\n\n\n{name}(ModelNew)\n"
+    return f"{bare.rstrip()}\n\n\n{MARK}\n\n{SUPPORTED}\n\n\n" + "\n".join(lines).rstrip() + f"\n\n\n{name}(ModelNew)\n"
 
 
 def unguarded(source: str) -> str:

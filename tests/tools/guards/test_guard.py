@@ -157,6 +157,11 @@ def test_a_guard_takes_the_place_of_an_earlier_one() -> None:
     assert guarded(text(), contract_of(problem(), ())).count("def guarded(") == 1
 
 
+def test_a_file_offers_its_module_alone() -> None:
+    """Functions that check nothing by themselves are not among what a file gives to `import *`."""
+    assert loaded(text()).__all__ == ["ModelNew"]
+
+
 def test_a_source_may_have_the_name_of_a_guard() -> None:
     """A guard takes a name that the source has not."""
     assert "def guarded_(model)" in guarded(f"guarded = 1\n{NEW}", contract_of(problem(), ()))
