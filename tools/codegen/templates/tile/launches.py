@@ -140,7 +140,8 @@ class _Tiles:
         for each in touched:
             varied = (extent for groups, extent in self._extents if any(each.exprs & set(group) for group in groups))
             near = NEAR if each.flow.random & each.exprs else 1.0
-            lines += near * each.share * looked_up(self._steps_of(each), each.item, math.prod(varied))
+            once = 1 if not self.axis or any(each.exprs & set(group) for group in self.axis) else self.steps * self.passes
+            lines += near * each.share * looked_up(self._steps_of(each), each.item, math.prod(varied)) / once
         return lines
 
     def _adds(self, each: Touched) -> bool:
@@ -225,7 +226,9 @@ class _Tiles:
         """Part of a tile's elements for which something is made: it is the same along the axes that it does not vary over."""
         rows, cols, walked = kind
         if not walked or not self.plan.ordered:
-            return 1.0 / (1 if rows else self.m) / (1 if cols else self.n) / (1 if walked else self.k)
+            # what does not vary along the axis that is stepped along is made once, not in every step
+            once = 1 if not self.axis or self.plan.looped in walked else self.steps * self.passes
+            return 1.0 / (1 if rows else self.m) / (1 if cols else self.n) / (1 if walked else self.k) / once
         held = math.prod(power_of_two(self.plan.size(self.plan.walked[place])) for place in walked)
         return held / self.k / (1 if rows else self.m) / (1 if cols else self.n)
 
