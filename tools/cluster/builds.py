@@ -7,30 +7,46 @@ import time
 from functools import cache
 from typing import Any
 
+from tools.cluster.shortage import LOGS, shortage
+from tools.errors import MachineError
 from tools.evaluation.processes.child import CancelledError, DeadlineError
 from tools.evaluation.processes.worker_pool import Finished, WorkerPool
 from tools.scratch import PREFIX, scratch_folder
 
 _LOOK_S = 0.1
+_PLACE_S = 600.0
+"""How long a processor is waited for, or for those of lost nodes to be had elsewhere."""
+_RETRIES = 3
+"""How often a build is begun again whose process or node was lost; one that ends its process each time is not tried for ever."""
 
 
 class RayBuilds:
     """Builds elsewhere what a supervisor here judges."""
 
-    def __init__(self, function: Any) -> None:
-        """Call `function`, of `build_function`."""
+    def __init__(self, function: Any, place_s: float = _PLACE_S) -> None:
+        """Call `function`, of `build_function`; wait `place_s` seconds for a place beyond what the build itself may take."""
         self._function = function
+        self._place_s = place_s
 
     def __call__(self, job: bytes, limit_s: float, cancel: int) -> Finished:
         """Build as a task and wait for it; the limit counts from when it is begun there."""
         import ray
+        from ray.exceptions import RayError
 
-        ref = self._function.remote(job, limit_s)
+        ref, last = self._function.remote(job, limit_s), time.monotonic() + limit_s + self._place_s
         while not ray.wait([ref], timeout=_LOOK_S)[0]:
             if cancel >= 0 and select.select([cancel], [], [], 0)[0]:
                 ray.cancel(ref, force=False)
                 raise CancelledError
-        answer, log, ending = ray.get(ref)
+            if time.monotonic() > last:
+                ray.cancel(ref, force=False)
+                what = f"A build has not ended {limit_s + self._place_s:.0f} s after it was asked for: {shortage({'num_cpus': 1})}."
+                raise MachineError(what, f"Add processors to the cluster, or look at {LOGS}.")
+        try:
+            answer, log, ending = ray.get(ref)
+        except RayError as error:
+            said = " ".join(str(error).split())[:300]
+            raise MachineError(f"A build was lost {_RETRIES + 1} times, or failed: {said}.", f"Look at {LOGS}.") from error
         if ending is None:
             raise DeadlineError
         return Finished(answer, log, ending)
@@ -49,7 +65,7 @@ def build_function() -> Any:
 
         return build_here(job, limit_s)
 
-    return ray.remote(num_cpus=1, max_retries=-1, scheduling_strategy="SPREAD")(build)
+    return ray.remote(num_cpus=1, max_retries=_RETRIES, scheduling_strategy="SPREAD")(build)
 
 
 def build_here(job: bytes, limit_s: float) -> tuple[bytes, str, str | None]:

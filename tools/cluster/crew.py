@@ -7,16 +7,13 @@ import itertools
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from pydantic import ValidationError
-
 from tools.cluster.calibration import EVERY_S, deviating, in_words, is_news
-from tools.cluster.evaluator import actor_class
-from tools.cluster.records import Facts, Failure, Question, Reply
-from tools.cluster.station import Order, code_hash
+from tools.cluster.member import Member, Needs, asked_for, read_facts, short
+from tools.cluster.records import Facts, Question, Reply
+from tools.cluster.shortage import LOGS, shortage
+from tools.cluster.station import code_hash
 from tools.errors import KernelwrightError, MachineError, UserError
 
 PENDING = 8
@@ -24,52 +21,11 @@ PENDING = 8
 IDLE_S = 60.0
 """After so long without work an evaluator is let go, so that its node may be."""
 _LOOK_S = 1.0
-_HINT_S, _REMIND_S = 30.0, 300.0
+_HINT_S, _REMIND_S = 15.0, 60.0
 _MISSES = 3
 """Evaluators lost one after the other while they begin, after which that is no accident."""
 _SETTLE_S = 20.0
 """How long evaluators that are not placed yet are hoped for where all others are of no use."""
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What Ray is to place an evaluator on, and what it does there."""
-
-    opener: str
-    order: Order
-    options: tuple[tuple[str, Any], ...]
-    """Of Ray's actors: processors, GPUs, kind of GPU."""
-    title: str = ""
-    """What its GPU must be called; empty for the interpreter."""
-    words: str = "1 processor"
-
-
-@dataclass(eq=False)
-class Member:
-    """One evaluator."""
-
-    handle: Any
-    facts: Facts | None = None
-    busy: int = 0
-    out: str = ""
-    """Why it is not used again; it keeps its place all the same, so that nobody is put there."""
-    idle_since: float = 0.0
-    calibration_us: float = 0.0
-    note: str = ""
-    begun: bool = False
-    """Whether it has been looked at, and its GPU timed: it is asked nothing before, and is not idle."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether it can be asked."""
-        return self.begun and not self.out
-
-
-@cache
-def _actors() -> Any:
-    import ray
-
-    return ray.remote(actor_class())
 
 
 class Crew:
@@ -86,7 +42,8 @@ class Crew:
         self._keeping: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._waiting = self._misses = 0
-        self._since = self._said = 0.0
+        self._since = self._said = self._faulted = self._without = 0.0
+        self._closed = False
 
     @property
     def ready(self) -> list[Member]:
@@ -133,8 +90,8 @@ class Crew:
         if one in self._members:
             self._members.remove(one)
             one.out = why
-            self._say(f"{_place(one)} is gone ({why}): what it was at goes to another")
-        _kill(one)
+            self._say(f"{one.place} is gone ({why}): what it was at goes to another")
+        one.kill()
         alive = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
         return one.facts is not None and one.facts.node in alive
 
@@ -142,24 +99,28 @@ class Crew:
         """Use one no more whose machine fails; it keeps its GPU, so that nobody is put there."""
         if not one.out:
             one.out = error.what
-            self._fault = type(error)(f"{_place(one)}: {error.what}", error.mend)
-            self._say(f"{_place(one)} is not used again: {error.what}")
+            self._blame(type(error)(f"{one.place}: {error.what}", error.mend))
+            self._say(f"{one.place} is not used again: {error.what}")
 
     async def close(self) -> None:
-        """End all."""
+        """End all; whoever waits or asks again is refused."""
+        self._closed = True
         tasks = [*self._tasks, *([self._keeping] if self._keeping else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for one in self._members:
-            _kill(one)
+            one.kill()
         self._members.clear()
 
     async def _room(self) -> tuple[int, Member]:
         self._waiting += 1
-        self._since = self._since or time.monotonic()
+        if self._waiting == 1:
+            self._since = self._without = time.monotonic()
         try:
             while True:
+                if self._closed:
+                    raise MachineError("The pool has been closed.", "Make a new one.")
                 self._grow()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_S * 2):
@@ -170,28 +131,30 @@ class Crew:
                 self._hope()
         finally:
             self._waiting -= 1
-            if not self._waiting:
-                self._since = 0.0
 
     def _grow(self) -> None:
         """Ask for one more where every one has something to do, and few are waited for: Ray places it, or has its autoscaler make room."""
         pending = sum(not one.begun and not one.out for one in self._members)
         if pending >= min(PENDING, self._waiting) or any(one.ready and not one.busy for one in self._members):
             return
-        order = dict(vars(self._needs.order))
-        handle = _actors().options(**dict(self._needs.options)).remote(self._needs.opener, order)
-        one = Member(handle)
+        one = asked_for(self._needs)
         self._members.append(one)
         self._begin(self._admit(one))
 
     async def _admit(self, one: Member) -> None:
         """Wait until Ray has placed it, and see whether it is what was asked for."""
         try:
-            said = await one.handle.facts.remote()
-            one.facts = _facts(said)
-            one.facts = self._checked(one.facts)
-            if one.facts.device:
-                await self._calibrate(one)
+            one.host = await one.handle.host.remote()
+            async with asyncio.timeout(self._needs.begin_s):
+                one.facts = read_facts(await one.handle.facts.remote())
+                self._check(one.facts)
+                if one.facts.device:
+                    one.doing = "times the calibration kernel"
+                    await self._calibrate(one)
+        except TimeoutError:
+            what = f"it has not begun after {self._needs.begin_s:.0f} s: it {one.doing}."
+            self.put_out(one, MachineError(what, f"Look at {LOGS}."))
+            return
         except KernelwrightError as error:
             self.put_out(one, error)
             return
@@ -210,13 +173,21 @@ class Crew:
         if one in self._members:
             self._members.remove(one)
             self._misses += 1
+            self._say(f"{one.place} is gone before it has begun ({short(error)})")
             # a node that is lost while one begins there says nothing about the next
-            if getattr(error, "actor_init_failed", False) or self._misses >= _MISSES:
-                mend = "Install the same kernelwright on every node (docs/ray.md)."
-                self._fault = MachineError(f"An evaluator could not be started: {_short(error)}.", mend)
-        _kill(one)
+            init = getattr(error, "actor_init_failed", False)
+            if init or self._misses >= _MISSES:
+                mend = "Install the same kernelwright on every node (docs/ray.md)." if init else f"Look at {LOGS}."
+                self._blame(MachineError(f"An evaluator could not be started: {short(error)}.", mend))
+        one.kill()
 
-    def _checked(self, facts: Facts) -> Facts:
+    def _blame(self, fault: KernelwrightError) -> None:
+        """Remember what is to be told where nobody can be asked."""
+        if self._fault is None:
+            self._faulted = time.monotonic()
+        self._fault = fault
+
+    def _check(self, facts: Facts) -> None:
         if facts.code != code_hash():
             raise UserError(
                 f"kernelwright there is other code ({facts.code}) than here ({code_hash()}).", "Install the same version on every node."
@@ -231,17 +202,28 @@ class Crew:
                 if facts.versions.get(name) != other.versions.get(name):
                     mine, theirs = facts.versions.get(name, "none"), other.versions.get(name, "none")
                     raise UserError(f"it has {name} {mine}, and {other.host} {theirs}.", "Install the same on every node.")
-        return facts
 
     def _hope(self) -> None:
-        """Raise what is wrong where nobody can be asked and nobody is to be expected; remind of a wait that lasts."""
-        waited = time.monotonic() - self._since
+        """Raise what is wrong where nobody can be asked and nobody is to be expected; say what a wait that lasts is for."""
+        now = time.monotonic()
         pending = [one for one in self._members if not one.begun and not one.out]
-        if self._fault is not None and not self.ready and (not pending or waited > _SETTLE_S):
+        placed = next((one for one in pending if one.host), None)
+        if self.ready or placed is not None:
+            self._without = now
+        if self.ready:
+            return
+        if self._fault is not None and (not pending or now - self._faulted > _SETTLE_S):
             raise type(self._fault)(self._fault.what, self._fault.mend)
-        if not self.ready and waited > _HINT_S and time.monotonic() - self._said > _REMIND_S:
-            self._said = time.monotonic()
-            self._say(f"{self._waiting} questions wait: Ray has no place for an evaluator yet, which needs {self._needs.words} on a node")
+        if now - self._without > self._needs.place_s:
+            what = f"Ray has had no place for an evaluator for {now - self._without:.0f} s, which needs {self._needs.words} on a node"
+            raise MachineError(f"{what}: {shortage(dict(self._needs.options))}.", f"Look at {LOGS}.")
+        if now - self._since > _HINT_S and now - self._said > _REMIND_S:
+            self._said = now
+            why = f"{placed.place} {placed.doing}" if placed else self._no_place()
+            self._say(f"{self._waiting} questions wait: {why}")
+
+    def _no_place(self) -> str:
+        return f"Ray has no place for an evaluator yet, which needs {self._needs.words} on a node ({shortage(dict(self._needs.options))})"
 
     async def _keep(self) -> None:
         """Look after the crew: let go of those that have been idle, calibrate every hour."""
@@ -253,7 +235,7 @@ class Crew:
             unplaced = [one for one in self._members if one.facts is None and not one.out] if not self._waiting else []
             for one in (*idle, *unplaced):
                 self._members.remove(one)
-                _kill(one)
+                one.kill()
             if now - calibrated > EVERY_S:
                 calibrated = now
                 for one in self.ready:
@@ -264,7 +246,7 @@ class Crew:
         if reply.failure is not None:
             raise MachineError(reply.failure.what, reply.failure.mend)
         one.calibration_us = reply.calibration_us or 0.0
-        timed = {_place(each): each for each in self._members if each.facts and not each.out and each.calibration_us}
+        timed = {each.place: each for each in self._members if each.facts and not each.out and each.calibration_us}
         odd = deviating({place: each.calibration_us for place, each in timed.items()})
         for place, each in timed.items():
             note = in_words(place, odd[place], len(timed)) if place in odd else ""
@@ -280,36 +262,4 @@ class Crew:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._say(f"an evaluator was not calibrated: {_short(error)}")
-
-
-def failed(failure: Failure, place: str) -> KernelwrightError:
-    """Make an error again of one that was told."""
-    kind = UserError if failure.kind == "user" else MachineError
-    return kind(f"{failure.what} ({place})" if place else failure.what, failure.mend)
-
-
-def _facts(said: str) -> Facts:
-    try:
-        return Facts.model_validate_json(said)
-    except ValidationError:
-        failure = Reply.model_validate_json(said).failure
-        assert failure is not None
-        raise MachineError(failure.what, failure.mend) from None
-
-
-def _place(one: Member) -> str:
-    return one.facts.place if one.facts else "an evaluator"
-
-
-def _short(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    told = [line for line in lines if "kernelwright" in line] or lines or [type(error).__name__]
-    return told[-1][:300]
-
-
-def _kill(one: Member) -> None:
-    import ray
-
-    with suppress(Exception):
-        ray.kill(one.handle)
+            self._say(f"an evaluator was not calibrated: {short(error)}")

@@ -10,7 +10,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from tools.cluster.crew import failed
+from tools.cluster.member import failed
 from tools.cluster.opening import open_ray
 from tools.cluster.records import Question, Reply
 from tools.cluster.station import OPENER

@@ -99,6 +99,11 @@ def actor_class() -> type:
 
             self._evaluator = Evaluator(opener, Order(**order))
 
+        async def host(self) -> str:
+            import socket
+
+            return socket.gethostname()
+
         async def facts(self) -> str:
             import ray
 

@@ -25,12 +25,16 @@ _CONNECT_S = 5.0
 _PORT = 6379
 """Where `ray start --head` listens unless it is told otherwise."""
 _LOCK = threading.Lock()
+_OWN = threading.Event()
+"""Set once this process has a cluster of its own."""
 
 
 class Joined(Record):
     """A cluster that this process belongs to."""
 
     address: str
+    own: bool = False
+    """Whether this process has started it, for itself alone."""
     warnings: tuple[str, ...] = ()
 
 
@@ -61,7 +65,7 @@ def join(address: str) -> Joined:
     with _LOCK:
         ray: Any = sys.modules.get("ray")
         if ray is not None and ray.is_initialized():
-            return Joined(address=str(ray.get_runtime_context().gcs_address))
+            return Joined(address=str(ray.get_runtime_context().gcs_address), own=_OWN.is_set())
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         # actors without a GPU are to see none, which Ray would else warn of
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
@@ -86,7 +90,8 @@ def _own() -> Joined:
         except Exception as error:
             what = f"Ray cannot be started on this machine: {' '.join(str(error).split())[:300]}"
             raise MachineError(what, "Look at its logs in /tmp/ray/session_latest/logs.") from error
-    return Joined(address=str(ray.get_runtime_context().gcs_address))
+    _OWN.set()
+    return Joined(address=str(ray.get_runtime_context().gcs_address), own=True)
 
 
 def _existing(place: str) -> Joined:

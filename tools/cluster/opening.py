@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tools.cluster.crew import Needs
 from tools.cluster.joining import join
+from tools.cluster.member import PATIENCE_S, PLACE_S, Needs
 from tools.cluster.pool import RayPool
 from tools.cluster.station import OPENER, Order
 from tools.errors import UserError
@@ -31,18 +31,28 @@ def open_ray(
     """Open a pool on the cluster at `address` (see `join`), of GPUs called `title`, or with `devices` interpreter of processors."""
     joined = join(address)
     gpu = check_devices(devices, title)
+    place_s = PLACE_S if joined.own else PATIENCE_S
     if not gpu:
         order = Order(gpu=False, parallel=1, compile_s=compile_s, max_autotune=False)
-        return RayPool(joined, Needs(opener, order, (("num_cpus", 1), ("max_restarts", 0))))
+        return RayPool(joined, Needs(opener, order, (("num_cpus", 1), ("max_restarts", 0)), place_s=place_s))
     from tools.cluster.builds import build_function
 
     order = Order(gpu=True, parallel=_ON_GPU, compile_s=compile_s, max_autotune=max_autotune, builds=build_function())
     kind = kind_of(title, kinds())
-    # the processor is for what is trusted and drives the GPU; builds are tasks of their own
-    options: list[tuple[str, Any]] = [("num_cpus", 1), ("num_gpus", 1), ("max_restarts", 0)]
+    processors = processors_beside_a_gpu()
+    options: list[tuple[str, Any]] = [("num_cpus", processors), ("num_gpus", 1), ("max_restarts", 0)]
     if kind:
         options.append(("accelerator_type", kind))
-    return RayPool(joined, Needs(opener, order, tuple(options), title, f"1 GPU ({kind or title}) and 1 processor"))
+    words = f"1 GPU ({kind or title}){' and 1 processor' if processors else ''}"
+    return RayPool(joined, Needs(opener, order, tuple(options), title, words, place_s))
+
+
+def processors_beside_a_gpu() -> int:
+    """One for what is trusted and drives the GPU; none where builds, tasks of their own, would then find all of them taken, for ever."""
+    import ray
+
+    has = ray.cluster_resources()
+    return int(has.get("CPU", 0) > has.get("GPU", 0))
 
 
 def check_devices(devices: str, title: str) -> bool:

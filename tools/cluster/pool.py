@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tools.cluster.crew import Crew, Member, Needs, failed
+from tools.cluster.crew import Crew
 from tools.cluster.joining import Joined
+from tools.cluster.member import Member, Needs, failed
 from tools.cluster.records import Question, Reply
 from tools.errors import MachineError
 from tools.profiling.ncu import Counters

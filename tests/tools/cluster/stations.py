@@ -15,6 +15,11 @@ def open_broken(order: Order) -> Station:
     raise MachineError("The driver is missing there.", "Mend it.")
 
 
+def open_dying(order: Order) -> Station:
+    """A node whose evaluators die while they begin."""
+    os._exit(1)
+
+
 class _Fatal:
     """Takes its process with it, as a kernel may that breaks the driver."""
 

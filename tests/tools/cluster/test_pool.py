@@ -12,6 +12,7 @@ from tests.support.spool_worker import small_problem
 from tests.tools.cluster.conftest import H100
 from tools.cluster import RayPool, check_devices, cluster_target, open_ray
 from tools.cluster.keys import secrets_in, without_keys
+from tools.cluster.opening import processors_beside_a_gpu
 from tools.errors import MachineError, UserError
 from tools.hardware import load_sheet
 from tools.records import Evaluation, EvaluationRequest
@@ -58,6 +59,11 @@ async def test_gpus_are_placed_by_their_kind_and_who_times_differently_is_named(
     odd = f"GPU 2 ({H100}): the calibration kernel takes 3.5% longer than the median of 3 evaluators."
     assert any(line.endswith(odd) for line in said)
     assert any(note.endswith(odd) for one in found for note in one.notes if "GPU 2" in one.place)
+
+
+def test_evaluators_take_no_processor_where_builds_would_find_none(nodes: Nodes) -> None:
+    """Three processors beside three GPUs, all held by evaluators, would leave builds waiting for ever."""
+    assert processors_beside_a_gpu() == 0
 
 
 async def test_a_killed_node_costs_what_was_in_flight_and_no_more(nodes: Nodes) -> None:
