@@ -9,7 +9,7 @@ whose windows are one element apart: a lane makes four neighbours of blocks of f
 from __future__ import annotations
 
 from tools.codegen.ir.expr import LoweringError
-from tools.codegen.ir.geometry import Window
+from tools.codegen.ir.geometry import PoolKind, Window
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.pooling.layout import LETTERS, OWN_NAMES, fits_pairs, fits_vec4, pooling_layout, tile_axes
 from tools.codegen.templates.pooling.window_loop import Algorithm, WindowLoop
@@ -124,7 +124,7 @@ class _Writer:
             known[extent] = (self.inside[place],)
             lines += self._out_size(place, letter, extent)
             self.space.given[(self.spatial[place],)] = f"out_{letter}"
-        lines += fitting([f"out_{letter}" for place, letter in enumerate(self.letters) if self._span(place) < -1])
+        lines += fitting(self._looked_at())
         for axis in self.space.axes:
             self.space.used.setdefault(axis.size_name, axis.atoms)
         lines += self.frame.size_lines(known)
@@ -165,6 +165,13 @@ class _Writer:
             # a window that would begin beyond the input and its padding does not count
             lines.append(f"out_{letter} -= (out_{letter} - 1) * {stride} >= {extent} + {window.padding[place]}")
         return lines
+
+    def _looked_at(self) -> list[str]:
+        """List what is above 0 where windows fit: PyTorch wants whole ones of an average in three dimensions, padding aside."""
+        window = self.window
+        if window.kind is PoolKind.MEAN and len(self.letters) == 3 and not window.windows:
+            return [f"n_in_{letter} - {size - 1}" for letter, size in zip(self.letters, window.size, strict=True) if size > 1]
+        return [f"out_{letter}" for place, letter in enumerate(self.letters) if self._span(place) < -1]
 
     def _span(self, place: int) -> int:
         """By how much a dimension is longer than what its first window reaches over."""

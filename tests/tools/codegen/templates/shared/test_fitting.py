@@ -30,6 +30,7 @@ def example_inputs():
 WINDOWS = {
     "pooling": ("F.avg_pool2d(x, (2, 7)) + w", (1,)),
     "rounded up": ("F.max_pool2d(x, (2, 7), 2, ceil_mode=True) + w", (1,)),
+    "padded": ("F.avg_pool3d(x, 3, 1, 1) + w", (1,)),
     "convolution": ("F.conv2d(x, w)", (8, 4, 3, 7)),
     "strided": ("F.conv2d(x, w, stride=(1, 2))", (8, 4, 3, 7)),
     "depthwise": ("F.conv2d(x, w, groups=4, padding=(1, 0))", (4, 1, 3, 7)),
