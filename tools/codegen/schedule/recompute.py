@@ -21,8 +21,10 @@ SMALL = 65536
 THIN = 0.25
 """Part of a value's bytes below which what it is made of is read instead of made again, too."""
 MOST_COPIES = 32
+MANY = 100
+"""Operators from which on another look at the whole has to be worth it."""
 WORTH = 0.02
-"""Part of what all operators write from which on values that are not written any more are worth another look at the whole."""
+"""Part of what all of these write that the values have to be; in small references one value can keep all that follows in one kernel."""
 
 
 def recomputable(graph: OperatorGraph) -> tuple[Recomputed, ...]:
@@ -42,8 +44,8 @@ def recomputable(graph: OperatorGraph) -> tuple[Recomputed, ...]:
             for region, names in readers.items():
                 for name, own in chain.items():
                     found.setdefault((name, region), []).extend([f"{one}_in_{region}" for one in own] or names)
-    written = sum(_bytes(graph, Ref(name)) for name in home)
-    if len(found) > MOST_COPIES or sum(_bytes(graph, Ref(name)) for name in handed) < WORTH * written:
+    least = WORTH * sum(_bytes(graph, Ref(name)) for name in home) if len(home) >= MANY else 0.0
+    if len(found) > MOST_COPIES or sum(_bytes(graph, Ref(name)) for name in handed) < least:
         return ()
     # a copy comes after those that read it
     order = sorted(found, key=lambda key: graph.order[key[0]], reverse=True)

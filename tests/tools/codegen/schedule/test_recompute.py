@@ -77,6 +77,12 @@ def test_what_is_made_of_more_than_it_is_is_not_made_again() -> None:
     assert recomputable(traced_text(text, "wide")[1]) == ()
 
 
+def test_a_small_gather_is_made_again_for_what_it_keeps_apart() -> None:
+    """A table read once for two rotations of larger tensors is a hundredth of what they write, and still parts their kernels."""
+    _, after, _ = rewritten("rotated twice")
+    assert [len(region.nodes) for region in initial_schedule(after).regions] == [4, 4]
+
+
 def test_readers_of_one_tensor_share_a_kernel() -> None:
     """Two results of one shape that read the same tensor are one region, so that it is read once; of other shapes they are two."""
     one = traced_text(function("(torch.sign(x) + y, x * 0.9 + 1)", f"{LARGE}, {LARGE}", "x, y"), "optimiser")[1]
