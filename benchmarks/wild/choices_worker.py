@@ -1,0 +1,104 @@
+"""Times one operator's first choices in this process, for `benchmarks.wild.choices`.
+
+Usage: python -m benchmarks.wild.choices_worker NAME FILE MOST
+"""
+
+from __future__ import annotations
+
+import copy
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.lab.device_lock import DeviceLock
+from benchmarks.lab.trusted import load_source, make_model, outputs_of, times_us
+from benchmarks.wild.choice_row import ChoicesRow, TimedChoice
+from tools.codegen import OperatorGraph, emit, trace
+from tools.cost.choice import Choice
+from tools.cost.rank_schedules import modelled_choices
+from tools.evaluation.wire.lead_in import ColdCache
+from tools.hardware import detect_sheet
+from tools.problems import Reference, load_problem, open_problem
+from tools.records import Problem
+
+LOCK = Path(tempfile.gettempdir()) / "kernelwright-choices-lock"
+"""Shared by all of these processes."""
+SEED = 7
+
+
+def main() -> None:
+    """Print the row as JSON."""
+    name, file, most = sys.argv[1:]
+    print(timed(name, Path(file), int(most)).model_dump_json())
+
+
+def timed(name: str, file: Path, most: int) -> ChoicesRow:
+    """Prepare everything, then take the device and time it in turn."""
+    import torch
+
+    sheet = detect_sheet()
+    assert sheet is not None, "this machine has no NVIDIA GPU"
+    problem = load_problem(file)
+    graph = trace(problem)
+    choices = modelled_choices(graph, sheet, problem.policy, most=most)
+    reference = open_problem(problem)
+    inputs = reference.inputs(SEED, "cuda")
+    module = copy.deepcopy(reference.module).cuda() if isinstance(reference.module, torch.nn.Module) else reference.module
+    expected = outputs_of(module, _fresh(inputs), problem)
+    calls: dict[str, Callable[[], Any]] = {"eager": lambda: module(*inputs)}
+    compiled = torch.compile(module, dynamic=False)
+    try:
+        outputs_of(compiled, _fresh(inputs), problem)
+        calls["compile"] = lambda: compiled(*inputs)
+    except Exception as error:
+        print(f"torch.compile: {error}", file=sys.stderr)
+    found = [_made(problem, graph, reference, choice, inputs, expected) for choice in choices]
+    calls |= {str(place): call for place, (_, call) in enumerate(found) if call}
+    with DeviceLock(LOCK).taken():
+        cold = ColdCache(2 * torch.cuda.get_device_properties(0).L2_cache_size)
+        us = {key: statistics.median(times_us(call, cold)) for key, call in calls.items()}
+    rows = tuple(row.model_copy(update={"us": us.get(str(place))}) for place, (row, _) in enumerate(found))
+    return ChoicesRow(operator=name, eager_us=us["eager"], compile_us=us.get("compile"), choices=rows)
+
+
+def _made(
+    problem: Problem, graph: OperatorGraph, reference: Reference, choice: Choice, inputs: Sequence[Any], expected: Sequence[Any]
+) -> tuple[TimedChoice, Callable[[], Any] | None]:
+    """Write, load and run one choice; what fails is a row that says so."""
+    row = TimedChoice(made=choice.made, modelled_us=round(choice.us, 1))
+    try:
+        source = emit(problem, graph, choice.schedule).source
+        model = make_model(load_source(source, Path(tempfile.mkdtemp())), problem, reference)
+        if hasattr(model, "pack_weights"):
+            model.pack_weights()
+        difference = _difference(outputs_of(model, _fresh(inputs), problem), expected)
+    except Exception as error:
+        return row.model_copy(update={"why": f"{type(error).__name__}: {error}"[:300]}), None
+    return row.model_copy(update={"difference": difference}), lambda: model(*inputs)
+
+
+def _fresh(inputs: Sequence[Any]) -> list[Any]:
+    """Copy the tensors: some operators write to theirs."""
+    import torch
+
+    return [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+
+
+def _difference(outputs: Sequence[Any], expected: Sequence[Any]) -> float:
+    """Return the largest relative L2 difference, where eager is finite."""
+    import torch
+
+    worst = 0.0
+    for one, other in zip(outputs, expected, strict=True):
+        mine, its = (torch.view_as_real(value) if value.is_complex() else value for value in (one, other))
+        finite = torch.isfinite(its)
+        norm = torch.linalg.vector_norm(its.double()[finite])
+        worst = max(worst, float(torch.linalg.vector_norm((mine.double() - its.double())[finite]) / (norm + 1e-30)))
+    return worst
+
+
+if __name__ == "__main__":
+    main()

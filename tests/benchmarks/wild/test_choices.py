@@ -1,0 +1,25 @@
+"""The table of first choices counts what is near eager, and what loses as 1."""
+
+from __future__ import annotations
+
+from benchmarks.wild.choice_row import ChoicesRow, TimedChoice, table
+
+
+def row(name: str, *choices: tuple[float | None, float]) -> ChoicesRow:
+    """An operator that eager takes 100 µs for and torch.compile 40, and choices by time and difference."""
+    made = tuple(TimedChoice(made="rows", modelled_us=10, us=us, difference=difference) for us, difference in choices)
+    return ChoicesRow(operator=name, eager_us=100.0, compile_us=40.0, choices=made)
+
+
+def test_the_best_choice_that_is_near_eager_counts() -> None:
+    """A wrong one is not counted, however fast it is; the first choice is slower where it is wrong."""
+    lines = list(table([row("a/one", (4.0, 0.5), (20.0, 0.001))]))
+    assert lines[0].startswith("a/one: 2.00x")
+    assert lines[-1] == "1 operators: best choice 2.00x in geometric mean, what loses counted as 1; first choice slower at 1"
+
+
+def test_what_loses_counts_as_one() -> None:
+    """An operator without a faster choice stands in the mean as 1, one that could not be prepared is named and left out."""
+    lines = list(table([row("a/slow", (80.0, 0.0)), row("a/fast", (10.0, 0.0)), ChoicesRow(operator="a/none", why="not ready after 3 s")]))
+    assert "a/none: nothing; not ready after 3 s" in lines
+    assert lines[-1].startswith("2 operators: best choice 2.00x")
