@@ -168,17 +168,12 @@ class Space:
             return self._joined(axis)
         lines, rest = [], axis.index
         for place in range(len(axis.groups) - 1, 0, -1):
-            size = self._size_of(axis, place)
+            size = self._use(axis.group_name(place), axis.groups[place])
             lines.append(f"{axis.part(place)} = {rest} % {size}")
             above = axis.part(0) if place == 1 else f"{axis.index}_above_{place}"
             lines.append(f"{above} = {rest} // {size}")
             rest = above
         return [*lines, *self._joined(axis)]
-
-    def _size_of(self, axis: Axis, place: int) -> str:
-        """Write the size of a part: as a number where it has no other, since divisions by a number are products."""
-        sizes = self.kernel.builder.count(axis.groups[place])
-        return str(sizes[0]) if len(set(sizes)) == 1 else self._use(axis.group_name(place), axis.groups[place])
 
     def long(self, axis: Axis) -> str:
         """Write the conversion of positions along an axis to 64 bits; none where they are taken apart, which takes ten times as long then.
