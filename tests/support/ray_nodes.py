@@ -11,6 +11,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
+from tools.cluster.joining import same_sigterm
+
 SETTINGS = {
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -76,7 +78,8 @@ class Nodes:
         self._add(num_cpus=0)
         import ray
 
-        ray.init(self.address, log_to_driver=False, logging_level="error", namespace="kernelwright")
+        with same_sigterm():
+            ray.init(self.address, log_to_driver=False, logging_level="error", namespace="kernelwright")
 
     @property
     def address(self) -> str:

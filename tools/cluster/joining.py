@@ -5,11 +5,14 @@ Ray 2.60 listens on every interface of a machine, unless its address is the loop
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import socket
 import sys
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from tools.cluster.dashboard import dashboard_warning
@@ -86,7 +89,8 @@ def _own() -> Joined:
         import ray
 
         try:
-            ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **_quiet())
+            with same_sigterm():
+                ray.init("local", include_dashboard=False, object_store_memory=STORE_BYTES, **_quiet())
         except Exception as error:
             what = f"Ray cannot be started on this machine: {' '.join(str(error).split())[:300]}"
             raise MachineError(what, "Look at its logs in /tmp/ray/session_latest/logs.") from error
@@ -94,11 +98,23 @@ def _own() -> Joined:
     return Joined(address=str(ray.get_runtime_context().gcs_address), own=True)
 
 
+@contextlib.contextmanager
+def same_sigterm() -> Iterator[None]:
+    """Keep what SIGTERM does: Ray would have it end the process, where a command clears up first."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if before is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+
+
 def _existing(place: str) -> Joined:
     import ray
 
     try:
-        found: Any = ray.init(place, **_quiet())
+        with same_sigterm():
+            found: Any = ray.init(place, **_quiet())
     except Exception as error:
         raise refusal(place, error) from error
     warning = dashboard_warning(str(found.dashboard_url or ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from tests.support.ray_nodes import free_port
 from tools.cluster import address_of, demand_ray, join
 from tools.cluster.calibration import deviating
 from tools.cluster.dashboard import dashboard_warning
-from tools.cluster.joining import refusal
+from tools.cluster.joining import refusal, same_sigterm
 from tools.cluster.opening import kind_of
 from tools.errors import UserError
 
@@ -107,3 +108,11 @@ def test_a_kind_of_gpu_is_found_in_its_title() -> None:
     assert kind_of("NVIDIA A100-SXM4-80GB", there) == "A100"
     assert kind_of("NVIDIA GeForce RTX 4090", there) == "GeForce-RTX-4090"
     assert not kind_of("NVIDIA B200", there)
+
+
+def test_joining_a_cluster_leaves_sigterm_as_it_was() -> None:
+    """Ray has SIGTERM end a process at once; commands clear up first, so theirs is put back."""
+    before = signal.getsignal(signal.SIGTERM)
+    with same_sigterm():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    assert signal.getsignal(signal.SIGTERM) is before
