@@ -97,7 +97,10 @@ class Nodes:
         before = {name: os.environ.get(name) for name in variables or {}}
         os.environ.update(variables or {})
         try:
-            return self._cluster.add_node(node_ip_address="127.0.0.1", include_dashboard=False, object_store_memory=STORE_BYTES, **given)
+            with same_sigterm():
+                return self._cluster.add_node(
+                    node_ip_address="127.0.0.1", include_dashboard=False, object_store_memory=STORE_BYTES, **given
+                )
         finally:
             for name, value in before.items():
                 os.environ.pop(name) if value is None else os.environ.update({name: value})
