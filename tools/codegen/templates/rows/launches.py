@@ -15,14 +15,12 @@ from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import axis_steps, sectors
-from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, WARP, WIDEST, emitted, item, nbytes_of, ops_of, work_of
+from tools.codegen.templates.shared.work import DIVISION, OVERHEAD, SECTOR, WARP, WIDEST, emitted, item, nbytes_of, ops_of, work_of
 from tools.hardware import rates
 from tools.records import HardwareSheet
 
 ALIGNED = 16
 """Multiples of which Triton knows that a number is one."""
-DIVISION = 24.0
-"""Instructions by which a lane takes the number of its row apart into one dimension more: counted in the machine code of sm_90."""
 EXCHANGED = 2.0
 """Instructions of one step in which lanes that share a row add up: an exchange and a sum."""
 LEAST_BEFORE = 3.0

@@ -15,6 +15,9 @@ LINE = 128
 """Bytes of a line of the L1."""
 SECTOR = 32
 """Bytes that move between L1 and L2 at least."""
+DIVISION = 24.0
+"""Instructions by which a lane takes its number apart into one dimension more, of a size that is read at run time: counted in the machine
+code of sm_90."""
 OVERHEAD = 4.0
 """Instructions of a lane for the address and the mask of one access; an assumption."""
 SLOW_OPS = {"exp": 4, "exp_fast": 4, "log": 6, "tanh": 12, "erf": 34, "div": 6, "sqrt": 6, "rsqrt": 4, "pow": 16, "sin": 40, "cos": 40}

@@ -13,7 +13,7 @@ from tools.codegen.ir.launch import LaunchWork
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import Step, axis_steps, looked_up, sectors
-from tools.codegen.templates.shared.work import OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
+from tools.codegen.templates.shared.work import DIVISION, OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.knobs import extents
 from tools.codegen.templates.tile.layout import Groups, TileLayout, Touched, tile_layout_of
 from tools.codegen.templates.tile.orders import order_work, waits
@@ -23,11 +23,8 @@ from tools.records import HardwareSheet
 LINE = 128
 """Bytes of a line of the L2."""
 NEAR = 0.5
-"""Lines that positions which are data look up, over one for each: such positions often lie near one another. Of images sampled at moved
-places 4 reads an element took 240 µs, and one line each would be 507 (an H100, 2026-11-26; image/flow_warp of the wild suite)."""
-DIVISION, NUMBERED, SHIFTED = 24.0, 11.0, 2.0
-"""Instructions by which a lane takes its number apart into one dimension more: of any size, of one that is a number, of a power of two.
-Counted in the machine code of sm_90: 24 and 11 an element."""
+"""Lines that positions which are data look up, over one for each: such positions often lie near one another. An assumption, and too much
+for images sampled at moved places: image/flow_warp of the wild suite is modelled at 620 µs and took 240 to 363 on an H100 (2026-11-26)."""
 SINE_BYTES, CODE_BYTES = 2000.0, 40e3
 """Machine code of a sine or cosine on sm_90, and what of a program's code runs at full rate: with 8 and 32 elements a thread two rotary
 embeddings took 249 and 904 µs, 467 and 1285 µs (an H100, 2026-11-26; rotary_axial and rotary_complex of the wild suite)."""
@@ -210,13 +207,7 @@ class _Tiles:
 
     def _divisions(self, groups: Groups) -> float:
         """Instructions by which a lane takes its number along an axis apart."""
-        return sum(self._division(self.plan.b.count(group)) for group in groups[1:])
-
-    @staticmethod
-    def _division(sizes: tuple[int, ...]) -> float:
-        if len(set(sizes)) > 1:
-            return DIVISION
-        return SHIFTED if sizes[0] & (sizes[0] - 1) == 0 else NUMBERED
+        return DIVISION * len(groups[1:])
 
     def _crowding(self, a_thread: float) -> float:
         """How much longer instructions take that the cache of instructions does not hold: sines are long, and written for every element."""
