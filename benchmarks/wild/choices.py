@@ -20,9 +20,8 @@ from pathlib import Path
 
 from benchmarks.kept_rows import KeptRows
 from benchmarks.wild.choice_row import ChoicesRow, table
-from benchmarks.wild.run import SUITE
+from benchmarks.wild.run import SUITE, items_of
 from tools.errors import UserError
-from tools.problems.suite import open_suite, select
 
 LIMIT_S = 120.0
 """Of one operator."""
@@ -42,7 +41,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=0.0, help="begin nothing more after so long; 0: no limit")
     given = parser.parse_args()
     try:
-        items = [item for item in select(open_suite(given.suite).items, given.problems) if item.part == given.part.replace("-", " ")]
+        items = items_of(given.suite, given.part, given.problems)
         kept = KeptRows(given.out)
     except UserError as error:
         parser.error(str(error))

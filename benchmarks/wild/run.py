@@ -46,12 +46,17 @@ def main() -> None:
     parser.add_argument("--here", action="store_true", help="read and trace in this process, without a limit, for a debugger")
     given = parser.parse_args()
     try:
-        items = [item for item in select(open_suite(given.suite).items, given.problems) if item.part == given.part.replace("-", " ")]
+        items = items_of(given.suite, given.part, given.problems)
         front = Here() if given.here else Apart(given.limit)
         sheet = load_sheet(given.device)
         asyncio.run(run(items, KeptRows(given.out), sheet, front, judge=given.judge, more_sizes=given.more_sizes))
     except UserError as error:
         parser.error(str(error))
+
+
+def items_of(suite: Path, part: str, problems: str) -> list[SuiteItem]:
+    """List the operators of a part of a suite, or those of them that are asked for; raises UserError where there are none such."""
+    return [item for item in select(open_suite(suite).items, problems) if item.part == part.replace("-", " ")]
 
 
 async def run(items: Sequence[SuiteItem], kept: KeptRows, sheet: HardwareSheet, front: Front, *, judge: bool, more_sizes: bool) -> None:
