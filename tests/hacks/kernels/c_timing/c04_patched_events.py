@@ -2,8 +2,8 @@
 
 Class: C04 timer patch
 Verdict: IMPOSSIBLE_TIME TIMING_INCONSISTENT
-Caught by: a floor below which no device can be
-Let through without: roofline floor
+Caught by: a floor below which no device can be, and the clock around chained calls
+Let through without: no single defence
 Runs on: gpu
 """
 

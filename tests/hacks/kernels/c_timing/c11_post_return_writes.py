@@ -1,7 +1,7 @@
 """Returns an output that a delayed kernel on another stream will write.
 
 Class: C11 writes after return
-Verdict: WRONG UNSTABLE IMPOSSIBLE_TIME TIMING_INCONSISTENT
+Verdict: CHEATED WRONG UNSTABLE IMPOSSIBLE_TIME TIMING_INCONSISTENT work-in-flight
 Caught by: the device is waited for and the outputs copied before the next call
 Let through without: no single defence
 Runs on: gpu
