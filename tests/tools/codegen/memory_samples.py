@@ -53,6 +53,12 @@ MEMORY_SAMPLES: dict[str, str] = {
         "torch.randn(ROWS, COLS), torch.randint(0, COLS, (ROWS,))",
         "x, t",
     ),
+    "loss_and_gradient": function(
+        "(*(lambda e: ((e * y).sum() / x.shape[0], e * (1 - y)))(x.exp()), *(lambda e: (e.logsumexp(1), e + 1))(x * y), "
+        "*(lambda e: (e.amax(0), e * 2))(x - y))",
+        "torch.randn(ROWS, COLS), torch.randn(ROWS, COLS)",
+        "x, y",
+    ),
     "pooled_view": function("(F.max_pool1d(x.unsqueeze(1), 3, padding=1).squeeze(1).sum(1), F.avg_pool2d(x[None, None], 3, 2, 1))"),
     "before_pooling": function(
         "(F.max_pool2d(torch.tanh(x * b + 1), 2) * 3, F.avg_pool2d(torch.exp(x) + b, 2, padding=1, count_include_pad=False), "

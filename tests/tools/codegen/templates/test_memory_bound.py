@@ -48,6 +48,7 @@ CHOSEN = {
     "hinge": ("blocks", "shared"),
     "distances": ("blocks", "shared", "whole"),
     "classes": ("blocks", "shared", "whole"),
+    "loss_and_gradient": ("blocks", "block", "levels", "shared", "whole"),
     "pooled_view": ("blocks", "block"),
     "before_pooling": ("blocks", "block"),
     "pairs": ("blocks", "pairs"),
@@ -242,3 +243,12 @@ def test_every_adaptive_mean_is_generated() -> None:
     _, graph = traced_text(MEMORY_SAMPLES["adaptive_pooling"], "adaptive_pooling")
     assert not limits(graph)
     assert {region.nodes for region in initial_schedule(graph).regions} >= {("adaptive_avg_pool1d",), ("adaptive_avg_pool3d",)}
+
+
+@pytest.mark.parametrize("way", ["blocks", "shared"])
+def test_what_waits_for_no_reduction_is_written_when_it_is_first_read(way: str) -> None:
+    """A loss, its gradient beside it, reads each of its tensors once."""
+    source = source_of("loss_and_gradient", way)
+    kernels = re.findall(r"@triton\.jit\ndef .*?(?=\n\n\n)", source, flags=re.DOTALL)
+    assert len([kernel for kernel in kernels if "tl.load(y_ptr" in kernel]) == 3
+    assert all(kernel.count("tl.load(y_ptr") <= 1 for kernel in kernels)

@@ -55,7 +55,7 @@ class _Writer:
         lines: list[str] = []
         scope = Scope(lines, "    ")
         if self.looped:
-            self.loop = LoopWriter(self.frame, self.steps, self.parameters)
+            self.loop = LoopWriter(self.frame, self.steps, self.parameters, self.plan.early)
             self.loop.write(scope)
         else:
             self._store_all(scope)

@@ -50,14 +50,14 @@ def row_launches(kernel: Kernel, parameters: Settings, sheet: HardwareSheet) -> 
         return _split_scan(row, row.programs * splits, chunk, sheet)
     partial = _row_launch(row, row.programs * splits, chunk, 1, sheet)
     combine = LaunchWork(
-        programs=row.programs * (splits if row.is_wide else 1),
+        programs=row.programs * (splits if row.again else 1),
         warps=row.warps,
-        dram_bytes=float(row.wide_bytes if row.is_wide else 0) + 1.0,
+        dram_bytes=float(row.wide_bytes if row.again else 0) + 1.0,
         l2_bytes=float(row.programs * row.rows * splits * 8),
         flight_bytes=partial.flight_bytes,
         steps=1,
         lane_work=float(row.programs * row.warps * WARP * (splits / WARP + rates.PROGRAM_WORK))
-        + (row.programs * row.rows * row.n_cols * row.work(2) if row.is_wide else 0.0),
+        + (row.programs * row.rows * row.n_cols * row.work(2) if row.again else 0.0),
         barriers=2.0,
     )
     return (partial,) * max(1, row.levels - row.merged) + (combine,)
@@ -100,6 +100,8 @@ class _Row:
     passes: int
     levels: int
     is_wide: bool
+    again: bool
+    """Whether rows are read once more to be written."""
     inner: bool
     merged: bool
     scans: bool
@@ -131,7 +133,7 @@ class _Row:
         shared = [a for a in wide if not a.is_output and set(a.strides) & set(plan.rows) and a.meta.numel < plan.n_rows * plan.n_cols // 2]
         levels = _levels(kernel)
         merged = algorithm in ("online", "split", "l2_two_pass") and bool(_pairs(kernel))
-        passes = 1 if algorithm == "registers" else max(1, levels - merged) + bool(outputs)
+        passes = 1 if algorithm == "registers" else max(1, levels - merged) + (bool(outputs) and not plan.early)
         if plan.scans:
             passes = 1
         columns = power_of_two(plan.n_cols)
@@ -144,7 +146,7 @@ class _Row:
             rows=rows, block=columns if whole else min(int(parameters["BLOCK_N"]), columns),
             unroll=int(parameters.get("UNROLL", 1)) if rows == 1 and not plan.scans and not whole else 1,
             warps=int(parameters["num_warps"]), programs=max(1, programs), n_cols=plan.n_cols, passes=passes, levels=levels,
-            is_wide=bool(outputs), inner=plan.inner_reduction, merged=merged,
+            is_wide=bool(outputs), again=bool(outputs) and not plan.early, inner=plan.inner_reduction, merged=merged,
             scans=plan.scans, whole=whole, item=max((item(a) for a in reads), default=4), wide_reads=len(reads),
             wide_bytes=sum(nbytes_of(a) for a in reads), other_bytes=sum(nbytes_of(a) for a in plan.accesses if a not in reads),
             ops=ops_of(kernel), before=_before(kernel), piece=piece,

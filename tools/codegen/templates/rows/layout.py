@@ -38,12 +38,14 @@ class RowLayout:
     """Whether that order is from the end."""
     chained: bool = False
     """Whether something along the row waits for a scan, so that one program must walk all of it."""
+    early: bool = False
+    """Whether what is written along the columns waits for no reduction, so that the first walk writes it: a loss with its gradient."""
 
     @property
     def fits_two_pass(self) -> bool:
         """Whether rows, one behind the other in memory, are read again to be written, after a reduction that is no scan."""
         wide = any(access.is_output and set(access.strides) & set(self.cols) for access in self.accesses)
-        return wide and self.inner_reduction and bool(self.rows) and not self.scans
+        return wide and not self.early and self.inner_reduction and bool(self.rows) and not self.scans
 
     def in_pieces(self, vector: bool, looped: bool) -> bool:
         """Whether a program walks its row piece by piece, because the row is not one in memory."""
@@ -101,7 +103,8 @@ def row_layout(kernel: Kernel, names: Names | None = None) -> RowLayout:
     _check_positions(kernel, cols, (rows, *row_groups))
     n_rows, n_cols = sizes["rows"], sizes["cols"]
     return RowLayout(
-        accesses, rows, row_groups, cols, col_groups, n_rows, n_cols, inner, inner_reduction, piece, scans, backwards, _is_chained(kernel)
+        accesses, rows, row_groups, cols, col_groups, n_rows, n_cols, inner, inner_reduction, piece, scans, backwards,
+        _is_chained(kernel), _is_early(kernel, accesses, reduced),
     )  # fmt: skip
 
 
@@ -114,6 +117,16 @@ def _is_chained(kernel: Kernel) -> bool:
             return True
         scanned.append(below or is_scan)
     return False
+
+
+def _is_early(kernel: Kernel, accesses: tuple[Access, ...], reduced: set[int]) -> bool:
+    """Whether no output along the columns rests on a reduction or a scan."""
+    waiting: list[bool] = []
+    for expr in kernel.builder.exprs:
+        waiting.append(any(waiting[arg] for arg in expr.args) or expr.reduces() or expr.is_scan)
+    written = zip(kernel.outputs, (access for access in accesses if access.is_output), strict=True)
+    wide = [out.expr for out, access in written if set(access.strides) & reduced]
+    return bool(wide) and not any(waiting[expr] for expr in wide)
 
 
 def _check_positions(kernel: Kernel, cols: tuple[int, ...], kept: tuple[tuple[int, ...], ...]) -> None:

@@ -10,18 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tools.codegen.ir.builder import Builder
+from tools.codegen.ir.kernel import Output
 from tools.codegen.templates.rows.column_loop import Steps
 from tools.codegen.templates.rows.online import online_pair
 from tools.codegen.templates.rows.online_pairs import online_pairs
-from tools.codegen.templates.shared.frame import Frame, Scope, neutral, vanishes
+from tools.codegen.templates.shared.frame import Access, Frame, Scope, neutral, vanishes
 from tools.codegen.templates.shared.knob import Settings
 
 
 class LoopWriter:
     """Writes the passes over one row (or one tile of rows)."""
 
-    def __init__(self, frame: Frame, steps: Steps, parameters: Settings) -> None:
-        """Take the frame of the kernel, and how a program steps along its row."""
+    def __init__(self, frame: Frame, steps: Steps, parameters: Settings, early: bool) -> None:
+        """Take the frame of the kernel, how a program steps along its row, and whether the first walk writes what lies along it."""
         self.frame, self.steps, self.parameters = frame, steps, parameters
         self.b: Builder = frame.body.b
         self.axis = steps.axis
@@ -29,6 +30,7 @@ class LoopWriter:
         self.cols = frame.space.with_pieces(walked)
         self.filled: set[int] = set()
         self.split = parameters["algorithm"] == "split"
+        self.early = early
         self.carries: dict[int, str] = {}
         """What scans start from, by scan, where a row is split: all that the chunks before this one add up to."""
         probe = replace(frame.space, used={}, strides={}, parts_used=set())
@@ -39,8 +41,8 @@ class LoopWriter:
 
     def write(self, scope: Scope) -> None:
         """Write every pass, then the stores."""
-        for plain, pairs in self.levels(merged=self.parameters["algorithm"] == "online"):
-            self.walk(scope, plain, pairs)
+        for place, (plain, pairs) in enumerate(self.levels(merged=self.parameters["algorithm"] == "online")):
+            self.walk(scope, plain, pairs, first=not place)
         self.stores(scope)
 
     def levels(self, merged: bool) -> list[tuple[list[int], dict[int, int]]]:
@@ -104,9 +106,10 @@ class LoopWriter:
                 stack.extend(record.args)
         return sorted(found)
 
-    def walk(self, scope: Scope, plain: list[int], pairs: dict[int, int]) -> None:
-        """Write one pass over the columns."""
-        self._prepare(scope, [*plain, *pairs])
+    def walk(self, scope: Scope, plain: list[int], pairs: dict[int, int], first: bool) -> None:
+        """Write one pass over the columns; the first writes what waits for no reduction."""
+        written = self._wide() if self.early and first else []
+        self._prepare(scope, [*plain, *pairs, *(out.expr for out, _ in written)])
         accumulators = {}
         for expr in plain:
             record = self.b.exprs[expr]
@@ -125,6 +128,7 @@ class LoopWriter:
             self._accumulate(inner, expr, name)
         for pair in online:
             pair.update(inner)
+        self._store(inner, written)
         for expr, name in accumulators.items():
             if self.b.exprs[expr].is_scan:
                 scope.names[expr] = self.frame.names.fresh(f"{self.frame.body.name_of(expr)}_total")
@@ -184,18 +188,25 @@ class LoopWriter:
 
     def stores(self, scope: Scope, row_guard: str = "") -> None:
         """Write the outputs: those of rows once, those of columns in a last pass."""
-        outputs = list(zip(self.frame.space.kernel.outputs, self.frame.writes, strict=True))
-        wide = [(out, access) for out, access in outputs if set(access.strides) & self.cols]
-        narrow = [pair for pair in outputs if pair not in wide]
+        wide = self._wide()
+        narrow = [pair for pair in self._outputs() if pair not in wide]
         values = [self.frame.body.assign(scope, out.expr) for out, _ in narrow]
         if narrow and row_guard:
             scope.say(f"if {row_guard}:")
         inside = scope.nested() if row_guard else scope
         for (_, access), value in zip(narrow, values, strict=True):
             self.frame.store(inside, access, value)
-        if not wide:
+        if not wide or self.early:
             return
         self._prepare(scope, [out.expr for out, _ in wide])
-        inner = self.steps.loop(scope)
-        for out, access in wide:
+        self._store(self.steps.loop(scope), wide)
+
+    def _outputs(self) -> list[tuple[Output, Access]]:
+        return list(zip(self.frame.space.kernel.outputs, self.frame.writes, strict=True))
+
+    def _wide(self) -> list[tuple[Output, Access]]:
+        return [(out, access) for out, access in self._outputs() if set(access.strides) & self.cols]
+
+    def _store(self, inner: Scope, written: list[tuple[Output, Access]]) -> None:
+        for out, access in written:
             self.frame.store(inner, access, self.frame.body.assign(inner, out.expr))

@@ -65,7 +65,7 @@ class SplitWriter:
             combined.update(dict.fromkeys(plain))
             combined.update(pairs)
         stage = self._stage()
-        wide = any(set(access.strides) & set(self.plan.cols) for access in self._writes())
+        wide = not self.plan.early and any(set(access.strides) & set(self.plan.cols) for access in self._writes())
         self._write_final(stage, combined, wide)
         name = f"{self.name}_{self.endings[1]}"
         texts.append(
@@ -98,14 +98,14 @@ class SplitWriter:
         body = Body(space, Names(["split", "n_splits", "chunk", "begin", "end", "SPLITS"]), load, reduce)
         steps = row_steps(space, self.plan, self.parameters, self.vector, chunked=True)
         frame = Frame(space, self.name, body.names, self._reads(), self._writes(), body, row_masks(steps))
-        loop = LoopWriter(frame, steps, self.parameters)
+        loop = LoopWriter(frame, steps, self.parameters, self.plan.early)
         return Stage(frame, loop, lines, {}, reads_columns=True)
 
     def _write_partial(self, stage: Stage, plain: list[int], pairs: dict[int, int], combined: dict[int, int | None]) -> None:
         scope = Scope(stage.lines, "    ")
         below = [arg for expr in (*plain, *pairs) for arg in self.kernel.builder.exprs[expr].args]
         self.partial.combine(stage, scope, combined, below)
-        stage.loop.walk(scope, plain, pairs)
+        stage.loop.walk(scope, plain, pairs, first=not combined)
         mask = ", mask=mask_m" if self.vector else ""
         for expr in (*plain, *(each for pair in pairs.items() for each in pair)):
             buffer = self.partial.buffer(stage, expr)
