@@ -10,13 +10,12 @@ from tools.cluster.member import PATIENCE_S, PLACE_S, Needs
 from tools.cluster.pool import RayPool
 from tools.cluster.station import OPENER, Order
 from tools.errors import UserError
+from tools.evaluation.several import capacity
 from tools.evaluation.supervisor.compiling import COMPILE_S
 from tools.hardware.devices import ALL, INTERPRETER
 from tools.hardware.sheets import load_sheet, sheet_names
 
 _KIND = "accelerator_type:"
-_ON_GPU = 3
-"""Evaluations at once for each GPU: one has it, the others are built meanwhile."""
 
 
 def open_ray(
@@ -37,7 +36,9 @@ def open_ray(
         return RayPool(joined, Needs(opener, order, (("num_cpus", 1), ("max_restarts", 0)), place_s=place_s))
     from tools.cluster.builds import build_function
 
-    order = Order(gpu=True, parallel=_ON_GPU, compile_s=compile_s, max_autotune=max_autotune, builds=build_function())
+    order = Order(
+        gpu=True, parallel=evaluations_beside_each_other(), compile_s=compile_s, max_autotune=max_autotune, builds=build_function()
+    )
     kind = kind_of(title, kinds())
     processors = processors_beside_a_gpu()
     options: list[tuple[str, Any]] = [("num_cpus", processors), ("num_gpus", 1), ("max_restarts", 0)]
@@ -45,6 +46,15 @@ def open_ray(
         options.append(("accelerator_type", kind))
     words = f"1 GPU ({kind or title}){' and 1 processor' if processors else ''}"
     return RayPool(joined, Needs(opener, order, tuple(options), title, words, place_s))
+
+
+def evaluations_beside_each_other() -> int:
+    """On each GPU as many as a single machine has on one, by the cluster's processors and GPUs: one is timed, the others are built."""
+    import ray
+
+    has = ray.cluster_resources()
+    gpus = int(has.get("GPU", 0))
+    return capacity(gpus, int(has.get("CPU", 0))) // gpus if gpus else capacity(1)
 
 
 def processors_beside_a_gpu() -> int:

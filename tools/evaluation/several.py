@@ -103,9 +103,9 @@ def open_local(
     return SeveralPool(name, [LocalPool(scratch, index, each, max_autotune=max_autotune, compile_s=compile_s) for index in chosen])
 
 
-def capacity(gpus: int) -> int:
-    """How many evaluations to have under way: half of the cores, and no more than keep each GPU supplied."""
-    half = max(1, (os.cpu_count() or 2) // 2)
+def capacity(gpus: int, cores: int = 0) -> int:
+    """How many evaluations to have under way: half of the cores, this machine's or `cores`, and no more than keep each GPU supplied."""
+    half = max(1, (cores or os.cpu_count() or 2) // 2)
     return half if gpus == 0 else max(2 * gpus, min(half, (1 + _BESIDE) * gpus))
 
 

@@ -16,10 +16,11 @@ from tests.tools.cluster.conftest import H100
 from tools.cluster import RayPool, join, open_ray
 from tools.cluster.builds import RayBuilds
 from tools.cluster.member import Needs
-from tools.cluster.opening import processors_beside_a_gpu
+from tools.cluster.opening import evaluations_beside_each_other, processors_beside_a_gpu
 from tools.cluster.shortage import lacking, needed
 from tools.cluster.station import Order
 from tools.errors import MachineError
+from tools.evaluation.several import capacity
 from tools.hardware import load_sheet
 from tools.records import Evaluation, EvaluationRequest
 
@@ -105,8 +106,9 @@ def test_builds_that_no_processor_takes_are_given_up(nodes: Nodes) -> None:
 
 
 def test_evaluators_leave_a_processor_to_builds(nodes: Nodes) -> None:
-    """On two processors beside one GPU an evaluator takes one."""
+    """On two processors beside one GPU an evaluator takes one, and has as much under way as the pool of such a machine."""
     assert processors_beside_a_gpu() == 1
+    assert evaluations_beside_each_other() == capacity(1, 2)
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ def test_every_gpu_has_one_to_build_while_it_times() -> None:
     """However few cores there are, a GPU pool has two evaluations a GPU under way."""
     assert capacity(8) >= 16
     assert capacity(0) >= 1
+    assert [capacity(1, 16), capacity(2, 32), capacity(8, 64), capacity(8, 16)] == [8, 16, 32, 16]
 
 
 @pytest.mark.gpu
