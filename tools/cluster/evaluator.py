@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
+import signal
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -26,6 +28,8 @@ class Evaluator:
         # Ray's workers give way to everybody else, and whoever times must not; without the right to it they go on doing so
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, min(0, os.getpriority(os.PRIO_PROCESS, 0)))
+        # one that hangs can be asked where: its log then has the stack of each thread
+        faulthandler.register(signal.SIGUSR1)
         self._keys = secrets_in(os.environ)
         for name in self._keys:
             del os.environ[name]
