@@ -1,24 +1,31 @@
 """Candidates a second on one and on two GPUs of a machine, by the local pool and by evaluators on a Ray cluster of this machine.
 
-Usage: python -m benchmarks.ray.throughput [--candidates N] [--gpus 0,1] [--limit SECONDS]
+Usage: python -m benchmarks.ray.throughput [--candidates N] [--gpus 0,1] [--rounds N] [--limit SECONDS] [--within SECONDS] [--out FILE]
 
-Each of the four is measured in a process of its own, twice, in turn. Every candidate is right and different. Prints one JSON object with
-`ray_of_local` (aim 0.97) and `ray_scaling` from the first GPU to all (aim 1.9 on two). Needs two NVIDIA GPUs, or with `--gpus 0` one.
-Says on the standard error what it is at; a measurement that takes longer than its limit ends with a line that says where.
+Each round measures local and Ray on the first GPU, then both on all, each in a process of its own. The pool always has more to do than it
+takes on; the clock starts once each GPU has judged a few, and stops N candidates a GPU later. Every candidate is right and different.
+Prints one JSON object after each measurement, and writes it to FILE: `ray_of_local` (aim 0.97) and `ray_scaling` from the first GPU to
+all (aim 1.9 on two), as soon as they are known. Needs two NVIDIA GPUs, or with `--gpus 0` one. No round begins that would not end
+within `--within` seconds. Says on the standard error what it is at; a measurement that takes longer than its limit ends with a line that
+says where, and with the stacks of the evaluators.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import faulthandler
+import itertools
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -33,49 +40,69 @@ from tools.hardware.devices import visible_devices
 from tools.problems import load_problem, small_variants
 from tools.records import Verdict
 
-_WARM = 6
-"""Candidates for each GPU before the clock starts: every evaluator is placed and warm then."""
-_ROUNDS = 2
-_GRACE_S = 30.0
+_WARM = 8
+"""Candidates that each GPU has judged before the clock starts: as many as it has at once."""
+_ASKED = 12
+"""Candidates asked for at any time, for each GPU: more than it takes on."""
+_GRACE_S = 15.0
 """How long after its limit a measurement may take to end by itself."""
 _EVERY = 4
 """Lines while candidates are judged, about."""
+_LOGS = Path("/tmp/ray/session_latest/logs")
+_STACKS_S = 1.0
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--candidates", type=int, default=60, help="for each GPU")
+    parser.add_argument("--warm", type=int, default=_WARM, help="for each GPU, before the clock starts")
     parser.add_argument("--gpus", default="0,1")
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for each measurement")
+    parser.add_argument("--within", type=float, default=0.0, help="seconds for all of them; 0 means no limit")
+    parser.add_argument("--out", type=Path)
     parser.add_argument("--one", choices=("local", "ray"), help="measure this one alone, on the visible GPUs")
     options = parser.parse_args()
     if options.one:
         with tempfile.TemporaryDirectory() as folder:
             Path(folder).chmod(0o711)
-            print(json.dumps(asyncio.run(_limited(options.one, options.candidates, options.limit, Path(folder)))))
+            print(json.dumps(asyncio.run(_limited(options, Path(folder)))))
         return
-    every = options.gpus.split(",")
-    found: dict[str, list[float]] = {}
-    for _ in range(_ROUNDS):
+    every, began, found = options.gpus.split(","), time.monotonic(), dict[str, list[dict[str, Any]]]()
+    for number in range(1, options.rounds + 1):
         for gpus in (every[:1], every)[: len(every)]:
             for kind in ("local", "ray"):
-                found.setdefault(f"{kind} on {len(gpus)}", []).append(_apart(kind, gpus, options.candidates, options.limit))
-    rates = {name: statistics.mean(values) for name, values in found.items()}
-    most = len(every)
+                found.setdefault(f"{kind} on {len(gpus)}", []).append(_apart(kind, gpus, options))
+                _tell(found, len(every), options.out)
+        took = (time.monotonic() - began) / number
+        if options.within and time.monotonic() - began + took > options.within:
+            break
+
+
+def _tell(found: dict[str, list[dict[str, Any]]], most: int, out: Path | None) -> None:
+    """Print what is known so far, and write it where it was asked for."""
+    rates = {name: statistics.mean(one["rate"] for one in values) for name, values in found.items()}
+
+    def ratio(above: str, below: str) -> float | None:
+        return rates[above] / rates[below] if {above, below} <= rates.keys() else None
+
     ratios = {
-        "ray_of_local": {str(n): rates[f"ray on {n}"] / rates[f"local on {n}"] for n in dict.fromkeys((1, most))},
-        "local_scaling": rates[f"local on {most}"] / rates["local on 1"],
-        "ray_scaling": rates[f"ray on {most}"] / rates["ray on 1"],
+        "ray_of_local": {str(n): ratio(f"ray on {n}", f"local on {n}") for n in dict.fromkeys((1, most))},
+        "local_scaling": ratio(f"local on {most}", "local on 1"),
+        "ray_scaling": ratio(f"ray on {most}", "ray on 1"),
     }
-    print(json.dumps({"device": next(iter(visible_devices().values())), "candidates_a_second": found, **ratios}, indent=1))
+    said = json.dumps({"device": next(iter(visible_devices().values())), "candidates_a_second": rates, **ratios, "measured": found})
+    print(said, flush=True)
+    if out is not None:
+        out.write_text(said + "\n")
 
 
-def _apart(kind: str, gpus: list[str], candidates: int, limit_s: float) -> float:
+def _apart(kind: str, gpus: list[str], options: argparse.Namespace) -> dict[str, Any]:
     """Measure in a process that sees these GPUs alone."""
-    given = ["--one", kind, "--candidates", str(candidates), "--limit", str(limit_s)]
+    given = ["--one", kind, "--candidates", str(options.candidates), "--warm", str(options.warm), "--limit", str(options.limit)]
     sees = os.environ | {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-    name = f"{kind} on {len(gpus)}"
+    name, began = f"{kind} on {len(gpus)}", time.monotonic()
     try:
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.ray.throughput", *given],
@@ -83,55 +110,57 @@ def _apart(kind: str, gpus: list[str], candidates: int, limit_s: float) -> float
             env=sees,
             stdout=subprocess.PIPE,
             text=True,
-            timeout=limit_s + 2 * _GRACE_S,
+            timeout=options.limit + 2 * _GRACE_S,
         )
     except subprocess.TimeoutExpired:
-        sys.exit(f"{name}: not measured, its process did not end {2 * _GRACE_S:.0f} s after its limit of {limit_s:.0f} s")
+        sys.exit(f"{name}: not measured, its process did not end {2 * _GRACE_S:.0f} s after its limit of {options.limit:.0f} s")
     if done.returncode:
         sys.exit(f"{name}: not measured, see above")
-    rate = float(json.loads(done.stdout.splitlines()[-1])["rate"])
-    _say(f"{name}: {rate:.2f} candidates a second")
-    return rate
+    came: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    _say(f"{name}: {came['rate']:.3f} candidates a second; {time.monotonic() - began:.0f} s in all")
+    return came
 
 
 def _say(line: str) -> None:
     print(f"{time.strftime('%H:%M:%S')} {line}", file=sys.stderr, flush=True)
 
 
-async def _limited(kind: str, candidates: int, limit_s: float, folder: Path) -> dict[str, Any]:
+async def _limited(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """Measure within the limit; a process that cannot even end in time shows where each of its threads is."""
-    faulthandler.dump_traceback_later(limit_s + _GRACE_S, exit=True)
+    faulthandler.dump_traceback_later(options.limit + _GRACE_S, exit=True)
+    # just before the questions are withdrawn
+    stacks = asyncio.get_running_loop().call_later(options.limit, _show_stacks) if options.one == "ray" else None
     try:
-        async with asyncio.timeout(limit_s):
-            return await _measured(kind, candidates, folder)
+        async with asyncio.timeout(options.limit):
+            return await _measured(options, folder)
     except TimeoutError:
-        where = " Ray's logs are in /tmp/ray/session_latest/logs." if kind == "ray" else ""
-        sys.exit(f"{kind}: the measurement took longer than {limit_s:.0f} s (--limit); the line above says what it was at.{where}")
+        sys.exit(f"{options.one}: the measurement took longer than {options.limit:.0f} s (--limit); the last line says what it was at.")
     finally:
+        if stacks is not None:
+            stacks.cancel()
         faulthandler.cancel_dump_traceback_later()
 
 
-async def _measured(kind: str, candidates: int, folder: Path) -> dict[str, Any]:
+async def _measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     sheet = detect_sheet()
     assert sheet is not None, "this machine has no NVIDIA GPU"
     file = folder / "softmax.py"
     file.write_text(REFERENCE.format(rows=1024, columns=1024))
     problem = load_problem(file)
     sizes, gpus = small_variants(problem), len(visible_devices())
-    _say(f"{kind}: opens a pool for {gpus} GPUs ({sheet.title})")
-    pool = _opened(kind, folder / "scratch", sheet.title)
+    _say(f"{options.one}: opens a pool for {gpus} GPUs ({sheet.title})")
+    pool = _opened(options.one, folder / "scratch", sheet.title)
 
-    async def judged(number: int) -> None:
+    async def judged(number: int) -> str:
         source = CANDIDATE.format(number=number, warps=4)
         request = EvaluationRequest(problem=problem, variants=sizes, candidate=str(number), source=source, target=sheet)
         found = await pool.evaluate(request)
         assert found.verdict is Verdict.PASS, found.notes
+        return found.place
 
     try:
-        await _all(f"{kind}: warming up, {pool.name}", judged, range(_WARM * gpus))
-        began = time.monotonic()
-        await _all(f"{kind}: measuring, {pool.name}", judged, range(1000, 1000 + candidates * gpus))
-        return {"rate": candidates * gpus / (time.monotonic() - began)}
+        ends = await _ends(options.one, judged, gpus, options.warm, options.candidates * gpus)
+        return {"rate": (len(ends) - 1) / (ends[-1] - ends[0]), "ends_s": [round(end - ends[0], 3) for end in ends]}
     finally:
         await pool.close()
 
@@ -144,20 +173,52 @@ def _opened(kind: str, scratch: Path, title: str) -> EvaluatorPool:
     return pool
 
 
-async def _all(name: str, judged: Callable[[int], Awaitable[None]], numbers: range) -> None:
-    """Judge these side by side, and say how far it is."""
-    _say(f"{name}: {len(numbers)} candidates")
-    tasks = [asyncio.ensure_future(judged(number)) for number in numbers]
+async def _ends(name: str, judged: Callable[[int], Awaitable[str]], gpus: int, warm: int, count: int) -> list[float]:
+    """When so many candidates were judged, one after the other; the first time is that of the last one that warmed up."""
+    numbers, places, ends = itertools.count(1), Counter[str](), list[float]()
+    enough = asyncio.Event()
+
+    async def ask() -> None:
+        while not enough.is_set():
+            place = await judged(next(numbers))
+            now = time.monotonic()
+            places[place] += 1
+            # the local pool names no place, and gives each of its GPUs as much to do
+            is_warm = places.total() >= warm * gpus and (not place or sum(each >= warm for each in places.values()) == gpus)
+            if ends or is_warm:
+                ends.append(now)
+                if len(ends) % max(1, count // _EVERY) == 1:
+                    _say(f"{name}: {len(ends) - 1} of {count}")
+            elif places.total() == 1 or places.total() % warm == 0:
+                _say(f"{name}: warming up, {places.total()} judged ({'; '.join(f'{one}: {each}' for one, each in places.items() if one)})")
+            if len(ends) > count:
+                enough.set()
+
+    tasks = [asyncio.create_task(ask()) for _ in range(_ASKED * gpus)]
     try:
-        for done, one in enumerate(asyncio.as_completed(tasks), 1):
-            await one
-            if done % max(1, len(numbers) // _EVERY) == 0:
-                _say(f"{name.partition(',')[0]}: {done} of {len(numbers)}")
+        done, _ = await asyncio.wait({*tasks, over := asyncio.create_task(enough.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        for one in done - {over}:
+            one.result()
+        return ends[: count + 1]
     finally:
         # before the pool is closed, so that none asks a closed one
-        for task in tasks:
+        for task in (*tasks, over):
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, over, return_exceptions=True)
+
+
+def _show_stacks() -> None:
+    """Have each evaluator of this machine's clusters write where its threads are, and show the ends of their logs."""
+    import psutil
+
+    for process in psutil.process_iter(["cmdline"]):
+        if " ".join(process.info["cmdline"] or ()).startswith("ray::Kernelwright"):
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(signal.SIGUSR1)
+    time.sleep(_STACKS_S)
+    for log in sorted(_LOGS.glob("worker-*.err")):
+        if said := log.read_text(errors="replace").strip():
+            print(f"== {log}\n{said[-6000:]}", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
