@@ -3,7 +3,7 @@
 Class: A06 content fingerprint
 Verdict: WRONG
 Caught by: between timed calls only a few elements change
-Let through without: changed elements
+Let through without: no single defence
 Runs on: gpu
 """
 
