@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tools.codegen.templates.shared.iteration_space import Axis, Space
+from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.tile.layout import Groups, TileLayout
+from tools.codegen.templates.tile.repeats import stepped
 
 BLOCKS = {"rows": "BLOCK_M", "cols": "BLOCK_N"}
 MASKS = {"rows": "mask_m", "cols": "mask_n"}
@@ -22,11 +24,13 @@ class TileAxes:
     walked: tuple[Axis, ...]
     loop: int | None
     """Which walked axis the program steps along."""
+    repeated: Axis | None = None
+    """The dimension of the grid that a program walks, a position at a time."""
 
     @property
     def every(self) -> tuple[Axis, ...]:
         """All axes, in the order of their dimensions."""
-        return (*((self.outer,) if self.outer else ()), *self.tiled, *self.walked)
+        return (*(axis for axis in (self.outer, self.repeated) if axis), *self.tiled, *self.walked)
 
     @property
     def shaped(self) -> tuple[Axis, ...]:
@@ -83,12 +87,15 @@ class TileAxes:
         return f"[{', '.join(':' if other is axis else 'None' for other in self.shaped)}]"
 
 
-def tile_axes(plan: TileLayout, algorithm: str, reduction: str) -> TileAxes:
+def tile_axes(plan: TileLayout, parameters: Settings) -> TileAxes:
     """Name the axes of a kernel."""
-    outer, rows, cols = plan.placed(algorithm == "flat")
+    step, reduction = stepped(plan, parameters), parameters["reduction"]
+    outer, rows, cols = plan.placed(parameters["algorithm"] == "flat", step)
     walked = tuple(_axis(f"k{place}" if len(plan.walked) > 1 else "k", groups) for place, groups in enumerate(plan.walked))
     tiled = tuple(_axis(name, groups) for name, groups in (("rows", rows), ("cols", cols)) if groups)
-    return TileAxes(_axis("outer", outer) if outer else None, tiled, walked, None if reduction == "registers" else plan.looped)
+    loop = None if reduction == "registers" else plan.looped
+    repeated = None if step is None else _axis("step", (plan.grid[step],))
+    return TileAxes(_axis("outer", outer) if outer else None, tiled, walked, loop, repeated)
 
 
 def _axis(name: str, groups: Groups) -> Axis:
@@ -100,7 +107,9 @@ def head(axes: TileAxes, space: Space, split: bool, wide: str) -> list[str]:
     lines = ["pid = tl.program_id(0)"]
     if split:
         lines += ["split = pid % n_splits", "tile = pid // n_splits"]
-    lines += _places(axes, space, "tile" if split else "pid")
+    if axes.repeated:
+        lines += [f"chunks = tl.cdiv({space.monomial(axes.repeated.atoms)}, STEPS)", "tile = pid // chunks"]
+    lines += _places(axes, space, "tile" if split or axes.repeated else "pid")
     for axis in axes.tiled:
         lines += positions(axes, space, axis, f"pid_{letter(axis)}{wide} * {axes.block(axis)} + ", "")
     for number, axis in enumerate(axes.walked):
@@ -127,9 +136,20 @@ def _places(axes: TileAxes, space: Space, rest: str) -> list[str]:
         lines += [f"tiles_{name} = tl.cdiv({space.monomial(axis.atoms)}, {axes.block(axis)})", f"pid_{name} = {rest} % tiles_{name}"]
         rest = f"{rest} // tiles_{name}"
     if axes.outer:
-        lines.append(f"outer = tl.full([{', '.join('1' for _ in axes.shaped)}], {rest}, tl.int32)")
-        lines += space.parts(axes.outer)
+        lines += [_alone(axes, axes.outer, rest, space), *space.parts(axes.outer)]
     return lines
+
+
+def _alone(axes: TileAxes, axis: Axis, text: str, space: Space) -> str:
+    """Write one position as a tile of one element: as a number the interpreter would not convert it."""
+    return f"{axis.index} = tl.full([{', '.join('1' for _ in axes.shaped)}], {text}, tl.{'int64' if space.is_wide() else 'int32'})"
+
+
+def walk(axes: TileAxes, space: Space, axis: Axis) -> tuple[list[str], list[str]]:
+    """Write the loop over a program's part of the dimension that it walks, up to its body, and where the body begins."""
+    size = space.monomial(axis.atoms)
+    begin = ["begin = pid % chunks * STEPS", f"stop = tl.minimum(begin + STEPS, {size})", "for at in range(begin, stop):"]
+    return begin, [_alone(axes, axis, "at", space), *space.parts(axis)]
 
 
 def positions(axes: TileAxes, space: Space, axis: Axis, start: str, wide: str) -> list[str]:

@@ -112,7 +112,8 @@ class HostText:
 
     def _tiles(self) -> str:
         tiles = [f"triton.cdiv({axis.size_name}, {self.axes.block(axis).lower()})" for axis in self.axes.tiled]
-        return " * ".join([*(["n_outer"] if self.axes.outer else []), *tiles]) or "1"
+        walks = [f"triton.cdiv({self.axes.repeated.size_name}, {self.parameters['STEPS']})"] if self.axes.repeated else []
+        return " * ".join([*(["n_outer"] if self.axes.outer else []), *tiles, *walks]) or "1"
 
     def _splits(self, device: str) -> list[str]:
         axis = self.axes.stepped
@@ -133,12 +134,12 @@ class HostText:
     def _constants(self, nest: Nest) -> list[str]:
         values = {self.axes.block(axis): self.axes.block(axis).lower() for axis in self.axes.shaped}
         values |= {self.axes.log(axis): f"{self.axes.block(axis).lower()}.bit_length() - 1" for axis in self.axes.shaped}
-        values["SPLITS"] = "triton.next_power_of_2(n_splits)"
+        values |= {"SPLITS": "triton.next_power_of_2(n_splits)", "STEPS": str(self.parameters.get("STEPS", 1))}
         return [*(f"{name}={values[name]}" for name in nest.constants()), f"num_warps={self.parameters['num_warps']}"]
 
 
 def check_sizes(plan: TileLayout) -> None:
     """Make sure that the host can tell every size that a kernel may take; raises LoweringError with the reason."""
-    space = Space(plan.kernel, tile_axes(plan, "flat", "registers").every, plan.accesses)
+    space = Space(plan.kernel, tile_axes(plan, {"algorithm": "flat", "reduction": "registers"}).every, plan.accesses)
     for group in (*plan.grid, *(group for axis in plan.walked for group in axis)):
         host_size(space, group, {})

@@ -9,6 +9,7 @@ from tools.codegen.ir.kernel import Kernel
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.knob import WARPS, Knob, Parameters, Settings
 from tools.codegen.templates.tile.layout import MOST_LEVELS, TileLayout, tile_layout_of
+from tools.codegen.templates.tile.repeats import repeated, stepped
 from tools.records import ActionKind
 
 KNOBS: Mapping[str, Knob] = {
@@ -18,6 +19,7 @@ KNOBS: Mapping[str, Knob] = {
     "BLOCK_N": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)),
     "BLOCK_K": Knob(ActionKind.TILING, (1, 4, 16, 32, 64, 128, 256, 512, 1024, 2048)),
     "SPLITS": Knob(ActionKind.LAUNCH, (8, 32, 128, 512)),
+    "STEPS": Knob(ActionKind.TILING, (1, 2, 4, 8, 16, 32, 64)),
     "COPIES": Knob(ActionKind.LAUNCH, (1, 8, 32, 128)),
     "num_warps": WARPS,
 }
@@ -43,7 +45,8 @@ def tile_defaults(kernel: Kernel, sms: int) -> Parameters:
         held = _held(plan, without=plan.looped) * 64
     split = looped and plan.splits and kept <= (32 if plan.sums_only else 1) * sms
     first: Parameters = {"algorithm": "flat", "reduction": "split" if split else "looped" if looped else "registers"}
-    first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "COPIES": 1, "num_warps": 4}
+    first |= {"BLOCK_M": 1, "BLOCK_N": 1, "BLOCK_K": 64, "SPLITS": 128 if split else 32, "STEPS": 1, "COPIES": 1}
+    first["num_warps"] = 4
     room = max(1, 1024 // held)
     if plan.has_rows and plan.size(plan.placed(False)[2]) >= FEW:
         first["algorithm"] = "tile"
@@ -71,6 +74,7 @@ def tile_fits(kernel: Kernel, parameters: Settings, knob: str) -> bool:
         "BLOCK_N": bool(plan.grid),
         "BLOCK_K": bool(plan.walked) and parameters["reduction"] != "registers",
         "SPLITS": parameters["reduction"] == "split",
+        "STEPS": repeated(plan) is not None,
         "COPIES": bool(plan.added),
     }
     threads = 32 * int(parameters["num_warps"])
@@ -84,7 +88,7 @@ def tile_elements(plan: TileLayout, parameters: Settings) -> int:
 
 def extents(plan: TileLayout, parameters: Settings) -> tuple[int, int, int]:
     """Rows, columns and held or stepped elements of a tile, at the sizes as written."""
-    _, rows, cols = plan.placed(parameters["algorithm"] == "flat")
+    _, rows, cols = plan.placed(parameters["algorithm"] == "flat", stepped(plan, parameters))
     looped = parameters["reduction"] != "registers"
     held = _held(plan, without=plan.looped if looped else None)
     if looped and plan.looped is not None:
@@ -103,16 +107,19 @@ def _held(plan: TileLayout, without: int | None = None) -> int:
 def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
     """Say why a region cannot be written so; nothing where it can."""
     plan = tile_layout_of(kernel)
-    if parameters["reduction"] == "split" and not plan.splits:
-        return f"nothing is reduced, or more than {MOST_LEVELS} reductions wait for one another"
-    if parameters["reduction"] == "looped" and plan.looped is None:
-        return "rows are put in order whole" if plan.ordered else "nothing is reduced"
-    copied = int(parameters.get("COPIES", 1)) * max((output.meta.numel for output in plan.added), default=0)
-    if int(parameters.get("COPIES", 1)) > 1 and copied > MOST_COPIED:
-        return f"copies of more than {MOST_COPIED} elements"
-    if tile_elements(plan, parameters) > LARGEST:
-        return f"a tile of more than {LARGEST} elements"
-    return ""
+    copies, steps = (int(parameters.get(name, 1)) for name in ("COPIES", "STEPS"))
+    copied = copies * max((output.meta.numel for output in plan.added), default=0)
+    reduction = parameters["reduction"]
+    reasons = {
+        f"nothing is reduced, or more than {MOST_LEVELS} reductions wait for one another": reduction == "split" and not plan.splits,
+        "rows are put in order whole": reduction == "looped" and plan.ordered,
+        "nothing is reduced": reduction == "looped" and plan.looped is None,
+        "too little is the same along a dimension": steps > 1 and repeated(plan) is None,
+        "a program steps along one dimension": steps > 1 and reduction != "registers",
+        f"copies of more than {MOST_COPIED} elements": copies > 1 and copied > MOST_COPIED,
+        f"a tile of more than {LARGEST} elements": tile_elements(plan, parameters) > LARGEST,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
 
 
 def settled_tile(parameters: Parameters, start: Parameters) -> Parameters:

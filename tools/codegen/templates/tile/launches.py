@@ -17,6 +17,7 @@ from tools.codegen.templates.shared.work import DIVISION, OVERHEAD, SECTOR, SLOW
 from tools.codegen.templates.tile.knobs import extents
 from tools.codegen.templates.tile.layout import Groups, TileLayout, Touched, tile_layout_of
 from tools.codegen.templates.tile.orders import order_work, waits
+from tools.codegen.templates.tile.repeats import stepped
 from tools.hardware import rates
 from tools.records import HardwareSheet
 
@@ -71,17 +72,22 @@ class _Tiles:
     def __init__(self, plan: TileLayout, parameters: Settings, sheet: HardwareSheet) -> None:
         self.plan, self.sheet = plan, sheet
         flat = parameters["algorithm"] == "flat"
-        self.outer, self.rows, self.cols = plan.placed(flat)
-        self.work = _work_of(plan, flat)
+        walked = stepped(plan, parameters)
+        self.outer, self.rows, self.cols = plan.placed(flat, walked)
+        self.work = _work_of(plan, flat, walked)
         self.m, self.n, self.k = extents(plan, parameters)
         self.threads = int(parameters["num_warps"]) * WARP
         loop = plan.looped if parameters["reduction"] != "registers" else None
-        self.axis: Groups = plan.walked[loop] if loop is not None else ()
+        self.loop = loop
+        self.axis: Groups = plan.walked[loop] if loop is not None else () if walked is None else (plan.grid[walked],)
+        """What is stepped along: what is reduced, or a dimension that a program walks."""
         self.length = plan.size(self.axis)
-        self.step = min(self.length, int(parameters["BLOCK_K"])) if self.axis else 1
+        self.step = min(self.length, int(parameters["BLOCK_K"])) if loop is not None else 1
         self.copies = int(parameters.get("COPIES", 1)) if plan.added else 1
         self.split = parameters["reduction"] == "split"
         self.splits = min(int(parameters["SPLITS"]), math.ceil(self.length / self.step)) if self.split else 1
+        if walked is not None:
+            self.splits = math.ceil(self.length / int(parameters["STEPS"]))
         self.steps = math.ceil(math.ceil(self.length / self.splits) / self.step)
         self.passes = len(plan.levels[loop]) + plan.written_along[loop] if loop is not None and not self.split else 1
         self.tiles = plan.size(self.outer) * math.ceil(plan.size(self.rows) / self.m) * math.ceil(plan.size(self.cols) / self.n)
@@ -125,7 +131,7 @@ class _Tiles:
             lane_work=max(tile, self.threads) * float(self.steps * self.passes * programs) * self._ops(a_thread) * self._crowding(a_thread)
             + programs * self.threads * rates.PROGRAM_WORK,
             registers=24 + a_thread * kept,
-            barriers=sum(waits(plan.b, expr) for expr in plan.reductions) if self.threads > WARP and plan.walked and not self.axis else 0.0,
+            barriers=sum(waits(plan.b, expr) for expr in plan.reductions) if self.threads > WARP and self.loop is None else 0.0,
             exchange_cycles=self._turning(tile) + self._lines_looked_up(touched) / rates.L1_LINES_PER_CLOCK,
             additions=sum(one.l2 / ATOMIC_WAYS / SECTOR for one, each in zip(traffic, touched, strict=True) if self._adds(each)),
             addition_lines=sum(self._lines(each) for each in touched if self._adds(each)),
@@ -191,11 +197,17 @@ class _Tiles:
         held = [(axis, self.plan.size(axis)) for axis in self.plan.walked if axis is not self.axis]
         return [(self.rows, self.m), (self.cols, self.n), *held, *([(self.axis, self.step)] if self.axis else [])]
 
+    @property
+    def _once(self) -> float:
+        """Steps for which something is made that does not vary along what is stepped along."""
+        return float(self.steps * self.passes) if self.axis else 1.0
+
     def _ops(self, a_thread: float) -> float:
         """Instructions an element of a tile: its formulas, its accesses, and the numbers that are taken apart."""
         # lanes that hold neighbours of a row take its number apart once for them
         beside_one = max(1.0, min(a_thread, WIDEST / 4, self.n))
         work = self._divisions(self.cols) + self._divisions(self.rows) / beside_one
+        work /= self._once if self.loop is None else 1.0
         for kind, instructions in self.work.formulas.items():
             work += instructions * self._share(kind)
         for kind, instructions in self.work.orders.items():
@@ -215,10 +227,10 @@ class _Tiles:
 
     def _share(self, kind: _Kind) -> float:
         """Part of a tile's elements for which something is made: it is the same along the axes that it does not vary over."""
-        rows, cols, walked = kind
+        rows, cols, walked, along = kind
         if not walked or not self.plan.ordered:
             # what does not vary along the axis that is stepped along is made once, not in every step
-            once = 1 if not self.axis or self.plan.looped in walked else self.steps * self.passes
+            once = 1.0 if along or (self.loop is not None and self.loop in walked) else self._once
             return 1.0 / (1 if rows else self.m) / (1 if cols else self.n) / (1 if walked else self.k) / once
         held = math.prod(power_of_two(self.plan.size(self.plan.walked[place])) for place in walked)
         return held / self.k / (1 if rows else self.m) / (1 if cols else self.n)
@@ -231,8 +243,8 @@ class _Tiles:
         return 2.0 * tile / WARP * turned
 
 
-_Kind = tuple[bool, bool, tuple[int, ...]]
-"""Whether something varies over rows and over columns, and over which of the axes that reductions walk."""
+_Kind = tuple[bool, bool, tuple[int, ...], bool]
+"""Whether something varies over rows and over columns, over which of the axes that reductions walk, and over what a program walks."""
 
 
 class _Traffic(NamedTuple):
@@ -255,14 +267,16 @@ class _Work(NamedTuple):
     """Sines and cosines of a tile's elements."""
 
 
-def _work_of(plan: TileLayout, flat: bool) -> _Work:
-    kept: dict[bool, _Work] = plan.__dict__.setdefault("_work", {})
-    if flat not in kept:
-        _, rows, cols = plan.placed(flat)
+def _work_of(plan: TileLayout, flat: bool, step: int | None) -> _Work:
+    kept: dict[tuple[bool, int | None], _Work] = plan.__dict__.setdefault("_work", {})
+    if (flat, step) not in kept:
+        _, rows, cols = plan.placed(flat, step)
+        along = frozenset(() if step is None else plan.grid[step])
         axes = [frozenset(a for g in groups for a in g) for groups in (rows, cols, *plan.walked)]
 
         def kind(atoms: frozenset[int]) -> _Kind:
-            return bool(axes[0] & atoms), bool(axes[1] & atoms), tuple(n for n, axis in enumerate(axes[2:]) if axis & atoms)
+            walked = tuple(n for n, axis in enumerate(axes[2:]) if axis & atoms)
+            return bool(axes[0] & atoms), bool(axes[1] & atoms), walked, bool(along & atoms)
 
         formulas: dict[_Kind, float] = {}
         orders: dict[_Kind, float] = {}
@@ -276,5 +290,5 @@ def _work_of(plan: TileLayout, flat: bool) -> _Work:
                 orders[own] = orders.get(own, 0.0) + order_work(plan.b, expr)
         added = frozenset(o.ref for o in plan.kernel.outputs if o.scatter and o.scatter.write is not Write.STORE)
         sines = sum(plan.b.exprs[expr].op in ("sin", "cos") and kind(plan.b.leaves_of(plan.b.exprs[expr]))[1] for expr in plan.needed)
-        kept[flat] = _Work(formulas, orders, [kind(each.exprs) for each in plan.touched], added, sines)
-    return kept[flat]
+        kept[flat, step] = _Work(formulas, orders, [kind(each.exprs) for each in plan.touched], added, sines)
+    return kept[flat, step]

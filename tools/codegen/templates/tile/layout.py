@@ -87,14 +87,14 @@ class TileLayout:
         """Elements of groups at the sizes as written."""
         return math.prod(self._sizes[group] for group in groups)
 
-    def placed(self, flat: bool) -> tuple[Groups, Groups, Groups]:
-        """Say what is grid alone, what is rows and what is columns."""
+    def placed(self, flat: bool, without: int | None = None) -> tuple[Groups, Groups, Groups]:
+        """Say what is grid alone, what is rows and what is columns, `without` a dimension that programs walk."""
         if flat or not self.has_rows:
-            return (), (), self.grid
-        above, columns = self.grid[: -self.columns], self.grid[-self.columns :]
+            return (), (), tuple(group for place, group in enumerate(self.grid) if place != without)
+        numbered, columns = list(enumerate(self.grid))[: -self.columns], self.grid[-self.columns :]
         if self.turned is None:
-            return (), above, columns
-        others = tuple(group for place, group in enumerate(above) if place != self.turned)
+            return (), tuple(group for place, group in numbered if place != without), columns
+        others = tuple(group for place, group in numbered if place not in (self.turned, without))
         return others, (self.grid[self.turned],), columns
 
     @cached_property

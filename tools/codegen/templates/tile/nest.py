@@ -7,15 +7,19 @@ from enum import StrEnum
 from tools.codegen.ir.kernel import Output, Write
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.frame import Frame, block, summary
-from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.naming import Names, Scope
-from tools.codegen.templates.tile.axes import TileAxes, head, letter, tile_axes
+from tools.codegen.templates.tile.axes import TileAxes, head, letter, tile_axes, walk
 from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.folds import Folds
 from tools.codegen.templates.tile.layout import TileLayout
+from tools.codegen.templates.tile.repeats import made_before
 
-OWN = ("above", "begin", "chunk", "k", "k0", "k1", "k2", "n_copies", "pid", "pid_m", "pid_n", "split", "start", "stop", "tile", "totals")
+OWN = (
+    "above", "begin", "chunk", "chunks", "k", "k0", "k1", "k2", "n_copies", "pid", "pid_m", "pid_n", "split", "start", "step", "stop",
+    "tile", "totals",
+)  # fmt: skip
 """Names that the kernels use themselves."""
 
 
@@ -47,7 +51,7 @@ class Nest:
         self.plan, self.stage, self.level, self.kernel = plan, stage, level, plan.kernel
         count = len(self.kernel.builder.loads)
         self.reads, self.writes = plan.accesses[:count], plan.accesses[count:]
-        self.axes: TileAxes = tile_axes(plan, str(parameters["algorithm"]), str(parameters["reduction"]))
+        self.axes: TileAxes = tile_axes(plan, parameters)
         self.space = Space(self.kernel, self.axes.every, plan.accesses)
         self.function = f"{name}_partial{f'_{level + 1}' if level else ''}_kernel" if stage is Stage.PARTIAL else f"{name}_kernel"
         self.body = TileBody(self.space, Names(OWN), self._load, self._along, self.axes)
@@ -85,7 +89,7 @@ class Nest:
 
     def constants(self) -> list[str]:
         """Name the constants that the kernel uses."""
-        names = [*(name(axis) for name in (self.axes.block, self.axes.log) for axis in self.axes.shaped), "SPLITS"]
+        names = [*(name(axis) for name in (self.axes.block, self.axes.log) for axis in self.axes.shaped), "SPLITS", "STEPS"]
         return [name for name in names if name in self.frame.used]
 
     def arguments(self) -> list[str]:
@@ -105,6 +109,9 @@ class Nest:
 
     def _whole(self, scope: Scope) -> None:
         loop = self.axes.loop
+        if self.axes.repeated:
+            self._walk(scope, self.axes.repeated)
+            return
         if loop is None:
             self.folds.load_first(scope)
             self._stores(scope)
@@ -116,6 +123,16 @@ class Nest:
             inner = self.folds.loop(scope)
             self._stores(inner, along=True)
             self.folds.close(scope, inner)
+
+    def _walk(self, scope: Scope, axis: Axis) -> None:
+        """Make what is the same along a dimension, then walk that."""
+        for expr in made_before(self.plan, frozenset(axis.atoms)):
+            self.body.assign(scope, expr)
+        inner = scope.nested([])
+        self.folds.load_first(inner)
+        self._stores(inner)
+        begin, top = walk(self.axes, self.space, axis)
+        scope.lines += [*(scope.indent + line for line in begin), *(inner.indent + line for line in top), *inner.lines]
 
     def _write_chunk(self, scope: Scope) -> None:
         """Store what one chunk has of the outputs; those that lack the axis are one program's."""

@@ -24,6 +24,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "looped": {"reduction": "looped", "BLOCK_K": 16, "BLOCK_M": 2, "BLOCK_N": 4},
     "split": {"reduction": "split", "BLOCK_K": 4, "SPLITS": 8},
     "copies": {"algorithm": "flat", "BLOCK_N": 16, "COPIES": 8},
+    "walked": {"algorithm": "tile", "BLOCK_M": 4, "BLOCK_N": 16, "STEPS": 2},
 }
 """Parameters that are changed of a region's first ones."""
 CHANNELS_LAST = "torch.randint(0, 256, (2, 11, 13, 3), dtype=torch.uint8), torch.rand(1, 3, 7, 9)"
@@ -36,6 +37,16 @@ SAMPLES = {
     ),
     "normed_and_rotated": function(
         "torch.cat((-F.rms_norm(x, (20,))[..., 10:], F.rms_norm(x, (20,))[..., :10]), -1)", "torch.randn(3, 7, 20).bfloat16()"
+    ),
+    "turned_by_position": function(
+        "x * y.cos()[:, None] + torch.cat((-x.chunk(2, -1)[1], x.chunk(2, -1)[0]), -1) * y.sin()[:, None]",
+        "torch.randn(5, 7, 40), torch.randn(5, 40)",
+        XY,
+    ),
+    "normed_and_turned_by_position": function(
+        "F.rms_norm(x, x.shape[-1:]) * y.cos()[:, None] + torch.cat((-x.chunk(2, -1)[1], x.chunk(2, -1)[0]), -1) * y[:, None]",
+        "torch.randn(5, 7, 40), torch.randn(5, 40)",
+        XY,
     ),
     "interleaved": function("torch.stack((x[..., 0::2] - y, x[..., 1::2] * y), -1).flatten(-2)", "torch.randn(6, 70), torch.randn(35)", XY),
     "rows_by_index": function("x[y] * 2.0", "torch.randn(33, 20), torch.randint(-33, 33, (7, 5))", "x, y"),
