@@ -28,7 +28,7 @@ def _contract(low: Lowering, node: Node, left: Ref, right: Ref, transposed: bool
     if low.is_step:
         return _multiply_and_sum(low, node, *low.apart(low.value(left), _transpose(low.value(right), transposed)))
     matrices = all(len(low.graph.meta(ref).shape) > 1 for ref in (left, right))
-    if _is_vector_product(low, left, right, transposed) and not (matrices and node.name in low.chained):
+    if is_vector_product(low, left, right, transposed) and not (matrices and node.name in low.chained):
         return _multiply_and_sum(low, node, low.value(left), _transpose(low.value(right), transposed))
     one = operand_of(low, low.lefts, left, lambda: _in_one_piece(low, left, -1))
     two = operand_of(low, low.rights, right, lambda: _in_one_piece(low, right, -1 if transposed else -2))
@@ -65,7 +65,7 @@ def _transpose(value: Lowered, transposed: bool) -> Lowered:
     return Lowered(value.value, tuple(reversed(value.dims))) if transposed else value
 
 
-def _is_vector_product(low: Lowering, left: Ref, right: Ref, transposed: bool) -> bool:
+def is_vector_product(low: Lowering, left: Ref, right: Ref, transposed: bool) -> bool:
     """Whether a dimension of the product has one element: there is nothing that a tile could share."""
     one, two = low.graph.meta(left).shape, low.graph.meta(right).shape
     two = tuple(reversed(two)) if transposed else two

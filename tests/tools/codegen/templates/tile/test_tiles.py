@@ -55,6 +55,14 @@ SAMPLES = {
     "best_of_each": function("x.gather(1, x.argmax(1, keepdim=True)) * 2", "torch.randn(9, 20)"),
     "added_by_index": function("x.index_add(0, y, z * 2)", "torch.randn(9, 20), torch.randint(0, 9, (33,)), torch.randn(33, 20)", XYZ),
     "first_that_is_no_number": function("x.gather(1, (x - 0.5).sqrt().argmax(1, keepdim=True)) * 2", "torch.rand(9, 20)"),
+    "row_by_gathered_matrices": function(
+        "torch.einsum('th,tkih->tki', x, y[z]).relu()", "torch.randn(5, 20), torch.randn(6, 7, 20), torch.randint(0, 6, (5, 2))", XYZ
+    ),
+    "column_by_gathered_matrices": function(
+        "torch.bmm(y[z], x[..., None]).squeeze(-1)", "torch.randn(5, 20), torch.randn(6, 7, 20), torch.randint(0, 6, (5,))", XYZ
+    ),
+    "row_by_a_matrix": function("F.linear(x[0], y, z) * 2", "torch.randn(3, 20), torch.randn(7, 20), torch.randn(7)", XYZ),
+    "elements_by_elements": function("torch.einsum('bi,bj->bij', x, y.sin())", "torch.randn(5, 20), torch.randn(5, 7)", XY),
     "scattered": function("x.scatter_add(1, y, z)", "torch.randn(9, 20), torch.randint(0, 20, (9, 33)), torch.randn(9, 33)", XYZ),
     "put": function("x.index_put((y,), z)", "torch.randn(40, 6).bfloat16(), torch.randperm(40)[:13], torch.randn(13, 6).bfloat16()", XYZ),
     "copied_to": function("x.index_copy(0, y, z.sin())", "torch.randn(40, 6), torch.randperm(40)[:13], torch.randn(13, 6)", XYZ),
