@@ -82,7 +82,7 @@ SAMPLES: dict[str, str] = {
         "(x**3, x.abs() ** 0.5, x.abs() ** 1.7, 2.0**x, 1 / x, "
         "torch.exp(x * 5), torch.log1p(x.abs()), torch.expm1(x * 0.1), "
         "torch.rsqrt(x.abs() + 1), torch.maximum(x, y), torch.lerp(x, y, 0.3), torch.addcmul(x, x, y, value=0.5), torch.sign(x), "
-        "2 - x, torch.sin(x))",
+        "2 - x, torch.sin(x), torch.logaddexp(x * 5, y), torch.logaddexp(x / 0, x / 0))",
         XY,
         "x, y",
     ),

@@ -133,6 +133,13 @@ def _gelu(b: Builder, x: Value, approximate: str = "none") -> Value:
     return 0.5 * x * (1.0 + b.call("erf", x * math.sqrt(0.5)))
 
 
+def _logaddexp(b: Builder, x: Value, y: Value) -> Value:
+    # the larger one, and what the smaller adds; two infinities are equal, and their difference is no number
+    most = b.call("maximum", x, y)
+    more = b.call("log1p", b.call("exp_fast", -b.call("abs", x - y)))
+    return b.call("where", b.call("and", b.call("eq", x, y), b.call("eq", b.call("abs", x), math.inf)), x, most + more)
+
+
 def _softplus(b: Builder, x: Value, beta: float = 1, threshold: float = 20) -> Value:
     z = x if beta == 1 else x * beta
     soft = b.call("fmax", z, 0.0) + b.call("log1p", b.call("exp_fast", -b.call("abs", z)))
@@ -273,7 +280,7 @@ ARITHMETIC: dict[str, Rule] = {
     "log1p": _named("log1p"), "expm1": _named("expm1"), "sigmoid": _named("sigmoid"), "floor": _named("floor"), "ceil": _named("ceil"),
     "round": _round, "floor_divide": _floor_divide, "remainder": _remainder,
     "relu": _relu, "relu6": lambda b, x: _clamp(b, x, 0, 6), "gelu": _gelu, "silu": lambda b, x: x * b.call("sigmoid", x),
-    "softplus": _softplus, "mish": _named("mish"), "hardtanh": _hardtanh,
+    "logaddexp": _logaddexp, "softplus": _softplus, "mish": _named("mish"), "hardtanh": _hardtanh,
     "hardswish": lambda b, x: x * _clamp(b, x + 3.0, 0.0, 6.0) * (1 / 6),
     "hardsigmoid": lambda b, x: _clamp(b, x + 3.0, 0.0, 6.0) * (1 / 6),
     "elu": _elu, "celu": _celu, "selu": lambda b, x: _elu(b, x, SELU_ALPHA, SELU_SCALE, 1.0),

@@ -1,11 +1,10 @@
-"""Lower searches of a sorted row, `bucketize` and `searchsorted`, as the steps of a binary search: a read for each doubling of its length."""
+"""Lower searches of a sorted row, `bucketize` and `searchsorted`, as the steps of a binary search, each of which reads an element."""
 
 from __future__ import annotations
 
 from tools.codegen.ir.dtypes import COMPUTE
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.graph import Node, Ref
-from tools.codegen.ir.kernel import Lowered
 from tools.codegen.ir.reindex import spread
 from tools.codegen.ir.sizes import Sizes
 from tools.codegen.lower.general import GeneralLowering, GeneralRule

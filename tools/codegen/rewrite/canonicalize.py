@@ -6,7 +6,7 @@ reduction; einsum of several tensors becomes products of two; batch norm in trai
 its buffers; repetitions, and patches that do not overlap, become views; complex values become their parts; attention with wide heads
 becomes its products and its softmax, other attention reads a mask that lies as it is read; a scan between two flips becomes a reversed
 scan, and one laid after zeros or ones a scan of what begins with them; a concatenation that starts with the pieces of an earlier one
-takes its result; a selection from long rows is made in two steps.
+takes its result; a selection from long rows is made in two steps; bags of embeddings of one length become rows and a reduction.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.rewrite.attention import prepared_attention
+from tools.codegen.rewrite.bags import bag
 from tools.codegen.rewrite.batch_norm import functional_batch_norm
 from tools.codegen.rewrite.broadcast import write_out_broadcast
 from tools.codegen.rewrite.complex_parts import real_parts
@@ -75,6 +76,7 @@ RULES = Rules(
         "scaled_dot_product_attention": prepared_attention,
         "recurrence": rewritten_body(_body),
         "topk": chunked_topk,
+        "embedding_bag": bag,
     },
     otherwise=_otherwise,
 )

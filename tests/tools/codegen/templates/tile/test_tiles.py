@@ -63,12 +63,21 @@ SAMPLES = {
     ),
     "row_by_a_matrix": function("F.linear(x[0], y, z) * 2", "torch.randn(3, 20), torch.randn(7, 20), torch.randn(7)", XYZ),
     "elements_by_elements": function("torch.einsum('bi,bj->bij', x, y.sin())", "torch.randn(5, 20), torch.randn(5, 7)", XY),
-    "bins_by_edges": function("y[torch.bucketize(x.square(), z)]", "torch.randn(9, 20), torch.randn(4, 7), torch.tensor([0.1, 0.5, 2.0])", XYZ),
+    "bins_by_edges": function(
+        "y[torch.bucketize(x.square(), z)]", "torch.randn(9, 20), torch.randn(4, 7), torch.tensor([0.1, 0.5, 2.0])", XYZ
+    ),
     "places_in_a_row": function(
         "torch.searchsorted(y, (x - 0.5).sqrt(), right=True) + torch.searchsorted(y, x)",
         "torch.rand(9, 20), torch.tensor([0.1, 0.5, 0.5, 0.5, 0.6])",
         XY,
     ),
+    "bags_of_rows": function(
+        "F.embedding_bag(x, y, mode='sum', per_sample_weights=z)",
+        "torch.randint(0, 31, (5, 3)), torch.randn(31, 19), torch.rand(5, 3)",
+        XYZ,
+    ),
+    "means_of_bags": function("F.embedding_bag(x, y, mode='mean') * 2", "torch.randint(0, 31, (5, 3)), torch.randn(31, 19)", XY),
+    "maxima_of_bags": function("F.embedding_bag(x, y, mode='max')", "torch.randint(0, 31, (5, 3)), torch.randn(31, 19)", XY),
     "scattered": function("x.scatter_add(1, y, z)", "torch.randn(9, 20), torch.randint(0, 20, (9, 33)), torch.randn(9, 33)", XYZ),
     "put": function("x.index_put((y,), z)", "torch.randn(40, 6).bfloat16(), torch.randperm(40)[:13], torch.randn(13, 6).bfloat16()", XYZ),
     "copied_to": function("x.index_copy(0, y, z.sin())", "torch.randn(40, 6), torch.randperm(40)[:13], torch.randn(13, 6)", XYZ),
