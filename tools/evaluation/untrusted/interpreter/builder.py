@@ -146,7 +146,7 @@ class ShortFloatBuilder(_Builder):  # type: ignore[misc]  # Triton ships no type
         return found if form is None else _handle(decoded(found.data, form), cmp.dtype)
 
     def _rounded(self, made: Any) -> Any:
-        return _handle(held(made.data, made.dtype), made.dtype)
+        return made if form_of(made.dtype) is None else _handle(held(made.data, made.dtype), made.dtype)
 
 
 def install() -> None:
@@ -159,14 +159,23 @@ def install() -> None:
     _Reduction.sum = _sum
 
 
+_holders: dict[str, Any] = {}
+_fitting: dict[tuple[int, str], bool] = {}
+
+
 def _held_as(dtype: Any) -> Any:
-    """Give the numpy dtype that holds a Triton dtype's values."""
-    return np.dtype(np.float32) if form_of(dtype) is not None else _np_dtype(dtype)
+    """Give the numpy dtype that holds a Triton dtype's values; looked up once for each, as Triton makes a table to do it."""
+    name = dtype.scalar.name
+    if (found := _holders.get(name)) is None:
+        found = _holders[name] = np.dtype(np.float32) if form_of(dtype) is not None else _np_dtype(dtype)
+    return found
 
 
 def _is_held(data: np.ndarray, dtype: Any) -> bool:
-    """Tell whether data are no wider than what holds a dtype's values."""
-    return data.itemsize <= 4 if form_of(dtype) is not None else _fits(data, dtype)
+    """Tell whether data are no wider than what holds a dtype's values; that depends on no more than the two sizes."""
+    if (found := _fitting.get(key := (data.itemsize, dtype.scalar.name))) is None:
+        found = _fitting[key] = data.itemsize <= 4 if form_of(dtype) is not None else _fits(data, dtype)
+    return found
 
 
 def _to_tensor(self: Any, ret: Any, dtype: Any) -> Any:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from tools.evaluation.untrusted.interpreter import builder, combining, libdevice, patching, scan_order
+from functools import cache
+
+from tools.evaluation.untrusted.interpreter import builder, combining, libdevice, patching, scan_order, shortcuts
 
 
+@cache
 def install() -> None:
-    """Teach it for the rest of this process."""
-    for part in (patching, builder, scan_order, combining, libdevice):
+    """Teach it for the rest of this process, once."""
+    for part in (shortcuts, patching, builder, scan_order, combining, libdevice):
         part.install()
