@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.kept_rows import KeptRows, Row
 from benchmarks.whole_models.run import ENDED, TUNED
-from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS
+from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS
 
 BASELINES, WITH_OURS = (EAGER, COMPILED, AUTOTUNED), (OURS, COMPILED_OURS, AUTOTUNED_OURS)
 

@@ -22,8 +22,7 @@ from kernelwright.models.records import ModelSettings, Outcome, Ratio
 from kernelwright.models.report import summary
 from kernelwright.models.working import work_on_file
 from tools.errors import KernelwrightError
-from tools.models.jobs import Proof
-from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS
+from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, Proof
 from tools.tracing.finding import default_home
 
 MODELS = Path(__file__).resolve().parents[2] / "data" / "models"

@@ -26,7 +26,7 @@ from kernelwright.models.report import (
     time_rows,
 )
 from tools.logs import printable
-from tools.models.proof import WITHOUT
+from tools.models.jobs import WITHOUT
 from tools.tracing.secrets import without_secrets
 from tools.version import VERSION
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kernelwright.bench.svg import COLOURS, Chart, Scale
 from kernelwright.models.proving import PAIRS
 from kernelwright.models.records import Outcome
-from tools.models.proof import WITHOUT
+from tools.models.jobs import WITHOUT
 from tools.models.records import Group
 
 MOST = 8

@@ -13,10 +13,9 @@ from tools.evaluation.supervisor.statistics import speedup
 from tools.models.delivered import Delivered
 from tools.models.flashinfer import EXPORTS
 from tools.models.hub import VARIANT
-from tools.models.jobs import Proof, ProofJob
+from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT, Proof, ProofJob
 from tools.models.neighbours import neighbours
 from tools.models.package import write_package
-from tools.models.proof import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
 from tools.records import HardwareSheet
 from tools.scratch import PREFIX, scratch
 

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from kernelwright.models.records import Outcome
 from tools.models.choice import Chosen
-from tools.models.jobs import OutputProof
-from tools.models.proof import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
+from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT, OutputProof
 from tools.models.records import Capture, Group
 
 OUTPUT_HEAD = ("workload", "output", "error with operators", "the original's own", "limit")

@@ -14,12 +14,10 @@ from tools.models.copies import copied, holds_objects
 from tools.models.found import Found
 from tools.models.grouping import Grouping, Parted
 from tools.models.loading import Workload, given
-from tools.models.records import Capture, Group
+from tools.models.records import LARGEST, Capture, Group
 from tools.models.suitability import held, shared_tensors
 from tools.models.watching import Watch, clock, signature
 
-LARGEST = 80
-"""ATen operators up to which a module is looked at as a whole; of larger ones only the modules inside."""
 RUNS = 3
 """Timed runs of a workload; the fastest of them counts, for each call by itself."""
 EVENTS, WALL = "CUDA events of an eager run", "wall clock of an eager run on the CPU"

@@ -7,6 +7,11 @@ from pydantic import Field
 from tools.models.records import Capture
 from tools.records import HardwareSheet, PrecisionPolicy, Record
 
+EAGER, OURS, COMPILED, COMPILED_OURS = "eager", "eager, ours", "torch.compile", "torch.compile, ours"
+AUTOTUNED, AUTOTUNED_OURS = "max-autotune", "max-autotune, ours"
+WITHOUT = "eager, ours without "
+"""Ways in which a whole model is run, as its times name them."""
+
 
 class CaptureJob(Record):
     """A model's file to be run under its workloads."""

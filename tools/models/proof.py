@@ -15,13 +15,10 @@ from torch import nn
 
 from tools.models.comparing import FACTOR, FLOOR, Comparing, distance, listed
 from tools.models.copies import copied, holds_objects, twin
-from tools.models.jobs import Proof
+from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT, Proof
 from tools.models.loading import Workload, given
 from tools.models.suitability import alike, held
 
-EAGER, OURS, COMPILED, COMPILED_OURS = "eager", "eager, ours", "torch.compile", "torch.compile, ours"
-AUTOTUNED, AUTOTUNED_OURS = "max-autotune", "max-autotune, ours"
-WITHOUT = "eager, ours without "
 COMPILERS = {COMPILED_OURS: COMPILED, AUTOTUNED_OURS: AUTOTUNED}
 """Ways in which a compiler sees the operators, and the same without."""
 WARM = 3

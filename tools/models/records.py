@@ -6,6 +6,8 @@ from typing import Any
 
 from tools.records import ABI, ProblemShape, Record, Work
 
+LARGEST = 80
+"""ATen operators up to which a module is looked at as a whole; of larger ones only the modules inside."""
 TENSOR = "<tensor>"
 """Stands for a tensor in the structure of a call or of its result."""
 

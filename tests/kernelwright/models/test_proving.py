@@ -14,8 +14,7 @@ from tests.tools.models.test_choice import group
 from tools.guards.contract import Contract, Size, TensorRule
 from tools.hardware import load_sheet
 from tools.models.delivered import Delivered
-from tools.models.jobs import OutputProof, Proof, ProofJob
-from tools.models.proof import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT
+from tools.models.jobs import COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT, OutputProof, Proof, ProofJob
 from tools.models.records import Capture, Group
 
 GROUPS = (group("norm", ("a",), 0.4, 100.0), group("gate", ("b",), 0.2, 100.0))
