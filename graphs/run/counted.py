@@ -5,11 +5,13 @@ from __future__ import annotations
 from pydantic import Field
 
 from graphs.run.context import Services
+from graphs.run.settings import settings_of
 from graphs.run.works import working
 from tools.errors import MachineError
 from tools.profiling.ncu import Counters
 from tools.profiling.profile import NOT_COUNTED
 from tools.records import Evaluation, EvaluationRequest, Profile, Record
+from tools.tracing import RunStore
 
 
 class Fastest(Record):
@@ -58,3 +60,15 @@ async def count_champion(services: Services, request: EvaluationRequest) -> None
         return
     profile: Profile = await services.team.profiler.diagnose(services.problem, evaluation, services.baselines(), services.sheet, counters)
     services.store.put("profile", request.candidate, profile)
+
+
+def why_uncounted(store: RunStore, candidate: str) -> str:
+    """Say why a candidate has no hardware counters; empty where they were read."""
+    known = list(store.all("counters", Counters, subject=candidate).values())
+    if known:
+        return "" if any(one.figures for one in known) else known[-1].note
+    if not any(one.timing for one in store.all("evaluation", Evaluation, subject=candidate).values()):
+        return "Hardware counters are read where a candidate is timed, and this one was not."
+    if settings_of(store).counters == "never":
+        return "This run asked for no hardware counters."
+    return "Hardware counters are read of each best candidate so far and of the champion; this one was neither."

@@ -11,6 +11,7 @@ from agents.models.chat import TROUBLE
 from agents.reviewer.protocol import Review
 from graphs.optimize.confirm import KERNEL, UNCONFIRMED
 from graphs.optimize.evidence import evidence_folder
+from graphs.run.counted import why_uncounted
 from graphs.run.fork import fork_of
 from graphs.run.records import OTHER_BASELINES, Considered, Delivery, Recall, Tuning
 from graphs.run.settings import settings_of
@@ -168,6 +169,7 @@ def candidate_facts(store: RunStore, prefix: str) -> Facts:
         "source_file": str(store.folder / "candidates" / f"{name}.py"),
         "evaluations": [e.model_dump(mode="json") for e in store.all("evaluation", Evaluation, subject=name).values()],
         "profile": profile.model_dump(mode="json") if profile else None,
+        "uncounted": why_uncounted(store, name),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from graphs.run.counted import counters_of_best
+from graphs.run.counted import counters_of_best, why_uncounted
 from graphs.run.settings import RunSettings
 from tests.support.makers import passed, problem, timing
 from tools.errors import MachineError
@@ -16,7 +16,7 @@ from tools.evaluation import EvaluationRequest
 from tools.hardware import load_sheet
 from tools.profiling.ncu import Counters
 from tools.profiling.profile import NOT_COUNTED
-from tools.records import OperatorFamily
+from tools.records import Figure, FigureSource, OperatorFamily
 from tools.tracing import RunStore
 
 ROWS = (1024, 1024)
@@ -82,3 +82,26 @@ async def test_switched_off_or_not_timed_nothing_is_asked(tmp_path: Path, settin
 async def test_a_machine_that_fails_at_it_ends_no_run(tmp_path: Path) -> None:
     """The failure is a note of the profile."""
     assert "The device is gone" in (await ask(services(tmp_path), "a", 100.0, "broken")).note
+
+
+@pytest.mark.parametrize(
+    ("setting", "us", "asked", "said"),
+    [
+        ("auto", 100.0, Counters(note="ncu is not installed."), "ncu is not installed."),
+        ("auto", 100.0, Counters(figures=(Figure(name="stall_wait", value=1.0, unit="", source=FigureSource.COUNTERS),)), ""),
+        ("auto", 100.0, None, "of each best candidate so far"),
+        ("never", 100.0, None, "asked for no hardware counters"),
+        ("auto", None, None, "where a candidate is timed"),
+    ],
+)
+def test_it_is_said_why_a_candidate_has_no_counters(
+    tmp_path: Path, setting: Literal["auto", "never"], us: float | None, asked: Counters | None, said: str
+) -> None:
+    """What the counting said, else whether it was asked for at all; nothing where there are counters."""
+    store = services(tmp_path).store
+    store.set_meta("settings", RunSettings(counters=setting).model_dump_json())
+    store.put("evaluation", "a/1", passed(timing=timing(us)) if us else passed(), subject="a")
+    if asked:
+        store.put("counters", "key", asked, subject="a")
+    found = why_uncounted(store, "a")
+    assert (said in found) if said else found == ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ from kernelwright.ui.guard import COOKIE
 from kernelwright.ui.highlighting import LONGEST, diff_html, python_html
 from kernelwright.ui.tree import MOST, branches
 from tests.support.loop import small_services
-from tests.support.shown import BENCH, MEASURED
+from tests.support.shown import BENCH, MEASURED, candidate, judge, measured, profile
+from tools.profiling.ncu import NOT_INSTALLED, Counters
+from tools.records import ROOT
 
 
 def _candidates(pages: TestClient) -> list[dict[str, object]]:
@@ -83,6 +87,26 @@ def test_a_timed_candidate_shows_where_its_time_goes(pages: TestClient) -> None:
     ):
         assert words in text
     assert "Pin: work on it next" in text
+
+
+def test_a_profile_without_counters_says_why(tmp_path: Path) -> None:
+    """Where Nsight Compute is not installed the page says so in the place of stall reasons, and once."""
+    store = measured(tmp_path / "runs" / "timed-1")
+    name = candidate(store, ROOT, 256, "It is next.")
+    judge(store, name, 40.0)
+    figures = tuple(one for one in profile(name, 40.0).figures if not one.name.startswith("stall_"))
+    store.put("profile", name, profile(name, 40.0).model_copy(update={"figures": figures, "notes": (NOT_INSTALLED,)}))
+    store.put("counters", "key", Counters(note=NOT_INSTALLED), subject=name)
+    text = TestClient(build_app(tmp_path, ["testserver"])).get(f"/runs/timed-1/candidates/{name}").text
+    assert text.count(NOT_INSTALLED) == 1
+    assert "Why warps wait is not known here: Nsight Compute" in text
+
+
+def test_the_pages_need_no_torch() -> None:
+    """They start in a second, and on a machine that could run no kernel."""
+    program = "import sys, kernelwright.ui.app; print(*{'torch', 'triton', 'chromadb'}.intersection(sys.modules))"
+    said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert said.stdout.strip() == ""
 
 
 def test_a_candidate_is_compared_with_any_other(pages: TestClient) -> None:
