@@ -35,6 +35,8 @@ def styles() -> str:
 
 
 def _html(text: str, lexer: PythonLexer | DiffLexer) -> Markup:
+    # a tab stop, so that long lines are scrolled to by keyboard
     if len(text) > LONGEST:
-        return Markup("<pre>{}</pre>").format(text)
-    return Markup(highlight(text, lexer, HtmlFormatter(cssclass="code", wrapcode=True)))  # noqa: S704 - Pygments escapes what it colours
+        return Markup('<pre tabindex="0">{}</pre>').format(text)
+    coloured = highlight(text, lexer, HtmlFormatter(cssclass="code", wrapcode=True)).replace("<pre>", '<pre tabindex="0">', 1)
+    return Markup(coloured)  # noqa: S704 - Pygments escapes what it colours

@@ -70,6 +70,7 @@ def measured(folder: Path) -> RunStore:
     second = candidate(store, first, 128, "It fills the device.")
     store.put_call("k", json.dumps(call(second)))
     judge(store, second, 50.0)
+    confirm(store, second)
     return store
 
 
@@ -92,6 +93,12 @@ def judge(store: RunStore, name: str, us: float) -> None:
         "evaluation", f"{name}/1", passed(timing=timed, kernels=(resources(40),)).model_copy(update={"candidate": name}), subject=name
     )
     store.put("profile", name, profile(name, us))
+
+
+def confirm(store: RunStore, name: str) -> None:
+    """Let a candidate pass again, as it is confirmed."""
+    (found,) = store.all("evaluation", Evaluation, subject=name).values()
+    store.put("evaluation", f"{name}/2", found, subject=name)
 
 
 def profile(name: str, us: float) -> Profile:

@@ -14,8 +14,8 @@
     }
     return "rgb(255, 255, 255)";
   };
-  const contrast = (one) => {
-    const [light, dark] = [luminance(getComputedStyle(one).color), luminance(ground(one))].sort((a, b) => b - a);
+  const contrast = (one, property = "color") => {
+    const [light, dark] = [luminance(getComputedStyle(one)[property]), luminance(ground(one))].sort((a, b) => b - a);
     return (light + 0.05) / (dark + 0.05);
   };
   const hasText = (one) => [...one.childNodes].some((node) => node.nodeType === 3 && node.data.trim()) && one.checkVisibility();
@@ -28,6 +28,8 @@
     unlabelled: all("input:not([type=hidden]), select, textarea").filter((one) => !one.labels.length).length,
     pictures: all("svg[role]").filter((one) => !one.getAttribute("aria-label")).length,
     faint: all("main *:not(svg *), header *").filter((one) => hasText(one) && contrast(one) < 4.5).map((one) => `${one.className}: ${one.textContent.trim().slice(0, 40)}`),
+    pale: all("figure svg text, svg.drawn text").filter((one) => contrast(one, "fill") < 4.5).map((one) => one.textContent),
+    unseen: all("figure svg circle").filter((one) => contrast(one, "fill") < 3).map((one) => one.textContent),
     twice: ids.filter((id, place) => ids.indexOf(id) !== place),
   };
 };

@@ -30,7 +30,18 @@ PAGES = {
     "a strategy": "FIRST /memory/",
 }
 CHECKS = (Path(__file__).parent / "checks.js").read_text()
-FINE = {"wider": 0, "headings": 1, "mains": 1, "nameless": 0, "unlabelled": 0, "pictures": 0, "faint": [], "twice": []}
+FINE = {
+    "wider": 0,
+    "headings": 1,
+    "mains": 1,
+    "nameless": 0,
+    "unlabelled": 0,
+    "pictures": 0,
+    "faint": [],
+    "pale": [],
+    "unseen": [],
+    "twice": [],
+}
 
 
 @pytest.fixture(scope="module", params=[("desktop", 1280, "light"), ("phone", 390, "dark")], ids=lambda one: one[0])
@@ -58,11 +69,29 @@ def _opened(page: Page, address: str, path: str) -> list[str]:
     return said
 
 
+def _broken_rules(page: Page) -> list[tuple[str, str]]:
+    """What axe finds wrong: the rule, and where it is broken."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
+    page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+    found = axe.Axe().run(page).response["violations"]
+    return [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]]
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_is_whole(page: Page, address: str, name: str) -> None:
-    """No error, nothing wider than the screen, one heading, every table, field and picture named, and no text too faint to read."""
+    """No error, nothing wider than the screen, one heading, every table, field and picture named, and nothing too faint to see."""
     assert _opened(page, address, PAGES[name]) == []
     assert page.evaluate(CHECKS) == FINE
+
+
+@pytest.mark.parametrize("name", [*PAGES, "a refusal"])
+def test_a_page_can_be_read_by_a_screen_reader(page: Page, address: str, name: str) -> None:
+    """All of axe's rules hold with everything unfolded: landmarks, headings in order, names of controls, tables, what can be scrolled."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
+    _opened(page, address, {**PAGES, "a refusal": "/runs/nothing"}[name])
+    page.evaluate("document.querySelectorAll('details').forEach((one) => one.open = true)")
+    found = axe.Axe().run(page).response["violations"]
+    assert [(one["id"], node["html"][:200]) for one in found for node in one["nodes"]] == []
 
 
 @pytest.fixture
@@ -84,7 +113,7 @@ def test_a_running_run_is_followed_and_what_was_unfolded_stays(tab: Page, addres
         tab.locator("table.tree a").nth(3).wait_for()
     assert "6.25x" in tab.inner_text("#head")
     assert tab.evaluate("document.activeElement.getAttribute('href')") == focused
-    tab.wait_for_selector("#head .state.stopped")
+    tab.wait_for_selector("#said .state.stopped")
     store.close()
 
 
