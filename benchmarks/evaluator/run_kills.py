@@ -1,11 +1,13 @@
 """Kill -9 of whole runs at random moments after their first evaluation, model calls among them: they must resume to the same end.
 
-Usage: python -m benchmarks.evaluator.run_kills [--kills 5] [--seed 0] [--operator data/operators/row_mean.py] [--budget 3]
+Usage: python -m benchmarks.evaluator.run_kills [--kills 5] [--seed 0] [--operator data/operators/row_mean.py] [--budget 3] [--out FILE]
 
 A run with the interpreter, memory, and a scripted model in every role but the coder's, whose answers take half a second. One ends
 undisturbed; each other is killed, looked at for two seconds, and resumed. The moment is drawn: one of the evaluations and questions
 after the first evaluation, and a part of the time until the next. So it is the same whatever else the machine does. Candidates,
 verdicts, delivery, answered calls and memory must be those of the undisturbed one, and no process of it may be left.
+
+`--out` keeps each kill as a JSON line, with the machine's load. Killed itself, the same command goes on with the kills that are missing.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.evaluator.leftovers import alive, started_below
 from benchmarks.forked_runs import ForkedRuns, process_of
+from benchmarks.kept_rows import KeptRows, Row
 from tests.support.scenarios import whole_team
 from tests.support.scripted_rules import Scenario
 from tests.support.scripted_server import ScriptedServer
@@ -63,33 +66,71 @@ class Kill(NamedTuple):
 
 
 def main() -> None:
-    """Kill, resume, compare."""
+    """Kill, resume, compare, until as many are kept as were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--operator", type=Path, default=Path("data/operators/row_mean.py"))
     parser.add_argument("--budget", type=int, default=3)
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    draw = random.Random(options.seed)
-    wrong, kills, asking = Counter[str](), 0, 0
+    kept = KeptRows(options.out)
+    if kills_of(kept.rows) < options.kills:
+        _kill_until_enough(kept, options)
+    print(ending(kept.rows))
+    sys.exit(any(complaints(row) for row in kept.rows))
+
+
+def _kill_until_enough(kept: KeptRows, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="kernelwright-kills-") as folder, ForkedRuns(CHILD) as runs:
-        expected, moments = _undisturbed(Path(folder) / "undisturbed", runs, options)
+        expected, (first, last, gap_s) = _undisturbed(Path(folder) / "undisturbed", runs, options)
         print(f"undisturbed: {_counted(expected)}", flush=True)
-        while kills < options.kills:
-            first, last, gap_s = moments
+        while kills_of(kept.rows) < options.kills:
+            # what a kill draws depends on its number alone, so that a portion of kills goes on where the one before ended
+            draw = random.Random(f"{options.seed} {len(kept.rows)}")
             moment = Moment(draw.randint(first, last), draw.uniform(0.0, gap_s))
             kill = _killed(Path(folder) / "killed", runs, options, moment)
-            found = [name for name in expected if kill.facts[name] != expected[name]] + ["processes left"] * bool(kill.left)
-            wrong.update(found)
-            kills += not kill.early
-            asking += kill.asking
-            how = "had ended" if kill.early else f"kill {kills}"
-            how += f", {moment.later_s:.1f} s after event {moment.events}" + ", a call in flight" * kill.asking
-            how += f", {len(kill.left)} processes left for {kill.gone_s:.1f} s more" if kill.left else ""
-            print(f"{how}: {', '.join(found) or 'the same'}", flush=True)
-    ended = str(dict(wrong)) if wrong else "candidates, verdicts, delivery, calls and memory are the same, and nothing was left"
-    print(f"{kills} kills, {asking} of them with a call in flight: {ended}")
-    sys.exit(bool(wrong))
+            kept.add(_row(kill, expected) | {"operator": options.operator.stem, "seed": options.seed})
+            print(line(kept.rows[-1]), flush=True)
+
+
+def _row(kill: Kill, expected: Facts) -> Row:
+    return {
+        "event": kill.moment.events,
+        "later_s": round(kill.moment.later_s, 2),
+        "early": kill.early,
+        "asking": kill.asking,
+        "left": len(kill.left),
+        "gone_s": round(kill.gone_s, 1),
+        "differs": [name for name in expected if kill.facts[name] != expected[name]],
+        "load": round(os.getloadavg()[0], 1),
+    }
+
+
+def kills_of(rows: list[Row]) -> int:
+    """How many runs were killed: one that had ended by then was not."""
+    return sum(not row["early"] for row in rows)
+
+
+def complaints(row: Row) -> list[str]:
+    """Say what a kill changed, and whether it left something."""
+    return [*row["differs"], *["processes left"] * bool(row["left"])]
+
+
+def line(row: Row) -> str:
+    """One kill in a line."""
+    how = "had ended" if row["early"] else "killed"
+    how += f" {row['later_s']:.1f} s after event {row['event']}" + ", a call in flight" * row["asking"]
+    how += f", {row['left']} processes left for {row['gone_s']:.1f} s more" if row["left"] else ""
+    return f"{how}, at a load of {row['load']:.0f}: {', '.join(complaints(row)) or 'the same'}"
+
+
+def ending(rows: list[Row]) -> str:
+    """All kills in a line."""
+    wrong = Counter(name for row in rows for name in complaints(row))
+    asking = sum(row["asking"] for row in rows if not row["early"])
+    told = str(dict(wrong)) if wrong else "candidates, verdicts, delivery, calls and memory are the same, and nothing was left"
+    return f"{kills_of(rows)} kills, {asking} of them with a call in flight: {told}"
 
 
 def _undisturbed(home: Path, runs: ForkedRuns, options: argparse.Namespace) -> tuple[Facts, tuple[int, int, float]]:

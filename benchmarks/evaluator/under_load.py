@@ -3,9 +3,10 @@
 Usage: python -m benchmarks.evaluator.under_load [--loads 0,4,8] [--operators 3] [--budget 16] [--out FILE.jsonl]
 
 `--operators 12` takes four sample operators in each of float32, float16 and bfloat16. Each is a run of its own without a GPU, without
-memory and in a new home. Rows have every candidate's verdicts by stage, what was delivered, exit status, seconds by the clock and of
-the processor, and the load average at the end: that of other work, too. What FILE has is not run again. Exit status 1 where an
-operator's verdicts or delivery differ between loads, or a run took over two minutes of two cores.
+memory and in a new home. Work that others have running counts as load: before each run as many busy processes are started as are
+missing. Rows have every candidate's verdicts by stage, what was delivered, exit status, seconds by the clock and of the processor, and
+the load averages before and after. What FILE has is not run again. Exit status 1 where an operator's verdicts or delivery differ
+between loads, or a run without load took over two minutes of a processor.
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ import argparse
 import json
 import math
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
-from typing import Any
 
 from benchmarks.evaluator.processor import counted
+from benchmarks.kept_rows import KeptRows, Row
 from tools.records import Evaluation
 from tools.tracing import RunStore
-
-Row = dict[str, Any]
 
 OPERATORS = (
     ("softmax", "exact"), ("swiglu", "fp16"), ("row_mean", "bf16"),
@@ -37,6 +39,7 @@ OPERATORS = (
 """Sample operators and their policies, so ordered that the first few have every format."""
 SLOWEST_S = 120.0
 """What a default run may take on two idle cores; it computes on one at least."""
+LOOKS = 20
 SPIN = "while True:\n    pass"
 
 
@@ -48,20 +51,16 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=16)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows = [json.loads(text) for text in options.out.read_text().splitlines()] if options.out and options.out.is_file() else []
-    done = {_key(row) for row in rows}
-    for load in map(int, options.loads.split(",")):
-        with busy(load):
-            for name, policy in OPERATORS[: options.operators]:
-                if (name, policy, load) in done:
-                    continue
-                rows.append(one_run(name, policy, options.budget) | {"load": load})
-                print(line(rows[-1]), flush=True)
-                if options.out:
-                    with options.out.open("a") as file:
-                        file.write(json.dumps(rows[-1]) + "\n")
-    wrong = complaints(rows)
-    print("\n".join(wrong) or f"The same verdicts and deliveries in all {len(rows)} runs.")
+    kept = KeptRows(options.out)
+    done = {_key(row) for row in kept.rows}
+    for load, (name, policy) in product(map(int, options.loads.split(",")), OPERATORS[: options.operators]):
+        if (name, policy, load) in done:
+            continue
+        with busy(max(0, load - runnable())) as started:
+            kept.add(one_run(name, policy, options.budget) | {"load": load, "started": started})
+        print(line(kept.rows[-1]), flush=True)
+    wrong = complaints(kept.rows)
+    print("\n".join(wrong) or f"The same verdicts and deliveries in all {len(kept.rows)} runs.")
     sys.exit(bool(wrong))
 
 
@@ -69,12 +68,21 @@ def _key(row: Row) -> tuple[str, str, int]:
     return row["operator"], row["policy"], row["load"]
 
 
+def runnable() -> int:
+    """How many processes of this machine compute or would, this one not counted: the median of looks over two seconds."""
+    found = []
+    for _ in range(LOOKS):
+        time.sleep(2.0 / LOOKS)
+        found.append(int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]) - 1)
+    return round(statistics.median(found))
+
+
 @contextmanager
-def busy(count: int) -> Iterator[None]:
+def busy(count: int) -> Iterator[int]:
     """Have `count` processes compute while the block runs."""
     spinning = [subprocess.Popen([sys.executable, "-S", "-c", SPIN]) for _ in range(count)]
     try:
-        yield
+        yield count
     finally:
         for process in spinning:
             process.kill()
@@ -83,6 +91,7 @@ def busy(count: int) -> Iterator[None]:
 
 def one_run(name: str, policy: str, budget: int) -> Row:
     """Optimise an operator by the command line, and read how every candidate ended."""
+    before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="kernelwright-load-") as home:
         command = [sys.executable, "-m", "kernelwright", "optimize", f"data/operators/{name}.py", "--policy", policy, "--home", home]
         command += ["--devices", "interpreter", "--no-memory", "--json", "--budget", str(budget)]
@@ -96,7 +105,7 @@ def one_run(name: str, policy: str, budget: int) -> Row:
         "status": ended.returncode,
         "seconds": round(seconds, 1),
         "processor_s": processor_s and round(processor_s, 1),
-        "beside": round(os.getloadavg()[0], 1),
+        "beside": [round(before, 1), round(os.getloadavg()[0], 1)],
         "delivered": facts.get("delivered"),
         "reason": facts.get("reason") or (ended.stderr.strip().splitlines() or [""])[0],
         "verdicts": verdicts,
@@ -118,7 +127,8 @@ def line(row: Row) -> str:
     listed = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     where = f"load {row['load']}: {row['operator']} ({row['policy']})"
     took = f"{row['seconds']:.0f} s, {row['processor_s'] or math.nan:.0f} s of a processor"
-    return f"{where}: status {row['status']}, {took} ({listed or 'nothing judged'}): {row['reason'][:120]}"
+    beside = " and then ".join(f"{load:.1f}" for load in row["beside"])
+    return f"{where}: status {row['status']}, {took}, load average {beside} ({listed or 'nothing judged'}): {row['reason'][:120]}"
 
 
 def complaints(rows: list[Row]) -> list[str]:

@@ -10,7 +10,8 @@ import pytest
 
 from benchmarks.evaluator.leftovers import alive, started_below
 from benchmarks.evaluator.processor import counted
-from benchmarks.evaluator.under_load import Row, complaints
+from benchmarks.evaluator.under_load import complaints
+from benchmarks.kept_rows import Row
 
 
 def _row(load: int, verdict: str = "PASS", seconds: float = 60.0, processor_s: float | None = None) -> Row:

@@ -1,0 +1,26 @@
+"""What the benchmark of kills says of the rows that it keeps."""
+
+from __future__ import annotations
+
+from benchmarks.evaluator.run_kills import complaints, ending, kills_of, line
+from benchmarks.kept_rows import Row
+
+
+def _row(*, early: bool = False, asking: bool = False, left: int = 0, differs: tuple[str, ...] = ()) -> Row:
+    moment = {"event": 4, "later_s": 0.5, "load": 3.2}
+    return {**moment, "early": early, "asking": asking, "left": left, "gone_s": 1.5, "differs": list(differs)}
+
+
+def test_a_run_that_had_ended_was_not_killed() -> None:
+    """It counts for no kill, so that as many are made as were asked for, portion by portion."""
+    rows = [_row(early=True, asking=True), _row(asking=True), _row()]
+    assert kills_of(rows) == 2
+    assert ending(rows).startswith("2 kills, 1 of them with a call in flight: candidates, verdicts")
+
+
+def test_what_a_kill_changed_or_left_is_told() -> None:
+    """Of one kill in its line, and of all of them in the last."""
+    rows = [_row(), _row(left=2), _row(left=1, differs=("memory",))]
+    assert [complaints(row) for row in rows] == [[], ["processes left"], ["memory", "processes left"]]
+    assert line(rows[1]) == "killed 0.5 s after event 4, 2 processes left for 1.5 s more, at a load of 3: processes left"
+    assert ending(rows) == "3 kills, 0 of them with a call in flight: {'processes left': 2, 'memory': 1}"
