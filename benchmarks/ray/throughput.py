@@ -38,7 +38,7 @@ from tools.evaluation.several import open_local
 from tools.hardware import detect_sheet
 from tools.hardware.devices import visible_devices
 from tools.problems import load_problem, small_variants
-from tools.records import Verdict
+from tools.records import Evaluation, Verdict
 
 _WARM = 8
 """Candidates that each GPU has judged before the clock starts: as many as it has at once."""
@@ -151,18 +151,30 @@ async def _measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]
     _say(f"{options.one}: opens a pool for {gpus} GPUs ({sheet.title})")
     pool = _opened(options.one, folder / "scratch", sheet.title)
 
-    async def judged(number: int) -> str:
+    async def judged(number: int) -> Evaluation:
         source = CANDIDATE.format(number=number, warps=4)
         request = EvaluationRequest(problem=problem, variants=sizes, candidate=str(number), source=source, target=sheet)
         found = await pool.evaluate(request)
         assert found.verdict is Verdict.PASS, found.notes
-        return found.place
+        return found
 
     try:
         ends = await _ends(options.one, judged, gpus, options.warm, options.candidates * gpus)
-        return {"rate": (len(ends) - 1) / (ends[-1] - ends[0]), "ends_s": [round(end - ends[0], 3) for end in ends]}
     finally:
         await pool.close()
+    first, *times = [end for end, _ in ends]
+    return {
+        "rate": len(times) / (times[-1] - first),
+        "phases_s": _mean_phases([found for _, found in ends[1:]]),
+        "ends_s": [round(end - first, 3) for end in times],
+    }
+
+
+def _mean_phases(found: list[Evaluation]) -> dict[str, float]:
+    """What of an evaluation's time was spent where, in the mean; `all` is all of it, where it was judged."""
+    names = dict.fromkeys(name for one in found for name in one.phase_seconds)
+    means = {name: statistics.mean(one.phase_seconds.get(name, 0.0) for one in found) for name in names}
+    return {name: round(mean, 3) for name, mean in {**means, "all": statistics.mean(one.seconds for one in found)}.items()}
 
 
 def _opened(kind: str, scratch: Path, title: str) -> EvaluatorPool:
@@ -173,20 +185,22 @@ def _opened(kind: str, scratch: Path, title: str) -> EvaluatorPool:
     return pool
 
 
-async def _ends(name: str, judged: Callable[[int], Awaitable[str]], gpus: int, warm: int, count: int) -> list[float]:
+async def _ends(
+    name: str, judged: Callable[[int], Awaitable[Evaluation]], gpus: int, warm: int, count: int
+) -> list[tuple[float, Evaluation]]:
     """When so many candidates were judged, one after the other; the first time is that of the last one that warmed up."""
-    numbers, places, ends = itertools.count(1), Counter[str](), list[float]()
+    numbers, places, ends = itertools.count(1), Counter[str](), list[tuple[float, Evaluation]]()
     enough = asyncio.Event()
 
     async def ask() -> None:
         while not enough.is_set():
-            place = await judged(next(numbers))
-            now = time.monotonic()
+            found = await judged(next(numbers))
+            now, place = time.monotonic(), found.place
             places[place] += 1
             # the local pool names no place, and gives each of its GPUs as much to do
             is_warm = places.total() >= warm * gpus and (not place or sum(each >= warm for each in places.values()) == gpus)
             if ends or is_warm:
-                ends.append(now)
+                ends.append((now, found))
                 if len(ends) % max(1, count // _EVERY) == 1:
                     _say(f"{name}: {len(ends) - 1} of {count}")
             elif places.total() == 1 or places.total() % warm == 0:
