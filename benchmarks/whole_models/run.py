@@ -18,6 +18,7 @@ from benchmarks.kept_rows import KeptRows
 from graphs.run.assembly import resolve_target
 from graphs.run.settings import RunSettings
 from kernelwright.api.rechecking import prove_again
+from kernelwright.models.live import ModelProgress
 from kernelwright.models.records import ModelSettings, Outcome, Ratio
 from kernelwright.models.report import summary
 from kernelwright.models.working import work_on_file
@@ -47,10 +48,12 @@ class _Rows:
 
     def __init__(self, rows: KeptRows, model: str, key: dict[str, Any]) -> None:
         self._rows, self._model, self._key = rows, model, key
+        self._shown = ModelProgress(quiet=False)
         self._began = time.monotonic()
 
     def __call__(self, event: dict[str, Any]) -> None:
-        """Keep what was captured, and what came of each operator."""
+        """Show all, and keep what was captured and what came of each operator."""
+        self._shown(event)
         if event["event"] == "chosen":
             rows = [row.model_dump(mode="json") for row in event["rows"] if row.budget]
             self.add("chosen", us=event["capture"].us, clock=event["capture"].clock, target=event["target"], operators=rows)
@@ -71,7 +74,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Work on each model that has no last row yet; then, if asked, time those with a package under max-autotune."""
     asked = _asked(words)
     rows = KeptRows(asked.out)
-    key = {"size": asked.size, "budget": asked.budget, "most": asked.most}
+    key = {"size": asked.size, "budget": asked.budget, "most": asked.most, "against": asked.against}
     until = time.monotonic() + asked.minutes * 60.0 if asked.minutes else float("inf")
     for what, work in ((ENDED, _measure), (TUNED, _autotune)) if asked.max_autotune else ((ENDED, _measure),):
         for name in asked.only or CASES:
@@ -96,10 +99,11 @@ def _package(name: str, asked: argparse.Namespace) -> Path:
 def _measure(name: str, asked: argparse.Namespace, listener: _Rows) -> None:
     file, _, factory = CASES[name].get(asked.size, CASES[name]["large"]).partition(":")
     settings = ModelSettings(
-        run=RunSettings(memory=False, tune=asked.tune, timeout_s=asked.timeout),
+        run=RunSettings(memory=False, tune=asked.tune, timeout_s=asked.timeout, against=asked.against),
         budget=asked.budget,
         most=asked.most,
         minutes=asked.model_minutes,
+        jobs=asked.jobs,
         compiled=not asked.no_compile,
         rounds=asked.rounds,
         proof_s=asked.proof_minutes * 60.0,
@@ -155,6 +159,8 @@ def _asked(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--model-minutes", type=float, default=2.0, help="wall time of a model's operators; 0: no limit")
     parser.add_argument("--proof-minutes", type=float, default=4.0, help="wall time of one proof, compiling it too")
     parser.add_argument("--minutes", type=float, default=0.0, help="begin no further model after so many; 0: no limit")
+    parser.add_argument("--jobs", type=int, default=0, help="operators worked on at once; 0: one for every four cores, four at most")
+    parser.add_argument("--against", choices=("better", "eager"), default="better", help="what an operator by itself must be faster than")
     parser.add_argument("--no-compile", action="store_true", help="eager alone")
     parser.add_argument("--max-autotune", action="store_true", help="then time each package in that mode, too: minutes of compiling")
     parser.add_argument("--packages", type=Path, default=Path("whole_models"), help="folder of the packages")

@@ -9,6 +9,7 @@ from langgraph.runtime import Runtime
 
 from agents.coder.protocol import CodingTask, Draft, Refusal
 from agents.models import BudgetReached
+from agents.models.deadline import in_time
 from agents.records.tune import is_tuning
 from graphs.refine.state import RefineState
 from graphs.refine.tuning import carry_out, refusal_of
@@ -67,7 +68,7 @@ async def write(state: RefineState, runtime: Runtime[Context]) -> dict[str, Any]
     services = runtime.context.services
     task = _task(services, state["plan"])
     try:
-        draft = await _draft(services, task)
+        draft = await in_time(lambda: _draft(services, task), services.time_left(), "Writing")
     except BudgetReached as reached:
         draft = Refusal(reason=reached.what)
     return _keep(runtime, task, draft, repairs=0)

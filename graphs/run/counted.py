@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from agents.models import BudgetReached
+from agents.models.deadline import in_time
 from graphs.run.context import Services
 from graphs.run.settings import settings_of
 from graphs.run.works import working
@@ -30,7 +32,15 @@ async def counters_of_best(services: Services, request: EvaluationRequest, evalu
     if before is not None and before.time_us <= time_us and before.candidate != request.candidate:
         return NOT_COUNTED
     services.store.put("fastest", services.run, Fastest(candidate=request.candidate, time_us=time_us))
-    return await counters_of(services, request)
+    return await _counters_in_time(services, request, services.time_left())
+
+
+async def _counters_in_time(services: Services, request: EvaluationRequest, left: float | None) -> Counters:
+    """Read counters as long as there is time: nothing else waits for them."""
+    try:
+        return await in_time(lambda: counters_of(services, request), left, "Reading counters")
+    except BudgetReached:
+        return NOT_COUNTED
 
 
 async def counters_of(services: Services, request: EvaluationRequest) -> Counters:
@@ -55,7 +65,7 @@ async def count_champion(services: Services, request: EvaluationRequest) -> None
     search = services.request(services.candidate(request.candidate))
     if services.store.get("counters", search.key, Counters) is not None:
         return
-    counters = await counters_of(services, search)
+    counters = await _counters_in_time(services, search, services.time_left(confirming=True))
     if not counters.figures:
         return
     profile: Profile = await services.team.profiler.diagnose(services.problem, evaluation, services.baselines(), services.sheet, counters)

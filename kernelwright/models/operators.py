@@ -1,10 +1,10 @@
-"""Has each chosen group optimised as an ordinary run, one after the other, with one evaluator and one memory."""
+"""Has each chosen group optimised as an ordinary run, with one evaluator and one memory for all."""
 
 from __future__ import annotations
 
+import asyncio
 import re
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from graphs.run.context import Services
 from graphs.run.settings import RunSettings
 from kernelwright.bench.borrowed import Borrowed
 from kernelwright.models.records import ModelSettings, OperatorOutcome
+from kernelwright.models.side_by_side import Lineup, Made, jobs_of
 from kernelwright.models.work import Work
 from kernelwright.viewers.watching import see_through
 from tools.errors import KernelwrightError, UserError
@@ -28,86 +29,60 @@ from tools.problems.variants import MAX_ELEMENTS
 from tools.records import ROOT, Evaluation
 from tools.references.reading import Read, read_problem
 
-LEAST_S = 2.0
-"""Wall time below which no operator is begun."""
-WORTH_S = 30.0
-"""Wall time of a run below which little is confirmed: operators that come later go without rather than all with too little."""
 Listener = Callable[[dict[str, Any]], None]
 _SMALL = re.compile(r"\nSMALL_SIZES = .*\n")
 
 
 async def optimise_all(
     rows: Sequence[Chosen],
-    groups: Sequence[Group],
     settings: ModelSettings,
+    groups: Mapping[str, Group],
     pool: EvaluatorPool | None,
     folder: Path,
     home: Path,
     listener: Listener,
     work: Work,
-) -> tuple[tuple[OperatorOutcome, ...], tuple[Delivered, ...]]:
+) -> tuple[Made, ...]:
     """Run each that has a budget; a run that fails is told as its operator's outcome, and the next begins.
 
     Each has its part of the time that is left: what one does not need the next ones have. Where nothing is delivered for one, the groups
     that it was chosen over take its place. Problem files are written to `folder`.
     """
-    by_name = {group.name: group for group in groups}
-    outcomes: list[OperatorOutcome] = []
-    delivered: list[Delivered] = []
-    waiting = [row for row in rows if row.budget]
-    others = {row.group: row for row in rows if not row.budget}
-    until = time.monotonic() + settings.minutes * 60.0
-    while waiting:
-        budgets = [row.budget for row in waiting]
-        row = waiting.pop(0)
-        wall_s = part_of(until - time.monotonic(), budgets) if settings.minutes else settings.run.budget.wall_s
-        if settings.minutes and wall_s < LEAST_S and not work.run_of(row.group):
-            left = OperatorOutcome(name=row.group, run="", reason="No time of --minutes was left for it.", delivered=False)
-            outcomes.append(left)
-            listener({"event": "outcome", "outcome": left})
-            continue
-        group = by_name[row.group]
-        assert group.trace is not None
-        listener({"event": "operator", "row": row})
+
+    async def make(row: Chosen, wall_s: float) -> Made:
         own = _with_budget(settings, row.budget, wall_s)
         try:
-            outcome, kernel = await _optimise(row, group, group.trace, own, pool, folder, home, listener, work)
+            return await _optimise(row, groups[row.group], own, pool, folder, home, listener, work)
         except KernelwrightError as error:
-            outcome, kernel = OperatorOutcome(name=row.group, run="", reason=f"{error.what} {error.mend}", delivered=False), None
-        outcomes.append(outcome)
-        delivered += [kernel] if kernel else []
-        listener({"event": "outcome", "outcome": outcome})
-        if kernel is None:
-            # what lies in it may do, with the evaluations that it had
-            instead = [others.pop(name) for name in row.instead if name in others]
-            waiting += [one.model_copy(update={"budget": max(1, row.budget // len(instead))}) for one in instead]
-    return tuple(outcomes), tuple(delivered)
+            return OperatorOutcome(name=row.group, run="", reason=f"{error.what} {error.mend}", delivered=False), None
 
-
-def part_of(left_s: float, budgets: Sequence[int]) -> float:
-    """Give the first of several its part of the wall time that is left, by their budgets, but enough to come to an end."""
-    return min(left_s, max(left_s * budgets[0] / sum(budgets), WORTH_S))
+    lineup = Lineup(rows, settings, jobs_of(settings))
+    await lineup.work(make, work.run_of, listener)
+    return tuple(lineup.made)
 
 
 def _with_budget(settings: ModelSettings, evaluations: int, wall_s: float) -> ModelSettings:
     """Give a run its part of the evaluations and of the wall time."""
     budget = settings.run.budget.model_copy(update={"evaluations": evaluations, "wall_s": wall_s})
-    return settings.model_copy(update={"run": settings.run.model_copy(update={"budget": budget})})
+    # seconds a candidate that only a reader of the run's record would see
+    counters = "never" if wall_s else settings.run.counters
+    return settings.model_copy(update={"run": settings.run.model_copy(update={"budget": budget, "counters": counters})})
 
 
 async def _optimise(
     row: Chosen,
     group: Group,
-    trace: Trace,
     settings: ModelSettings,
     pool: EvaluatorPool | None,
     folder: Path,
     home: Path,
     listener: Listener,
     work: Work,
-) -> tuple[OperatorOutcome, Delivered | None]:
-    file = folder / f"{row.group}.py"
-    read, source = _read(file, trace, settings.run, measured=not row.eager_us)
+) -> Made:
+    trace, file = group.trace, folder / f"{row.group}.py"
+    assert trace is not None
+    # others are worked on beside it
+    read, source = await asyncio.to_thread(_read, file, trace, settings.run, measured=not row.eager_us)
     if known := work.run_of(row.group):
         store = open_run(home, known)
     else:

@@ -28,6 +28,8 @@ class ModelSettings(Record):
     """ATen operators of a module that is made into one operator, at most."""
     minutes: float = Field(default=0.0, ge=0)
     """Wall time of all operators' runs together, each its part; 0: no limit."""
+    jobs: int = Field(default=0, ge=0)
+    """Operators that are worked on at once; 0: one for every four cores, four at most."""
     compiled: bool = True
     """Whether torch.compile is looked at."""
     max_autotune: bool = False

@@ -14,6 +14,8 @@ from tools.models.records import Capture
 from tools.records import Record, content_hash
 
 FOLDER = "models_under_way"
+LATER = {"minutes", "jobs", "rounds", "proof_s", "compiled", "max_autotune"}
+"""Settings that change nothing of what is known: the same command with others goes on."""
 
 
 class Done(Record):
@@ -69,7 +71,8 @@ class Work:
 
 
 def work_of(file: Path, source: str, factory: str, out: Path, settings: ModelSettings, home: Path) -> Work:
-    """Open the record of a command: the same model, settings and place."""
+    """Open the record of a command: the same model and place, and what operators are made by."""
     beside = neighbours(file)
-    key = content_hash(source, repr(sorted(beside.items())), factory, str(out.absolute()), settings.model_dump_json())
+    asked = settings.model_dump_json(exclude=LATER)
+    key = content_hash(source, repr(sorted(beside.items())), factory, str(out.absolute()), asked)
     return Work(home / FOLDER / f"{key}.json")

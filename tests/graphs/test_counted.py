@@ -37,10 +37,10 @@ class CountingPool:
         return Counters(note=f"counted {request.candidate}")
 
 
-def services(folder: Path, counters: Literal["auto", "never"] = "auto") -> Any:
+def services(folder: Path, counters: Literal["auto", "never"] = "auto", left_s: float | None = None) -> Any:
     """As much of a run's services as counting needs: its settings, its store, its pool."""
     store = RunStore.create(folder / "run", {})
-    return SimpleNamespace(run="r", settings=RunSettings(counters=counters), store=store, pool=CountingPool())
+    return SimpleNamespace(run="r", settings=RunSettings(counters=counters), store=store, pool=CountingPool(), time_left=lambda: left_s)
 
 
 async def ask(services: Any, candidate: str, us: float | None, source: str = "") -> Counters:
@@ -105,3 +105,10 @@ def test_it_is_said_why_a_candidate_has_no_counters(
         store.put("counters", "key", asked, subject="a")
     found = why_uncounted(store, "a")
     assert (said in found) if said else found == ""
+
+
+async def test_where_the_time_is_over_nothing_is_asked(tmp_path: Path) -> None:
+    """What is left is for the confirmation."""
+    run = services(tmp_path, left_s=0.0)
+    assert await ask(run, "a", 100.0) == NOT_COUNTED
+    assert run.pool.asked == []

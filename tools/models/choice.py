@@ -76,12 +76,12 @@ def choose(found: Capture, sheet: HardwareSheet, policy: PrecisionPolicy, *, bud
     """
     rows = sorted((_row(group, group.trace, sheet, policy, measured) for group in found.groups if group.trace), key=lambda row: -row.gain)
     groups = {group.name: group for group in found.groups}
-    apart = _apart(rows, groups)
+    single = apart(rows, groups)
     taken: list[Chosen] = []
     rest: list[Chosen] = []
     for row in rows:
-        over = [one.group for one in apart if one.group != row.group and _overlap(groups[one.group], groups[row.group])]
-        if row not in apart and over:
+        over = [one.group for one in single if one.group != row.group and overlap(groups[one.group], groups[row.group])]
+        if row not in single and over:
             rest.append(row.model_copy(update={"why_not": f"in or around {over[0]}"}))
         elif row.gain < LEAST_GAIN:
             rest.append(row.model_copy(update={"why_not": "too little to gain"}))
@@ -92,12 +92,12 @@ def choose(found: Capture, sheet: HardwareSheet, policy: PrecisionPolicy, *, bud
     return (*_spread(taken, budget), *rest)
 
 
-def _apart(rows: Sequence[Chosen], groups: Mapping[str, Group]) -> list[Chosen]:
+def apart(rows: Sequence[Chosen], groups: Mapping[str, Group], margin: float = MARGIN) -> list[Chosen]:
     """Take of groups that lie in one another the inner ones, or the outer one where that promises clearly more, from the inside out."""
     taken: list[Chosen] = []
     for row in sorted(rows, key=lambda row: -min(path.count(".") + bool(path) for path in groups[row.group].paths)):
-        inside = [one for one in taken if _overlap(groups[one.group], groups[row.group])]
-        if _saved(row) > MARGIN * sum(map(_saved, inside)):
+        inside = [one for one in taken if overlap(groups[one.group], groups[row.group])]
+        if _saved(row) > margin * sum(map(_saved, inside)):
             taken = [one for one in taken if one not in inside]
             taken.append(row)
     return taken
@@ -107,8 +107,8 @@ def _instead(row: Chosen, rows: Sequence[Chosen], groups: Mapping[str, Group]) -
     """Name what could be worked on in a group's place: the best of what lies in it or around it, none of them in another."""
     found: list[str] = []
     for one in rows:
-        beside = one.group != row.group and _overlap(groups[one.group], groups[row.group]) and one.gain >= LEAST_GAIN
-        if beside and not any(_overlap(groups[one.group], groups[other]) for other in found):
+        beside = one.group != row.group and overlap(groups[one.group], groups[row.group]) and one.gain >= LEAST_GAIN
+        if beside and not any(overlap(groups[one.group], groups[other]) for other in found):
             found.append(one.group)
     return tuple(found[:FALLBACKS])
 
@@ -126,7 +126,7 @@ def choose_instead(
     for row in (known[name] for name in gone if name in known):
         taken = [*kept, *(one.group for one in found)]
         free = [name for name in row.instead if name not in (*tried, *taken)]
-        free = [name for name in free if not any(_overlap(by_name[name], by_name[other]) for other in taken)]
+        free = [name for name in free if not any(overlap(by_name[name], by_name[other]) for other in taken)]
         found += [known[name].model_copy(update={"budget": max(1, row.budget // len(free)), "why_not": ""}) for name in free]
     return tuple(found)
 
@@ -170,7 +170,7 @@ def _reach_us(problem: Problem, sheet: HardwareSheet) -> float:
     return rates.CALL_US + max(least, rates.KERNEL_US + max(moving, multiplying, parts.pointwise_us))
 
 
-def _overlap(one: Group, other: Group) -> bool:
+def overlap(one: Group, other: Group) -> bool:
     """Whether, in one workload, a module of one lies in a module of the other; other shapes of one module are other calls."""
     if one.calls.keys().isdisjoint(other.calls):
         return False

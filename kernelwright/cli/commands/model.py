@@ -15,7 +15,7 @@ Examples:
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -49,6 +49,13 @@ def command(
         int, typer.Option(min=1, help="ATen operators of a module that is made into one operator; of larger ones the modules inside.")
     ] = LARGEST,
     minutes: Annotated[float, typer.Option(min=0.0, help="Wall time of all operators' runs together; 0: no limit.")] = 0.0,
+    jobs: Annotated[
+        int, typer.Option(min=0, help="Operators worked on at once.", show_default="one for every four cores, four at most")
+    ] = 0,
+    against: Annotated[
+        Literal["better", "eager"],
+        typer.Option(help="What an operator by itself must be faster than: the better of eager and torch.compile, or eager alone."),
+    ] = "better",
     target: Annotated[
         str, typer.Option(help="Device; see `kernelwright hardware`.", show_default="this machine's GPU, else h200, estimated")
     ] = "",
@@ -104,6 +111,7 @@ def command(
         target=target,
         policy=stated_policy(policy, 0.0, 0.0, non_finite=False),
         search_settings=SearchSettings(seed=seed, batch=2),
+        against=against,
         tune=tune,
         compile_timeout_s=compile_timeout,
         evaluator=evaluator,
@@ -120,6 +128,7 @@ def command(
         most=most,
         largest=largest,
         minutes=minutes,
+        jobs=jobs,
         compiled=compiled,
         max_autotune=max_autotune,
         rounds=rounds,

@@ -91,7 +91,8 @@ def command(
     minutes: Annotated[
         float,
         typer.Option(
-            min=0, help="Minutes the run may take: what is in flight then is cancelled; the last fifth is for confirming. 0: no limit."
+            min=0,
+            help="Minutes the run may take: what is in flight then is cancelled; the last fifth is for confirming, or 25 s of few.",
         ),
     ] = 0,
     gpu_seconds: Annotated[float, typer.Option(min=0, help="GPU time to spend; 0 sets no limit.")] = 0,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents.models import BudgetReached, ChatModel, MemoryCalls, Message, ModelSettings, ModelUnavailable, budget_guard
+from agents.models.deadline import time_left
 from agents.models.transport import SILENCES
 from tests.agents.conftest import Ask, Serve
 from tests.support.scripted_rules import Fault, Rule
@@ -151,7 +152,7 @@ async def test_an_endless_reply_is_given_up(serve: Serve, model: Ask) -> None:
 async def test_a_call_in_flight_ends_with_the_wall_time(serve: Serve) -> None:
     """At the end of --minutes a call is cut off; the next is not begun; both are known while they last."""
     server = serve(Rule(fault="hang"))
-    chat = ChatModel(ModelSettings(name="scripted", base_url=server.url), guard=budget_guard(Budget(wall_s=0.5), _clock()))
+    chat = ChatModel(ModelSettings(name="scripted", base_url=server.url), guard=budget_guard(Budget(wall_s=1.0), _clock()))
     asking = asyncio.create_task(chat.ask("planner", QUESTION))
     await asyncio.sleep(0.05)
     assert [call.role for call in chat.in_flight.values()] == ["planner"]
@@ -185,3 +186,10 @@ async def test_request_too_long(serve: Serve, model: Ask) -> None:
     with pytest.raises(ModelUnavailable, match="maximum context length"):
         await model(server, temperature=0.1).ask("planner", QUESTION)
     assert server.count() == 1
+
+
+@pytest.mark.parametrize(("wall_s", "left"), [(600.0, 480.0), (60.0, 35.0), (20.0, 10.0), (0.0, None)])
+def test_time_is_kept_for_the_confirmation(wall_s: float, left: float | None) -> None:
+    """A fifth, or of a short run what one takes, but never more than half; without a limit there is none."""
+    assert time_left(Budget(wall_s=wall_s), Spent()) == left
+    assert time_left(Budget(wall_s=wall_s), Spent(), confirming=True) == (wall_s or None)

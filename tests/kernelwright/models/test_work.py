@@ -18,7 +18,7 @@ CAPTURE = Capture(title="M", clock="", us={"a": 1.0}, weights={"a": 1.0}, module
 
 
 def test_the_same_command_finds_what_was_captured_and_which_runs_were_begun(tmp_path: Path) -> None:
-    """Until it has come to its end; another model, place or setting begins anew."""
+    """Until it has come to its end, also with more time; another model, place or budget begins anew."""
     file = tmp_path / "net.py"
     file.write_text("x = 1\n")
     words = (file, "x = 1\n", "", tmp_path / "out", SETTINGS, tmp_path)
@@ -35,6 +35,8 @@ def test_the_same_command_finds_what_was_captured_and_which_runs_were_begun(tmp_
         work_of(file, "x = 1\n", "", tmp_path / "out", SETTINGS.model_copy(update={"budget": 3}), tmp_path),
     ]
     assert not any(one.done for one in others)
+    longer = SETTINGS.model_copy(update={"minutes": 9.0, "rounds": 5})
+    assert work_of(file, "x = 1\n", "", tmp_path / "out", longer, tmp_path).done is not None
     again.end()
     assert work_of(*words).done is None
 
