@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from graphs.run.settings import RunSettings
-from kernelwright.models.records import ModelSettings, OperatorOutcome
+from kernelwright.models.making import Making
+from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.side_by_side import Lineup, Made, kept_apart
+from kernelwright.models.work import Work
 from tools.models.choice import Chosen
 from tools.models.delivered import Delivered
-from tools.models.records import Group
+from tools.models.records import Capture, Group
 
 
 def row(name: str, budget: int, *instead: str, share: float = 0.3) -> Chosen:
@@ -126,3 +129,18 @@ def test_of_operators_in_one_another_those_stay_that_save_more(speedup: float, k
     assert len(spared) == 1
     [gone] = [one for one in outcomes if one.taken_out]
     assert gone.taken_out == f"{kept[0]} is in its place, and saves more"
+
+
+def test_what_was_spared_takes_the_place_of_what_is_taken_out(tmp_path: Path) -> None:
+    """Without a run of its own; where the outer operator stays, it does not."""
+    groups = (group("layer", "layers.0"), group("norm", "layers.0.norm"))
+    captured = Capture.model_construct(title="M", groups=groups)
+    outcomes = (outcome("layer", 3.0), outcome("norm", 2.0).model_copy(update={"taken_out": "layer is in its place, and saves more"}))
+    begun = Outcome.model_construct(capture=captured, chosen=(row("layer", 4, "norm"), row("norm", 0)), operators=outcomes)
+    making = Making(captured, ModelSettings(run=RunSettings()), tmp_path, lambda event: None, Work())
+    making.spared["norm"] = delivered("norm")
+    assert making.instead(begun) == (begun, ())
+    gone = outcomes[0].model_copy(update={"taken_out": "the model is no faster with it"})
+    found, back = making.instead(begun.model_copy(update={"operators": (gone, outcomes[1])}))
+    assert [one.group.name for one in back] == ["norm"]
+    assert [one.kept for one in found.operators] == [False, True]
