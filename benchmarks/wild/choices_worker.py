@@ -74,7 +74,7 @@ def _made(
         model = make_model(load_source(source, Path(tempfile.mkdtemp())), problem, reference)
         if hasattr(model, "pack_weights"):
             model.pack_weights()
-        difference = _difference(outputs_of(model, _fresh(inputs), problem), expected)
+        difference = relative_difference(outputs_of(model, _fresh(inputs), problem), expected)
     except Exception as error:
         return row.model_copy(update={"why": f"{type(error).__name__}: {error}"[:300]}), None
     return row.model_copy(update={"difference": difference}), lambda: model(*inputs)
@@ -87,16 +87,16 @@ def _fresh(inputs: Sequence[Any]) -> list[Any]:
     return [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
 
 
-def _difference(outputs: Sequence[Any], expected: Sequence[Any]) -> float:
+def relative_difference(outputs: Sequence[Any], expected: Sequence[Any]) -> float:
     """Return the largest relative L2 difference, where eager is finite."""
     import torch
 
     worst = 0.0
     for one, other in zip(outputs, expected, strict=True):
-        mine, its = (torch.view_as_real(value) if value.is_complex() else value for value in (one, other))
+        mine, its = ((torch.view_as_real(value) if value.is_complex() else value).double() for value in (one, other))
         finite = torch.isfinite(its)
-        norm = torch.linalg.vector_norm(its.double()[finite])
-        worst = max(worst, float(torch.linalg.vector_norm((mine.double() - its.double())[finite]) / (norm + 1e-30)))
+        norm = torch.linalg.vector_norm(its[finite])
+        worst = max(worst, float(torch.linalg.vector_norm((mine - its)[finite]) / (norm + 1e-30)))
     return worst
 
 

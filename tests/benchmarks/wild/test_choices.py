@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import torch
+
 from benchmarks.wild.choice_row import ChoicesRow, TimedChoice, table
+from benchmarks.wild.choices_worker import relative_difference
 
 
 def row(name: str, *choices: tuple[float | None, float]) -> ChoicesRow:
@@ -23,3 +26,10 @@ def test_what_loses_counts_as_one() -> None:
     lines = list(table([row("a/slow", (80.0, 0.0)), row("a/fast", (10.0, 0.0)), ChoicesRow(operator="a/none", why="not ready after 3 s")]))
     assert "a/none: nothing; not ready after 3 s" in lines
     assert lines[-1].startswith("2 operators: best choice 2.00x")
+
+
+def test_narrow_outputs_are_compared() -> None:
+    """Outputs in eight bits are held against eager's like any other."""
+    eager = torch.tensor([1.0, 2.0, float("nan")]).to(torch.float8_e4m3fn)
+    assert relative_difference([eager], [eager]) == 0.0
+    assert relative_difference([(eager.float() * 2).to(torch.float8_e4m3fn)], [eager]) == 1.0
