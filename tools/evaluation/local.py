@@ -38,6 +38,11 @@ Beside three threads that compute, one message and its answer took 28 ms with Py
 """
 
 
+def evaluations_at_once(cores: int, *, gpu: bool) -> int:
+    """Choose half of the cores: sizes are checked side by side, too. Without a GPU two keep two cores busy where one size takes long."""
+    return max(1 if gpu else min(cores, 2), cores // 2)
+
+
 class LocalPool:
     """Judges candidates on this machine; builds and interpreted checks run side by side, a GPU times one at a time."""
 
@@ -54,7 +59,7 @@ class LocalPool:
     ) -> None:
         """Work in `scratch`, on NVIDIA device `device` (`auto`: the first that is visible; None: the interpreter).
 
-        `parallel` evaluations run at once; 0 chooses half of the processor's cores. Processes start with the first evaluation.
+        `parallel` evaluations run at once; 0 has `evaluations_at_once` choose. Processes start with the first evaluation.
         A `wary` pool runs the reference inside walls too: for a problem that a stranger wrote. With `max_autotune` that mode of
         torch.compile is a baseline as well, which takes minutes of compiling a problem. torch.compile itself is waited for `compile_s`
         seconds a problem, and joins when it comes. `builds` compiles candidates elsewhere.
@@ -69,7 +74,7 @@ class LocalPool:
             sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_S))
         # a baseline waits for a compiler, and takes no evaluation's place meanwhile
         self._waiting = ThreadPoolExecutor(_BASELINES, thread_name_prefix="baselines")
-        parallel = parallel or max(1, (os.cpu_count() or 2) // 2)
+        parallel = parallel or evaluations_at_once(os.cpu_count() or 2, gpu=device is not None)
         self._places = Places(parallel)
         self._threads = ThreadPoolExecutor(parallel + _BESIDES, thread_name_prefix="evaluation")
 

@@ -15,6 +15,7 @@ import pytest
 
 from tools.errors import MachineError
 from tools.evaluation import EvaluationRequest, LocalPool
+from tools.evaluation.local import evaluations_at_once
 from tools.evaluation.processes.zygote_client import ZygoteClient
 from tools.evaluation.wire.defences import Defence
 from tools.hardware import load_sheet
@@ -39,6 +40,12 @@ def test_correct_kernel_passes_with_evidence(judge: Judge, kernel: str) -> None:
     assert "limits" in found.sandbox
     assert {"python", "torch", "triton"} <= found.versions.keys()
     assert found.seconds > 0
+
+
+def test_two_cores_have_two_evaluations_without_a_gpu() -> None:
+    """A size that takes long would leave the second idle; beside a GPU, and on more cores, half of them is enough."""
+    assert [evaluations_at_once(cores, gpu=False) for cores in (1, 2, 3, 16)] == [1, 2, 2, 8]
+    assert [evaluations_at_once(cores, gpu=True) for cores in (1, 2, 3, 16)] == [1, 1, 1, 8]
 
 
 @dataclass(frozen=True)
