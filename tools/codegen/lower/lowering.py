@@ -280,11 +280,11 @@ class Lowering:
     def _escaping(self) -> Sequence[Ref]:
         """Values of members that are read outside, through views or not, or returned."""
         found: dict[Ref, None] = {}
-        for node in self.graph.nodes:
-            if node.name not in self.inside:
-                for ref in node.refs:
-                    if ref.name in self.inside and not self._absorbed(node):
-                        found[ref] = None
+        readers = {node.name: node for name in self.inside for node in self.graph.users.get(name, ()) if node.name not in self.inside}
+        for node in sorted(readers.values(), key=lambda node: self.graph.order[node.name]):
+            for ref in node.refs:
+                if ref.name in self.inside and not self._absorbed(node):
+                    found[ref] = None
         for ref in self.graph.returned:
             if ref.name in self.inside:
                 found[ref] = None

@@ -57,9 +57,26 @@ class PlannedRegion:
 
 
 def plan_region(graph: OperatorGraph, members: Iterable[str], template: str = "") -> Planned:
-    """Lower a set of nodes for a template, or for the one that takes it: tiles take what no other can. Raises LoweringError."""
-    names = tuple(members)
-    if template != TILE:
+    """Lower a set of nodes for a template, or for the one that takes it: tiles take what no other can. Raises LoweringError.
+
+    The answer is kept with the graph, which is frozen: a choice asks about most sets several times.
+    """
+    plans: dict[tuple[frozenset[str], bool], Planned | str] = graph.__dict__.setdefault("_plans", {})
+    asked = (frozenset(members), template == TILE)
+    if asked not in plans:
+        names = tuple(sorted(asked[0], key=lambda name: graph.order[name]))
+        try:
+            plans[asked] = _plan(graph, names, tiled=asked[1])
+        except LoweringError as error:
+            plans[asked] = str(error)
+    found = plans[asked]
+    if isinstance(found, str):
+        raise LoweringError(found)
+    return found
+
+
+def _plan(graph: OperatorGraph, names: tuple[str, ...], *, tiled: bool) -> Planned:
+    if not tiled:
         try:
             return choose_template(graph, lower_region(graph, names))
         except LoweringError as error:
