@@ -41,7 +41,8 @@ def modelled_choices(
 def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, known: frozenset[str] | None, most: int) -> list[Choice]:
     """List choices of each rewriting of a graph; one that packs only where that saves enough of a call, compared with its like."""
     pool: list[Choice] = []
-    for rewriting in rewritings(graph):
+    worth = rewritings(graph)
+    for rewriting in worth:
         changed = bind(graph, rewriting).rewritten
         model = ScheduleModel(changed, sheet, policy, known)
         schedules = structures(changed, sheet, model.glance, model.prefers_own, whole=model.glance_of_all)
@@ -60,7 +61,7 @@ def _pool(graph: OperatorGraph, sheet: HardwareSheet, policy: PrecisionPolicy, k
             found = [one for one in found if one.order_us <= WORTH_WHOLE * alike.get(_rewriting(one, unpacked).words, fastest)]
         pool += [_rewriting(choice, rewriting) for choice in found]
     if convolves_on_tensor_cores(graph, sheet, policy):
-        pool += library_convolution_choices(graph, rewritings(graph)[0], ScheduleModel(graph, sheet, policy, known), most)
+        pool += library_convolution_choices(graph, worth[0], ScheduleModel(graph, sheet, policy, known), most)
     # what a schedule says of layouts is looked at once more, as it will be written
     return [choice for choice in pool if LAST not in choice.words or is_writable(graph, choice.schedule)]
 

@@ -9,11 +9,14 @@ from tools.codegen.ir.views import is_view
 def deferrable(graph: OperatorGraph) -> frozenset[str]:
     """Name the writes to buffers that can wait until forward ends: whole buffers, each written once and not read after it."""
     found = (graph.by_name[name] for name in graph.effects if name in graph.by_name)
-    return frozenset(node.name for node in found if _can_wait(graph, node))
+    return frozenset(node.name for node in found if can_wait(graph, node))
 
 
-def _can_wait(graph: OperatorGraph, node: Node) -> bool:
-    if node.op not in ("copy_", "add_") or len(node.args) != 2 or node.kwargs or not isinstance(node.args[0], Ref):
+def can_wait(graph: OperatorGraph, node: Node) -> bool:
+    """Whether a node is such a write."""
+    if node.name not in graph.effects or node.op not in ("copy_", "add_"):
+        return False
+    if len(node.args) != 2 or node.kwargs or not isinstance(node.args[0], Ref):
         return False
     buffer, value = node.args
     if buffer.name not in graph.parameters or graph.users.get(node.name) or {buffer.name, node.name} & {r.name for r in graph.returned}:

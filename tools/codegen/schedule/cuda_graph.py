@@ -7,7 +7,7 @@ from tools.codegen.ir.loop import Loop
 from tools.codegen.ir.operators import RECURRENT, RECURRENT_LAUNCHES
 from tools.codegen.ir.schedule import Schedule
 from tools.codegen.ir.views import is_view
-from tools.codegen.schedule.buffer_updates import deferrable
+from tools.codegen.schedule.buffer_updates import can_wait
 
 WHOLE = "forward"
 """What stands for the region in an action on the whole forward."""
@@ -25,13 +25,12 @@ def launches(graph: OperatorGraph, schedule: Schedule) -> int:
     Writes to buffers that are made together at the end are not counted.
     """
     count = graph.calls if graph.blocked else 0
-    together = deferrable(graph)
     for region in schedule.regions:
         if region.is_generated:
             count += 1
         else:
             nodes = [graph.by_name[name] for name in region.nodes]
-            count += sum(_library_launches(graph, node) for node in nodes if not is_view(node) and node.name not in together)
+            count += sum(_library_launches(graph, node) for node in nodes if not is_view(node) and not can_wait(graph, node))
     return count
 
 

@@ -196,13 +196,13 @@ def ordered(graph: OperatorGraph, groups: Sequence[tuple[str, ...]]) -> tuple[Re
         {home[source] for name in group for source in producers(graph, graph.by_name[name])} - {place} for place, group in enumerate(groups)
     ]
     effects = [place for place, group in enumerate(groups) if any(name in graph.effects for name in group)]
-    done: list[int] = []
+    done: dict[int, None] = {}
     rest = sorted(range(len(groups)), key=lambda place: min(graph.order[name] for name in groups[place]))
     while rest:
-        free = [place for place in rest if needs[place] <= set(done)]
+        free = [place for place in rest if needs[place] <= done.keys()]
         if not free:
             raise LoweringError("regions read each other in a circle")
         chosen = next((place for place in free if place in effects), free[0])
-        done.append(chosen)
+        done[chosen] = None
         rest.remove(chosen)
     return tuple(Region(id=f"r{number}", nodes=groups[place]) for number, place in enumerate(done))

@@ -14,6 +14,7 @@ from tools.codegen.templates.rows.online_pairs import online_pairs
 from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.flow import flow_of
 from tools.codegen.templates.shared.knob import Settings
+from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.sectors import axis_steps, sectors
 from tools.codegen.templates.shared.work import DIVISION, OVERHEAD, SECTOR, WARP, WIDEST, emitted, item, nbytes_of, ops_of, work_of
 from tools.hardware import rates
@@ -177,9 +178,9 @@ def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: Hard
     l2_bytes = row.wide_bytes * passes * waste + row.other_bytes + row.narrow_bytes * programs * passes
     lanes = float(max(steps * row.tile, threads) * programs * passes)
     exchange, barriers = _exchange(row, vector)
-    kept = max(1.0, a_thread) * (row.wide_reads + (1 if row.whole or row.merged or row.scans else 0.5))
+    values = max(1.0, a_thread) * (row.wide_reads + (1 if row.whole or row.merged or row.scans else 0.5))
     if row.merged and row.before >= LEAST_BEFORE:
-        kept += BEFORE_REGISTERS * a_thread
+        values += BEFORE_REGISTERS * a_thread
     loads = row.wide_bytes + row.other_bytes if row.is_wide else row.wide_bytes
     return LaunchWork(
         programs=programs,
@@ -189,7 +190,7 @@ def _row_launch(row: _Row, programs: int, columns: int, passes: int, sheet: Hard
         flight_bytes=max(row.tile, threads / 4) * row.item * row.wide_reads * (loads / max(row.wide_bytes, 1)),
         steps=steps * passes,
         lane_work=lanes * (row.work(passes) + _accesses(row, vector)) + programs * threads * rates.PROGRAM_WORK,
-        registers=24 + kept,
+        registers=24 + values,
         exchange_cycles=exchange,
         barriers=barriers + (2.0 / steps if row.warps > 1 else 0.0),
     )
@@ -236,12 +237,14 @@ def _exchange(row: _Row, vector: int) -> tuple[float, float]:
     return (0.0, 2.0) if row.warps > 1 and row.inner else (0.0, 0.0)
 
 
+@kept
 def _levels(kernel: Kernel) -> int:
     """Reductions that wait for one another."""
     depth = _depths(kernel)
     return max(1, max((depth[place] for place in emitted(kernel)), default=1))
 
 
+@kept
 def _before(kernel: Kernel) -> float:
     """Instructions an element that wait for no reduction."""
     depth = _depths(kernel)
@@ -256,6 +259,7 @@ def _depths(kernel: Kernel) -> list[int]:
     return depth
 
 
+@kept
 def _pairs(kernel: Kernel) -> dict[int, int]:
     builder = kernel.builder
     return online_pairs(builder, [place for place in emitted(kernel) if builder.exprs[place].reduces()])

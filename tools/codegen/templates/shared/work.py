@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from tools.codegen.ir.kernel import Kernel
 from tools.codegen.templates.shared.access import Access
+from tools.codegen.templates.shared.layout_cache import kept
 from tools.records import ITEM_BYTES
 
 WARP = 32
@@ -38,6 +39,7 @@ def nbytes_of(access: Access) -> int:
     return access.meta.numel * item(access)
 
 
+@kept
 def ops_of(kernel: Kernel) -> float:
     """Instructions an element, by the operations of a region."""
     return work_of(kernel.builder.exprs[place].op for place in emitted(kernel))
@@ -49,7 +51,8 @@ def work_of(ops: Iterable[str]) -> float:
     return sum(SLOW_OPS.get(op, 1) for op in ops if op not in free)
 
 
-def emitted(kernel: Kernel) -> list[int]:
+@kept
+def emitted(kernel: Kernel) -> tuple[int, ...]:
     """Number the operations that an output needs: the positions of a maximum that nobody reads are not computed."""
     stack, needed = [output.expr for output in kernel.outputs], set[int]()
     while stack:
@@ -57,7 +60,7 @@ def emitted(kernel: Kernel) -> list[int]:
         if place not in needed:
             needed.add(place)
             stack += kernel.builder.exprs[place].args
-    return sorted(needed)
+    return tuple(sorted(needed))
 
 
 def divisions(groups: tuple[tuple[int, ...], ...], tiled: bool) -> float:

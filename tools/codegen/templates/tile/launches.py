@@ -141,9 +141,9 @@ class _Tiles:
         """Lines that one step of a tile looks up in the L1: an access is made for all positions of each axis that it varies over."""
         lines = 0.0
         for each in touched:
-            varied = (extent for groups, extent in self._extents if any(each.exprs & set(group) for group in groups))
+            varied = (extent for atoms, extent in self._held if atoms & each.exprs)
             near = NEAR if each.flow.random & each.exprs else 1.0
-            once = 1 if not self.axis or any(each.exprs & set(group) for group in self.axis) else self.steps * self.passes
+            once = 1 if not self.axis or self._stepped & each.exprs else self.steps * self.passes
             lines += near * each.share * looked_up(self._steps_of(each), each.item, math.prod(varied)) / once
         return lines
 
@@ -164,11 +164,11 @@ class _Tiles:
 
     def _traffic(self, each: Touched, again: bool) -> _Traffic:
         """Each tile's sectors whole; what tiles share comes from memory once where the L2 holds it."""
-        found, wanted = self._steps_of(each), math.prod(self.plan.b.atoms.size(atom)[0] for atom in each.exprs) * each.item
+        found, wanted = self._steps_of(each), each.positions * each.item
         elements = math.prod(count for _, count in found)
         tile = sectors(found, each.item) * SECTOR
         times = self.tiles * self.splits
-        if self.axis and any(set(group) & each.exprs for group in self.axis):
+        if self._stepped & each.exprs:
             times *= self.steps * self.passes
         whole = float(each.access.meta.numel * each.item)
         unique = min(whole, float(wanted))
@@ -186,11 +186,26 @@ class _Tiles:
 
     def _steps_of(self, each: Touched) -> list[Step]:
         """Strides and extents of an access in one tile, group by group."""
-        parts = (axis_steps(groups, extent, self._size, each.stride) for groups, extent in self._extents)
-        return [step for part in parts for step in part if step[0] != 0]
+        return [(stride, count) for atom, count in self._counts if (stride := each.stride(atom)) != 0]
 
     def _size(self, group: tuple[int, ...]) -> int:
         return self.plan.size([group])
+
+    @cached_property
+    def _counts(self) -> list[tuple[int, int]]:
+        """The innermost atom of each group, and how many elements a tile has along the group."""
+        parts = (axis_steps(groups, extent, self._size, lambda atom: atom) for groups, extent in self._extents)
+        return [(atom, count) for part in parts for atom, count in part if atom is not None]
+
+    @cached_property
+    def _held(self) -> list[tuple[frozenset[int], int]]:
+        """Atoms of each axis of a tile, and its extent."""
+        return [(frozenset(atom for group in groups for atom in group), extent) for groups, extent in self._extents]
+
+    @cached_property
+    def _stepped(self) -> frozenset[int]:
+        """Atoms of the axis that a program steps along."""
+        return frozenset(atom for group in self.axis for atom in group)
 
     @cached_property
     def _extents(self) -> list[tuple[Groups, int]]:

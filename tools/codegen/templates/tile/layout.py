@@ -43,6 +43,8 @@ class Touched:
     flow: Flow
     exprs: frozenset[int]
     """Leaf atoms over which it varies."""
+    positions: int
+    """How many positions these are, at the sizes as written."""
     share: float = 1.0
     """Part of the positions at which anything is read."""
 
@@ -297,12 +299,14 @@ def _reads(b: Builder, needed: Sequence[int], accesses: Sequence[Access]) -> lis
     for expr in needed:
         record = b.exprs[expr]
         if record.op == "load":
-            found.append(Touched(accesses[record.extra], flow_of(b, accesses[record.extra]), b.leaves_of(record)))
+            atoms = b.leaves_of(record)
+            found.append(Touched(accesses[record.extra], flow_of(b, accesses[record.extra]), atoms, _positions(b, atoms)))
         elif record.op == "read":
             place, guarded = record.extra
             positions = record.args[:-1] if guarded else record.args
             share = share_of(b, record.args[-1]) if guarded else 1.0
-            found.append(Touched(accesses[place], flow_at(b, positions, accesses[place].meta), b.leaves_of(record), share))
+            atoms = b.leaves_of(record)
+            found.append(Touched(accesses[place], flow_at(b, positions, accesses[place].meta), atoms, _positions(b, atoms), share))
     return found
 
 
@@ -311,8 +315,12 @@ def _writes(kernel: Kernel, accesses: Sequence[Access]) -> list[Touched]:
     for output, access in zip(kernel.outputs, accesses[len(accesses) - len(kernel.outputs) :], strict=True):
         atoms = frozenset(b.atoms.leaves([atom for dim in output.dims for atom in dim]))
         flow = flow_at(b, output.scatter.positions, output.meta) if output.scatter else flow_of(b, access)
-        found.append(Touched(access, flow, atoms))
+        found.append(Touched(access, flow, atoms, _positions(b, atoms)))
     return found
+
+
+def _positions(b: Builder, atoms: Iterable[int]) -> int:
+    return math.prod(b.atoms.size(atom)[0] for atom in atoms)
 
 
 def _columns(b: Builder, grid: Groups) -> int:
