@@ -21,7 +21,7 @@ from kernelwright.screen.words import action_in_words, candidate_in_words, why_i
 from knowledge.records import Recalled
 from tools.errors import UserError
 from tools.problems.source import entry_to_name
-from tools.records import ROOT, Baselines, Candidate, Evaluation, Plan, Problem, Profile, content_hash
+from tools.records import ROOT, Baselines, Candidate, Evaluation, Plan, Problem, Profile, Verdict, content_hash
 from tools.tracing import RunStore
 from tools.tracing.outlines import Judged
 
@@ -161,13 +161,16 @@ def candidate_facts(store: RunStore, prefix: str) -> Facts:
     assert candidate is not None
     profile = store.get("profile", name, Profile)
     recalls = _recalls_for(store, name, candidate.parent)
+    evaluations = list(store.all("evaluation", Evaluation, subject=name).values())
+    confirmed = next((one for one in reversed(evaluations[1:]) if one.verdict is Verdict.PASS), None)
     return {
         **candidate_line(store, name, candidate),
         "notes": list(candidate.notes),
         "recalled": [_recalled_line(store, at, one) for at, recall in recalls.items() for one in recall.recalled],
         "diff": store.diff(name),
         "source_file": str(store.folder / "candidates" / f"{name}.py"),
-        "evaluations": [e.model_dump(mode="json") for e in store.all("evaluation", Evaluation, subject=name).values()],
+        "evaluations": [one.model_dump(mode="json") for one in evaluations],
+        "again": {"speedup": confirmed.speedup, "time_us": confirmed.time_us, "tier": confirmed.tier} if confirmed else None,
         "profile": profile.model_dump(mode="json") if profile else None,
         "uncounted": why_uncounted(store, name),
     }

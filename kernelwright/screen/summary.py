@@ -52,6 +52,8 @@ def summary_lines(facts: Facts) -> Iterator[tuple[str, str, str]]:
     title = "best so far" if delivery is None else "delivered" if delivery["candidate"] != ROOT else "kept the reference"
     if best is not None:
         label = title if title != "kept the reference" else "best, not delivered"
+        # a delivered kernel is as fast as it was when it was confirmed
+        best = best | {name: facts[name] for name in ("speedup", "time_us", "tier")} if title == "delivered" else best
         yield label, f"{best['id'][:SHOWN]}: {_figures(best)}{best['what']}", "bold green" if label == "delivered" else "bold"
     if delivery:
         yield "" if best is not None and title == "delivered" else "end", delivery["reason"], ""

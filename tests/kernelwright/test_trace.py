@@ -19,7 +19,9 @@ from graphs.run.settings import RunSettings
 from kernelwright.cli.app import main
 from kernelwright.cli.commands import runs
 from kernelwright.screen.chain import champion
+from kernelwright.screen.facts import tree_facts
 from kernelwright.screen.follow import follow
+from kernelwright.screen.summary import summary_lines
 from kernelwright.screen.versus import incomparable
 from tests.support.collector import Collector
 from tests.support.loop import BadFirst, small_services, small_team
@@ -69,6 +71,14 @@ def test_what_matters_comes_first(trace: Command) -> None:
     tree = [line for line in lines if "──" in line]
     assert [line.split("── ")[1].split()[1] for line in tree if "not written" not in line] == ["wrong", "wrong", "right,", "wrong"]
     assert "It is next." not in shown
+
+
+def test_a_delivered_kernel_is_as_fast_as_when_it_was_confirmed(home: Path) -> None:
+    """What heads the trace is the confirmed gain and time, whatever the search had measured."""
+    store = RunStore(home / "runs" / "exp-1")
+    facts = tree_facts(store) | {"speedup": 2.25, "time_us": 44.4}
+    store.close()
+    assert "2.25x, 44.4 µs" in next(text for label, text, _ in summary_lines(facts) if label == "delivered")
 
 
 def test_every_reason_on_demand(trace: Command) -> None:

@@ -70,7 +70,7 @@ def measured(folder: Path) -> RunStore:
     second = candidate(store, first, 128, "It fills the device.")
     store.put_call("k", json.dumps(call(second)))
     judge(store, second, 50.0)
-    confirm(store, second)
+    confirm(store, second, 48.0)
     return store
 
 
@@ -95,10 +95,9 @@ def judge(store: RunStore, name: str, us: float) -> None:
     store.put("profile", name, profile(name, us))
 
 
-def confirm(store: RunStore, name: str) -> None:
+def confirm(store: RunStore, name: str, us: float) -> None:
     """Let a candidate pass again, as it is confirmed."""
-    (found,) = store.all("evaluation", Evaluation, subject=name).values()
-    store.put("evaluation", f"{name}/2", found, subject=name)
+    store.put("evaluation", f"{name}/2", passed(timing=timing(us)).model_copy(update={"candidate": name}), subject=name)
 
 
 def profile(name: str, us: float) -> Profile:

@@ -89,6 +89,14 @@ def test_a_timed_candidate_shows_where_its_time_goes(pages: TestClient) -> None:
     assert "Pin: work on it next" in text
 
 
+def test_a_confirmed_candidate_is_as_fast_as_when_it_was_confirmed(pages: TestClient) -> None:
+    """Gain and time at the head of its page are those of the confirmation."""
+    last = pages.get(f"/api/runs/{MEASURED}").json()["candidates"][-1]["id"]
+    text = pages.get(f"/runs/{MEASURED}/candidates/{last}").text
+    assert "5.21x<small>over the best baseline, confirmed" in text
+    assert "48.0 µs<small>" in text
+
+
 def test_a_profile_without_counters_says_why(tmp_path: Path) -> None:
     """Where Nsight Compute is not installed the page says so in the place of stall reasons, and once."""
     store = measured(tmp_path / "runs" / "timed-1")
