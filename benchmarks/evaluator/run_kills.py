@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 from benchmarks.evaluator.leftovers import alive, started_below
@@ -48,6 +49,23 @@ class Moment(NamedTuple):
     events: int
     """Evaluations kept and questions received by then."""
     later_s: float
+
+
+class Span(NamedTuple):
+    """Where a run can be killed."""
+
+    first: int
+    """Event at which its first evaluation was kept."""
+    last: int
+    gap_s: float
+    """Between two of these events."""
+    tail_s: float
+    """From the last one to its end: not to be waited for longer than that, or nothing is left to kill."""
+
+    def drawn(self, draw: random.Random) -> Moment:
+        """Draw one of the events, and a part of the time until the next, or until the end."""
+        event = draw.randint(self.first, self.last)
+        return Moment(event, draw.uniform(0.0, self.tail_s if event == self.last else self.gap_s))
 
 
 class Kill(NamedTuple):
@@ -83,12 +101,12 @@ def main() -> None:
 
 def _kill_until_enough(kept: KeptRows, options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory(prefix="kernelwright-kills-") as folder, ForkedRuns(CHILD) as runs:
-        expected, (first, last, gap_s) = _undisturbed(Path(folder) / "undisturbed", runs, options)
+        expected, span = _undisturbed(Path(folder) / "undisturbed", runs, options)
         print(f"undisturbed: {_counted(expected)}", flush=True)
         while kills_of(kept.rows) < options.kills:
             # what a kill draws depends on its number alone, so that a portion of kills goes on where the one before ended
             draw = random.Random(f"{options.seed} {len(kept.rows)}")
-            moment = Moment(draw.randint(first, last), draw.uniform(0.0, gap_s))
+            moment = span.drawn(draw)
             kill = _killed(Path(folder) / "killed", runs, options, moment)
             kept.add(_row(kill, expected) | {"operator": options.operator.stem, "seed": options.seed})
             print(line(kept.rows[-1]), flush=True)
@@ -133,16 +151,24 @@ def ending(rows: list[Row]) -> str:
     return f"{kills_of(rows)} kills, {asking} of them with a call in flight: {told}"
 
 
-def _undisturbed(home: Path, runs: ForkedRuns, options: argparse.Namespace) -> tuple[Facts, tuple[int, int, float]]:
-    """See a run through; return also at which event its first evaluation came, how many there were, and the time between two."""
+def _undisturbed(home: Path, runs: ForkedRuns, options: argparse.Namespace) -> tuple[Facts, Span]:
+    """See a run through; return also at which events it can be killed, and how long it takes from one to the next."""
     with _model() as server:
         _begin(runs, home, server.url, options)
-        while not _events(home, server)[0]:
+        seen: dict[int, float] = {}
+        ended: list[int] = []
+        ending = Thread(target=lambda: ended.append(runs.ended()))
+        ending.start()
+        while ending.is_alive():
+            kept, asked = _events(home, server)
+            if kept:
+                seen.setdefault(kept + asked, time.monotonic())
             time.sleep(LOOK_S)
-        began, first = time.monotonic(), sum(_events(home, server))
-        assert runs.ended() == 0, home.with_suffix(".out").read_text()[-2000:]
-        last = sum(_events(home, server))
-        return _facts(home), (first, last, (time.monotonic() - began) / (last - first + 1))
+        end = time.monotonic()
+        assert ended == [0], home.with_suffix(".out").read_text()[-2000:]
+        first, last = min(seen), max(seen)
+        gap_s = (seen[last] - seen[first]) / max(1, last - first)
+        return _facts(home), Span(first, last, gap_s, end - seen[last])
 
 
 def _killed(home: Path, runs: ForkedRuns, options: argparse.Namespace, moment: Moment) -> Kill:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.evaluator.run_kills import complaints, ending, kills_of, line
+import random
+
+from benchmarks.evaluator.run_kills import Span, complaints, ending, kills_of, line
 from benchmarks.kept_rows import Row
 
 
@@ -24,3 +26,12 @@ def test_what_a_kill_changed_or_left_is_told() -> None:
     assert [complaints(row) for row in rows] == [[], ["processes left"], ["memory", "processes left"]]
     assert line(rows[1]) == "killed 0.5 s after event 4, 2 processes left for 1.5 s more, at a load of 3: processes left"
     assert ending(rows) == "3 kills, 0 of them with a call in flight: {'processes left': 2, 'memory': 1}"
+
+
+def test_a_run_is_killed_before_its_end() -> None:
+    """After the last event only as much time is drawn as a run takes from there to its end."""
+    span, draw = Span(2, 3, gap_s=50.0, tail_s=0.5), random.Random(0)
+    drawn = [span.drawn(draw) for _ in range(50)]
+    assert {moment.events for moment in drawn} == {2, 3}
+    assert max(moment.later_s for moment in drawn if moment.events == 3) <= 0.5
+    assert max(moment.later_s for moment in drawn if moment.events == 2) > 25
