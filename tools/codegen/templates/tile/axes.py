@@ -37,6 +37,10 @@ class TileAxes:
         """Axes that are dimensions of a tile."""
         return (*self.tiled, *self.walked)
 
+    def takes_pairs(self, atoms: tuple[int, ...]) -> bool:
+        """Whether its columns are what counts pairs, and nothing else."""
+        return bool(self.tiled) and not self.walked and self.tiled[-1].name == "cols" and self.tiled[-1].groups == (atoms,)
+
     @property
     def rank(self) -> int:
         """Dimensions of a tile."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from tools.codegen.ir.dtypes import is_floating
 from tools.codegen.ir.expr import Expr
@@ -13,7 +13,8 @@ from tools.codegen.templates.shared.flow import dim_strides
 from tools.codegen.templates.shared.frame import conversion
 from tools.codegen.templates.shared.iteration_space import Space
 from tools.codegen.templates.shared.naming import Names, Scope
-from tools.codegen.templates.tile.axes import TileAxes
+from tools.codegen.templates.tile.axes import TileAxes, letter
+from tools.codegen.templates.tile.pairs import Pair
 
 PRODUCT = INFIX["mul"][1]
 
@@ -29,6 +30,8 @@ class TileBody(Body):
         self.axes = axes
         self.copied: frozenset[str] = frozenset()
         """Tensors of which there are several copies, one behind the other."""
+        self.pairs: Mapping[int, Pair] = {}
+        """Reads of neighbours that are one read."""
 
     def _leaf(self, scope: Scope, expr: int, record: Expr) -> tuple[str, int] | None:
         if record.op == "size" and len({*self.b.count(record.extra)}) == 1:
@@ -102,11 +105,28 @@ class TileBody(Body):
     def read(self, scope: Scope, expr: int, access: Access) -> str:
         """Write the read of a tensor at positions."""
         record = self.b.exprs[expr]
+        if expr in self.pairs:
+            return self._read_both(scope, expr, access)
         positions, guards = (record.args[:-1], record.args[-1:]) if record.extra[1] else (record.args, ())
         address = self.address(scope, access, positions)
         mask = self.mask(scope, self.b.leaves_of(record), guards)
         zero = "0.0" if is_floating(access.meta.dtype) else "0"
         return f"tl.load({address}{f', mask={mask}, other={zero}' if mask else ''})" + conversion(access.meta.dtype)
+
+    def _read_both(self, scope: Scope, expr: int, access: Access) -> str:
+        """Write the one read of two neighbours, and name both."""
+        record, cols, block = self.b.exprs[expr], self.axes.tiled[-1], self.axes.block(self.axes.tiled[-1])
+        others = [axis for axis in self.axes.tiled[:-1] if set(axis.atoms) & self.b.leaves_of(record)]
+        wide, long = self.names.fresh(f"{cols.index}_twice"), ".to(tl.int64)" if self.space.is_wide() else ""
+        scope.say(f"{wide} = pid_{letter(cols)}{long} * (2 * {block}) + tl.arange(0, 2 * {block}){self.axes.spread(cols)}")
+        mask = " & ".join([*(self.axes.mask(axis) for axis in others), f"({wide} < 2 * {self.space.monomial(cols.atoms)})"])
+        address = f"{self.address(scope, access, record.args[:-1])} + {wide}"
+        load = f"tl.load({address}, mask={mask}, other={'0.0' if is_floating(access.meta.dtype) else '0'})"
+        shape = ", ".join([*(self.axes.block(axis) if axis in others else "1" for axis in self.axes.tiled[:-1]), block, "2"])
+        even, odd = (self.name_of(each) for each in self.pairs[expr][:2])
+        scope.say(f"{even}, {odd} = tl.split(tl.reshape({load}{conversion(access.meta.dtype)}, [{shape}]))")
+        scope.names |= {self.pairs[expr][0]: even, self.pairs[expr][1]: odd}
+        return scope.names[expr]
 
     def mask(self, scope: Scope, atoms: frozenset[int], guards: Iterable[int] = ()) -> str:
         """Write the mask of what varies over some atoms, and is wanted where guards hold."""

@@ -125,8 +125,7 @@ class _Tiles:
             warps=self.threads // WARP,
             dram_bytes=dram,
             l2_bytes=l2,
-            # stores wait for nothing: loads in flight carry their part, too
-            flight_bytes=max(128.0, sum(one.tile for one in loaded)) * dram / max(1.0, sum(one.dram for one in loaded)),
+            flight_bytes=self._in_flight(loaded, dram),
             steps=self.steps * self.passes,
             lane_work=max(tile, self.threads) * float(self.steps * self.passes * programs) * self._ops(a_thread) * self._crowding(a_thread)
             + programs * self.threads * rates.PROGRAM_WORK,
@@ -137,15 +136,40 @@ class _Tiles:
             addition_lines=sum(self._lines(each) for each in touched if self._adds(each)),
         )
 
+    def _in_flight(self, loaded: Sequence[_Traffic], dram: float) -> float:
+        """Bytes of a program that are on their way at once; stores wait for nothing: loads in flight carry their part, too.
+
+        A walk waits in each of its steps, whatever was read before it.
+        """
+        found = max(128.0, sum(one.tile for one in loaded)) * dram / max(1.0, sum(one.dram for one in loaded))
+        walks = self.axis and self.loop is None
+        return min(found, dram / (self.tiles * self.splits * self.steps)) if walks else found
+
     def _lines_looked_up(self, touched: Sequence[Touched]) -> float:
-        """Lines that one step of a tile looks up in the L1: an access is made for all positions of each axis that it varies over."""
-        lines = 0.0
+        """Lines that one step of a tile looks up in the L1: an access is made for all positions of each axis that it varies over.
+
+        Each lane has as many neighbours as the widest access takes at once. One that cannot take them together takes them one after the
+        other, and looks up about the same lines each time.
+        """
+        lines, wide = 0.0, self._widest()
         for each in touched:
-            varied = (extent for atoms, extent in self._held if atoms & each.exprs)
+            varied = [extent for atoms, extent in self._held if atoms & each.exprs]
             near = NEAR if each.flow.random & each.exprs else 1.0
             once = 1 if not self.axis or self._stepped & each.exprs else self.steps * self.passes
-            lines += near * each.share * looked_up(self._steps_of(each), each.item, math.prod(varied)) / once
+            found = looked_up(self._steps_of(each), each.item, math.prod(varied))
+            times = wide if self._is_narrow(each) else 1.0
+            lines += near * self._part(each) * min(found * times, max(found, math.prod(varied))) / once
         return lines
+
+    def _widest(self) -> float:
+        """Neighbours along the columns that a lane has: those of its widest access."""
+        wide = [WIDEST / each.item for each in self.plan.touched if self.cols and each.flow.stride(self.cols[-1][-1]) == 1]
+        return max(1.0, min(max(wide, default=1.0), self.m * self.n * self.k / self.threads, self.n))
+
+    def _is_narrow(self, each: Touched) -> bool:
+        """Whether an access varies over the columns, and neighbours there do not lie side by side in it."""
+        varies = any(each.exprs & set(group) for group in self.cols)
+        return varies and self.plan.turned is None and each.flow.stride(self.cols[-1][-1]) != 1 and not self._halved(each)
 
     def _adds(self, each: Touched) -> bool:
         return each.access.is_output and each.access.ref in self.work.added
@@ -179,10 +203,18 @@ class _Tiles:
             unique *= self.passes
         elif again and not each.access.is_output:
             unique = 0.0
-        unique, tile = unique * each.share, tile * each.share
+        unique, tile = unique * self._part(each), tile * self._part(each)
         l2 = tile * times
         l2 *= ATOMIC_WAYS if each.access.ref in self.work.added else 1.0
         return _Traffic(min(unique, l2), l2, elements * each.item * each.share)
+
+    def _halved(self, each: Touched) -> bool:
+        """Whether an access is half of a read of pairs."""
+        return bool(each.pair) and self.cols == (each.pair,) and not self.plan.walked
+
+    def _part(self, each: Touched) -> float:
+        """Part of its positions at which an access reads by itself."""
+        return each.share * (0.5 if self._halved(each) else 1.0)
 
     def _steps_of(self, each: Touched) -> list[Step]:
         """Strides and extents of an access in one tile, group by group."""
@@ -228,7 +260,7 @@ class _Tiles:
         for kind, instructions in self.work.orders.items():
             work += instructions * self._share(kind) * (1 + SHARED_ORDER * math.log2(self.threads / WARP))
         for each, kind in zip(self.plan.touched, self.work.accesses, strict=True):
-            beside = each.flow.stride(self.cols[-1][-1]) == 1 if self.cols else True
+            beside = each.flow.stride(self.cols[-1][-1]) == 1 or self._halved(each) if self.cols else True
             work += OVERHEAD / (min(a_thread, WIDEST / each.item) if beside else 1.0) * self._share(kind)
         return work
 

@@ -20,6 +20,7 @@ from tools.codegen.templates.shared.flow import Flow, flow_at, flow_of, share_of
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
 from tools.codegen.templates.shared.work import WARP
+from tools.codegen.templates.tile.pairs import pairs
 from tools.records import ITEM_BYTES
 
 Groups = tuple[tuple[int, ...], ...]
@@ -47,6 +48,8 @@ class Touched:
     """How many positions these are, at the sizes as written."""
     share: float = 1.0
     """Part of the positions at which anything is read."""
+    pair: tuple[int, ...] = ()
+    """Atoms that count pairs of neighbours, of which this is one."""
 
     def stride(self, atom: int) -> int | None:
         """Elements between neighbours along an atom; 0 where it does not vary along it."""
@@ -295,7 +298,7 @@ def _as_in_memory(atoms: tuple[int, ...], plain: Sequence[Access]) -> tuple[int,
 
 
 def _reads(b: Builder, needed: Sequence[int], accesses: Sequence[Access]) -> list[Touched]:
-    found = []
+    found, twos = [], pairs(b, needed)
     for expr in needed:
         record = b.exprs[expr]
         if record.op == "load":
@@ -305,8 +308,9 @@ def _reads(b: Builder, needed: Sequence[int], accesses: Sequence[Access]) -> lis
             place, guarded = record.extra
             positions = record.args[:-1] if guarded else record.args
             share = share_of(b, record.args[-1]) if guarded else 1.0
-            atoms = b.leaves_of(record)
-            found.append(Touched(accesses[place], flow_at(b, positions, accesses[place].meta), atoms, _positions(b, atoms), share))
+            atoms, pair = b.leaves_of(record), twos[expr][2] if expr in twos else ()
+            flow = flow_at(b, positions, accesses[place].meta)
+            found.append(Touched(accesses[place], flow, atoms, _positions(b, atoms), share, pair))
     return found
 
 

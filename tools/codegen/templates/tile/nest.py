@@ -14,6 +14,7 @@ from tools.codegen.templates.tile.axes import TileAxes, head, letter, tile_axes,
 from tools.codegen.templates.tile.body import TileBody
 from tools.codegen.templates.tile.folds import Folds
 from tools.codegen.templates.tile.layout import TileLayout
+from tools.codegen.templates.tile.pairs import pairs
 from tools.codegen.templates.tile.repeats import made_before
 
 OWN = (
@@ -55,6 +56,7 @@ class Nest:
         self.space = Space(self.kernel, self.axes.every, plan.accesses)
         self.function = f"{name}_partial{f'_{level + 1}' if level else ''}_kernel" if stage is Stage.PARTIAL else f"{name}_kernel"
         self.body = TileBody(self.space, Names(OWN), self._load, self._along, self.axes)
+        self.body.pairs = {expr: pair for expr, pair in pairs(plan.b, plan.needed).items() if self.axes.takes_pairs(pair[2])}
         if int(parameters.get("COPIES", 1)) > 1:
             self.body.copied = frozenset(access.name for access in self.writes if access.ref in {output.ref for output in plan.added})
         self.frame = Frame(self.space, self.function, self.body.names, self.reads, self.writes, self.body, self.axes.masks)

@@ -78,6 +78,8 @@ SAMPLES = {
     ),
     "means_of_bags": function("F.embedding_bag(x, y, mode='mean') * 2", "torch.randint(0, 31, (5, 3)), torch.randn(31, 19)", XY),
     "maxima_of_bags": function("F.embedding_bag(x, y, mode='max')", "torch.randint(0, 31, (5, 3)), torch.randn(31, 19)", XY),
+    "alternating": function("x[..., 0::2] * x[..., 1::2].sigmoid() + y", "torch.randn(7, 70).half(), torch.randn(35)", XY),
+    "alternating_and_same_for_rows": function("x[0::2] * x[1::2] + y", "torch.randn(70), torch.randn(7, 35)", XY),
     "scattered": function("x.scatter_add(1, y, z)", "torch.randn(9, 20), torch.randint(0, 20, (9, 33)), torch.randn(9, 33)", XYZ),
     "put": function("x.index_put((y,), z)", "torch.randn(40, 6).bfloat16(), torch.randperm(40)[:13], torch.randn(13, 6).bfloat16()", XYZ),
     "copied_to": function("x.index_copy(0, y, z.sin())", "torch.randn(40, 6), torch.randperm(40)[:13], torch.randn(13, 6)", XYZ),
