@@ -1,8 +1,8 @@
 """How long the model expects one launch to take, by what its schedule says it does: `LaunchWork`, before anything is compiled.
 
 The coarse stage of the cost model. A launch takes `KERNEL_US` and the 4-norm of what can limit it, so that the largest term decides
-and the others break ties (`JOIN`; a maximum would call schedules equal that are not). Few warps cannot work while others wait: the fewer a
-multiprocessor has, the nearer the norm is to the sum (`OVERLAPPING`). Products load ahead and overlap by themselves. The terms:
+and the others break ties (`JOIN`; a maximum would call schedules equal that are not). Few warps that walk cannot work while others
+wait: the fewer a multiprocessor has, the nearer the norm is to the sum (`OVERLAPPING`); products load ahead. The terms:
 
 * memory: bytes from DRAM at the copy rate, less where programs do not divide evenly among multiprocessors, or few are held at once;
 * start: programs that the device can start in a clock;
@@ -32,7 +32,7 @@ JOIN = 4.0
 """Exponent of the norm that joins the terms; an assumption."""
 OVERLAPPING = 24
 """Warps of a multiprocessor from which on terms overlap. On the 18 tables of the H200 (benchmarks/kernels/sweeps and benchmarks/search) the
-mean rank correlation is 0.773 with it and 0.758 without; on an H100 (2026-11-26) two passes over 256 long rows took 339 µs with 4 warps a
+mean rank correlation is 0.763 with it and 0.758 without; on an H100 (2026-11-26) two passes over 256 long rows took 339 µs with 4 warps a
 row and 199 with 16 (sampling/gumbel_choice of the wild suite), which were modelled alike."""
 
 
@@ -58,7 +58,7 @@ def launch_time_us(work: LaunchWork, sheet: HardwareSheet) -> float:
 
 def _join(work: LaunchWork, held: int, sheet: HardwareSheet) -> float:
     """Exponent of the norm by the warps that a multiprocessor has at a time."""
-    if work.product_flops:
+    if work.product_flops or work.steps <= 1:
         return JOIN
     warps = min(held, math.ceil(work.programs / sheet.sms)) * work.warps
     return 1.0 + (JOIN - 1.0) * min(1.0, warps / OVERLAPPING)

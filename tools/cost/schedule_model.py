@@ -46,6 +46,8 @@ MOST_LOST = 1.25
 """Factor of the time of a timed call beyond which nothing is captured first: the first choice would seldom be delivered. An assumption;
 clipping gradients of 103 MB took 333 µs captured, which copies them first, of which about 170 are modelled for its kernels (an H100,
 2026-11-26; optimisers/clip_by_global_norm of the wild suite)."""
+MUCH = 3.0
+"""Factor of a captured call's time from which on launching one by one is so slow that it is captured first all the same; an assumption."""
 DOUBTS = {OperatorFamily.CONVOLUTION: 1.4}
 """Factor by which a generated kernel may take longer than modelled when it is compared with the library's, by family: of thirteen modules
 with a convolution whose first choice was measured on an H200, eleven took 0.8 to 1.32 times as long as modelled, and the other two spend
@@ -175,7 +177,7 @@ class ScheduleModel:
         """Capture a choice: doubt in its kernels does not count against it, since they are the same.
 
         It comes before them where launching takes longer than they do, since a timed call has a head start and a call in use has none;
-        not where a timed call would lose much by copying its inputs and results.
+        not where a timed call would lose much by copying its inputs and results, and a call in use gain no more.
         """
         kernels = self._kernels(choice.schedule)
         if not worth_capturing(self.graph, choice.schedule, choice.device_us, kernels):
@@ -183,7 +185,8 @@ class ScheduleModel:
         schedule = choice.schedule.model_copy(update={"captured": True})
         us = self.call_us(schedule, choice.device_us)
         ratio = us / choice.us
-        if issuing_us(*counted(self.graph, choice.schedule, kernels)) > us and ratio <= MOST_LOST:
+        issuing = issuing_us(*counted(self.graph, choice.schedule, kernels))
+        if issuing > us and (ratio <= MOST_LOST or issuing > MUCH * us):
             ratio = min(ratio, JUST_BEFORE)
         return replace(choice, schedule=schedule, us=us, order_us=choice.order_us * ratio, words=(*choice.words, "captured"))
 

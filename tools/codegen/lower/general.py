@@ -6,12 +6,17 @@ be walked along two of its dimensions (a matrix and its transpose), and reductio
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from tools.codegen.ir.atoms import Dims, ShapeMismatchError
 from tools.codegen.ir.builder import Builder, Value
-from tools.codegen.ir.expr import LoweringError
+from tools.codegen.ir.dtypes import is_floating
+from tools.codegen.ir.expr import Fold, LoweringError
 from tools.codegen.ir.graph import Node, OperatorGraph, Ref
 from tools.codegen.ir.kernel import Kernel, Lowered, Output, Scatter
 from tools.codegen.ir.reindex import Positions, extent, flat, reindexed, spread
@@ -26,8 +31,29 @@ Source = Callable[["GeneralLowering", Node], Lowered]
 """Writes what reads no tensor."""
 
 
+MOST_TERMS = 4
+"""Elements of a sum that is written out, such as of coordinates: as a dimension of a tile it would be filled up to a power of two."""
+
+
 class GeneralBuilder(Builder):
-    """Reads an element by its position as any other read."""
+    """Reads an element by its position as any other read, and writes sums of few elements out."""
+
+    def reduce(self, kind: Fold, value: Value, atoms: Iterable[int]) -> Value:
+        """Reduce over `atoms`; a sum of few terms is written out, unless something else that it is made of runs along them."""
+        chosen = self.atoms.leaves(tuple(atoms))
+        sizes = [self.atoms.size(atom) for atom in chosen]
+        fixed = all(len(set(each)) == 1 for each in sizes) and 1 < math.prod(each[0] for each in sizes) <= MOST_TERMS
+        if kind is not Fold.SUM or not fixed or not is_floating(value.dtype) or self._runs_along(value, set(chosen)):
+            return super().reduce(kind, value, chosen)
+        places = itertools.product(*(range(each[0]) for each in sizes))
+        terms = [reindexed(self, value, dict(zip(chosen, map(self.const, place), strict=True))) for place in places]
+        return functools.reduce(operator.add, terms)
+
+    def _runs_along(self, value: Value, chosen: set[int]) -> bool:
+        """Whether a reduction, scan or order that a value is made of has some of these atoms."""
+        records = [self.exprs[expr] for expr in self.made_of(value)]
+        whole = [record for record in records if record.along]
+        return any(chosen & (self.leaves_of(record) | {*self.atoms.leaves(record.along)}) for record in whole)
 
     def pick(self, value: Value, position: Value, atoms: Iterable[int]) -> Value | None:
         """The element at one position along `atoms`; what is outside of them is not read."""

@@ -79,7 +79,13 @@ SAMPLES = {
     "means_of_bags": function("F.embedding_bag(x, y, mode='mean') * 2", "torch.randint(0, 31, (5, 3)), torch.randn(31, 19)", XY),
     "maxima_of_bags": function("F.embedding_bag(x, y, mode='max')", "torch.randint(0, 31, (5, 3)), torch.randn(31, 19)", XY),
     "alternating": function("x[..., 0::2] * x[..., 1::2].sigmoid() + y", "torch.randn(7, 70).half(), torch.randn(35)", XY),
-    "alternating_and_same_for_rows": function("x[0::2] * x[1::2] + y", "torch.randn(70), torch.randn(7, 35)", XY),
+    "kept_by_distance": function(
+        "torch.stack([((x[:, None] - x[None]).square().sum(-1).sqrt() < a).float() for a in (0.5, 1.0, 2.0)]).mean(0).sum(-1)",
+        "torch.randn(33, 3)",
+    ),
+    "mean_of_few_softmaxes": function(
+        "torch.softmax(x, 1).mean(1) * y[z]", "torch.randn(9, 3, 20), torch.randn(9, 20), torch.randint(0, 9, (9,))", XYZ
+    ),
     "scattered": function("x.scatter_add(1, y, z)", "torch.randn(9, 20), torch.randint(0, 20, (9, 33)), torch.randn(9, 33)", XYZ),
     "put": function("x.index_put((y,), z)", "torch.randn(40, 6).bfloat16(), torch.randperm(40)[:13], torch.randn(13, 6).bfloat16()", XYZ),
     "copied_to": function("x.index_copy(0, y, z.sin())", "torch.randn(40, 6), torch.randperm(40)[:13], torch.randn(13, 6)", XYZ),
@@ -171,6 +177,11 @@ def test_a_nest_matches_float64(results: Any, name: str, setting: str) -> None:
     result = results[name, setting]
     assert "crash" not in result, result["crash"]
     assert result["error"] <= 1.0
+
+
+def test_a_sum_of_coordinates_is_written_out() -> None:
+    """Three terms are added where they are needed, and are no dimension of the tile."""
+    assert "tl.sum" not in written("distances", "first")[1]
 
 
 @pytest.mark.slow
