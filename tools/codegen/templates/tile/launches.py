@@ -24,8 +24,8 @@ from tools.records import HardwareSheet
 LINE = 128
 """Bytes of a line of the L2."""
 NEAR = 0.5
-"""Lines that positions which are data look up, over one for each: such positions often lie near one another. An assumption, and too much
-for images sampled at moved places: image/flow_warp of the wild suite is modelled at 620 µs and took 240 to 363 on an H100 (2026-11-26)."""
+"""Lines that positions which are data look up, over one for each: such positions often lie near one another. An assumption. Those of
+sampled images lie side by side: two pixels a lane took 247 µs and eight 357 (an H100, 2026-11-26; image/flow_warp of the wild suite)."""
 SINE_BYTES, CODE_BYTES = 2000.0, 40e3
 """Machine code of a sine or cosine on sm_90, and what of a program's code runs at full rate: with 8 and 32 elements a thread two rotary
 embeddings took 249 and 904 µs, 467 and 1285 µs (an H100, 2026-11-26; rotary_axial and rotary_complex of the wild suite)."""
@@ -154,7 +154,7 @@ class _Tiles:
         lines, wide = 0.0, self._widest()
         for each in touched:
             varied = [extent for atoms, extent in self._held if atoms & each.exprs]
-            near = NEAR if each.flow.random & each.exprs else 1.0
+            near = NEAR if each.flow.random & each.exprs and not each.sampled else 1.0
             once = 1 if not self.axis or self._stepped & each.exprs else self.steps * self.passes
             found = looked_up(self._steps_of(each), each.item, math.prod(varied))
             times = wide if self._is_narrow(each) else 1.0
@@ -218,7 +218,12 @@ class _Tiles:
 
     def _steps_of(self, each: Touched) -> list[Step]:
         """Strides and extents of an access in one tile, group by group."""
-        return [(stride, count) for atom, count in self._counts if (stride := each.stride(atom)) != 0]
+        return [(stride, count) for atom, count in self._counts if (stride := self._stride(each, atom)) != 0]
+
+    def _stride(self, each: Touched, atom: int) -> int | None:
+        """Elements between neighbours along an atom: sampled ones lie side by side along the columns."""
+        found = each.stride(atom)
+        return 1 if found is None and each.sampled and self.cols and atom == self.cols[-1][-1] else found
 
     def _size(self, group: tuple[int, ...]) -> int:
         return self.plan.size([group])

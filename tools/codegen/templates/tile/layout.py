@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tools.codegen.ir.builder import Builder
+from tools.codegen.ir.builder import Builder, Value
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel, Output, Write
 from tools.codegen.ir.sizes import power_of_two
@@ -50,6 +50,8 @@ class Touched:
     """Part of the positions at which anything is read."""
     pair: tuple[int, ...] = ()
     """Atoms that count pairs of neighbours, of which this is one."""
+    sampled: bool = False
+    """Whether its positions are coordinates rounded down: of an image, whose neighbours mostly lie side by side."""
 
     def stride(self, atom: int) -> int | None:
         """Elements between neighbours along an atom; 0 where it does not vary along it."""
@@ -309,8 +311,9 @@ def _reads(b: Builder, needed: Sequence[int], accesses: Sequence[Access]) -> lis
             positions = record.args[:-1] if guarded else record.args
             share = share_of(b, record.args[-1]) if guarded else 1.0
             atoms, pair = b.leaves_of(record), twos[expr][2] if expr in twos else ()
+            rounded = any(b.exprs[expr].op == "floor" for position in positions for expr in b.made_of(Value(b, position)))
             flow = flow_at(b, positions, accesses[place].meta)
-            found.append(Touched(accesses[place], flow, atoms, _positions(b, atoms), share, pair))
+            found.append(Touched(accesses[place], flow, atoms, _positions(b, atoms), share, pair, rounded and bool(flow.random)))
     return found
 
 
