@@ -39,6 +39,7 @@ from kernelwright.cli.shared.guarded import guarded, stopped_by_sigterm
 from kernelwright.cli.shared.help import WIDEST, GroupedCommand, examples_kept
 from kernelwright.cli.shared.options import UNJUDGED
 from tools.errors import KernelwrightError, Postponed, UnjudgeableError
+from tools.garbage import look_seldom
 from tools.version import VERSION
 
 app = typer.Typer(
@@ -89,6 +90,7 @@ for group in (app, bench.app, knowledge.app):
 def main() -> None:
     """Run the command line; wrong input ends with one clear line, its mend and exit status 2."""
     _trace_crashes()
+    look_seldom()
     try:
         with stopped_by_sigterm():
             app()

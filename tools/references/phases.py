@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tools.errors import UserError
 from tools.evaluation.wire.phase import Phase
+from tools.garbage import look_seldom
 from tools.records import Problem
 from tools.references.jobs import ReadAnswer, ReadJob, TraceJob, WriteJob
 
@@ -26,6 +27,7 @@ def warm_up() -> dict[str, str]:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return x * 2
 
+    look_seldom()
     torch.set_num_threads(1)
     torch.export.export(Twice(), (torch.ones(2),), strict=False)
     return {}

@@ -104,7 +104,11 @@ def command(
     from kernelwright.models.live import ModelProgress, print_outcome
     from kernelwright.models.records import ModelSettings
     from kernelwright.models.working import work_on_file
+    from tools.garbage import look_as_usual
     from tools.policies import stated_policy
+
+    # the whole model runs in this process
+    look_as_usual()
 
     team = team_settings(model, base_url, role or [], key_file, "", model_set or [])
     run = RunSettings(
