@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tools.codegen.ir.graph import DType, Node, Raw, Ref, TensorMeta
 from tools.codegen.ir.loop import Loop
 from tools.codegen.trace.part_writes import VIEW_LIKE, PartWrites, node_name
+from tools.codegen.trace.stack_traces import without_stack_traces
 from tools.records import Problem, ProblemForm
 
 if TYPE_CHECKING:
@@ -54,7 +55,8 @@ def export_module(module: nn.Module, arguments: tuple[Any, ...], problem: Proble
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            program = torch.export.export(module, arguments, strict=False)
+            with without_stack_traces():
+                program = torch.export.export(module, arguments, strict=False)
         except Exception as error:
             # addresses of objects would make the same reason another one at each size
             first_line = re.sub(r" at 0x[0-9a-f]+", "", next(iter(str(error).splitlines()), ""))[:160]
