@@ -22,8 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-# imported here so that no run has to
-import langchain_openai  # noqa: F401
+# imported so that no run has to; what talks to models waits for `_get_ready`, since every test worker imports this file
 import torch  # noqa: F401
 
 from agents import build_team, team_settings
@@ -117,6 +116,8 @@ def _work(out: str, folder: str, *words: str) -> None:
 
 def _get_ready() -> None:
     """Do once what each run would do, and leave neither a thread nor a process."""
+    import langchain_openai  # noqa: F401
+
     from agents.coder import llm as coder
     from agents.planner import llm as planner
     from agents.profiler import llm as profiler

@@ -1,4 +1,7 @@
-"""Coding agents call the commands by the Model Context Protocol: through the SDK's own client, over its own transports."""
+"""Coding agents call the commands by the Model Context Protocol: through the SDK's own client, over its own transports.
+
+The SDK is imported by tests, not here: every worker collects this file, and one of them runs it.
+"""
 
 from __future__ import annotations
 
@@ -8,24 +11,22 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx2
 import pytest
 import uvicorn
-from mcp import Client, StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
-from mcp.server.mcpserver import MCPServer
-from mcp.shared.exceptions import MCPError
 from typer.testing import CliRunner
 
 from kernelwright import HOME
 from kernelwright.cli.app import app
 from kernelwright.mcp_server.commands import Commands
-from kernelwright.mcp_server.http import PATH, with_token
 from kernelwright.mcp_server.places import LARGEST_BYTES, Places
-from kernelwright.mcp_server.server import Limits, build_server
 from tools.listening import listen
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp.server.mcpserver import MCPServer
 
 ECHO = "import json, sys; print('  1.0s evaluate  abc PASS', file=sys.stderr); print(json.dumps({'words': sys.argv[1:]}))"
 REFUSES = "import sys; print('kernelwright: There is no such device.\\n  Name another.', file=sys.stderr); sys.exit(2)"
@@ -34,14 +35,22 @@ TOKEN = "a-token"
 
 
 def _server(root: Path, program: str = ECHO, *, jobs: int = 2, queue: int = 16) -> MCPServer[Any]:
+    from kernelwright.mcp_server.server import Limits, build_server
+
     (root / "problem.py").write_text("def f(x):\n    return x\n")
     (root / "kernel.py").write_text("class ModelNew: ...\n")
     commands = Commands(root, root / "home", jobs, queue, (sys.executable, "-c", program))
     return build_server(Places(root, root / "home"), commands, Limits())
 
 
+def _client(server: Any) -> Client:
+    from mcp import Client
+
+    return Client(server)
+
+
 async def _called(server: MCPServer[Any], tool: str, **given: Any) -> Any:
-    async with Client(server) as client:
+    async with _client(server) as client:
         return await client.call_tool(tool, given)
 
 
@@ -55,7 +64,7 @@ def test_every_tool_says_what_it_does_and_takes(tmp_path: Path) -> None:
     """An agent finds the seven tools with words for each and for its parameters."""
 
     async def listed() -> Any:
-        async with Client(_server(tmp_path)) as client:
+        async with _client(_server(tmp_path)) as client:
             return (await client.list_tools()).tools
 
     tools = {tool.name: tool for tool in asyncio.run(listed())}
@@ -88,7 +97,7 @@ def test_progress_comes_with_the_lines_of_a_run(tmp_path: Path) -> None:
         seen.append((progress, total, message))
 
     async def run() -> Any:
-        async with Client(_server(tmp_path)) as client:
+        async with _client(_server(tmp_path)) as client:
             return await client.call_tool("optimize", {"problem": "problem.py", "budget": 4}, progress_callback=told)
 
     found = asyncio.run(run())
@@ -133,7 +142,7 @@ def test_calls_wait_in_line_and_too_many_are_turned_away(tmp_path: Path) -> None
     """Of four calls at once where one works and one waits, two get a line that says so."""
 
     async def four() -> list[Any]:
-        async with Client(_server(tmp_path, jobs=1, queue=1)) as client:
+        async with _client(_server(tmp_path, jobs=1, queue=1)) as client:
             return await asyncio.gather(*(client.call_tool("explain", {"problem": "problem.py"}) for _ in range(4)))
 
     found = asyncio.run(four())
@@ -162,6 +171,8 @@ def test_a_cancelled_call_leaves_no_process(tmp_path: Path) -> None:
 
 def test_an_agent_starts_the_server_over_standard_input(tmp_path: Path) -> None:
     """`kernelwright mcp` answers the SDK's client; a run that there is none of is one line."""
+    from mcp import StdioServerParameters
+
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["-m", "kernelwright", "mcp", "--root", str(tmp_path), "--home", str(tmp_path / "home")],
@@ -169,7 +180,7 @@ def test_an_agent_starts_the_server_over_standard_input(tmp_path: Path) -> None:
     )
 
     async def asked() -> Any:
-        async with Client(parameters) as client:
+        async with _client(parameters) as client:
             return await client.call_tool("trace", {"run": "softmax"})
 
     assert "There is no run 'softmax'" in asyncio.run(asked()).content[0].text
@@ -177,12 +188,14 @@ def test_an_agent_starts_the_server_over_standard_input(tmp_path: Path) -> None:
 
 def test_runs_and_their_kernels_are_resources(tmp_path: Path) -> None:
     """The runs, the trace of one and its delivered kernel can be read; a run without a kernel says so."""
+    from mcp.shared.exceptions import MCPError
+
     folder = tmp_path / "home" / "runs" / "softmax-1"
     (folder / "result").mkdir(parents=True)
     (folder / "run.db").touch()
 
     async def read(uri: str) -> str:
-        async with Client(_server(tmp_path)) as client:
+        async with _client(_server(tmp_path)) as client:
             try:
                 return str((await client.read_resource(uri)).contents[0].text)
             except MCPError as error:
@@ -198,6 +211,8 @@ def test_runs_and_their_kernels_are_resources(tmp_path: Path) -> None:
 @pytest.fixture
 def address(tmp_path: Path) -> Iterator[str]:
     """Where a server over HTTP listens."""
+    from kernelwright.mcp_server.http import PATH, with_token
+
     listening = listen("127.0.0.1", 0)
     app = with_token(_server(tmp_path).streamable_http_app(streamable_http_path=PATH), TOKEN)
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
@@ -212,9 +227,11 @@ def test_http_answers_who_knows_the_token(address: str) -> None:
     """The SDK's client works over HTTP with the token; without it every request is refused."""
 
     async def asked() -> Any:
+        from mcp.client.streamable_http import streamable_http_client
+
         async with (
             httpx2.AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}) as http,
-            Client(streamable_http_client(address, http_client=http)) as client,
+            _client(streamable_http_client(address, http_client=http)) as client,
         ):
             return await client.call_tool("explain", {"problem": "problem.py"})
 

@@ -1,18 +1,19 @@
-"""A run as MLflow shows it, by a store of files: settings, the gain of each evaluation, and at the end kernel and report."""
+"""A run as MLflow shows it, by a store of files: settings, the gain of each evaluation, and at the end kernel and report.
+
+MLflow is imported by tests, not here: every worker collects this file, and one of them runs it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from mlflow import MlflowClient
-from mlflow.entities import Run
 
 from graphs.optimize.execute import execute
 from graphs.run.settings import RunSettings
-from kernelwright.viewers.mlflow_runs import MlflowViewer
 from kernelwright.viewers.settings import ENDPOINTS, TRACKING, open_viewers
 from tests.support.interrupted import Interrupted, InterruptedStore
 from tests.support.loop import small_services
@@ -20,18 +21,32 @@ from tools.errors import MachineError
 from tools.records import Budget, Evaluation
 from tools.tracing import RunStore
 
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+    from kernelwright.viewers.mlflow_runs import MlflowViewer
+
 SETTINGS = RunSettings(target="h200", memory=False, budget=Budget(evaluations=4), start="# key: sk-proj-0123456789abcdefghij")
 
 
 @pytest.fixture
 def client(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MlflowClient]:
     """Asks the store that the standard variable names."""
+    from mlflow import MlflowClient
+
     for name in ENDPOINTS:
         monkeypatch.delenv(name, raising=False)
     # the store that needs no server and no database, which MLflow would rather see moved to one
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     monkeypatch.setenv(TRACKING, (tmp_path / "mlflow").as_uri())
     return MlflowClient((tmp_path / "mlflow").as_uri())
+
+
+def _viewer(store: RunStore) -> MlflowViewer:
+    from kernelwright.viewers.mlflow_runs import MlflowViewer
+
+    return MlflowViewer(store)
 
 
 def _only_run(client: MlflowClient) -> Run:
@@ -47,12 +62,12 @@ def test_a_run_is_shown_with_what_was_set_and_what_it_gained(tmp_path: Path, cli
     store.node = "review"
     with pytest.raises(Interrupted):
         asyncio.run(execute(small_services(tmp_path / "exp-1", plain, store=store), lambda event: None))
-    assert MlflowViewer(store).look() == 3
+    assert _viewer(store).look() == 3
     assert _only_run(client).info.status == "RUNNING"
     services = small_services(tmp_path / "exp-1", plain)
     asyncio.run(execute(services, lambda event: None))
     services.store.set_meta("settings", SETTINGS.model_dump_json())
-    MlflowViewer(services.store).look()
+    _viewer(services.store).look()
     run = _only_run(client)
     judged = list(services.store.all("evaluation", Evaluation).values())
     told = client.get_metric_history(run.info.run_id, "best_speedup")
@@ -67,7 +82,7 @@ def test_a_run_is_shown_with_what_was_set_and_what_it_gained(tmp_path: Path, cli
 
 def test_what_looks_like_a_key_is_not_told(tmp_path: Path, client: MlflowClient) -> None:
     """Of a setting too."""
-    MlflowViewer(small_services(tmp_path / "exp-1", SETTINGS).store).look()
+    _viewer(small_services(tmp_path / "exp-1", SETTINGS).store).look()
     assert _only_run(client).data.params["start"] == "# key: [secret]"
 
 
@@ -86,4 +101,4 @@ def test_a_server_that_cannot_be_told_is_named(tmp_path: Path, monkeypatch: pyte
     """One line."""
     monkeypatch.setenv(TRACKING, "nosuch://place")
     with pytest.raises(MachineError, match="MLflow was not told"):
-        MlflowViewer(small_services(tmp_path / "exp-1", SETTINGS).store).look()
+        _viewer(small_services(tmp_path / "exp-1", SETTINGS).store).look()
