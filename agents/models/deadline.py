@@ -15,14 +15,20 @@ CONFIRM_SHARE = 0.2
 """Of the wall time, which the search does not use: without a confirmation nothing could be delivered."""
 CONFIRM_LEAST_S = 25.0
 """What of a short run is kept for that, up to half of it: a sealed confirmation took 9 to 19 GPU seconds and a build of 2 s on an H200."""
+CONFIRM_FACTOR = 3.0
+"""The same, as a multiple of the run's longest evaluation: on an H200 a confirmation took 2 to 4 times as long as that in the search."""
 WALL = "wall_s"
 
 
-def time_left(budget: Budget, spent: Spent, *, confirming: bool = False) -> float | None:
-    """Seconds that the search may still take, or with `confirming` the run; None where no limit is set."""
+def time_left(budget: Budget, spent: Spent, *, confirming: bool = False, longest_s: float = 0.0) -> float | None:
+    """Seconds that the search may still take, or with `confirming` the run; None where no limit is set.
+
+    `longest_s`: what the longest evaluation of a right candidate took.
+    """
     if not budget.wall_s:
         return None
-    kept = 0.0 if confirming else max(budget.wall_s * CONFIRM_SHARE, min(CONFIRM_LEAST_S, budget.wall_s / 2))
+    needed = max(CONFIRM_LEAST_S, CONFIRM_FACTOR * longest_s)
+    kept = 0.0 if confirming else max(budget.wall_s * CONFIRM_SHARE, min(needed, budget.wall_s / 2))
     return max(0.0, budget.wall_s - kept - spent.wall_s)
 
 

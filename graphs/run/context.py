@@ -16,7 +16,7 @@ from knowledge.protocol import Memory
 from tools.evaluation.protocol import EvaluatorPool
 from tools.guards import contract_of, guarded, reference_text
 from tools.inductor import Written
-from tools.records import Baselines, Candidate, Evaluation, EvaluationRequest, HardwareSheet, Problem
+from tools.records import Baselines, Candidate, Evaluation, EvaluationRequest, HardwareSheet, Problem, Verdict
 from tools.tracing import RunStore
 
 
@@ -80,7 +80,11 @@ class Services:
 
     def time_left(self, *, confirming: bool = False) -> float | None:
         """Seconds that the search may still take, or with `confirming` the run; None where no limit is set."""
-        return time_left(self.settings.budget, self.store.spent(), confirming=confirming)
+        if not self.settings.budget.wall_s:
+            return None
+        found = () if confirming else self.store.all("evaluation", Evaluation).values()
+        longest_s = max((one.seconds for one in found if one.verdict is Verdict.PASS), default=0.0)
+        return time_left(self.settings.budget, self.store.spent(), confirming=confirming, longest_s=longest_s)
 
     def evaluations_left(self) -> int | None:
         """Evaluations the budget still allows; None where it sets no limit."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -23,6 +23,8 @@ Instead = Callable[[Outcome], tuple[Outcome, tuple[Delivered, ...]]]
 """Has operators made in the place of those that were taken out; gives the outcome with theirs in it."""
 PAIRS = ((EAGER, OURS), (COMPILED, COMPILED_OURS), (AUTOTUNED, AUTOTUNED_OURS))
 """Ways of running the model without the operators and with them."""
+MORE_ROUNDS = 5
+"""Times as many rounds where the first did not tell whether an operator helps: an interval of less than half the width."""
 PACKAGE_SUFFIXES = (".py",)
 AROUND = (VARIANT.parts[0], EXPORTS)
 """Folders of a package that it does not need itself."""
@@ -67,13 +69,17 @@ class Proving:
         return outcome.model_copy(update={"expected": expected_gain(outcome)}), left
 
     def _narrowed(self, outcome: Outcome, left: tuple[Delivered, ...]) -> tuple[Outcome, tuple[Delivered, ...]]:
-        """Prove until nothing has to go."""
+        """Prove until nothing has to go; where it is not sure that an operator helps, once with more rounds first."""
+        rounds = self.settings.rounds
         while left:
-            proof = self.prove(left, compiled=self.settings.compiled and not self.timed)
+            proof = self.prove(left, compiled=self.settings.compiled and not self.timed, rounds=rounds)
             outcome = outcome.model_copy(update={"proof": proof, "ratios": ratios(proof, outcome.capture.weights)})
             going = self._going(outcome, left)
             if not going:
                 break
+            if rounds == self.settings.rounds and self._is_unsure(outcome, left, going):
+                rounds *= MORE_ROUNDS
+                continue
             outcome = outcome.model_copy(update={"operators": tuple(_taken_out(one, going) for one in outcome.operators)})
             left = tuple(one for one in left if one.group.name not in going)
         return outcome, left
@@ -103,7 +109,7 @@ class Proving:
             left = tuple(replace(one, seen=False) for one in left)
         return outcome, left
 
-    def prove(self, delivered: Sequence[Delivered], *, compiled: bool, shares: bool = True) -> Proof:
+    def prove(self, delivered: Sequence[Delivered], *, compiled: bool, shares: bool = True, rounds: int = 0) -> Proof:
         """Run the model with these operators; with `shares` without each of them in turn, too."""
         self.listener({"event": "proving", "operators": [one.group.name for one in delivered]})
         settings = self.settings
@@ -120,7 +126,7 @@ class Proving:
             timed=self.timed,
             compiled=compiled,
             max_autotune=settings.max_autotune and compiled and self.timed,
-            rounds=settings.rounds,
+            rounds=rounds or settings.rounds,
             seed=self.seed,
             threads=1,
             limit_s=settings.proof_s,
@@ -136,12 +142,17 @@ class Proving:
         if not proof.holds and not unused:
             # what it is cannot be seen in the sum of all: the one that the model gains least by goes first
             return {left[-1].group.name: "the model's outputs were not right with it"}
-        slow = {
-            name: f"the model is no faster with it ({ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}])"
-            for name, ratio in self._shares(outcome, left).items()
-            if ratio.low <= 1.0
-        }
-        return {**slow, **unused}
+        slow = {name: ratio for name, ratio in self._shares(outcome, left).items() if ratio.low <= 1.0 and name not in unused}
+        if unused or not slow:
+            return unused
+        # one at a time: what costs the model more than it brings hides what others bring
+        name, ratio = min(slow.items(), key=lambda item: item[1].value)
+        return {name: f"the model is no faster with it ({ratio.value:.3f}x [{ratio.low:.3f}, {ratio.high:.3f}])"}
+
+    def _is_unsure(self, outcome: Outcome, left: Sequence[Delivered], going: Mapping[str, str]) -> bool:
+        """Whether what has to go seems to help, by less than the noise."""
+        shares = self._shares(outcome, left)
+        return all(name in shares and shares[name].low <= 1.0 < shares[name].value for name in going)
 
     def _shares(self, outcome: Outcome, left: Sequence[Delivered]) -> dict[str, Ratio]:
         """Find what the model gains by each operator: by leaving it out, or of the only one against eager."""

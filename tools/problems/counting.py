@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import flop_registry, sdpa_flop
+from torch.utils.flop_counter import flop_registry
 
 from tools.problems.families import family_of
 from tools.records import OperatorFamily, Work
@@ -95,10 +95,13 @@ def _product_flops(func: Any, family: OperatorFamily, args: Any, kwargs: Any, ou
     """Operations of a product by torch's own formulas, and by these where torch has none; 0 for other operators."""
     if family not in _PRODUCTS:
         return 0
+    name = func._schema.name.removeprefix("aten::")
+    if name.startswith("_scaled_dot_product") and "backward" not in name:
+        return _attention(args, out)
     formula = flop_registry.get(func._overloadpacket)
     if formula is not None:
         return int(formula(*args, **kwargs, out_val=out))
-    own = _FORMULAS.get(func._schema.name.removeprefix("aten::"))
+    own = _FORMULAS.get(name)
     return own(args, out) if own else 0
 
 
@@ -112,7 +115,9 @@ def _outer_product(args: Any, out: Any) -> int:
 
 
 def _attention(args: Any, out: Any) -> int:
-    return int(sdpa_flop(args[0].shape, args[1].shape, args[2].shape))
+    """Both products of queries, keys and values [batch, heads, length, width]; heads may share keys, which torch's formula refuses."""
+    query, key, value = (tuple(map(int, each.shape)) for each in args[:3])
+    return 2 * math.prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
 
 
 def _recurrent_layer(args: Any, out: Any) -> int:
@@ -128,6 +133,5 @@ _FORMULAS: dict[str, Callable[[Any, Any], int]] = {
     "vdot": _vector_product,
     "addr": _outer_product,
     "ger": _outer_product,
-    "_scaled_dot_product_flash_attention_for_cpu": _attention,
     "mkldnn_rnn_layer": _recurrent_layer,
 }

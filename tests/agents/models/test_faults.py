@@ -193,3 +193,9 @@ def test_time_is_kept_for_the_confirmation(wall_s: float, left: float | None) ->
     """A fifth, or of a short run what one takes, but never more than half; without a limit there is none."""
     assert time_left(Budget(wall_s=wall_s), Spent()) == left
     assert time_left(Budget(wall_s=wall_s), Spent(), confirming=True) == (wall_s or None)
+
+
+def test_more_is_kept_where_evaluations_take_long() -> None:
+    """Three times the longest one, as long as that is not more than half."""
+    assert time_left(Budget(wall_s=300.0), Spent(), longest_s=30.0) == 210.0
+    assert time_left(Budget(wall_s=300.0), Spent(), longest_s=90.0) == 150.0

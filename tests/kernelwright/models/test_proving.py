@@ -7,8 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from graphs.run.settings import RunSettings
-from kernelwright.models.proving import Instead, Proving
-from kernelwright.models.records import ModelSettings, OperatorOutcome, Outcome
+from kernelwright.models.proving import MORE_ROUNDS, Instead, Proving
+from kernelwright.models.records import ROUNDS, ModelSettings, OperatorOutcome, Outcome
 from kernelwright.models.report import report_text, summary
 from tests.tools.models.test_choice import group
 from tools.guards.contract import Contract, Size, TensorRule
@@ -152,6 +152,30 @@ def test_an_operator_that_does_not_help_is_taken_out_and_the_rest_proven_again()
     assert "no faster with it" in gate.taken_out
     assert not gate.kept
     assert "gate | 2.00x (sealed) | no: the model is no faster with it" in report_text(outcome)
+
+
+def test_what_costs_the_model_time_goes_first_and_alone() -> None:
+    """It hides what the other brings, which is seen once it is out."""
+
+    def answer(job: ProofJob) -> Proof:
+        both = {EAGER: 100.0, OURS: 101.0, f"{WITHOUT}norm": 101.0, f"{WITHOUT}gate": 90.0}
+        return proof(job, both if len(present(job)) == 2 else {EAGER: 100.0, OURS: 90.0})
+
+    _, left, model = settled(answer)
+    assert set(left) == {"norm"}
+    assert [present(job) for job in model.asked][:2] == [["gate", "norm"], ["norm"]]
+
+
+def test_where_it_is_not_sure_that_an_operator_helps_more_rounds_tell() -> None:
+    """By a tenth of a percent less than the noise: it is asked again once, with more rounds, before it may go."""
+
+    def answer(job: ProofJob) -> Proof:
+        gain = 0.05 if job.rounds == ROUNDS else 5.0
+        return proof(job, {EAGER: 100.0, OURS: 70.0, f"{WITHOUT}norm": 100.0, f"{WITHOUT}gate": 70.0 + gain})
+
+    _, left, model = settled(answer)
+    assert set(left) == {"norm", "gate"}
+    assert [job.rounds for job in model.asked] == [ROUNDS, ROUNDS * MORE_ROUNDS, ROUNDS]
 
 
 def test_where_nothing_helps_nothing_is_left() -> None:

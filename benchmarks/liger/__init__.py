@@ -1,0 +1,1 @@
+"""Liger-Kernel's group norm with our patch and without it."""
