@@ -4,8 +4,8 @@ Usage: python -m benchmarks.evaluator.run_kills [--kills 5] [--seed 0] [--operat
 
 A run with the interpreter, memory, and a scripted model in every role but the coder's, whose answers take half a second. One ends
 undisturbed; each other is killed, looked at for two seconds, and resumed. The moment is drawn: one of the evaluations and questions
-after the first evaluation, and a part of the time until the next. So it is the same whatever else the machine does. Candidates,
-verdicts, delivery, answered calls and memory must be those of the undisturbed one, and no process of it may be left.
+after the first evaluation, and a part of the time until the next, which ends it. So it is the same whatever else the machine does.
+Candidates, verdicts, delivery, answered calls and memory must be those of the undisturbed one, and no process of it may be left.
 
 `--out` keeps each kill as a JSON line, with the machine's load. Killed itself, the same command goes on with the kills that are missing.
 """
@@ -177,7 +177,10 @@ def _killed(home: Path, runs: ForkedRuns, options: argparse.Namespace, moment: M
         _begin(runs, home, server.url, options)
         while sum(_events(home, server)) < moment.events:
             time.sleep(LOOK_S)
-        time.sleep(moment.later_s)
+        # where the machine is less busy than it was, the next event comes first
+        due = time.monotonic() + moment.later_s
+        while time.monotonic() < due and sum(_events(home, server)) == moment.events:
+            time.sleep(LOOK_S)
         family = started_below(process_of(home))
         asking = any(entry.state == "received" for entry in server.requests)
         if family:

@@ -14,11 +14,12 @@ from benchmarks.evaluator.under_load import complaints
 from benchmarks.kept_rows import Row
 
 
-def _row(load: int, verdict: str = "PASS", seconds: float = 60.0, processor_s: float | None = None) -> Row:
+def _row(load: int, verdict: str = "PASS", seconds: float = 60.0, processor_s: float | None = None, others: int = 0) -> Row:
     return {
         "operator": "softmax",
         "policy": "exact",
         "load": load,
+        "others": others,
         "status": 0,
         "delivered": "a",
         "seconds": seconds,
@@ -28,11 +29,12 @@ def _row(load: int, verdict: str = "PASS", seconds: float = 60.0, processor_s: f
 
 
 def test_other_verdicts_at_another_load_are_told() -> None:
-    """The first load is what the others are held against; of time what the processor spent counts where it is known."""
+    """The first load is what the others are held against; of time the clock's counts, and beside others' work the processor's."""
     assert complaints([_row(0), _row(4, seconds=900.0)]) == []
     assert complaints([_row(0), _row(8, "TIMED_OUT")]) == ["softmax (exact): verdicts differs at load 8."]
     assert complaints([_row(0, seconds=150.0)]) == ["softmax (exact): 150 s."]
-    assert complaints([_row(0, seconds=900.0, processor_s=30.0)]) == []
+    assert complaints([_row(0, seconds=150.0, processor_s=30.0)]) == ["softmax (exact): 150 s."]
+    assert complaints([_row(0, seconds=900.0, processor_s=30.0, others=3)]) == []
 
 
 def test_whatever_a_command_started_is_counted() -> None:
