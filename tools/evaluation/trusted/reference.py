@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tools.errors import KernelwrightError
 from tools.evaluation.trusted.cudnn import cudnn_operators
 from tools.evaluation.trusted.rounding import to_tf32
+from tools.evaluation.trusted.widening import widened_casts
 from tools.evaluation.wire.precision import set_precision
 from tools.records import Precision, Problem
 
@@ -174,7 +175,7 @@ class DeclaredReference:
 
 
 class Oracle:
-    """The same reference with every float in float64."""
+    """The same reference with every float in float64, those too that it casts itself, unless it cannot be run so."""
 
     def __init__(self, problem: Problem, parameters: Mapping[str, torch.Tensor], device: str) -> None:
         """Open it on `device` with these parameters."""
@@ -185,12 +186,22 @@ class Oracle:
         if problem.abi.parameters:
             self._reference.module.load_state_dict(dict(parameters), strict=True)
         self._reference.module.to(device=device, dtype=torch.float64)
+        self._widens = True
 
     def outputs(self, arguments: list[Any]) -> list[torch.Tensor]:
         """Run in float64."""
         import torch
 
         with _defaults(torch.float64):
+            if self._widens:
+                try:
+                    with widened_casts():
+                        return self._reference.outputs(list(map(_own_double, arguments)))
+                except torch.OutOfMemoryError:
+                    raise
+                except (RuntimeError, TypeError, AssertionError, ValueError):
+                    # some operators take float32 alone, and a view of bits is as wide as its tensor
+                    self._widens = False
             return self._reference.outputs([_as(value, torch.float64) for value in arguments])
 
     def magnitudes(self, arguments: list[Any]) -> list[torch.Tensor]:
@@ -236,6 +247,14 @@ def _as(value: Any, dtype: torch.dtype) -> Any:
     import torch
 
     return value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def _own_double(value: Any) -> Any:
+    """Give a float tensor in float64, and a copy of every tensor: a reference may write to its inputs before it fails."""
+    import torch
+
+    made = _as(value, torch.float64)
+    return made.clone() if isinstance(made, torch.Tensor) and made is value else made
 
 
 def _signs(like: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,77 @@
+"""The oracle computes in float64 what a reference casts to float32, and rounds where the reference rounds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from tools.evaluation.trusted.reference import Oracle
+from tools.problems import load_problem
+
+
+def truth(folder: Path, body: str, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Compute what `body` says in the oracle, for x [2, 4] in bfloat16 and a parameter [4] in bfloat16."""
+    file = folder / "op.py"
+    file.write_text(f"""
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(4, dtype=torch.bfloat16))
+
+    def forward(self, x):
+        {body}
+
+
+def get_inputs():
+    return [torch.randn(2, 4).to(torch.bfloat16)]
+
+
+def get_init_inputs():
+    return []
+""")
+    return Oracle(load_problem(file), {"weight": weight}, "cpu").outputs([x])[0]
+
+
+X = torch.tensor([[1.0, -2.5, 0.375, 3.0], [0.5, 2.0, -1.25, 4.0]], dtype=torch.bfloat16)
+WEIGHT = torch.tensor([0.75, 1.5, -2.0, 0.3125], dtype=torch.bfloat16)
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["return x.float().exp()", "return x.to(torch.float32).exp()", "return torch.exp(x.to(dtype=torch.float32))"],
+)
+def test_casts_to_float32_are_to_float64(tmp_path: Path, body: str) -> None:
+    """However a reference says it, what it computes in float32 is exact to float64's digits."""
+    found = truth(tmp_path, body, X, WEIGHT)
+    assert found.dtype == torch.float64
+    assert torch.equal(found, X.double().exp())
+
+
+def test_a_sum_in_float32_is_one_in_float64(tmp_path: Path) -> None:
+    """An operator's own argument for its precision counts like a cast, and so do tensors that are made in float32."""
+    found = truth(tmp_path, "return x.sum(-1, dtype=torch.float32) + torch.full((2,), 0.1, dtype=torch.float32)", X, WEIGHT)
+    assert torch.equal(found, X.double().sum(-1) + 0.1)
+
+
+def test_what_is_beyond_float32_stays_finite(tmp_path: Path) -> None:
+    """A square that overflows in float32 does not in the oracle: there the reference has no digits, and is seen to have none."""
+    large = X * 2.0**70
+    assert torch.equal(truth(tmp_path, "return x.float().pow(2)", large, WEIGHT), large.double() ** 2)
+
+
+def test_casts_to_half_precision_round_and_meet_parameters(tmp_path: Path) -> None:
+    """A rounding that the reference asks for takes place, and its result can be multiplied with a parameter in float64."""
+    found = truth(tmp_path, "return torch.nn.functional.linear((x.float() / 3).to(torch.bfloat16), self.weight[None])", X, WEIGHT)
+    rounded = (X.double() / 3).to(torch.bfloat16).double()
+    assert torch.allclose(found, rounded @ WEIGHT.double()[:, None], rtol=1e-14)
+
+
+def test_views_of_bits_are_taken_as_they_are(tmp_path: Path) -> None:
+    """Where bits are looked at in float32, that part is computed in float32, as the reference says."""
+    body = "return (x.float().view(torch.int32) & 0x7FFFFFFF).view(torch.float32).reshape(2, 4) * 1.0"
+    assert torch.equal(truth(tmp_path, body, X, WEIGHT), X.double().abs().to(torch.float32))

@@ -1,0 +1,33 @@
+"""What a reference asks to be computed in float32 is computed in float64, and what it rounds to half precision is rounded, in float64."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+
+def widened_casts() -> AbstractContextManager[object]:
+    """Make a context in which `.float()`, `dtype=torch.float32` and the like give float64.
+
+    A cast to float16 or bfloat16 is a step of the reference's own: it rounds, overflows where that does, and gives float64 again, so
+    that it can meet parameters in float64. Casts to float8 and integers, and views of bits, stay as they are.
+    """
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    halves = (torch.float16, torch.bfloat16)
+
+    class _Widened(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        # `torch.cond` and its like run as they are, without a look inside
+        supports_higher_order_operators = True
+
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            given = kwargs or {}
+            asked = given.get("dtype")
+            if asked is torch.float32:
+                return func(*args, **(given | {"dtype": torch.float64}))
+            found = func(*args, **given)
+            return found.double() if asked in halves and isinstance(found, torch.Tensor) else found
+
+    mode: AbstractContextManager[object] = _Widened()  # type: ignore[no-untyped-call]
+    return mode
