@@ -24,7 +24,7 @@ from tools.cost.launches import modelled, region_launches, region_us
 from tools.cost.library import Call, convolves_on_tensor_cores, left_us, library_us
 from tools.cost.library_einsum import einsum_copies_us
 from tools.cost.prepack import packed_where_worth, ranked_with_packing
-from tools.cost.region_settings import SCORED, Setting, key, spread, words_of
+from tools.cost.region_settings import SCORED, TRUSTED, UNTRIED, Setting, key, spread, words_of
 from tools.hardware.rates import copy_gbps, operator_family
 from tools.records import HardwareSheet, OperatorFamily, PrecisionPolicy
 
@@ -128,7 +128,8 @@ class ScheduleModel:
         share = max(FEWEST, min(SCORED, SEEN // max(1, len(known))))
         others = self._left(schedule)
         rankings = packed_where_worth({region.id: self._ranked(region, share) for region in known}, others)
-        spreads = {region.id: spread(rankings[region.id], dict(region.parameters), most) for region in known}
+        trusted = {region.id: UNTRIED if region.template == TILE else TRUSTED for region in known}
+        spreads = {region.id: spread(rankings[region.id], dict(region.parameters), most, trusted[region.id]) for region in known}
         total = others + sum(settings[0].us for settings in spreads.values())
         heavy = {name for name, settings in spreads.items() if settings[0].us >= HEAVY * total}
         unmodelled = tuple(region.id for region in schedule.regions if region.is_generated and region.template not in self.known)

@@ -21,7 +21,10 @@ DIVISION = 24.0
 code of sm_90."""
 OVERHEAD = 4.0
 """Instructions of a lane for the address and the mask of one access; an assumption."""
-SLOW_OPS = {"exp": 4, "exp_fast": 4, "log": 6, "tanh": 12, "erf": 34, "div": 6, "sqrt": 6, "rsqrt": 4, "pow": 16, "sin": 40, "cos": 40}
+SLOW_OPS = {
+    "exp": 4, "exp_fast": 4, "log": 6, "sigmoid": 10, "tanh": 12, "erf": 34, "div": 6, "sqrt": 6, "rsqrt": 4, "pow": 16,
+    "sin": 40, "cos": 40,
+}  # fmt: skip
 """Instructions behind one such operation; others count 1. Read off the machine code of our own kernels on sm_90, rounded.
 
 A sine is 122 instructions there, of which it runs about a third: two rotary embeddings that took 249 and 467 µs on an H100 (2026-11-26;
