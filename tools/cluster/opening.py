@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from tools.cluster.growing import grows
 from tools.cluster.joining import join
 from tools.cluster.member import PATIENCE_S, PLACE_S, Needs
 from tools.cluster.pool import RayPool
@@ -16,6 +17,8 @@ from tools.hardware.devices import ALL, INTERPRETER
 from tools.hardware.sheets import load_sheet, sheet_names
 
 _KIND = "accelerator_type:"
+_CORES = 16
+"""What a GPU has beside it on a cluster that has none yet."""
 
 
 def open_ray(
@@ -54,7 +57,7 @@ def evaluations_beside_each_other() -> int:
 
     has = ray.cluster_resources()
     gpus = int(has.get("GPU", 0))
-    return capacity(gpus, int(has.get("CPU", 0))) // gpus if gpus else capacity(1)
+    return capacity(gpus, int(has.get("CPU", 0))) // gpus if gpus else capacity(1, _CORES)
 
 
 def processors_beside_a_gpu() -> int:
@@ -66,7 +69,7 @@ def processors_beside_a_gpu() -> int:
 
 
 def check_devices(devices: str, title: str) -> bool:
-    """Whether GPUs are asked for; UserError where the cluster, joined before, has none like that and could get none."""
+    """Whether GPUs are asked for; UserError where the cluster, joined before, has none like that and does not grow."""
     if devices == INTERPRETER:
         return False
     if devices != ALL:
@@ -74,15 +77,15 @@ def check_devices(devices: str, title: str) -> bool:
     import ray
 
     has = ray.cluster_resources()
-    could = _could_have()
-    if not (has.get("GPU") or could.get("GPU")):
+    can_grow = grows()
+    if not (has.get("GPU") or can_grow):
         where = f"{has.get('CPU', 0):g} processors on {len(ray.nodes())} nodes"
         mend = (
             f"Add a node that has one, or give --devices {INTERPRETER} to check kernels in Triton's interpreter and estimate their times."
         )
         raise UserError(f"The Ray cluster has no GPU: it has {where}.", mend)
     there = kinds()
-    if there and not kind_of(title, there) and not could.get("GPU"):
+    if there and not kind_of(title, there) and not can_grow:
         raise UserError(f"No node of the Ray cluster has an {title}: its GPUs are {', '.join(there)}.", "Name one of these with --target.")
     return True
 
@@ -109,12 +112,3 @@ def cluster_target(address: str, devices: str) -> str:
     there = kinds()
     fitting = [name for name in sheet_names() if kind_of(load_sheet(name).title, there)]
     return fitting[0] if len(fitting) == 1 else ""
-
-
-def _could_have() -> dict[str, float]:
-    """What an autoscaler could add, as far as it is told to Ray; empty without one."""
-    from ray._private.state import state
-
-    # no public call says it
-    ask = getattr(state, "get_max_resources_from_cluster_config", None)
-    return dict(ask() or {}) if ask else {}
