@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,17 @@ def open_text_station(order: Any) -> Any:
     from tools.cluster.station import Station
     from tools.records import Evaluation, EvaluationRequest
 
+    # as this machine's own pool has, which a station has otherwise
+    places = asyncio.Semaphore(order.parallel)
+
     class Slow(ScriptedPool):
         async def evaluate(self, request: EvaluationRequest) -> Evaluation:
-            _write(Path(os.environ[LOG]), f"start {request.key}")
-            await asyncio.sleep(float(os.environ[SECONDS]))
-            return await super().evaluate(request)
+            async with places:
+                began = time.monotonic()
+                _write(Path(os.environ[LOG]), f"start {request.key}")
+                await asyncio.sleep(float(os.environ[SECONDS]))
+                found = await super().evaluate(request)
+                return found.model_copy(update={"seconds": time.monotonic() - began})
 
     async def calibrate() -> float:
         _write(Path(os.environ[LOG]), f"calibrate {unit}")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 from tools.cluster.calibration import EVERY_S, deviating, in_words, is_news
@@ -14,6 +13,7 @@ from tools.cluster.member import Member, Needs, asked_for, read_facts, short
 from tools.cluster.records import Facts, Question, Reply
 from tools.cluster.shortage import LOGS, shortage
 from tools.cluster.station import code_hash
+from tools.cluster.turns import Turns
 from tools.errors import KernelwrightError, MachineError, UserError
 
 PENDING = 8
@@ -36,8 +36,7 @@ class Crew:
         self._needs = needs
         self._say = say
         self._members: list[Member] = []
-        self._slots: asyncio.PriorityQueue[tuple[int, int, Member]] = asyncio.PriorityQueue()
-        self._number = itertools.count()
+        self._turns = Turns(lambda: self.ready, needs.order.parallel)
         self._fault: KernelwrightError | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -62,15 +61,16 @@ class Crew:
     async def member(self) -> AsyncIterator[Member]:
         """Give an evaluator with room for one more question, the one with least to do; wait for one where there is none."""
         self._keeping = self._keeping or asyncio.create_task(self._keep())
-        depth, one = await self._room()
-        one.busy += 1
-        try:
-            yield one
-        finally:
-            one.busy -= 1
-            one.idle_since = time.monotonic()
-            if one.ready and one in self._members:
-                self._slots.put_nowait((depth, next(self._number), one))
+        while True:
+            place = self._turns.enter()
+            try:
+                one = await self._given(place)
+                # it may have been lost meanwhile
+                if one.ready and one in self._members:
+                    yield one
+                    return
+            finally:
+                self._turns.leave(place)
 
     async def ask(self, one: Member, question: Question) -> Reply:
         """Put a question to one; cancelling withdraws it there, too."""
@@ -113,7 +113,8 @@ class Crew:
             one.kill()
         self._members.clear()
 
-    async def _room(self) -> tuple[int, Member]:
+    async def _given(self, place: asyncio.Future[Member]) -> Member:
+        """Wait for an evaluator at a place in the queue, and see to it that there will be one."""
         self._waiting += 1
         if self._waiting == 1:
             self._since = self._without = time.monotonic()
@@ -122,12 +123,9 @@ class Crew:
                 if self._closed:
                     raise MachineError("The pool has been closed.", "Make a new one.")
                 self._grow()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_LOOK_S * 2):
-                        depth, _, one = await self._slots.get()
-                    # a slot of one that has gone meanwhile is no slot
-                    if one.ready and one in self._members:
-                        return depth, one
+                done, _ = await asyncio.wait({place}, timeout=_LOOK_S * 2)
+                if done:
+                    return place.result()
                 self._hope()
         finally:
             self._waiting -= 1
@@ -166,8 +164,7 @@ class Crew:
         self._fault, self._misses = None, 0
         if one.facts.keys:
             self._say(f"Ray on {one.facts.host} was started with {', '.join(one.facts.keys)}: start it without, workers need no key")
-        for depth in range(self._needs.order.parallel):
-            self._slots.put_nowait((depth, next(self._number), one))
+        self._turns.hand_out()
 
     def _missed(self, one: Member, error: Exception) -> None:
         if one in self._members:
