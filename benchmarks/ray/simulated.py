@@ -3,8 +3,9 @@
 Usage: python -m benchmarks.ray.simulated OUT_FILE [--evaluators 64] [--candidates 2000] [--times wall|gpu] [--scale 0.25]
 
 The times are of evaluations recorded in docs/results/kernelbench: wall seconds of a run for each, or GPU seconds. `efficiency` is the
-share of the evaluators' time that these fill from when all are there until the last one is handed out; `whole` is the share until the
-last answer, `whole_at_best` that of handing out the same order at no cost. Prints one JSON object.
+share of the evaluators' time that these fill from when all are there until the last one is handed out; `occupied` is the same by the
+evaluators' own clocks, which a busy machine lets wait longer than they were told to. `whole` is the share until the last answer,
+`whole_at_best` that of handing out the same order at no cost. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ async def _simulated(evaluators: int, candidates: int, kind: str, scale: float) 
     await asyncio.gather(*(_until_all(pool, number, evaluators) for number in range(2 * evaluators)))
     started = time.monotonic() - began
     times = [scale * one for one in itertools.islice(itertools.cycle(recorded_seconds(kind)), candidates)]
-    cpu, began = _head_cpu(), time.monotonic()
+    cpu, load, began = _head_cpu(), os.getloadavg()[0], time.monotonic()
     answers = await asyncio.gather(*(_answered(pool, f"# seconds: {s:.3f}\n# candidate {n}") for n, s in enumerate(times)))
     wall, used = time.monotonic() - began, _head_cpu() - cpu
     await pool.close()
@@ -83,17 +84,18 @@ async def _simulated(evaluators: int, candidates: int, kind: str, scale: float) 
     return {
         "times": f"{kind} seconds x {scale:g}",
         "evaluators": evaluators,
-        "candidates": len({one for one, _ in answers}),
+        "candidates": len({one for one, _, _ in answers}),
         "recorded_mean_s": round(statistics.mean(times), 3),
         "recorded_longest_s": round(max(times), 3),
         "start_s": round(started, 1),
         "wall_s": round(wall, 2),
-        "efficiency": round(_filled([(ended - began - s, s) for (_, ended), s in zip(answers, times, strict=True)], evaluators), 4),
+        "efficiency": round(_filled([(ended - began - s, s) for (_, _, ended), s in zip(answers, times, strict=True)], evaluators), 4),
+        "occupied": round(_filled([(ended - began - took, took) for _, took, ended in answers], evaluators), 4),
         "whole": round(busy / (evaluators * wall), 4),
         "whole_at_best": round(busy / (evaluators * _makespan(times, evaluators)), 4),
         "answers_a_second": round(len(answers) / wall, 1),
         "head_cores": round(used / wall, 3),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f} at the end",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, load {load:.0f} at the beginning, {os.getloadavg()[0]:.0f} at the end",
         "versions": {"python": platform.python_version(), "ray": ray.__version__},
     }
 
@@ -105,10 +107,10 @@ async def _until_all(pool: RayPool, number: int, evaluators: int) -> None:
         turn += 1
 
 
-async def _answered(pool: RayPool, source: str) -> tuple[str, float]:
-    """The candidate that was judged, and when its answer was there."""
+async def _answered(pool: RayPool, source: str) -> tuple[str, float, float]:
+    """The candidate that was judged, how long its evaluator was at it, and when its answer was there."""
     found = await pool.evaluate(_request(source))
-    return found.candidate, time.monotonic()
+    return found.candidate, found.seconds, time.monotonic()
 
 
 def _filled(spans: list[tuple[float, float]], evaluators: int) -> float:
