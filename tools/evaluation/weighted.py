@@ -1,8 +1,10 @@
-"""Judges a candidate at every shape of its problem, one after the other, and adds the times up by the shapes' weights."""
+"""Judges a candidate at every shape of its problem, and adds the times up by the shapes' weights."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import TypeVar
 
 from tools.evaluation.supervisor.statistics import speedup
 from tools.records import (
@@ -21,6 +23,7 @@ from tools.records import (
     Verdict,
 )
 
+T = TypeVar("T")
 _OTHERS = 1
 """Small sizes at which a kernel is judged again beside each shape but the first: all of them were tried with that."""
 _TRUST = (Tier.SEALED, Tier.BRACKETED, Tier.IN_PROCESS)
@@ -28,22 +31,40 @@ _TRUST = (Tier.SEALED, Tier.BRACKETED, Tier.IN_PROCESS)
 
 
 async def evaluate_shapes(evaluate: Callable[[EvaluationRequest], Awaitable[Evaluation]], request: EvaluationRequest) -> Evaluation:
-    """Judge at each shape until one is not passed; what is only compiled or checked is so at the first shape."""
+    """Judge at the first shape, and where it passes, at the others side by side; what is only compiled or checked is so at the first."""
     shapes = request.problem.shapes if request.depth == "whole" else request.problem.shapes[:1]
-    found: list[Evaluation] = []
-    for place, shape in enumerate(shapes):
+
+    def job(place: int) -> EvaluationRequest:
         variants = request.variants[:_OTHERS] if place else request.variants
-        job = request.model_copy(update={"problem": request.problem.at(shape), "variants": variants})
-        found.append(await evaluate(job))
-        if found[-1].verdict not in (Verdict.PASS, Verdict.BUILT):
-            notes = (f"At the shape {shape.name!r}.", *found[-1].notes)
-            return found[-1].model_copy(update={"notes": notes, **_spent(found)})
+        return request.model_copy(update={"problem": request.problem.at(shapes[place]), "variants": variants})
+
+    found = [await evaluate(job(0))]
+    if _goes_on(found[0]) and len(shapes) > 1:
+        found += await side_by_side(evaluate(job(place)) for place in range(1, len(shapes)))
+    for shape, one in zip(shapes, found, strict=False):
+        if not _goes_on(one):
+            return one.model_copy(update={"notes": (f"At the shape {shape.name!r}.", *one.notes), **_spent(found)})
     return found[0] if request.depth != "whole" else added(shapes, found)
 
 
+def _goes_on(one: Evaluation) -> bool:
+    return one.verdict in (Verdict.PASS, Verdict.BUILT)
+
+
+async def side_by_side(jobs: Iterable[Awaitable[T]]) -> list[T]:
+    """Await all; where one raises, or this is cancelled, the others are cancelled and ended."""
+    tasks = [asyncio.ensure_future(job) for job in jobs]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def baselines_of_shapes(baselines: Callable[[Problem], Awaitable[Baselines]], problem: Problem) -> Baselines:
-    """Time the reference at each shape: a call on average by the weights."""
-    found = [await baselines(problem.at(shape)) for shape in problem.shapes]
+    """Time the reference at each shape, side by side as far as the device allows: a call on average by the weights."""
+    found = await side_by_side(baselines(problem.at(shape)) for shape in problem.shapes)
     weights = _shares(problem.shapes)
     estimates = [one.estimate for one in found if one.estimate]
     names = [name for name in found[0].samples if all(name in one.samples for one in found)]

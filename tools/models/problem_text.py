@@ -7,6 +7,7 @@ import math
 import operator
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ MOST_CONSTANT = 64
 """Elements of a tensor constant that is written into the file."""
 SMALL = ((7, 5, 3), (1,))
 """Values for the sizes that may vary, at which a kernel is tried as well."""
+_HALVES = (torch.float16, torch.bfloat16)
 _CHECKS = ("_assert_scalar", "_assert_tensor_metadata", "sym_constrain_range", "_assert_async")
 """Operators that only check what a trace relies on."""
 _ARITHMETIC = {operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.truediv: "/", operator.mod: "%"}
@@ -236,8 +238,26 @@ class ProblemText:
             raise UntraceableError("it updates a tensor in place")
         if any(name in str(target) for name in _CHECKS):
             raise UntraceableError("a check in it is used as a value")
+        if target is torch.ops.aten.to.dtype:
+            args[1] = self._cast(node.args[0], args[0], node.args[1])
         named = [f"{key}={self._reference(value)}" for key, value in node.kwargs.items()]
         return f"torch.ops.{target}({', '.join([*args, *named])})"
+
+    def _cast(self, node: Any, name: str, dtype: torch.dtype) -> str:
+        """Write the dtype of a cast so that it follows the reference where that is run in float64: what a half is widened to, and back."""
+        from_dtype = node.meta["val"].dtype
+        if dtype == torch.float32 and from_dtype in (*_HALVES, torch.float32):
+            # torch.promote_types would be traced
+            return f"{name}.dtype if {name}.dtype.itemsize > 4 else torch.float32"
+        return self._halves.get(dtype, repr(dtype)) if from_dtype.is_floating_point else repr(dtype)
+
+    @cached_property
+    def _halves(self) -> dict[torch.dtype, str]:
+        """Tensors of the call whose dtype is a half, by that, as text of their dtype."""
+        given = [(name, leaf.dtype) for name, leaf in zip(self.inputs, self._leaves, strict=True)]
+        state = self._program.state_dict
+        held = [(f"self.{name}", state[key].dtype) for name, own in self.parameters.items() if (key := f"{INNER}{own}") in state]
+        return {dtype: f"{name}.dtype" for name, dtype in reversed([*given, *held]) if dtype in _HALVES}
 
     def _reference(self, value: Any) -> str:
         """Write an argument."""

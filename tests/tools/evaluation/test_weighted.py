@@ -76,7 +76,7 @@ def test_a_sum_of_times_that_sealed_launches_vouch_for_is_vouched_for() -> None:
 
 
 def test_a_candidate_that_fails_at_one_shape_fails() -> None:
-    """No later shape is tried, the note says which one it was, and what was spent before is counted."""
+    """The note says which one it was, and all that was spent is counted; after the first no other shape is tried."""
     asked: list[EvaluationRequest] = []
 
     async def judge(job: EvaluationRequest) -> Evaluation:
@@ -84,8 +84,34 @@ def test_a_candidate_that_fails_at_one_shape_fails() -> None:
         return estimated(5.0) if "a" in job.problem.sizes else Evaluation(candidate="c", verdict=Verdict.WRONG, seconds=3.0)
 
     found = asyncio.run(evaluate_shapes(judge, request(shaped(a=1, b=1, c=1))))
-    assert (found.verdict, found.notes, found.seconds) == (Verdict.WRONG, ("At the shape 'b'.",), 5.0)
-    assert [len(job.variants) for job in asked] == [2, 1]
+    assert (found.verdict, found.notes, found.seconds) == (Verdict.WRONG, ("At the shape 'b'.",), 8.0)
+    assert [len(job.variants) for job in asked] == [2, 1, 1]
+    asked.clear()
+    assert asyncio.run(evaluate_shapes(judge, request(shaped(b=1, a=1)))).verdict is Verdict.WRONG
+    assert len(asked) == 1
+
+
+def test_other_shapes_are_judged_side_by_side_and_end_together() -> None:
+    """Each waits for the other here; where one raises, nothing of the others goes on."""
+    last = asyncio.Event()
+
+    async def judge(job: EvaluationRequest) -> Evaluation:
+        if "c" in job.problem.sizes:
+            last.set()
+        if "b" in job.problem.sizes:
+            await last.wait()
+        return estimated(5.0)
+
+    assert asyncio.run(evaluate_shapes(judge, request(shaped(a=1, b=1, c=1)))).verdict is Verdict.PASS
+
+    async def failing(job: EvaluationRequest) -> Evaluation:
+        if "b" in job.problem.sizes:
+            raise ZeroDivisionError
+        await asyncio.sleep(60.0 if "c" in job.problem.sizes else 0.0)
+        return estimated(5.0)
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(evaluate_shapes(failing, request(shaped(a=1, b=1, c=1))))
 
 
 def test_what_is_only_compiled_is_compiled_once() -> None:

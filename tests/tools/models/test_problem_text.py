@@ -104,3 +104,26 @@ def test_a_buffer_that_is_written_to_is_refused() -> None:
 
     with pytest.raises(UntraceableError, match="updates a tensor in place"):
         ProblemText(Counts().eval(), (torch.randn(2),), {}, "Counts")
+
+
+class Wide(nn.Module):
+    """Works in float32 on halves beside a float32 input, and multiplies in their own format."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 4))
+
+    def forward(self, x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
+        wide = torch.einsum("rc,ck->rk", x.float(), scale)
+        return nn.functional.linear(wide.to(x.dtype), self.weight)
+
+
+def test_casts_follow_a_run_in_float64() -> None:
+    """What a half is widened to and rounded back to is no dtype of its own: an oracle can run the file, and the file is the module's."""
+    module = Wide().to(torch.bfloat16).eval()
+    x, scale = torch.randn(3, 4).bfloat16(), torch.randn(4, 4)
+    text = ProblemText(module, (x, scale), {}, "Wide")
+    assert torch.equal(run(text, module, [x, scale]), module(x, scale))
+    space: dict[str, Any] = {}
+    exec(text.source, space)
+    assert space["Model"]().double()(x.double(), scale.double()).dtype == torch.float64
