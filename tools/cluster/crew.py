@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from tools.cluster.alike import demand_alike
 from tools.cluster.calibration import EVERY_S, deviating, in_words, is_news
 from tools.cluster.member import Member, Needs, asked_for, read_facts, short
-from tools.cluster.records import Facts, Question, Reply
+from tools.cluster.records import Question, Reply
 from tools.cluster.shortage import LOGS, shortage
-from tools.cluster.station import code_hash
 from tools.cluster.turns import Turns
-from tools.errors import KernelwrightError, MachineError, UserError
+from tools.errors import KernelwrightError, MachineError
 
 PENDING = 8
 """Evaluators asked for and not placed, at most: what an autoscaler is asked for at once."""
@@ -145,7 +145,8 @@ class Crew:
             one.host = await one.handle.host.remote()
             async with asyncio.timeout(self._needs.begin_s):
                 one.facts = read_facts(await one.handle.facts.remote())
-                self._check(one.facts)
+                siblings = (each.facts for each in self.ready if each.facts)
+                demand_alike(one.facts, self._needs.title, siblings)
                 if one.facts.device:
                     one.doing = "times the calibration kernel"
                     await self._calibrate(one)
@@ -183,22 +184,6 @@ class Crew:
         if self._fault is None:
             self._faulted = time.monotonic()
         self._fault = fault
-
-    def _check(self, facts: Facts) -> None:
-        if facts.code != code_hash():
-            raise UserError(
-                f"kernelwright there is other code ({facts.code}) than here ({code_hash()}).", "Install the same version on every node."
-            )
-        if facts.device.casefold() != self._needs.title.casefold():
-            raise UserError(
-                f"its GPU is {facts.device or 'none'}, and the target is {self._needs.title}.",
-                "Leave that node out, or name its device with --target.",
-            )
-        for other in (one.facts for one in self.ready if one.facts and one.facts is not facts):
-            for name in ("torch", "triton", "driver"):
-                if facts.versions.get(name) != other.versions.get(name):
-                    mine, theirs = facts.versions.get(name, "none"), other.versions.get(name, "none")
-                    raise UserError(f"it has {name} {mine}, and {other.host} {theirs}.", "Install the same on every node.")
 
     def _hope(self) -> None:
         """Raise what is wrong where nobody can be asked and nobody is to be expected; say what a wait that lasts is for."""
