@@ -57,6 +57,8 @@ class Space:
     """Sizes that the host function computes itself, by atoms."""
     parts_used: set[str] = field(default_factory=set)
     """Axes whose index is taken apart."""
+    twos: frozenset[int] = frozenset()
+    """Atoms of two elements that no axis walks."""
 
     def __post_init__(self) -> None:
         """Give each piece of a concatenation an axis of its own; its position follows from the one along the whole."""
@@ -123,6 +125,9 @@ class Space:
                     factors.append(self._use(axis.group_name(place), group))
                     rest = [symbol for symbol in rest if symbol not in group]
         for symbol in rest:
+            if symbol in self.twos:
+                factors.append("2")
+                continue
             if not isinstance(symbol, str):
                 raise LoweringError("a stride does not follow the axes of the kernel")
             tensor, dim = symbol.rsplit(":", 1)

@@ -11,7 +11,7 @@ from tools.codegen.templates.shared.access import Access
 from tools.codegen.templates.shared.body import ATOM, INFIX, Body
 from tools.codegen.templates.shared.flow import dim_strides
 from tools.codegen.templates.shared.frame import conversion
-from tools.codegen.templates.shared.iteration_space import Space
+from tools.codegen.templates.shared.iteration_space import Axis, Space
 from tools.codegen.templates.shared.naming import Names, Scope
 from tools.codegen.templates.tile.axes import TileAxes, letter
 from tools.codegen.templates.tile.pairs import Pair
@@ -23,10 +23,16 @@ class TileBody(Body):
     """Writes the expressions of a tile kernel."""
 
     def __init__(
-        self, space: Space, names: Names, load: Callable[[Scope, int], str], reduce: Callable[[Scope, int], str], axes: TileAxes
+        self,
+        space: Space,
+        names: Names,
+        load: Callable[[Scope, int], str],
+        reduce: Callable[[Scope, int], str],
+        axes: TileAxes,
+        stored: Iterable[int] = (),
     ) -> None:
-        """Take what every template gives, and the axes of the tile."""
-        super().__init__(space, names, load, reduce)
+        """Take what every template gives, the axes of the tile, and what is stored."""
+        super().__init__(space, names, load, reduce, stored)
         self.axes = axes
         self.copied: frozenset[str] = frozenset()
         """Tensors of which there are several copies, one behind the other."""
@@ -115,11 +121,9 @@ class TileBody(Body):
 
     def _read_both(self, scope: Scope, expr: int, access: Access) -> str:
         """Write the one read of two neighbours, and name both."""
-        record, cols, block = self.b.exprs[expr], self.axes.tiled[-1], self.axes.block(self.axes.tiled[-1])
+        record, block = self.b.exprs[expr], self.axes.block(self.axes.tiled[-1])
         others = [axis for axis in self.axes.tiled[:-1] if set(axis.atoms) & self.b.leaves_of(record)]
-        wide, long = self.names.fresh(f"{cols.index}_twice"), ".to(tl.int64)" if self.space.is_wide() else ""
-        scope.say(f"{wide} = pid_{letter(cols)}{long} * (2 * {block}) + tl.arange(0, 2 * {block}){self.axes.spread(cols)}")
-        mask = " & ".join([*(self.axes.mask(axis) for axis in others), f"({wide} < 2 * {self.space.monomial(cols.atoms)})"])
+        wide, mask = self.twice(scope, others)
         address = f"{self.address(scope, access, record.args[:-1])} + {wide}"
         load = f"tl.load({address}, mask={mask}, other={'0.0' if is_floating(access.meta.dtype) else '0'})"
         shape = ", ".join([*(self.axes.block(axis) if axis in others else "1" for axis in self.axes.tiled[:-1]), block, "2"])
@@ -127,6 +131,15 @@ class TileBody(Body):
         scope.say(f"{even}, {odd} = tl.split(tl.reshape({load}{conversion(access.meta.dtype)}, [{shape}]))")
         scope.names |= {self.pairs[expr][0]: even, self.pairs[expr][1]: odd}
         return scope.names[expr]
+
+    def twice(self, scope: Scope, others: Iterable[Axis]) -> tuple[str, str]:
+        """Write the positions of both neighbours of each column, and their mask with that of other axes."""
+        cols = self.axes.tiled[-1]
+        block = self.axes.block(cols)
+        wide, long = self.names.fresh(f"{cols.index}_twice"), ".to(tl.int64)" if self.space.is_wide() else ""
+        scope.say(f"{wide} = pid_{letter(cols)}{long} * (2 * {block}) + tl.arange(0, 2 * {block}){self.axes.spread(cols)}")
+        masks = [*(self.axes.mask(axis) for axis in others), f"({wide} < 2 * {self.space.monomial(cols.atoms)})"]
+        return wide, " & ".join(masks)
 
     def mask(self, scope: Scope, atoms: frozenset[int], guards: Iterable[int] = ()) -> str:
         """Write the mask of what varies over some atoms, and is wanted where guards hold."""

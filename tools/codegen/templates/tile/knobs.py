@@ -116,10 +116,16 @@ def tile_refusal(kernel: Kernel, parameters: Settings) -> str:
         "nothing is reduced": reduction == "looped" and plan.looped is None,
         "too little is the same along a dimension": steps > 1 and repeated(plan) is None,
         "a program steps along one dimension": steps > 1 and reduction != "registers",
+        "alternating results are made in columns of pairs": plan.twin is not None and not _pairs(plan, parameters),
         f"copies of more than {MOST_COPIED} elements": copies > 1 and copied > MOST_COPIED,
         f"a tile of more than {LARGEST} elements": tile_elements(plan, parameters) > LARGEST,
     }
     return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _pairs(plan: TileLayout, parameters: Settings) -> bool:
+    """Whether columns are one dimension, which counts pairs."""
+    return len(plan.placed(parameters["algorithm"] == "flat", stepped(plan, parameters))[2]) == 1
 
 
 def settled_tile(parameters: Parameters, start: Parameters) -> Parameters:

@@ -164,12 +164,13 @@ class _Tiles:
     def _widest(self) -> float:
         """Neighbours along the columns that a lane has: those of its widest access."""
         wide = [WIDEST / each.item for each in self.plan.touched if self.cols and each.flow.stride(self.cols[-1][-1]) == 1]
+        wide += [WIDEST / each.item / 2 for each in self.plan.touched if self._doubled(each)]
         return max(1.0, min(max(wide, default=1.0), self.m * self.n * self.k / self.threads, self.n))
 
     def _is_narrow(self, each: Touched) -> bool:
         """Whether an access varies over the columns, and neighbours there do not lie side by side in it."""
-        varies = any(each.exprs & set(group) for group in self.cols)
-        return varies and self.plan.turned is None and each.flow.stride(self.cols[-1][-1]) != 1 and not self._halved(each)
+        varies = any(each.exprs & set(group) for group in self.cols) and self.plan.turned is None
+        return varies and each.flow.stride(self.cols[-1][-1]) != 1 and not self._halved(each) and not self._doubled(each)
 
     def _adds(self, each: Touched) -> bool:
         return each.access.is_output and each.access.ref in self.work.added
@@ -203,7 +204,7 @@ class _Tiles:
             unique *= self.passes
         elif again and not each.access.is_output:
             unique = 0.0
-        unique, tile = unique * self._part(each), tile * self._part(each)
+        unique, tile = unique * each.share, tile * self._part(each)
         l2 = tile * times
         l2 *= ATOMIC_WAYS if each.access.ref in self.work.added else 1.0
         return _Traffic(min(unique, l2), l2, elements * each.item * each.share)
@@ -211,6 +212,10 @@ class _Tiles:
     def _halved(self, each: Touched) -> bool:
         """Whether an access is half of a read of pairs."""
         return bool(each.pair) and self.cols == (each.pair,) and not self.plan.walked
+
+    def _doubled(self, each: Touched) -> bool:
+        """Whether an access writes pairs."""
+        return self.plan.twin is not None and each.access.is_output
 
     def _part(self, each: Touched) -> float:
         """Part of its positions at which an access reads by itself."""
@@ -265,7 +270,7 @@ class _Tiles:
         for kind, instructions in self.work.orders.items():
             work += instructions * self._share(kind) * (1 + SHARED_ORDER * math.log2(self.threads / WARP))
         for each, kind in zip(self.plan.touched, self.work.accesses, strict=True):
-            beside = each.flow.stride(self.cols[-1][-1]) == 1 or self._halved(each) if self.cols else True
+            beside = each.flow.stride(self.cols[-1][-1]) == 1 or self._halved(each) or self._doubled(each) if self.cols else True
             work += OVERHEAD / (min(a_thread, WIDEST / each.item) if beside else 1.0) * self._share(kind)
         return work
 

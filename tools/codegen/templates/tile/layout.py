@@ -21,6 +21,7 @@ from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
 from tools.codegen.templates.shared.work import WARP
 from tools.codegen.templates.tile.pairs import pairs
+from tools.codegen.templates.tile.twins import Both, both_of, twin_of
 from tools.records import ITEM_BYTES
 
 Groups = tuple[tuple[int, ...], ...]
@@ -79,11 +80,20 @@ class TileLayout:
     """Dimensions that reductions walk, an axis for each set of reductions that share it."""
     turned: int | None
     """Which of `grid` lies side by side in operands that disagree with the outputs; none where all agree."""
+    twin: int | None = None
+    """The atom of two elements that a program makes together for each of its columns."""
+    both: tuple[Both, ...] = ()
+    """Each output's formulas of those two."""
 
     @property
     def b(self) -> Builder:
         """The region's expressions."""
         return self.kernel.builder
+
+    @property
+    def stored(self) -> tuple[int, ...]:
+        """List what is stored."""
+        return tuple(expr for each in self.both for expr in each) or tuple(output.expr for output in self.kernel.outputs)
 
     @cached_property
     def _sizes(self) -> dict[tuple[int, ...], int]:
@@ -209,8 +219,9 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
     """Find the axes; raises LoweringError with the reason where the region is no loop nest over the axes of one output."""
     refs = [load.ref for load in kernel.builder.loads] + [output.ref for output in kernel.outputs]
     accesses = accesses_of(kernel, access_names(refs, names or Names()))
-    needed = _needed(kernel)
-    b = kernel.builder
+    b, twin = kernel.builder, twin_of(kernel)
+    both = () if twin is None else both_of(kernel, twin)
+    needed = _needed(kernel, both)
     ordered = any(b.exprs[expr].op == "order" for expr in needed)
     if any(b.exprs[expr].op in ("pick", "join") or (b.exprs[expr].is_scan and not ordered) for expr in needed):
         raise LoweringError("a scan and what reads or writes elsewhere do not share a kernel")
@@ -218,7 +229,7 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
     picked = {expr: b.atoms.leaves((b.exprs[expr].extra[1],)) for expr in bound if b.exprs[expr].op == "order"}
     walked_atoms = {atom for atoms in (*bound.values(), *picked.values()) for atom in atoms}
     dims = [b.atoms.leaves([atom for dim in output.dims for atom in dim]) for output in kernel.outputs]
-    grids = [tuple(atom for atom in each if atom not in walked_atoms) for each in dims]
+    grids = [tuple(atom for atom in each if atom not in walked_atoms and atom != twin) for each in dims]
     main = max(grids, key=lambda each: math.prod(b.atoms.size(atom)[0] for atom in each))
     if any(not set(each) <= set(main) for each in grids):
         raise LoweringError("outputs whose dimensions differ do not share a kernel")
@@ -230,14 +241,15 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
     if len(walked) > (MOST_PICKED if ordered else MOST_WALKED):
         raise LoweringError("reductions over so many sets of dimensions do not share a kernel")
     touched = (*_reads(b, needed, accesses), *_writes(kernel, accesses))
-    plan = TileLayout(kernel, accesses, needed, touched, grid, walked, _turned(b, grid, touched, 1 if walked else _columns(b, grid)))
+    turned = _turned(b, grid, touched, 1 if walked else _columns(b, grid))
+    plan = TileLayout(kernel, accesses, needed, touched, grid, walked, turned, twin, both)
     if ordered and plan.held > MOST_ORDERED:
         raise LoweringError(f"rows of more than {MOST_ORDERED} elements are not put in order")
     return plan
 
 
-def _needed(kernel: Kernel) -> tuple[int, ...]:
-    stack = [output.expr for output in kernel.outputs]
+def _needed(kernel: Kernel, both: Sequence[Both]) -> tuple[int, ...]:
+    stack = [expr for each in both for expr in each] or [output.expr for output in kernel.outputs]
     stack += [place for output in kernel.outputs if output.scatter for place in output.scatter.positions]
     found = set[int]()
     while stack:

@@ -16,6 +16,7 @@ from tools.codegen.templates.tile.folds import Folds
 from tools.codegen.templates.tile.layout import TileLayout
 from tools.codegen.templates.tile.pairs import pairs
 from tools.codegen.templates.tile.repeats import made_before
+from tools.codegen.templates.tile.twins import Both
 
 OWN = (
     "above", "begin", "chunk", "chunks", "k", "k0", "k1", "k2", "n_copies", "pid", "pid_m", "pid_n", "split", "start", "step", "stop",
@@ -55,7 +56,8 @@ class Nest:
         self.axes: TileAxes = tile_axes(plan, parameters)
         self.space = Space(self.kernel, self.axes.every, plan.accesses)
         self.function = f"{name}_partial{f'_{level + 1}' if level else ''}_kernel" if stage is Stage.PARTIAL else f"{name}_kernel"
-        self.body = TileBody(self.space, Names(OWN), self._load, self._along, self.axes)
+        self.space.twos = frozenset(() if plan.twin is None else (plan.twin,))
+        self.body = TileBody(self.space, Names(OWN), self._load, self._along, self.axes, plan.stored)
         self.body.pairs = {expr: pair for expr, pair in pairs(plan.b, plan.needed).items() if self.axes.takes_pairs(pair[2])}
         if int(parameters.get("COPIES", 1)) > 1:
             self.body.copied = frozenset(access.name for access in self.writes if access.ref in {output.ref for output in plan.added})
@@ -150,7 +152,9 @@ class Nest:
     def _stores(self, scope: Scope, along: bool | None = None) -> None:
         """Store the outputs: all, or those that have the axis which is stepped along, or those that have not."""
         atoms = set(self.axes.stepped.atoms) if self.axes.stepped else set()
-        for output, access in zip(self.kernel.outputs, self.writes, strict=True):
+        for place, both in enumerate(self.plan.both):
+            self._store_both(scope, self.writes[place], both)
+        for output, access in zip(self.kernel.outputs, self.writes, strict=True) if not self.plan.both else ():
             if along is None or bool(atoms & self._atoms_of(output)) == along:
                 self._store(scope, output, access)
 
@@ -168,6 +172,19 @@ class Nest:
             scope.say("if " + " and ".join(f"pid_{letter(axis)} == 0" for axis in missing) + ":")
             scope = scope.nested()
         scope.say(_write_text(output, target, value, f", mask={mask}" if mask else ""))
+
+    def _store_both(self, scope: Scope, access: Access, both: Both) -> None:
+        """Store two neighbours of each column side by side."""
+        *rows, cols = self.axes.tiled
+        shape = ", ".join(self.axes.block(axis) for axis in rows)
+        block = self.axes.block(cols)
+        tile = f"[{', '.join(filter(None, [shape, block]))}]"
+        values = ", ".join(f"tl.broadcast_to({self.body.assign(scope, expr)}, {tile})" for expr in both)
+        wide, mask = self.body.twice(scope, rows)
+        others = [axis for axis in self.space.axes if axis is not cols and axis.groups]
+        target = " + ".join([f"{access.name}_ptr", *filter(None, (self.space.along(access, axis) for axis in others)), wide])
+        joined = f"tl.reshape(tl.join({values}), [{', '.join(filter(None, [shape, f'2 * {block}']))}])"
+        scope.say(f"tl.store({target}, {joined}, mask={mask})")
 
     def _load(self, scope: Scope, expr: int) -> str:
         access = self.reads[self.body.b.exprs[expr].extra]

@@ -38,8 +38,8 @@ def pairs(b: Builder, needed: Sequence[int]) -> dict[int, Pair]:
 def _doubled(b: Builder, expr: int) -> tuple[tuple[int, ...], int] | None:
     """Read a position that is twice a count, or that and one: the atoms of the count, and the one."""
     record, odd = b.exprs[expr], 0
-    if record.op == "add" and b.exprs[record.args[1]].extra == ("int", "1"):
-        record, odd = b.exprs[record.args[0]], 1
+    if record.op == "add" and b.exprs[record.args[1]].extra in (("int", "0"), ("int", "1")):
+        record, odd = b.exprs[record.args[0]], int(b.exprs[record.args[1]].extra[1])
     if record.op != "mul" or b.exprs[record.args[1]].extra != ("int", "2") or b.exprs[record.args[0]].op != "index":
         return None
     return b.atoms.leaves(b.exprs[record.args[0]].extra), odd

@@ -32,7 +32,7 @@ def stepped(plan: TileLayout, parameters: Settings) -> int | None:
 def made_before(plan: TileLayout, atoms: frozenset[int]) -> list[int]:
     """List the expressions that do not vary over `atoms` and that one which does is made of, or that are stored."""
     varies = {expr: bool(plan.b.leaves_of(plan.b.exprs[expr]) & atoms) for expr in plan.needed}
-    asked = {arg for expr in plan.needed if varies[expr] for arg in plan.b.exprs[expr].args} | {out.expr for out in plan.kernel.outputs}
+    asked = {arg for expr in plan.needed if varies[expr] for arg in plan.b.exprs[expr].args} | {*plan.stored}
     return [expr for expr in plan.needed if expr in asked and not varies[expr] and plan.b.exprs[expr].op not in FREE]
 
 

@@ -86,6 +86,16 @@ SAMPLES = {
     "mean_of_few_softmaxes": function(
         "torch.softmax(x, 1).mean(1) * y[z]", "torch.randn(9, 3, 20), torch.randn(9, 20), torch.randint(0, 9, (9,))", XYZ
     ),
+    "pairs_turned_by_position": function(
+        "torch.stack((x[..., 0::2] * y.cos()[:, None] - x[..., 1::2], x[..., 0::2] * y.sin()[:, None]), -1).flatten(-2).half()",
+        "torch.randn(5, 7, 80), torch.randn(5, 40)",
+        XY,
+    ),
+    "complex_products": function(
+        "torch.view_as_real(torch.view_as_complex(x.reshape(5, 40, 2)) * torch.polar(torch.ones_like(y), y))",
+        "torch.randn(5, 80), torch.randn(5, 40)",
+        XY,
+    ),
     "scattered": function("x.scatter_add(1, y, z)", "torch.randn(9, 20), torch.randint(0, 20, (9, 33)), torch.randn(9, 33)", XYZ),
     "put": function("x.index_put((y,), z)", "torch.randn(40, 6).bfloat16(), torch.randperm(40)[:13], torch.randn(13, 6).bfloat16()", XYZ),
     "copied_to": function("x.index_copy(0, y, z.sin())", "torch.randn(40, 6), torch.randperm(40)[:13], torch.randn(13, 6)", XYZ),
@@ -179,6 +189,13 @@ def test_a_nest_matches_float64(results: Any, name: str, setting: str) -> None:
     assert result["error"] <= 1.0
 
 
+def test_alternating_results_are_made_together() -> None:
+    """Both formulas of a pair are made once, and the pair is written as one: nothing asks which of the two an element is."""
+    source = written("interleaved", "first")[1]
+    assert "tl.join" in source
+    assert "tl.where" not in source
+
+
 def test_a_sum_of_coordinates_is_written_out() -> None:
     """Three terms are added where they are needed, and are no dimension of the tile."""
     assert "tl.sum" not in written("distances", "first")[1]
@@ -204,8 +221,8 @@ def test_a_concatenation_between_operators_makes_one_region() -> None:
 
 
 def test_few_neighbours_make_columns_with_the_dimension_before_them() -> None:
-    """Pairs that are turned lie in columns with what stands before them, and are taken apart there."""
-    text = function("torch.stack((x - y, x * y), -1)", "torch.randn(6, 5, 70), torch.randn(70)", XY)
+    """Triples that are turned lie in columns with what stands before them, and are taken apart there."""
+    text = function("torch.stack((x - y, x * y, x), -1)", "torch.randn(6, 5, 70), torch.randn(70)", XY)
     problem, graph = traced_text(text, "paired")
     (region,) = initial_schedule(graph).regions
     planned = plan_region(graph, region.nodes, TILE)
