@@ -1,7 +1,7 @@
 """What recording a run costs: the share of its wall time spent writing it down, and sending its spans to a collector on this machine.
 
 Two runs: a real one of a sample operator, and one whose agents and evaluator answer at once, to see what a candidate costs as they grow.
-Usage: python -m benchmarks.search.recording [--operator FILE] [--budget N] [--candidates N]
+Usage: python -m benchmarks.search.recording [--operator FILE] [--budget N] [--embedder NAME] [--candidates N]
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ def measured(services: Services, store: TimedStore) -> Mapping[str, float]:
     return {"wall": wall, "writing": store.seconds, "sending": viewer.seconds, "spans": viewer.spans, "received": len(collector.spans)}
 
 
-def real_run(operator: Path, budget: int, home: Path) -> Mapping[str, float]:
+def real_run(operator: Path, budget: int, embedder: str, home: Path) -> Mapping[str, float]:
     """A whole run of an operator, with the evaluator of this machine and no model."""
-    settings = RunSettings(problem_file=str(operator), budget=Budget(evaluations=budget))
+    settings = RunSettings(problem_file=str(operator), embedder=embedder, budget=Budget(evaluations=budget))
     store = start_run(read_problem(operator, settings.policy).problem, settings, home)
     store.close()
     timed = TimedStore(store.folder)
@@ -144,7 +144,7 @@ def main() -> None:
     options = _options()
     print(f"{platform.machine()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.0f}, Python {platform.python_version()}")
     with tempfile.TemporaryDirectory() as scratch:
-        found = real_run(options.operator, options.budget, Path(scratch))
+        found = real_run(options.operator, options.budget, options.embedder, Path(scratch))
         _show(f"{options.operator.stem}, budget {options.budget}", found)
         found, each = quick_run(options.candidates, Path(scratch) / "quick")
         _show(f"{options.candidates} candidates that cost nothing", found)
@@ -168,6 +168,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--operator", type=Path, default=Path("data/operators/softmax.py"))
     parser.add_argument("--budget", type=int, default=8, help="evaluations of the real run")
+    parser.add_argument("--embedder", default="default", help="as `kernelwright optimize` takes it")
     parser.add_argument("--candidates", type=int, default=400, help="of the other")
     return parser.parse_args()
 

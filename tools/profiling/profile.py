@@ -191,7 +191,7 @@ def _counter_notes(counters: Counters) -> list[str]:
     notes = [counters.note] if counters.note else []
     if counters.figures:
         notes.append(
-            f"Hardware counters are of one call of {len(counters.kernels)} kernels, each with emptied caches, in a process of the "
+            f"Hardware counters are of one call, {len(counters.kernels)} kernel{'s' if len(counters.kernels) != 1 else ''}, each with emptied caches, in a process of the "
             f"candidate's own: evidence for this profile and for no verdict. Its sandbox: {counters.sandbox or 'none'}."
         )
     return notes
