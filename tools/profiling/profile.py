@@ -190,9 +190,10 @@ def _counter_notes(counters: Counters) -> list[str]:
     """Say what was counted, and how, and what was not."""
     notes = [counters.note] if counters.note else []
     if counters.figures:
+        kernels = f"{len(counters.kernels)} kernel{'s' if len(counters.kernels) != 1 else ''}"
         notes.append(
-            f"Hardware counters are of one call, {len(counters.kernels)} kernel{'s' if len(counters.kernels) != 1 else ''}, each with emptied caches, in a process of the "
-            f"candidate's own: evidence for this profile and for no verdict. Its sandbox: {counters.sandbox or 'none'}."
+            f"Hardware counters are of one call, {kernels}, each with emptied caches, in a process of the candidate's own: "
+            f"evidence for this profile and for no verdict. Its sandbox: {counters.sandbox or 'none'}."
         )
     return notes
 
