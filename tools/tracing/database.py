@@ -27,12 +27,28 @@ CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, started REAL NOT NU
 CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, created REAL NOT NULL, json TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS calls_by_time ON calls (created);
 """
-_COSTS = {
-    "usd": "REAL GENERATED ALWAYS AS (CASE WHEN json_valid(json) THEN json ->> 'cost_usd' END) VIRTUAL",
-    "tokens": "INTEGER GENERATED ALWAYS AS (CASE WHEN json_valid(json) THEN"
-    " (json ->> '$.usage.input_tokens') + (json ->> '$.usage.output_tokens') END) VIRTUAL",
+_FOLLOWING = {
+    "calls": {
+        "usd": "REAL GENERATED ALWAYS AS (CASE WHEN json_valid(json) THEN json ->> 'cost_usd' END) VIRTUAL",
+        "tokens": "INTEGER GENERATED ALWAYS AS (CASE WHEN json_valid(json) THEN"
+        " (json ->> '$.usage.input_tokens') + (json ->> '$.usage.output_tokens') END) VIRTUAL",
+    },
+    "records": {
+        "verdict": "TEXT GENERATED ALWAYS AS (json ->> 'verdict') VIRTUAL",
+        "tier": "TEXT GENERATED ALWAYS AS (json ->> '$.timing.tier') VIRTUAL",
+        "measured_us": "REAL GENERATED ALWAYS AS (json ->> '$.timing.candidate.median_us') VIRTUAL",
+        "speedups": "TEXT GENERATED ALWAYS AS (json -> '$.timing.speedups') VIRTUAL",
+        "estimated_us": "REAL GENERATED ALWAYS AS (json ->> '$.estimate.candidate_us') VIRTUAL",
+        "eager_us": "REAL GENERATED ALWAYS AS (json ->> '$.estimate.eager_us') VIRTUAL",
+        "gpu_s": "REAL GENERATED ALWAYS AS (json ->> 'gpu_seconds') VIRTUAL",
+    },
 }
-"""Columns of calls that follow from their text, in files of earlier versions too: prompts are long, and only these are added up."""
+"""Columns that follow from a row's text, in files of earlier versions too: prompts and raw times are long, and only these are added up."""
+_INDEXES = """
+CREATE INDEX IF NOT EXISTS calls_by_cost ON calls (created, usd, tokens);
+CREATE INDEX IF NOT EXISTS evaluations_in_outline ON records (
+    kind, created, id, subject, verdict, tier, measured_us, speedups, estimated_us, eager_us, gpu_s) WHERE kind = 'evaluation';
+"""
 
 
 class Database:
@@ -48,17 +64,18 @@ class Database:
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.executescript(_TABLES)
-            self._add_costs()
+            self._add_following()
         self._check_version()
 
-    def _add_costs(self) -> None:
-        known = {row["name"] for row in self._connection.execute("PRAGMA table_xinfo(calls)")}
-        for name, meaning in _COSTS.items():
-            if name not in known:
-                # another process that opens the file may be first
-                with suppress(sqlite3.OperationalError):
-                    self._connection.execute(f"ALTER TABLE calls ADD COLUMN {name} {meaning}")
-        self._connection.execute("CREATE INDEX IF NOT EXISTS calls_by_cost ON calls (created, usd, tokens)")
+    def _add_following(self) -> None:
+        for table, columns in _FOLLOWING.items():
+            known = {row["name"] for row in self._connection.execute(f"PRAGMA table_xinfo({table})")}
+            for name, meaning in columns.items():
+                if name not in known:
+                    # another process that opens the file may be first
+                    with suppress(sqlite3.OperationalError):
+                        self._connection.execute(f"ALTER TABLE {table} ADD COLUMN {name} {meaning}")
+        self._connection.executescript(_INDEXES)
 
     def _check_version(self) -> None:
         rows = self.query("SELECT value FROM meta WHERE name = 'schema'")

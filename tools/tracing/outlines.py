@@ -14,10 +14,8 @@ from tools.records import Tier
 from tools.tracing.database import Database
 
 _JUDGED = """
-SELECT id, subject, created, json ->> 'verdict' AS verdict, json ->> '$.timing.tier' AS tier,
-       json ->> '$.timing.candidate.median_us' AS measured_us, json -> '$.timing.speedups' AS speedups,
-       json ->> '$.estimate.candidate_us' AS estimated_us, json ->> '$.estimate.eager_us' AS eager_us
-FROM records WHERE kind = 'evaluation' AND created >= ? ORDER BY created, id
+SELECT id, subject, created, verdict, tier, measured_us, speedups, estimated_us, eager_us
+FROM records INDEXED BY evaluations_in_outline WHERE kind = 'evaluation' AND created >= ? ORDER BY created, id
 """
 _CANDIDATES = "SELECT id, subject AS parent, created FROM records WHERE kind = 'candidate' AND created >= ? ORDER BY created, id"
 _CALLS = "SELECT created, COALESCE(usd, 0.0) AS usd FROM calls INDEXED BY calls_by_cost ORDER BY created"

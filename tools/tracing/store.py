@@ -260,8 +260,8 @@ class RunStore:
         """Add up what the run has used, from what it recorded: right after any number of resumes. What a fork was given is not its own."""
         self._seen()
         evaluations = self._db.query(
-            "SELECT COUNT(*) AS evaluations, COALESCE(SUM(json ->> 'gpu_seconds'), 0.0) AS gpu_s FROM records WHERE kind = 'evaluation'"
-            " AND id <> COALESCE((SELECT value FROM meta WHERE name = ?), '')",
+            "SELECT COUNT(*) AS evaluations, COALESCE(SUM(gpu_s), 0.0) AS gpu_s FROM records INDEXED BY evaluations_in_outline"
+            " WHERE kind = 'evaluation' AND id <> COALESCE((SELECT value FROM meta WHERE name = ?), '')",
             INHERITED,
         )[0]
         calls = self._db.query(
