@@ -154,3 +154,16 @@ def test_an_outline_has_the_figures_of_whole_evaluations(tmp_path: Path) -> None
     last = store.written("evaluation", "c")
     assert [one.id for one in store.outline.judged(last)] == ["c"]
     store.close()
+
+
+def test_an_evaluation_of_an_earlier_versions_file_is_outlined(tmp_path: Path) -> None:
+    """A file whose records have no columns for it gets them when it is opened."""
+    RunStore.create(tmp_path / "run", {"run": "run"}).close()
+    with closing(sqlite3.connect(tmp_path / "run" / "run.db")) as file, file:
+        file.execute("DROP TABLE records")
+        file.execute("CREATE TABLE records (kind TEXT, id TEXT, subject TEXT, created REAL, json TEXT, PRIMARY KEY (kind, id))")
+        row = _evaluation("a", gpu_seconds=3.0).model_dump_json()
+        file.execute("INSERT INTO records VALUES ('evaluation', 'a/1', 'a', 1.0, ?)", (row,))
+    with closing(RunStore(tmp_path / "run")) as store:
+        assert [(one.candidate, one.verdict) for one in store.outline.judged()] == [("a", "WRONG")]
+        assert store.spent().gpu_s == 3.0
