@@ -127,8 +127,12 @@ class RunStore:
 
     def all(self, kind: str, type_: type[R], subject: str | None = None) -> dict[str, R]:
         """Read every record of a kind by name, oldest first; only those about `subject` where one is given."""
-        where, values = ("", ()) if subject is None else (" AND subject = ?", (subject,))
-        rows = self._db.query(f"SELECT id, json FROM records WHERE kind = ?{where} ORDER BY created, id", kind, *values)  # noqa: S608 - fixed text
+        if subject is None:
+            rows = self._db.query("SELECT id, json FROM records WHERE kind = ? ORDER BY created, id", kind)
+        else:
+            # left to itself SQLite may take an index that has the order, and look through every evaluation for the few of one candidate
+            of_subject = "SELECT id, json FROM records INDEXED BY records_by_subject WHERE kind = ? AND subject = ? ORDER BY created, id"
+            rows = self._db.query(of_subject, kind, subject)
         return {row["id"]: self._load(type_, row["json"]) for row in rows}
 
     def names(self, kind: str) -> list[str]:
