@@ -102,14 +102,13 @@ class LocalPool:
         cancel = os.eventfd(0, os.EFD_CLOEXEC)
         try:
             work = asyncio.get_running_loop().run_in_executor(threads or self._threads, work_on, cancel)
+            # fetched in any case, so that it is not reported as lost
+            work.add_done_callback(lambda done: done.cancelled() or done.exception())
             try:
                 return await asyncio.shield(work)
             except asyncio.CancelledError:
                 os.eventfd_write(cancel, 1)
                 await asyncio.wait([work])
-                if not work.cancelled():
-                    # fetched, so that it is not reported as lost
-                    work.exception()
                 raise
         finally:
             os.close(cancel)
