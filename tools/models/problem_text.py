@@ -239,17 +239,13 @@ class ProblemText:
         if any(name in str(target) for name in _CHECKS):
             raise UntraceableError("a check in it is used as a value")
         if target is torch.ops.aten.to.dtype:
-            args[1] = self._cast(node.args[0], args[0], node.args[1])
+            args[1] = self._cast(node.args[0], node.args[1])
         named = [f"{key}={self._reference(value)}" for key, value in node.kwargs.items()]
         return f"torch.ops.{target}({', '.join([*args, *named])})"
 
-    def _cast(self, node: Any, name: str, dtype: torch.dtype) -> str:
-        """Write the dtype of a cast so that it follows the reference where that is run in float64: what a half is widened to, and back."""
-        from_dtype = node.meta["val"].dtype
-        if dtype == torch.float32 and from_dtype in (*_HALVES, torch.float32):
-            # torch.promote_types would be traced
-            return f"{name}.dtype if {name}.dtype.itemsize > 4 else torch.float32"
-        return self._halves.get(dtype, repr(dtype)) if from_dtype.is_floating_point else repr(dtype)
+    def _cast(self, node: Any, dtype: torch.dtype) -> str:
+        """Write the dtype of a cast between floats as that of a tensor of the call: what is rounded back to a half follows an oracle."""
+        return self._halves.get(dtype, repr(dtype)) if node.meta["val"].dtype.is_floating_point else repr(dtype)
 
     @cached_property
     def _halves(self) -> dict[torch.dtype, str]:
