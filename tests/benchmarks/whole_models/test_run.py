@@ -30,8 +30,8 @@ def test_a_small_model_runs_and_its_large_one_is_in_the_file(name: str) -> None:
 
 def ended(model: str, **us: float) -> str:
     """A row of a model that has come to its end."""
-    row = {"model": model, "what": "ended", "size": "small", "budget": 1, "most": 1, "summary": "said", "kept": ["norm"], "weighted_us": us}
-    return json.dumps(row) + "\n"
+    asked = {"size": "small", "budget": 1, "most": 1, "against": "better"}
+    return json.dumps({"model": model, "what": "ended", **asked, "summary": "said", "kept": ["norm"], "weighted_us": us}) + "\n"
 
 
 def test_models_that_have_come_to_an_end_are_left_out(tmp_path: Path) -> None:

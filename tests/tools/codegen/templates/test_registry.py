@@ -44,6 +44,8 @@ def {name}(x: torch.Tensor) -> torch.Tensor:
     return out
 '''
 ABSOLUTE = function("torch.abs(x)", "torch.randn(16384, 4096)")
+MAGNITUDE = "magnitude"
+"""Name of a graph of its own: plans are kept with a graph."""
 SHEET = load_sheet("h200")
 
 
@@ -105,21 +107,21 @@ def test_without_it_the_region_is_pointwise() -> None:
 
 def test_a_registered_template_gets_its_regions(magnitude: Template) -> None:
     """The partition offers a region to it, with its own first parameters."""
-    (region,) = generated(traced_text(ABSOLUTE)[1]).regions
+    (region,) = generated(traced_text(ABSOLUTE, MAGNITUDE)[1]).regions
     assert (region.template, region.parameters) == ("magnitude", {"BLOCK": 256})
     assert template_called("magnitude") is magnitude
 
 
 def test_a_registered_templates_parameters_are_offered(magnitude: Template) -> None:
     """Actions change its parameters as far as it says that they fit."""
-    graph = traced_text(ABSOLUTE)[1]
+    graph = traced_text(ABSOLUTE, MAGNITUDE)[1]
     offered = [action.parameters for action in options(graph, generated(graph), SHEET) if action.kind is ActionKind.TILING]
     assert offered == [{"BLOCK": 512}]
 
 
 def test_a_registered_template_is_emitted(magnitude: Template) -> None:
     """The module holds its kernel, and `forward` calls its host function."""
-    problem, graph = traced_text(ABSOLUTE)
+    problem, graph = traced_text(ABSOLUTE, MAGNITUDE)
     source = emit(problem, graph, generated(graph)).source
     assert "def abs_op_kernel(x_ptr, out_ptr, n_elements, BLOCK: tl.constexpr):" in source
     assert "abs_1 = abs_op(x)" in source
@@ -127,7 +129,7 @@ def test_a_registered_template_is_emitted(magnitude: Template) -> None:
 
 def test_the_cost_model_ranks_a_registered_template(magnitude: Template) -> None:
     """The model's first choice is the new template, with the block that its launches make the fastest."""
-    graph = traced_text(ABSOLUTE)[1]
+    graph = traced_text(ABSOLUTE, MAGNITUDE)[1]
     first = modelled_choices(graph, SHEET, PrecisionPolicy())[0]
     assert [(region.template, region.parameters) for region in first.schedule.regions] == [("magnitude", {"BLOCK": 512})]
     assert tunable_regions(first.schedule) == ("r0",)
