@@ -141,7 +141,7 @@ def _whole(outcome: Outcome) -> list[str]:
     lines = [
         f"Compared with {proof.oracle}, on two fresh sets of inputs, {'interpreted' if outcome.device == 'cpu' else 'on the device'}:",
         *table(OUTPUT_HEAD, output_rows(outcome)),
-        f"`remove` brings the model back to the bit: {'yes' if proof.restored else 'NO'}. {_breaks(proof.breaks)}",
+        f"`remove` brings the original back: {'yes' if proof.restored else 'NO'}. {_breaks(proof.breaks)}",
         f"Calls that operators took: {_counts(proof.hits)}. Calls that went to the original: {_counts(proof.misses)}.",
     ]
     if outcome.ratios:
