@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import torch
 
 
+NOT_WIDENED = "The reference does not run with its casts to float32 widened: the oracle computes what they reach in float32."
+
+
 def judge(phase: Phase) -> None:
     """Judge every call of every plan."""
     import torch
@@ -102,6 +105,8 @@ class _Judgement:
         call = self._call_plan.calls[number]
         truth = self._tolerance.truth(self._arguments(number), call.distribution, sensitive=sensitive)
         specs = self._problem.abi.outputs
+        if not self._tolerance.oracle.widens:
+            notes[NOT_WIDENED] = None
         for spec, value in zip(specs, truth.oracle, strict=True):
             if spec.is_float and str(value.dtype) != "torch.float64":
                 notes[f"The reference fixes {value.dtype} for {spec.name}: the oracle could not compute all of it in float64."] = None

@@ -186,14 +186,15 @@ class Oracle:
         if problem.abi.parameters:
             self._reference.module.load_state_dict(dict(parameters), strict=True)
         self._reference.module.to(device=device, dtype=torch.float64)
-        self._widens = True
+        self.widens = True
+        """Whether its casts to float32 give float64; known after the first call."""
 
     def outputs(self, arguments: list[Any]) -> list[torch.Tensor]:
         """Run in float64."""
         import torch
 
         with _defaults(torch.float64):
-            if self._widens:
+            if self.widens:
                 try:
                     with widened_casts():
                         return self._reference.outputs(list(map(_own_double, arguments)))
@@ -201,7 +202,7 @@ class Oracle:
                     raise
                 except (RuntimeError, TypeError, AssertionError, ValueError):
                     # some operators take float32 alone, and a view of bits is as wide as its tensor
-                    self._widens = False
+                    self.widens = False
             return self._reference.outputs([_as(value, torch.float64) for value in arguments])
 
     def magnitudes(self, arguments: list[Any]) -> list[torch.Tensor]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 import torch
 
+from tools.evaluation import EvaluationRequest, LocalPool
 from tools.evaluation.trusted.reference import Oracle
+from tools.hardware import load_sheet
 from tools.problems import load_problem
 
 
-def truth(folder: Path, body: str, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
-    """Compute what `body` says in the oracle, for x [2, 4] in bfloat16 and a parameter [4] in bfloat16."""
+def written(folder: Path, body: str) -> Path:
+    """Write a reference that does what `body` says, for x [2, 4] in bfloat16 and a parameter [4] in bfloat16."""
     file = folder / "op.py"
     file.write_text(f"""
 import torch
@@ -34,7 +37,12 @@ def get_inputs():
 def get_init_inputs():
     return []
 """)
-    return Oracle(load_problem(file), {"weight": weight}, "cpu").outputs([x])[0]
+    return file
+
+
+def truth(folder: Path, body: str, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """Compute it in the oracle."""
+    return Oracle(load_problem(written(folder, body)), {"weight": weight}, "cpu").outputs([x])[0]
 
 
 X = torch.tensor([[1.0, -2.5, 0.375, 3.0], [0.5, 2.0, -1.25, 4.0]], dtype=torch.bfloat16)
@@ -71,7 +79,22 @@ def test_casts_to_half_precision_round_and_meet_parameters(tmp_path: Path) -> No
     assert torch.allclose(found, rounded @ WEIGHT.double()[:, None], rtol=1e-14)
 
 
+BITS = "return (x.float().view(torch.int32) & 0x7FFFFFFF).view(torch.float32).reshape(2, 4) * 1.0"
+"""It cannot be run in float64, whose elements are twice as wide."""
+
+
 def test_views_of_bits_are_taken_as_they_are(tmp_path: Path) -> None:
     """Where bits are looked at in float32, that part is computed in float32, as the reference says."""
-    body = "return (x.float().view(torch.int32) & 0x7FFFFFFF).view(torch.float32).reshape(2, 4) * 1.0"
-    assert torch.equal(truth(tmp_path, body, X, WEIGHT), X.double().abs().to(torch.float32))
+    assert torch.equal(truth(tmp_path, BITS, X, WEIGHT), X.double().abs().to(torch.float32))
+
+
+def test_an_oracle_that_cannot_widen_says_so(pool: LocalPool, tmp_path: Path) -> None:
+    """An evaluation notes that its truth was partly computed in float32; one whose casts are widened has no such note."""
+    for body, noted in ((BITS, True), ("return x.float().abs()", False)):
+        file = written(tmp_path, body)
+        problem = load_problem(file)
+        source = file.read_text() + "\n\nclass ModelNew(Model):\n    pass\n"
+        request = EvaluationRequest(problem=problem, variants=(), candidate="c", source=source, target=load_sheet("h200"), timeout_s=60)
+        found = asyncio.run(pool.evaluate(request))
+        assert found.verdict == "PASS", found.notes
+        assert any("casts to float32 widened" in note for note in found.notes) is noted, found.notes
