@@ -15,9 +15,10 @@ from tools.codegen.templates.shared.knob import Settings
 from tools.codegen.templates.shared.sectors import Step, axis_steps, looked_up, sectors
 from tools.codegen.templates.shared.work import DIVISION, OVERHEAD, SECTOR, SLOW_OPS, WARP, WIDEST
 from tools.codegen.templates.tile.knobs import extents
-from tools.codegen.templates.tile.layout import Groups, TileLayout, Touched, tile_layout_of
+from tools.codegen.templates.tile.layout import Groups, TileLayout, tile_layout_of
 from tools.codegen.templates.tile.orders import order_work, waits
 from tools.codegen.templates.tile.repeats import stepped
+from tools.codegen.templates.tile.touched import Touched
 from tools.hardware import rates
 from tools.records import HardwareSheet
 

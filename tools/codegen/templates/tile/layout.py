@@ -11,18 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from tools.codegen.ir.builder import Builder, Value
+from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.expr import LoweringError
 from tools.codegen.ir.kernel import Kernel, Output, Write
 from tools.codegen.ir.sizes import power_of_two
 from tools.codegen.templates.shared.access import Access, Stride, accesses_of, coalesce, multiply
-from tools.codegen.templates.shared.flow import Flow, flow_at, flow_of, share_of
 from tools.codegen.templates.shared.layout_cache import kept
 from tools.codegen.templates.shared.naming import Names, access_names
 from tools.codegen.templates.shared.work import WARP
-from tools.codegen.templates.tile.pairs import pairs
+from tools.codegen.templates.tile.touched import Touched, reads, writes
 from tools.codegen.templates.tile.twins import Both, both_of, twin_of
-from tools.records import ITEM_BYTES
 
 Groups = tuple[tuple[int, ...], ...]
 MOST_WALKED = 3
@@ -35,33 +33,6 @@ MOST_LEVELS = 3
 """Reductions that wait for one another in a region whose rows several programs share."""
 WIDE = 256
 """Elements of one dimension that a tile holds without more ado."""
-
-
-@dataclass(frozen=True)
-class Touched:
-    """One read or write of a tensor."""
-
-    access: Access
-    flow: Flow
-    exprs: frozenset[int]
-    """Leaf atoms over which it varies."""
-    positions: int
-    """How many positions these are, at the sizes as written."""
-    share: float = 1.0
-    """Part of the positions at which anything is read."""
-    pair: tuple[int, ...] = ()
-    """Atoms that count pairs of neighbours, of which this is one."""
-    sampled: bool = False
-    """Whether its positions are coordinates rounded down: of an image, whose neighbours mostly lie side by side."""
-
-    def stride(self, atom: int) -> int | None:
-        """Elements between neighbours along an atom; 0 where it does not vary along it."""
-        return self.flow.stride(atom) if atom in self.exprs else 0
-
-    @property
-    def item(self) -> int:
-        """Bytes of an element."""
-        return ITEM_BYTES[self.access.meta.dtype]
 
 
 @dataclass(frozen=True)
@@ -240,7 +211,7 @@ def tile_layout(kernel: Kernel, names: Names | None = None) -> TileLayout:
     walked = tuple(coalesce(axis, every) for axis in _axes(b, bound, picked, plain))
     if len(walked) > (MOST_PICKED if ordered else MOST_WALKED):
         raise LoweringError("reductions over so many sets of dimensions do not share a kernel")
-    touched = (*_reads(b, needed, accesses), *_writes(kernel, accesses))
+    touched = (*reads(b, needed, accesses), *writes(kernel, accesses))
     turned = _turned(b, grid, touched, 1 if walked else _columns(b, grid))
     plan = TileLayout(kernel, accesses, needed, touched, grid, walked, turned, twin, both)
     if ordered and plan.held > MOST_ORDERED:
@@ -309,37 +280,6 @@ def _as_in_memory(atoms: tuple[int, ...], plain: Sequence[Access]) -> tuple[int,
     main = max(plain, key=lambda access: (len(set(atoms) & set(access.strides)), access.meta.numel))
     order = [atom for dim in main.dims for atom in dim if atom in atoms]
     return (*order, *(atom for atom in atoms if atom not in order))
-
-
-def _reads(b: Builder, needed: Sequence[int], accesses: Sequence[Access]) -> list[Touched]:
-    found, twos = [], pairs(b, needed)
-    for expr in needed:
-        record = b.exprs[expr]
-        if record.op == "load":
-            atoms = b.leaves_of(record)
-            found.append(Touched(accesses[record.extra], flow_of(b, accesses[record.extra]), atoms, _positions(b, atoms)))
-        elif record.op == "read":
-            place, guarded = record.extra
-            positions = record.args[:-1] if guarded else record.args
-            share = share_of(b, record.args[-1]) if guarded else 1.0
-            atoms, pair = b.leaves_of(record), twos[expr][2] if expr in twos else ()
-            rounded = any(b.exprs[expr].op == "floor" for position in positions for expr in b.made_of(Value(b, position)))
-            flow = flow_at(b, positions, accesses[place].meta)
-            found.append(Touched(accesses[place], flow, atoms, _positions(b, atoms), share, pair, rounded and bool(flow.random)))
-    return found
-
-
-def _writes(kernel: Kernel, accesses: Sequence[Access]) -> list[Touched]:
-    b, found = kernel.builder, []
-    for output, access in zip(kernel.outputs, accesses[len(accesses) - len(kernel.outputs) :], strict=True):
-        atoms = frozenset(b.atoms.leaves([atom for dim in output.dims for atom in dim]))
-        flow = flow_at(b, output.scatter.positions, output.meta) if output.scatter else flow_of(b, access)
-        found.append(Touched(access, flow, atoms, _positions(b, atoms)))
-    return found
-
-
-def _positions(b: Builder, atoms: Iterable[int]) -> int:
-    return math.prod(b.atoms.size(atom)[0] for atom in atoms)
 
 
 def _columns(b: Builder, grid: Groups) -> int:
