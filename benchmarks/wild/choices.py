@@ -9,7 +9,6 @@ keeps what is done: the same command goes on. The table of all rows is printed a
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -20,7 +19,7 @@ from pathlib import Path
 
 from benchmarks.kept_rows import KeptRows
 from benchmarks.wild.choice_row import ChoicesRow, table
-from benchmarks.wild.run import SUITE, items_of
+from benchmarks.wild.run import items_of, parser_of
 from tools.errors import UserError
 
 LIMIT_S = 120.0
@@ -31,11 +30,7 @@ LEAST_S = 15.0
 
 def main() -> None:
     """Time what is not in the file yet, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path, help="file of rows as JSON lines")
-    parser.add_argument("--part", choices=["development", "held-out"], required=True)
-    parser.add_argument("--suite", type=Path, default=SUITE)
-    parser.add_argument("--problems", default="", help="numbers, ranges, names with *; default: all of the part")
+    parser = parser_of(__doc__)
     parser.add_argument("--most", type=int, default=4, help="choices of an operator (default: 4)")
     parser.add_argument("--jobs", type=int, default=14, help="operators that are prepared side by side (default: 14)")
     parser.add_argument("--seconds", type=float, default=0.0, help="begin nothing more after so long; 0: no limit")

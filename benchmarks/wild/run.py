@@ -34,11 +34,7 @@ LIMIT_S = 60.0
 
 def main() -> None:
     """Do what is not in the file of rows yet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("out", type=Path, help="file of rows as JSON lines")
-    parser.add_argument("--part", choices=["development", "held-out"], required=True)
-    parser.add_argument("--suite", type=Path, default=SUITE)
-    parser.add_argument("--problems", default="", help="numbers, ranges, names with *; default: all of the part")
+    parser = parser_of(__doc__)
     parser.add_argument("--device", default="h200", help="the hardware sheet of the cost model")
     parser.add_argument("--limit", type=float, default=LIMIT_S, help="seconds for reading, and for tracing (default: 60)")
     parser.add_argument("--judge", action=argparse.BooleanOptionalAction, default=True, help="ask the evaluator")
@@ -52,6 +48,16 @@ def main() -> None:
         asyncio.run(run(items, KeptRows(given.out), sheet, front, judge=given.judge, more_sizes=given.more_sizes))
     except UserError as error:
         parser.error(str(error))
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Make a parser that asks for a file of rows and for operators of one part of a suite."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path, help="file of rows as JSON lines")
+    parser.add_argument("--part", choices=["development", "held-out"], required=True)
+    parser.add_argument("--suite", type=Path, default=SUITE)
+    parser.add_argument("--problems", default="", help="numbers, ranges, names with *; default: all of the part")
+    return parser
 
 
 def items_of(suite: Path, part: str, problems: str) -> list[SuiteItem]:
