@@ -3,7 +3,8 @@
 Usage: python -m benchmarks.ray.throughput [--candidates N] [--gpus 0,1] [--rounds N] [--limit SECONDS] [--within SECONDS] [--out FILE]
 
 Each round measures local and Ray on the first GPU, then both on all, each in a process of its own. The pool always has more to do than it
-takes on; the clock starts once each GPU has judged a few, and stops N candidates a GPU later. Every candidate is right and different.
+takes on. Each GPU judges `--warm` candidates first and then N, by its own clock, so that it does not matter that they end in waves; the
+rate is the sum over the GPUs. Every candidate is right and different.
 Prints one JSON object after each measurement, and writes it to FILE: `ray_of_local` (aim 0.97) and `ray_scaling` from the first GPU to
 all (aim 1.9 on two), as soon as they are known. Needs two NVIDIA GPUs, or with `--gpus 0` one. No round begins that would not end
 within `--within` seconds. Says on the standard error what it is at; a measurement that takes longer than its limit ends with a line that
@@ -25,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,8 @@ _ASKED = 12
 """Candidates asked for at any time, for each GPU: more than it takes on."""
 _GRACE_S = 15.0
 """How long after its limit a measurement may take to end by itself."""
-_EVERY = 4
-"""Lines while candidates are judged, about."""
+_EVERY = 8
+"""Candidates a line while they are judged."""
 _LOGS = Path("/tmp/ray/session_latest/logs")
 _STACKS_S = 1.0
 
@@ -159,15 +160,21 @@ async def _measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]
         return found
 
     try:
-        ends = await _ends(options.one, judged, gpus, options.warm, options.candidates * gpus)
+        ends = await _ends(options.one, judged, gpus, options.warm, options.candidates)
     finally:
         await pool.close()
-    first, *times = [end for end, _ in ends]
+    rates = {place: _rate([end for end, _ in each], options.warm) for place, each in ends.items()}
     return {
-        "rate": len(times) / (times[-1] - first),
-        "phases_s": _mean_phases([found for _, found in ends[1:]]),
-        "ends_s": [round(end - first, 3) for end in times],
+        "rate": sum(rates.values()),
+        "rates": rates,
+        "phases_s": _mean_phases([found for each in ends.values() for _, found in each[options.warm :]]),
+        "ends_s": {place: [round(end - each[0][0], 3) for end, _ in each] for place, each in ends.items()},
     }
+
+
+def _rate(ends: list[float], warm: int) -> float:
+    """Candidates a second of one GPU after it was warm."""
+    return (len(ends) - warm) / (ends[-1] - ends[warm - 1])
 
 
 def _mean_phases(found: list[Evaluation]) -> dict[str, float]:
@@ -187,25 +194,18 @@ def _opened(kind: str, scratch: Path, title: str) -> EvaluatorPool:
 
 async def _ends(
     name: str, judged: Callable[[int], Awaitable[Evaluation]], gpus: int, warm: int, count: int
-) -> list[tuple[float, Evaluation]]:
-    """When so many candidates were judged, one after the other; the first time is that of the last one that warmed up."""
-    numbers, places, ends = itertools.count(1), Counter[str](), list[tuple[float, Evaluation]]()
+) -> dict[str, list[tuple[float, Evaluation]]]:
+    """When each GPU's candidates were judged, until each has `count` after those that warm it up: its first so many."""
+    numbers, ends = itertools.count(1), defaultdict[str, list[tuple[float, Evaluation]]](list)
     enough = asyncio.Event()
 
     async def ask() -> None:
         while not enough.is_set():
             found = await judged(next(numbers))
-            now, place = time.monotonic(), found.place
-            places[place] += 1
-            # the local pool names no place, and gives each of its GPUs as much to do
-            is_warm = places.total() >= warm * gpus and (not place or sum(each >= warm for each in places.values()) == gpus)
-            if ends or is_warm:
-                ends.append((now, found))
-                if len(ends) % max(1, count // _EVERY) == 1:
-                    _say(f"{name}: {len(ends) - 1} of {count}")
-            elif places.total() == 1 or places.total() % warm == 0:
-                _say(f"{name}: warming up, {places.total()} judged ({'; '.join(f'{one}: {each}' for one, each in places.items() if one)})")
-            if len(ends) > count:
+            ends[found.place].append((time.monotonic(), found))
+            if sum(map(len, ends.values())) % _EVERY == 0:
+                _say(f"{name}: {'; '.join(f'{place or name}: {len(each)}' for place, each in ends.items())} of {warm + count} each")
+            if len(ends) == gpus and all(len(each) >= warm + count for each in ends.values()):
                 enough.set()
 
     tasks = [asyncio.create_task(ask()) for _ in range(_ASKED * gpus)]
@@ -213,7 +213,7 @@ async def _ends(
         done, _ = await asyncio.wait({*tasks, over := asyncio.create_task(enough.wait())}, return_when=asyncio.FIRST_COMPLETED)
         for one in done - {over}:
             one.result()
-        return ends[: count + 1]
+        return {place: each[: warm + count] for place, each in ends.items()}
     finally:
         # before the pool is closed, so that none asks a closed one
         for task in (*tasks, over):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,10 +30,10 @@ Of ten seconds that one takes beside others it is alone on the device for one or
 class SeveralPool:
     """Spreads evaluations over pools of equal devices; all of one evaluation, its baselines too, happens on one device."""
 
-    def __init__(self, name: str, pools: Sequence[EvaluatorPool]) -> None:
-        """Own `pools`, one a device; a device whose machine fails is not used again."""
+    def __init__(self, name: str, pools: Mapping[str, EvaluatorPool]) -> None:
+        """Own `pools`, one a device, by the device's name; one whose machine fails is not used again."""
         self._title = name
-        self._pools = tuple(pools)
+        self._places, self._pools = tuple(pools), tuple(pools.values())
         self._busy = [0] * len(self._pools)
         self._out: dict[int, str] = {}
 
@@ -81,7 +81,7 @@ class SeveralPool:
                     raise
                 notes.append(f"Evaluated again on another device: {self._pools[index].name} failed: {error.what}")
             else:
-                return found.model_copy(update={"notes": (*found.notes, *notes)})
+                return found.model_copy(update={"notes": (*found.notes, *notes), "place": self._places[index]})
             finally:
                 self._busy[index] -= 1
 
@@ -100,7 +100,8 @@ def open_local(
         return LocalPool(scratch, chosen[0] if chosen else None, parallel, max_autotune=max_autotune, compile_s=compile_s)
     each = max(1, -(-parallel // len(chosen)))
     name = f"local (GPUs {', '.join(map(str, chosen))}: {device_title(chosen[0])}"
-    return SeveralPool(name, [LocalPool(scratch, index, each, max_autotune=max_autotune, compile_s=compile_s) for index in chosen])
+    pools = {f"GPU {index}": LocalPool(scratch, index, each, max_autotune=max_autotune, compile_s=compile_s) for index in chosen}
+    return SeveralPool(name, pools)
 
 
 def capacity(gpus: int, cores: int = 0) -> int:

@@ -262,7 +262,7 @@ class Evaluation(Record):
     notes: tuple[str, ...] = ()
     """What was not available or fell back, one sentence each."""
     place: str = ""
-    """Host and device that judged it, in words; empty where that was the agents' own machine."""
+    """Host and device that judged it, in words; on the agents' own machine the device alone, and nothing where it has but one."""
     weakened: tuple[str, ...] = ()
     """Defences of the evaluator that a test had switched off; where there are any, the verdict proves nothing and goes into no bundle."""
     seeds: tuple[Seeds, ...] = ()

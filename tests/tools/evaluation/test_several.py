@@ -14,12 +14,12 @@ from tools.evaluation.several import SeveralPool, capacity, open_local
 from tools.hardware.devices import choose_devices
 
 
-def pools(folder: Path, count: int) -> tuple[list[ScriptedPool], list[Path]]:
+def pools(folder: Path, count: int) -> tuple[dict[str, ScriptedPool], list[Path]]:
     """Scripted devices, each with a log of its own."""
     logs = [folder / f"{number}.log" for number in range(count)]
     for log in logs:
         log.touch()
-    return [ScriptedPool(log, f"GPU {number}") for number, log in enumerate(logs)], logs
+    return {f"GPU {number}": ScriptedPool(log, f"GPU {number}") for number, log in enumerate(logs)}, logs
 
 
 async def test_candidates_spread_over_free_devices(tmp_path: Path) -> None:
@@ -29,6 +29,7 @@ async def test_candidates_spread_over_free_devices(tmp_path: Path) -> None:
     found = await asyncio.gather(*(pool.evaluate(request_of(f"# seconds: 0.2 {number}")) for number in range(8)))
     assert [log.read_text().count("begin") for log in logs] == [2, 2, 2, 2]
     assert {one.timing.device for one in found if one.timing} == {"GPU 0", "GPU 1", "GPU 2", "GPU 3"}
+    assert all(one.timing and one.place == one.timing.device for one in found)
 
 
 async def test_a_device_that_becomes_free_gets_the_next(tmp_path: Path) -> None:
@@ -54,7 +55,7 @@ class BrokenPool(ScriptedPool):
 async def test_a_failing_device_is_left_out_and_its_work_done_elsewhere(tmp_path: Path) -> None:
     """The candidate is judged by another device, which says so; the pool's name counts what is out of use."""
     made, logs = pools(tmp_path, 2)
-    pool = SeveralPool("local (GPUs 0, 1: X", [BrokenPool(logs[0]), made[1]])
+    pool = SeveralPool("local (GPUs 0, 1: X", {**made, "GPU 0": BrokenPool(logs[0])})
     first = await pool.evaluate(request_of("a"))
     second = await pool.evaluate(request_of("b"))
     assert "GPU 0 is lost" in first.notes[-1]
@@ -65,7 +66,7 @@ async def test_a_failing_device_is_left_out_and_its_work_done_elsewhere(tmp_path
 async def test_when_no_device_is_left_the_failure_is_told(tmp_path: Path) -> None:
     """The last device's error is raised, and every later question meets the reasons."""
     _, logs = pools(tmp_path, 2)
-    pool = SeveralPool("local (GPUs 0, 1: X", [BrokenPool(log) for log in logs])
+    pool = SeveralPool("local (GPUs 0, 1: X", {log.name: BrokenPool(log) for log in logs})
     with pytest.raises(MachineError, match="GPU 0 is lost"):
         await pool.evaluate(request_of("a"))
     with pytest.raises(MachineError, match="No device is left"):
