@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from graphs.run.settings import RunSettings
 from kernelwright.bench.borrowed import Borrowed
 from kernelwright.models.records import ModelSettings, OperatorOutcome
 from kernelwright.models.side_by_side import Lineup, Made, jobs_of
+from kernelwright.models.small_sizes import with_small_sizes
 from kernelwright.models.work import Work
 from kernelwright.viewers.watching import see_through
 from tools.errors import KernelwrightError, UserError
@@ -30,7 +30,6 @@ from tools.records import ROOT, Evaluation
 from tools.references.reading import Read, read_problem
 
 Listener = Callable[[dict[str, Any]], None]
-_SMALL = re.compile(r"\nSMALL_SIZES = .*\n")
 
 
 async def optimise_all(
@@ -126,9 +125,8 @@ def _delivered(
 def _read(file: Path, trace: Trace, settings: RunSettings, *, measured: bool) -> tuple[Read, str]:
     """Write and read the problem; small sizes that do not fit together, or whose weights are too much for an interpreter, are left out."""
     held = 0 if measured else sum(spec.numel for spec in trace.abi.parameters)
-    sources = [trace.source, _SMALL.sub("\n", trace.source)]
     failure = UserError("", "")
-    for source in sources[0 if held <= MAX_ELEMENTS else 1 :]:
+    for source in with_small_sizes(trace.source, chosen=held <= MAX_ELEMENTS):
         file.write_text(source)
         try:
             return read_problem(file, settings.policy), source

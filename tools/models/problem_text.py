@@ -184,7 +184,7 @@ class ProblemText:
             yield f"WEIGHTS = { {name: weight for name, (weight, _) in self._shapes.items()}!r}"
 
     def _small(self) -> list[dict[str, int]]:
-        """Choose sizes to try it at beside the captured ones: odd, powers of two, ones."""
+        """Choose sizes to try it at beside the captured ones: odd and unlike their neighbours, and ones."""
         return [{name: choices[place % len(choices)] for place, name in enumerate(self._sizes.values())} for choices in SMALL]
 
     def _hint(self, symbol: str) -> int:

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry
 
 from tools.problems.families import family_of
+from tools.problems.misfits import misfit
 from tools.records import OperatorFamily, Work
 
 _MOVES_NOTHING = {"_unsafe_view", "unsafe_split", "unsafe_split_with_sizes", "unsafe_chunk", "set_", "resize_", "resize"}
@@ -37,8 +38,10 @@ class Counter(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's cl
         self._weights: dict[OperatorFamily, float] = defaultdict(float)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """Run the operator, then count it."""
+        """Run the operator, then count it; a call whose tensors do not fit together raises RuntimeError."""
         kwargs = kwargs or {}
+        if wrong := misfit(func._schema.name.removeprefix("aten::"), args):
+            raise RuntimeError(wrong)
         out = func(*args, **kwargs)
         if _works(func):
             self._count(func, args, kwargs, out)

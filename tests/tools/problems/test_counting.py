@@ -77,3 +77,10 @@ def test_heaviest_family_comes_first() -> None:
     a, big = torch.randn(128, 128), torch.randn(512, 512)
     assert count(lambda: (a @ a, a[:2].softmax(1))).families[0] is OperatorFamily.MATMUL
     assert count(lambda: (a[:2] @ a, big.softmax(1))).families[0] is OperatorFamily.SOFTMAX
+
+
+def test_attention_over_more_keys_than_values_is_refused() -> None:
+    """PyTorch's fused attention takes such a call, and reads past the values' end."""
+    query, key = torch.randn(2, 4, 1, 8), torch.randn(2, 4, 6, 8)
+    with pytest.raises(RuntimeError, match="6 keys and 4 values"), Counter():
+        functional.scaled_dot_product_attention(query, key, key[:, :, :4])
