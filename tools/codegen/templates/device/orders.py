@@ -2,6 +2,7 @@
 
 A bitonic network as in "Massively parallel top-k" (Shanbhag, Pirk, Madden, 2018): runs of the wanted length are sorted, then the larger
 of two runs' elements are kept and merged. Each exchange takes the other of two neighbours as their sum less oneself, which wraps around.
+Many of a long row are found by their least one, whose bits are chosen one after the other by counting; these alone are then sorted.
 """
 
 from __future__ import annotations
@@ -85,6 +86,37 @@ def largest_in_order(keys, LOG_ROWS: tl.constexpr, LOG_LENGTH: tl.constexpr, LOG
             cube = tl.max(cube, axis=LOG_ROWS + LOG_LENGTH - length - 1 - LOG_WIDTH)
             cube = merged_runs(cube, LOG_WIDTH, length == LOG_LENGTH - LOG_WIDTH - 1, LOG_ROWS + LOG_LENGTH - length - 1)
         return tl.reshape(cube, [keys.shape[0], 2**LOG_WIDTH])
+''',
+    "largest_above": '''
+@triton.jit
+def least_of_largest(keys, count, LEAST: tl.constexpr, BITS: tl.constexpr):
+    """keys [rows, n] -> the `count`-th largest of each row, or somewhat less where as many are above that [rows, 1]."""
+    found = tl.full([keys.shape[0], 1], LEAST, keys.dtype)
+    reached = tl.full([keys.shape[0], 1], keys.shape[1], tl.int32)
+    bit = BITS - 1
+    while (bit >= 0) & (tl.max(reached) > count):
+        # the uppermost bit is the sign: with it set the least number becomes zero
+        raised = found + (tl.full([1, 1], 1, keys.dtype) << bit)
+        above = tl.sum((keys >= raised).to(tl.int32), axis=1, keep_dims=True)
+        found = tl.where(above >= count, raised, found)
+        reached = tl.where(above >= count, above, reached)
+        bit -= 1
+    return found
+
+
+@triton.jit
+def largest_above(keys, count, LEAST: tl.constexpr, BITS: tl.constexpr, WIDTH: tl.constexpr, LOG_LENGTH: tl.constexpr):
+    """keys [rows, n] -> the `count` largest, in no order [rows, WIDTH]: those that reach the least of them, moved together."""
+    chosen = (keys >= least_of_largest(keys, count, LEAST, BITS)) & (keys != LEAST)
+    rank = tl.cumsum(chosen.to(tl.int32), axis=1)
+    place = tl.broadcast_to(tl.arange(0, WIDTH)[None, :], [keys.shape[0], WIDTH])
+    # the first element whose rank is above a place is what belongs there
+    at = tl.zeros([keys.shape[0], WIDTH], tl.int32)
+    for halved in tl.static_range(LOG_LENGTH):
+        half = keys.shape[1] >> (halved + 1)
+        at += tl.where(tl.gather(rank, at + (half - 1), 1) <= place, half, 0)
+    last = tl.minimum(tl.max(rank, axis=1, keep_dims=True), count)
+    return tl.where(place < last, tl.gather(keys, at, 1), LEAST)
 ''',
 }
 """By name."""

@@ -1,8 +1,9 @@
-"""Rows put in order in a tile kernel: the largest of packed keys, by one maximum after the other or by a bitonic network."""
+"""Rows put in order in a tile kernel: the largest of packed keys, by one maximum after the other, by the least of them, or by a network."""
 
 from __future__ import annotations
 
 import math
+from enum import StrEnum
 
 from tools.codegen.ir.builder import Builder
 from tools.codegen.ir.expr import Fold
@@ -14,37 +15,65 @@ from tools.codegen.templates.tile.axes import TileAxes
 from tools.codegen.templates.tile.body import TileBody
 
 MOST_TURNS = 16
-"""Elements that are picked one after the other, at most; more are sorted."""
-TURN_WORK, EXCHANGE_WORK = {"int32": 11.0, "int64": 15.0}, {"int32": 10.0, "int64": 18.0}
-"""Instructions an element: of one maximum, which is then taken out, and of one exchange. Read off an H100's times (2026-11-26, triton 3.6):
-8 of 256 elements, 16,384 rows, take 16 µs in bfloat16; 4096 rows of 1024 are sorted in 134 µs by single warps, and 64 of 2048 are picked in
-153. Maxima of 64 bits whole took 34 µs for the first; by halves a turn has 218 instructions for 382. 32-bit exchanges were not timed."""
+"""Elements that are picked one after the other, at most."""
+LEAST_SHARE = 4
+"""Elements of a row for each that is picked, at least, where their least one is found first; of shorter rows all are sorted."""
+TURN_WORK, EXCHANGE_WORK, COUNT_WORK = {"int32": 11.0, "int64": 15.0}, {"int32": 10.0, "int64": 18.0}, {"int32": 2.0, "int64": 3.0}
+"""Instructions an element: of one maximum, which is then taken out, of one exchange, and of one count of those above a number. The first
+two are read off an H100's times (2026-11-26, triton 3.6): 8 of 256 elements, 16,384 rows, take 16 µs in bfloat16; 4096 rows of 1024 are
+sorted in 134 µs by single warps, and 64 of 2048 are picked in 153. Maxima of 64 bits whole took 34 µs for the first; by halves a turn has
+218 instructions for 382. 32-bit exchanges were not timed. The last one is a compare and a sum."""
+COUNTS = {"int32": 20, "int64": 24}
+"""Bits of the least key that are tried before as many keys as are wanted reach it: a sign, an exponent, and what tells neighbours apart. An
+assumption."""
+FOUND_WORK = 16.0
+"""Instructions an element by which those that are found get their places: a running sum, and masks; an assumption."""
 
 
-def picks_in_turn(b: Builder, expr: int) -> bool:
-    """Whether the elements of an order are picked one after the other."""
-    return _picked(b, expr) <= MOST_TURNS
+class Way(StrEnum):
+    """How the first elements of a row are found."""
+
+    TURNS = "turns"
+    LEAST = "least"
+    NETWORK = "network"
+
+
+def way_of(b: Builder, expr: int) -> Way:
+    """Choose it by how many are picked of how many."""
+    picked, length = _picked(b, expr), b.count(b.exprs[expr].along)[0]
+    if picked <= MOST_TURNS:
+        return Way.TURNS
+    return Way.LEAST if LEAST_SHARE * power_of_two(picked) <= power_of_two(length) else Way.NETWORK
 
 
 def order_work(b: Builder, expr: int) -> float:
     """Instructions an element of the row behind an order."""
     dtype, length, width = str(b.exprs[expr].dtype), power_of_two(b.count(b.exprs[expr].along)[0]), power_of_two(_picked(b, expr))
-    if picks_in_turn(b, expr):
+    if way_of(b, expr) is Way.TURNS:
         return TURN_WORK[dtype] * _picked(b, expr)
+    if way_of(b, expr) is Way.LEAST:
+        return COUNT_WORK[dtype] * COUNTS[dtype] + FOUND_WORK + EXCHANGE_WORK[dtype] * _exchanges(width, width) * width / length
+    return EXCHANGE_WORK[dtype] * _exchanges(length, width)
+
+
+def _exchanges(length: int, width: int) -> float:
+    """Exchanges an element of a network: runs of the width are sorted; then each step keeps half, and sorts again."""
     stages = width.bit_length() - 1
-    # runs of the width are sorted; then each step keeps half, and sorts again
     halves = sum(0.5**halved for halved in range(1, round(math.log2(length / width)) + 1))
-    return EXCHANGE_WORK[dtype] * (stages + 1) * (stages / 2 + halves)
+    return (stages + 1) * (stages / 2 + halves)
 
 
 def waits(b: Builder, expr: int) -> float:
     """Count the barriers of a reduction, or of an order, in a program of several warps."""
     if b.exprs[expr].op != "order":
         return 2.0
-    if picks_in_turn(b, expr):
+    if way_of(b, expr) is Way.TURNS:
         return 2.0 * _picked(b, expr)
-    stages = power_of_two(_picked(b, expr)).bit_length() - 1
-    return (stages + 1) * (stages / 2 + math.log2(power_of_two(b.count(b.exprs[expr].along)[0])) - stages)
+    stages, length = power_of_two(_picked(b, expr)).bit_length() - 1, power_of_two(b.count(b.exprs[expr].along)[0]).bit_length() - 1
+    if way_of(b, expr) is Way.LEAST:
+        # counts, then searches of those that are found, then what sorts them
+        return 2.0 * COUNTS[str(b.exprs[expr].dtype)] + 2.0 * length + (stages + 1) * stages / 2
+    return (stages + 1) * (stages / 2 + length - stages)
 
 
 def order_text(axes: TileAxes, body: TileBody, scope: Scope, expr: int, masked: str, over: list[Axis]) -> str:
@@ -59,15 +88,26 @@ def order_text(axes: TileAxes, body: TileBody, scope: Scope, expr: int, masked: 
         turned = [*(axis for axis in axes.shaped if axis not in over), *over]
         scope.say(f"{keys} = tl.permute({keys}, [{', '.join(str(axes.place(axis)) for axis in turned)}])")
     rows, length = (" * ".join(axes.block(axis) for axis in some) or "1" for some in (kept, over))
-    if picks_in_turn(body.b, expr):
-        name = "largest_in_turn" if record.dtype == "int32" else "largest_halves_in_turn"
-        arguments = [body.space.monomial(picked.atoms), neutral(Fold.MAX, record.dtype), axes.block(picked)]
-    else:
-        name = "largest_in_order"
-        arguments = [" + ".join(axes.log(axis) for axis in some) or "0" for some in (kept, over, [picked])]
-    body.helpers[name] = None
     scope.say(f"{keys} = tl.reshape({keys}, [{rows}, {length}])")
-    return f"tl.reshape({name}({', '.join([keys, *arguments])}), {axes.shape([*kept, picked])})"
+    made = _found(axes, body, expr, keys, kept, over, picked)
+    return f"tl.reshape({made}, {axes.shape([*kept, picked])})"
+
+
+def _found(axes: TileAxes, body: TileBody, expr: int, keys: str, kept: list[Axis], over: list[Axis], picked: Axis) -> str:
+    """Write what finds the first of rows of keys, by calls of device functions."""
+    dtype, way = str(body.b.exprs[expr].dtype), way_of(body.b, expr)
+    count, least, width = body.space.monomial(picked.atoms), neutral(Fold.MAX, dtype), axes.block(picked)
+    logs = [" + ".join(axes.log(axis) for axis in some) or "0" for some in (kept, over, [picked])]
+    if way is Way.TURNS:
+        name = "largest_in_turn" if dtype == "int32" else "largest_halves_in_turn"
+        body.helpers[name] = None
+        return f"{name}({keys}, {count}, {least}, {width})"
+    body.helpers["largest_in_order"] = None
+    if way is Way.NETWORK:
+        return f"largest_in_order({keys}, {', '.join(logs)})"
+    body.helpers["largest_above"] = None
+    bits = dtype.removeprefix("int")
+    return f"largest_in_order(largest_above({keys}, {count}, {least}, {bits}, {width}, {logs[1]}), {logs[0]}, {logs[2]}, {logs[2]})"
 
 
 def _picked(b: Builder, expr: int) -> int:
