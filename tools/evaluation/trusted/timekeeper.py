@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 HOLD_S = 0.25
 """How long calls may take to be issued behind the gate; it opens then in any case, and what the host waits for comes."""
-_FILLS = 9
+_FILLS = 3
+"""Calls that only fill their outputs, timed for each of the lead-ins of which the median counts: 15 in all."""
 _SCRATCH = 1 << 20
 """Elements of a stand-in for an input, at most: changing a few of them costs as much as of a large one."""
 
