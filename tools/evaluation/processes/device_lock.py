@@ -25,6 +25,8 @@ class Stay:
     """Whether another was there at the same time, so that a failure may be the other's fault."""
     size: float = 0.0
     """How much of the device it needs, as it says."""
+    is_brief: bool = False
+    """Whether it is none of those of whom there may be only so many."""
 
 
 class Stoppable(Protocol):
@@ -63,7 +65,10 @@ class DeviceLock:
     """A lock with two doors; whoever waits to be alone goes before those who would share, so that timings come in a row."""
 
     def __init__(self, most: int, room: float = math.inf) -> None:
-        """Let at most `most` share the device, whose sizes add up to no more than `room`; one that is larger stays by itself."""
+        """Let at most `most` share the device, and whoever is brief.
+
+        Their sizes add up to no more than `room`; one that is larger stays by itself.
+        """
         self._most = most
         self._room = room
         self._changed = threading.Condition()
@@ -91,11 +96,11 @@ class DeviceLock:
         return _SideDoor(self, size)
 
     @contextmanager
-    def shared(self, size: float = 0.0) -> Iterator[Stay]:
+    def shared(self, size: float = 0.0, *, is_brief: bool = False) -> Iterator[Stay]:
         """Stay beside others."""
-        stay, start = Stay(size=size), time.monotonic()
+        stay, start = Stay(size=size, is_brief=is_brief), time.monotonic()
         with self._changed:
-            self._changed.wait_for(lambda: not self._alone and not self._waiting and self._has_room(size))
+            self._changed.wait_for(lambda: not self._alone and not self._waiting and self._has_room(stay))
             stay.waited_s = time.monotonic() - start
             self._present.append(stay)
             if len(self._present) > 1:
@@ -122,9 +127,10 @@ class DeviceLock:
         with self.alone() as stay:
             return work(stay)
 
-    def _has_room(self, size: float) -> bool:
-        taken = sum(stay.size for stay in self._present)
-        return not self._present or (len(self._present) < self._most and taken + size <= self._room)
+    def _has_room(self, stay: Stay) -> bool:
+        taken = sum(other.size for other in self._present)
+        has_seat = stay.is_brief or sum(not other.is_brief for other in self._present) < self._most
+        return not self._present or (has_seat and taken + stay.size <= self._room)
 
     @contextmanager
     def alone(self) -> Iterator[Stay]:

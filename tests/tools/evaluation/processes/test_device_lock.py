@@ -55,6 +55,30 @@ def test_what_is_too_large_together_takes_lock() -> None:
     assert 0.5 <= max(most) <= 1.0
 
 
+def test_what_is_brief_takes_no_seat() -> None:
+    """Who is there for a moment only comes in where all seats are taken, and keeps nobody from one."""
+    turns = DeviceLock(1)
+    with ThreadPoolExecutor(1) as threads, turns.shared():
+        assert threads.submit(_waited, turns, is_brief=True).result(10) < 5
+    with ThreadPoolExecutor(1) as threads, turns.shared(is_brief=True):
+        assert threads.submit(_waited, turns).result(10) < 5
+
+
+def test_what_is_brief_lets_a_timing_go_first() -> None:
+    """It does not come in while somebody is alone, or waits to be."""
+    turns, order = DeviceLock(1), []
+    with ThreadPoolExecutor(2) as threads:
+        with turns.shared():
+            timing = threads.submit(lambda: _note(turns.alone(), order, "time"))
+            time.sleep(0.1)
+            brief = threads.submit(lambda: _note(turns.shared(is_brief=True), order, "oracle"))
+            time.sleep(0.1)
+        timing.result()
+        brief.result()
+
+    assert order == ["time", "oracle"]
+
+
 def test_what_fails_beside_others_is_done_again_alone() -> None:
     """A failure of the machine, or a doubted result, counts where nobody else was there."""
     turns, seen = DeviceLock(2), []
@@ -149,8 +173,8 @@ def test_waiting_is_taken_down() -> None:
     assert first.waited_s < 0.1
 
 
-def _waited(turns: DeviceLock) -> float:
-    with turns.shared() as stay:
+def _waited(turns: DeviceLock, *, is_brief: bool = False) -> float:
+    with turns.shared(is_brief=is_brief) as stay:
         return stay.waited_s
 
 
