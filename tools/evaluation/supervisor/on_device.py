@@ -21,7 +21,7 @@ from tools.evaluation.supervisor.case import Case
 from tools.evaluation.supervisor.correctness import Outcome
 from tools.evaluation.supervisor.counters_client import CountersClient
 from tools.evaluation.supervisor.health import Health, sick
-from tools.evaluation.supervisor.sessions import Sessions
+from tools.evaluation.supervisor.sessions import Ahead, Sessions
 from tools.evaluation.supervisor.statistics import sample
 from tools.evaluation.supervisor.steps import Steps
 from tools.evaluation.supervisor.timing import time_baselines
@@ -43,8 +43,8 @@ _BESIDE = 64
 """Problems examined and references started at once, at most: more than a bench has in flight."""
 MOST_OF_MEMORY = 0.25
 """Share of the device's memory that the tensors of a problem may take: beyond it the oracle's copies cannot fit."""
-_SPARES = 8
-"""Runners that wait with CUDA started, at most, about half a gigabyte of device memory each."""
+_SPARES, _SPARES_LARGE, _LARGE_GB = 8, 16, 75.0
+"""Runners that wait with CUDA started, at most, about half a gigabyte of device memory each; the second on a device of that much memory."""
 _EACH = 2
 """Of them for a candidate in hand, and for the next: one to check it and one to time it. More would start CUDA beside others that do."""
 
@@ -81,11 +81,11 @@ class OnDevice:
         refuse_too_large(case.request.problem, case.request.target)
         figures: dict[str, Any] = {}
         sessions = Sessions(workers, case, cancel, cache)
-        room = self._ahead.taken(sessions.nbytes / (case.request.target.memory_gb * 1e9))
-        with self._beginning(case, cancel) as begun, room as is_ahead, sessions:
-            outcome = self.check(workers, case, check, sessions.prepare if is_ahead else None)
+        share = sessions.nbytes / (case.request.target.memory_gb * 1e9)
+        with self._beginning(case, cancel) as begun, Ahead(self._ahead, share, sessions) as ahead, sessions:
+            outcome = self.check(workers, case, check, ahead.prepare)
             if outcome.verdict is Verdict.PASS:
-                found = self._timed(workers, case, sessions, begun(), cancel, is_ahead=is_ahead)
+                found = self._timed(workers, case, sessions, begun(), cancel, is_ahead=ahead.has_room)
                 outcome, figures = (found, {}) if isinstance(found, Outcome) else (outcome, {"timing": found})
         if outcome.verdict is Verdict.PASS:
             self._passed.add(_passing(case.request))
@@ -104,7 +104,8 @@ class OnDevice:
         def work(stay: Stay) -> Outcome:
             with case.phase("check", after=stay):
                 # for those who come next: nobody is timed now
-                workers.spare_runners.refill(min(_SPARES, _EACH * (1 + self._in_hand)), self._threads)
+                most = _SPARES_LARGE if case.request.target.memory_gb >= _LARGE_GB else _SPARES
+                workers.spare_runners.refill(min(most, _EACH * (1 + self._in_hand)), self._threads)
                 outcome = check()
             if outcome.verdict is Verdict.PASS and prepare is not None:
                 with case.phase("inputs"):
@@ -244,7 +245,9 @@ class OnDevice:
         try:
             with self._timing(workers, case, made, cancel) as baseline:
                 sessions.measure(baseline)
-            with self._lock.shared(_share([case.request.problem], case.request.target)) as stay, case.phase("oracle", after=stay):
+            share = _share([case.request.problem], case.request.target)
+            # not after a row of others' checks and timings: it is over in a moment, and a place is taken meanwhile
+            with self._lock.shared(share, is_brief=True) as stay, case.phase("oracle", after=stay):
                 return sessions.judged()
         except MachineError:
             # what others had on the device may have failed it

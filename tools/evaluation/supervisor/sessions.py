@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
 from typing import Protocol, Self
 
+from tools.evaluation.processes.room import Room
 from tools.evaluation.processes.worker_pool import WorkerPool
 from tools.evaluation.supervisor.baseline_client import BaselineProcess
 from tools.evaluation.supervisor.correctness import Outcome
@@ -127,4 +128,30 @@ class Sessions:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Give the inputs' memory back; where the block failed a process may still be writing into it."""
+        self._held.__exit__(kind, error, trace)
+
+
+class Ahead:
+    """Room for the inputs of a candidate that is right and waits to be timed, as a context manager that gives it back."""
+
+    def __init__(self, room: Room, share: float, sessions: Sessions) -> None:
+        """Take none yet: who waits to be checked needs none."""
+        self._room, self._share, self._sessions = room, share, sessions
+        self._held = ExitStack()
+        self._was_asked = False
+        self.has_room = False
+
+    def prepare(self) -> None:
+        """Have the inputs made, if there is room for them."""
+        if not self._was_asked:
+            self._was_asked, self.has_room = True, self._held.enter_context(self._room.taken(self._share))
+        if self.has_room:
+            self._sessions.prepare()
+
+    def __enter__(self) -> Self:
+        """Begin with nothing."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Give the room back."""
         self._held.__exit__(kind, error, trace)
