@@ -43,7 +43,7 @@ from tools.records import Evaluation, Verdict
 
 _WARM = 8
 """Candidates that each GPU has judged before the clock starts: as many as it has at once."""
-_ASKED = 12
+_ASKED = 24
 """Candidates asked for at any time, for each GPU: more than it takes on."""
 _GRACE_S = 15.0
 """How long after its limit a measurement may take to end by itself."""

@@ -9,15 +9,15 @@ from collections.abc import Callable
 
 from tools.cluster.member import Member
 
-_AHEAD = 1
-"""Questions that an evaluator has beyond what it does at once while many wait: it begins the next without waiting for this machine."""
-
 
 class Turns:
     """Hands out evaluators in the order of asking."""
 
     def __init__(self, usable: Callable[[], list[Member]], parallel: int) -> None:
-        """Hand out those of `usable()`, each of which does `parallel` questions at once."""
+        """Hand out those of `usable()`, each of which does `parallel` questions at once, and has as many more while many wait.
+
+        Those it has built meanwhile: it neither waits for this machine nor for a compiler.
+        """
         self._usable = usable
         self._parallel = parallel
         self._queue: deque[asyncio.Future[Member]] = deque()
@@ -45,7 +45,7 @@ class Turns:
             usable = self._usable()
             # towards the end a question waits for whoever is free first, and not for a certain one
             many = len(self._queue) > len(usable)
-            most = self._parallel + (_AHEAD if many else 0)
+            most = (2 if many else 1) * self._parallel
             one = min((one for one in usable if one.busy < most), key=lambda one: one.busy, default=None)
             if one is None:
                 return
