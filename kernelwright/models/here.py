@@ -44,7 +44,7 @@ class ModelHere:
 
     def prove(self, job: ProofJob) -> Proof:
         """Prove a package in this process, where its kernels can run."""
-        from tools.models.proof import Prover
+        from tools.models.proof.prover import Prover
 
         if self.device == "cpu" and os.environ.get("TRITON_INTERPRET") != "1":
             what = "The model is on the CPU, where kernels do not run: each operator was judged by itself, the whole model was not."

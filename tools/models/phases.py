@@ -55,7 +55,7 @@ def _prove(phase: Phase, job: ProofJob) -> None:
     from torch._inductor import config as compiler
 
     from tools.models.loading import ModelFile
-    from tools.models.proof import Prover
+    from tools.models.proof.prover import Prover
 
     if job.device == "cpu":
         _stand_in(job)

@@ -16,8 +16,8 @@ from tests.tools.models.test_package import CONTRACT, KERNEL, opened
 from tools.models.capture import capture
 from tools.models.delivered import Delivered
 from tools.models.loading import Workload
-from tools.models.proof import Prover
-from tools.models.random_numbers import Recorded, Replayed
+from tools.models.proof.prover import Prover
+from tools.models.proof.random_numbers import Recorded, Replayed
 from tools.models.suitability import static_reason
 
 

@@ -19,7 +19,7 @@ from tools.models.capture import capture
 from tools.models.delivered import Delivered
 from tools.models.loading import Workload
 from tools.models.package import write_operators, write_package
-from tools.models.proof import Prover, differs
+from tools.models.proof.prover import Prover, differs
 from tools.models.runtime.origin import strange
 
 KERNEL = """

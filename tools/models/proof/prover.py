@@ -14,10 +14,10 @@ from unittest.mock import patch
 import torch
 from torch import nn
 
-from tools.models.comparing import FACTOR, FLOOR, Comparing, distance, listed
 from tools.models.copies import copied, holds_objects, twin
 from tools.models.jobs import AUTOTUNED, AUTOTUNED_OURS, COMPILED, COMPILED_OURS, EAGER, OURS, WITHOUT, Proof
 from tools.models.loading import Workload, given
+from tools.models.proof.comparing import FACTOR, FLOOR, Comparing, distance, listed
 from tools.models.suitability import alike, held
 
 COMPILERS = {COMPILED_OURS: COMPILED, AUTOTUNED_OURS: AUTOTUNED}

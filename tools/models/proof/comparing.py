@@ -14,7 +14,7 @@ from tools.models.calls import tensors
 from tools.models.copies import copied, fresh, widened
 from tools.models.jobs import OutputProof
 from tools.models.loading import Workload
-from tools.models.random_numbers import Recorded, Replayed, same_numbers
+from tools.models.proof.random_numbers import Recorded, Replayed, same_numbers
 from tools.models.suitability import alike
 
 FACTOR = 4.0
